@@ -1,0 +1,103 @@
+"""What ``import irrun`` offers: read, check, compile and run a model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from irrun.checker import check as check_parsed
+from irrun.diagnostics import Diagnostic, ModelError, ReadError, Report
+from irrun.executor import Executable, Feeds, Outputs
+from irrun.model import Model
+from irrun.parse import Parsed, parse, read_bytes
+from irrun.source import Source
+from irrun.weights import Weights
+
+__all__ = ["check", "compile", "default_max_memory", "load", "read_model", "run"]
+
+PathLike = str | os.PathLike[str]
+
+
+def load(xml: PathLike, weights: PathLike | None = None) -> Parsed:
+    """A model with all that is wrong in its file, as far as it can be read. Raises ReadError."""
+    path = Path(xml)
+    source = Source(str(xml), read_bytes(path))
+    return parse(source, _weights(path, weights))
+
+
+def _weights(path: Path, named: PathLike | None) -> Weights | None:
+    """The ``.bin`` that was named, or else the one beside the ``.xml``; None where there is none."""
+    file = Path(named) if named is not None else path.with_suffix(".bin")
+    if file.is_file():
+        return Weights(file)
+    if named is not None:
+        raise ReadError(
+            Diagnostic("IR000", "error", f"cannot read {file}: no such file", file=str(file), help="check the path")
+        )
+    return None
+
+
+def read_model(xml: PathLike, weights: PathLike | None = None) -> Model:
+    """Read an IR file (version 10 or 11).
+
+    ``weights`` is the ``.bin``; by default the one beside the ``.xml`` under the same name, if it exists.
+    It is mapped, not read. Raises ReadError where there is no model in the file (missing, no XML, another
+    version) and ModelError where it contradicts itself (duplicate ids, edges to nowhere).
+    """
+    parsed = load(xml, weights)
+    errors = [p for p in parsed.problems if p.severity == "error"]
+    if errors:
+        raise ModelError(errors)
+    return parsed.model
+
+
+def check(model: Model | PathLike, weights: PathLike | None = None) -> Report:
+    """Compare every shape and precision that a model declares with what follows from its layers.
+
+    Returns a Report: iterable of Diagnostic, in file order; ``report.ok`` tells whether there is no error.
+    What makes the file unreadable is in the report, too; only a file that cannot be opened raises ReadError.
+    """
+    if isinstance(model, Model):
+        return check_parsed(Parsed(model, []))
+    try:
+        return check_parsed(load(model, weights))
+    except ReadError as error:
+        if any(d.code == "IR000" for d in error.diagnostics):
+            raise
+        return Report(error.diagnostics)
+
+
+def compile(
+    model: Model | PathLike,
+    weights: PathLike | None = None,
+    *,
+    strict: bool = False,
+    max_memory: int | None = None,
+) -> Executable:
+    """Plan a model once, to run it many times.
+
+    ``strict`` stops a run at the first output that is not what its port declares. ``max_memory`` is the
+    most bytes that one tensor may take; by default three quarters of the machine's memory.
+    Raises ReadError, ModelError, or UnsupportedError where irrun does not know an operation.
+    """
+    if not isinstance(model, Model):
+        model = read_model(model, weights)
+    if model.weights is None and any(l.type.lower() in ("const", "constant") for l in model.layers.values()):
+        report = [d for d in check_parsed(Parsed(model, [])) if d.code == "IR501"]
+        raise ModelError(report)
+    return Executable(model, strict=strict, max_memory=max_memory or default_max_memory())
+
+
+def run(
+    model: Model | PathLike, feeds: Feeds = None, *, weights: PathLike | None = None, strict: bool = False
+) -> Outputs:
+    """Compile and run a model once. ``feeds`` and the errors raised are those of ``compile`` and Executable."""
+    return compile(model, weights, strict=strict)(feeds)
+
+
+def default_max_memory() -> int:
+    """Three quarters of the machine's memory, in bytes."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+    except (AttributeError, ValueError, OSError):  # Windows, the browser
+        return 2 << 30

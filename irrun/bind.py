@@ -1,0 +1,121 @@
+"""Layer -> Op: which operation a layer is, and its attributes as typed values."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irrun.diagnostics import Diagnostic, diagnostic
+from irrun.model import Layer, Model
+from irrun.opdef import Op, all_ops, find, resolve
+
+__all__ = ["bind", "opset_of"]
+
+# The IR's historic exceptions. Types are matched without regard to case, as OpenVINO does.
+ALIASES: Final = {"constant": "Const"}
+LATEST_OPSET: Final = 17
+EXTENSIONS: Final = ("extension", "experimental")
+"""Opset names under which operations of the numbered opsets stand as well."""
+
+
+def opset_of(version: str | None) -> int | None:
+    """The number of ``opset8``; None where any version will do (``extension``). Raises ValueError."""
+    if version is None:
+        return 1  # files of 2020 leave it out where they mean opset1
+    if version.lower() in EXTENSIONS:
+        return None
+    match = re.fullmatch(r"opset(\d{1,3})", version.strip().lower())
+    if match is None or not 1 <= int(match[1]) <= LATEST_OPSET:
+        raise ValueError(version)
+    return int(match[1])
+
+
+def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
+    """The operation that ``layer`` is, or None and why not; warnings may come beside it."""
+
+    def at(code: str, message: str, node: int, attribute: str | None = None, **more: object) -> Diagnostic:
+        named = f'{layer.type} "{layer.name}": {message}'
+        return diagnostic(code, named, source=model.source, node=node, attribute=attribute, layer=layer.name, **more)
+
+    cls = _operation(model, layer)
+    if isinstance(cls, _Unknown):
+        return None, [at(cls.code, cls.message, layer.node, cls.attribute, help=cls.help)]
+    problems: list[Diagnostic] = []
+    values: dict[str, Any] = {}
+    data = _data_node(model, layer)
+    spellings = _spellings(cls)
+    for text_name, text in layer.attributes.items():
+        name = spellings.get(text_name)
+        if name is None:
+            near = difflib.get_close_matches(text_name, spellings, 1)
+            message = f"{cls.type}-{cls.since} has no attribute {text_name}"
+            help = f"did you mean {near[0]}?" if near else None
+            problems.append(at("IR204", message, data(), text_name, help=help))
+            continue
+        attribute = cls.attributes[name]
+        try:
+            values[name] = attribute.parse(text)
+        except (ValueError, OverflowError):
+            message = f'{text_name}="{text}" is not {attribute.expects}'
+            problems.append(at("IR203", message, data(), text_name))
+            values[name] = None
+    missing = [a for name, a in cls.attributes.items() if a.required and name not in values]
+    for attribute in missing:
+        message = f"the attribute {attribute.name} is missing"
+        help = f'write {attribute.name}="…" ({attribute.expects}) in <data>'
+        misspelt = difflib.get_close_matches(attribute.name, layer.attributes.keys() - spellings.keys(), 1)
+        if misspelt:  # one fault, one diagnostic: the unknown attribute was meant to be this one
+            problems = [p for p in problems if not (p.code == "IR204" and f" {misspelt[0]}" in p.message)]
+            help = f"{misspelt[0]} is not known; did you mean {attribute.name}?"
+        problems.append(at("IR202", message, data() if layer.attributes else layer.node, help=help))
+    if any(p.severity == "error" for p in problems):
+        return None, problems
+    return cls(**values), problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    code: str
+    message: str
+    attribute: str
+    help: str | None = None
+
+
+def _operation(model: Model, layer: Layer) -> type[Op] | _Unknown:
+    type = ALIASES.get(layer.type.lower(), layer.type)
+    try:
+        opset = None if model.is_fragment and layer.version is None else opset_of(layer.version)
+    except ValueError:
+        if re.fullmatch(r"opset\d+", layer.version or ""):
+            known = f"{layer.version} is not known; irrun knows opset1 to opset{LATEST_OPSET}"
+            return _Unknown("IR207", known, "version")
+        message = f'version="{layer.version}" is no operation set of OpenVINO'
+        return _Unknown("IR201", message, "version", "a custom operation needs a kernel of your own")
+    cls = resolve(type, opset)
+    if cls is not None:
+        return cls
+    if versions := find(type):
+        first = min(versions)
+        message = f"{layer.version} has no {layer.type}; it came with opset{first}"
+        return _Unknown("IR201", message, "version", f'write version="opset{first}" or later')
+    near = difflib.get_close_matches(layer.type, {c.type for c in all_ops()}, 1, cutoff=0.75)
+    help = f"did you mean {near[0]}?" if near else "`irrun ops` lists what irrun knows"
+    return _Unknown("IR201", f"irrun does not know the operation {layer.type}", "type", help)
+
+
+def _spellings(cls: type[Op]) -> dict[str, str]:
+    return {
+        spelling: name
+        for name, attribute in cls.attributes.items()
+        for spelling in (attribute.name, *attribute.aliases)
+    }
+
+
+def _data_node(model: Model, layer: Layer) -> Any:
+    def node() -> int:
+        found = model.source.children(layer.node, "data")
+        return found[0] if found else layer.node
+
+    return node

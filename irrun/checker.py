@@ -1,0 +1,240 @@
+"""Infer every layer from what feeds it, and compare with what the file declares.
+
+One fault gives one diagnostic: where a layer's declared and inferred outputs differ, what is handed on
+is the one that the layers reading it agree with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from irrun.bind import bind
+from irrun.diagnostics import Diagnostic, Refused, Report, diagnostic
+from irrun.infer import Values, declared, propagate
+from irrun.model import Layer, Model, Port
+from irrun.opdef import Op, Value, input_at
+from irrun.parse import Parsed
+from irrun.types import ElementType, PartialShape
+
+__all__ = ["check"]
+
+
+def check(parsed: Parsed) -> Report:
+    """Everything that is wrong with a model that could be read, in file order."""
+    model = parsed.model
+    checker = _Checker(model, list(parsed.problems))
+    if not any(p.code in ("IR101", "IR106") for p in parsed.problems):
+        checker.run()
+    return Report(tuple(sorted(checker.found, key=_position)))
+
+
+def _position(d: Diagnostic) -> tuple[int, int]:
+    return (d.line or 0, d.column or 0)
+
+
+@dataclass(slots=True)
+class _Checker:
+    model: Model
+    found: list[Diagnostic]
+    ops: dict[int, Op | None] = field(default_factory=dict)
+    readers: dict[tuple[int, int], list[tuple[Layer, int]]] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
+    liars: set[tuple[int, int]] = field(default_factory=set)
+    """Outputs that declare something else than was inferred: their edges are not reported again."""
+
+    def run(self) -> None:
+        model = self.model
+        if not model.results and not model.is_fragment:
+            self.found.append(diagnostic("IR107", "the model has no Result", source=model.source, node=0))
+        self.weights()
+        for id, layer in model.layers.items():
+            self.ops[id], problems = bind(model, layer)
+            self.found += problems
+            for position, feed in enumerate(model.feeds[id]):
+                if feed is not None:
+                    self.readers.setdefault(feed, []).append((layer, position))
+        given = {id: contents for id, (contents, _) in model.contents.items()}
+        propagate(model, self.ops, self.settle, self.values, given)
+        for layer in model.layers.values():
+            self.edges(layer)
+
+    def weights(self) -> None:
+        """A missing .bin is one finding, however many constants it holds."""
+        model = self.model
+        if model.weights is not None or model.is_fragment:
+            return
+        constants = [l for l in model.layers.values() if l.type.lower() in ("const", "constant")]
+        if constants:
+            wanted = Path(model.source.path).with_suffix(".bin")
+            self.found.append(
+                Diagnostic(
+                    "IR501", "error", f"{wanted} is missing; {len(constants)} constants have their values in it",
+                    file=model.source.path, source=model.source,
+                    help="put it beside the .xml under the same name, or name it with -w",
+                )
+            )  # fmt: skip
+
+    # -- one layer ------------------------------------------------------------------------------
+
+    def settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
+        as_declared = declared(layer)
+        if isinstance(found, Refused):
+            if all(feed is not None for feed in self.model.feeds[layer.id]):  # else IR104 says it already
+                self.refused(layer, found)
+            return as_declared
+        if isinstance(found, Exception):
+            message = f'{layer.type} "{layer.name}": irrun failed to infer it: {found!r}'
+            self.add("IR603", message, layer, layer.node, help="this is a bug in irrun; please report it")
+            return as_declared
+        if len(found) != len(layer.outputs):
+            if layer.outputs or not self.model.is_fragment:
+                message = f'{layer.type} "{layer.name}" has {len(layer.outputs)} outputs; it gives {len(found)}'
+                self.add("IR206", message, layer, layer.node)
+            return (*found, *as_declared[len(found) :])[: len(layer.outputs)]
+        return [
+            self.output(layer, position, value, claim)
+            for position, (value, claim) in enumerate(zip(found, as_declared))
+        ]
+
+    def output(self, layer: Layer, position: int, value: Value, claim: Value) -> Value:
+        """Compare one output with its declaration; the value to hand on."""
+        port = layer.outputs[position]
+        key = (layer.id, position)
+        right = value
+        if port.type is not None and value.type.kind != "dynamic" and port.type is not value.type:
+            self.liars.add(key)
+            message = f'{layer.type} "{layer.name}" output {port.id}: precision is {port.type}, inferred {value.type}'
+            self.add(
+                "IR303", message, layer, port.node, "precision", port=port.id,
+                notes=self.inputs(layer), help=f'declare precision="{value.type.port_name}"',
+            )  # fmt: skip
+            if self.readers_say(key, type=port.type):
+                right = Value(port.type, right.shape)
+        if port.shape is not None and value.shape.meet(port.shape) is None:
+            self.liars.add(key)
+            self.wrong_dims(layer, port, value)
+            if self.readers_say(key, shape=port.shape):
+                right = right.reshaped(port.shape)
+        return right
+
+    def readers_say(
+        self, key: tuple[int, int], type: ElementType | None = None, shape: PartialShape | None = None
+    ) -> bool:
+        """Whether the layers that read an output declare the same of it as the output itself."""
+        for layer, position in self.readers.get(key, ()):
+            port = layer.inputs[position]
+            if shape is not None and port.shape is not None:
+                return port.shape == shape
+            if type is not None and port.type is not None:
+                return port.type is type
+        return True
+
+    def wrong_dims(self, layer: Layer, port: Port, value: Value) -> None:
+        shape = port.shape
+        assert shape is not None
+        title = f'{layer.type} "{layer.name}" output {port.id}'
+        dims = self.model.source.children(port.node, "dim")
+        if shape.rank != value.rank:
+            message = f"{title}: rank is {shape.rank} {shape}, inferred {value.rank} {value.shape}"
+            node, help = (dims[0] if dims else port.node), f"declare {value.shape}"
+        else:
+            wrong = [i for i, (a, b) in enumerate(zip(shape, value.shape)) if a.meet(b) is None]
+            said = ", ".join(f"dim {i} is {shape[i]}, inferred {value.shape[i]}" for i in wrong)
+            message, node = f"{title}: {said}", dims[wrong[0]]
+            help = f"declare {', '.join(str(value.shape[i]) for i in wrong)}"
+        op = self.ops[layer.id]
+        gives = f"{op.type}-{op.since} gives {value.shape}" if op else ""
+        self.add(
+            "IR401", message, layer, node, port=port.id, notes=(gives, *self.inputs(layer)),
+            help=f"{help}, or change what it follows from" if layer.inputs else help,
+        )  # fmt: skip
+
+    def refused(self, layer: Layer, refused: Refused) -> None:
+        op = self.ops[layer.id]
+        label = f" ({op.type}-{op.since} {refused.label})" if op and refused.label else ""
+        attribute = {"IR502": "offset", "IR503": "size", "IR504": "offset"}.get(refused.code)
+        node = layer.node
+        if attribute:
+            node = self.model.source.children(layer.node, "data")[0]
+        message = f'{layer.type} "{layer.name}": {refused.message}{label}'
+        self.add(
+            refused.code, message, layer, node, attribute, notes=self.inputs(layer), help=refused.help,
+            label=refused.label,
+        )  # fmt: skip
+
+    def inputs(self, layer: Layer) -> tuple[str, ...]:
+        """What feeds a layer, one line an input: its name, shape, contents and origin."""
+        op = self.ops[layer.id]
+        rows: list[tuple[str, str, str]] = []
+        for position, feed in enumerate(self.model.feeds[layer.id]):
+            if feed is None:
+                continue
+            source = self.model.layers[feed[0]]
+            value = self.values.get(feed)
+            declared_input = input_at(op.inputs, position) if op else None
+            name = declared_input.name if declared_input else f"input {position}"
+            if declared_input and declared_input.variadic:
+                name += f"[{position - len(op.inputs) + 1}]" if op else ""
+            text = _describe(value) if value else ""
+            line = self.model.source.span(source.node).line
+            rows.append((name, text, f'line {line}, {source.type} "{source.name}"'))
+        if not rows:
+            return ()
+        widths = [max(len(row[i]) for row in rows) for i in range(2)]
+        return tuple(f"{a:<{widths[0]}} {b:<{widths[1]}}  {c}" for a, b, c in rows)
+
+    # -- edges ----------------------------------------------------------------------------------
+
+    def edges(self, layer: Layer) -> None:
+        """An input port should declare what the output port feeding it declares."""
+        for position, (port, feed) in enumerate(zip(layer.inputs, self.model.feeds[layer.id])):
+            if feed is None or feed in self.liars:
+                continue
+            fed = self.model.fed_by(layer, position)
+            assert fed is not None
+            source, output = fed
+            title = f'{layer.type} "{layer.name}" input {port.id}'
+            origin = f'{source.type} "{source.name}" output {output.id}'
+            if port.type and output.type and port.type is not output.type:
+                self.add(
+                    "IR304", f"{title}: precision is {port.type}, but {origin} is {output.type}", layer, port.node,
+                    "precision", port=port.id, help=f'declare precision="{output.type.port_name}"',
+                )  # fmt: skip
+            if port.shape is None or output.shape is None or port.shape.meet(output.shape) is not None:
+                continue
+            dims = self.model.source.children(port.node, "dim")
+            wrong = 0
+            if port.shape.rank == output.shape.rank:
+                wrong = next(i for i, (a, b) in enumerate(zip(port.shape, output.shape)) if a.meet(b) is None)
+            self.add(
+                "IR402", f"{title}: dims are {port.shape}, but {origin} is {output.shape}", layer, dims[wrong],
+                port=port.id, help=f"declare {output.shape}",
+            )  # fmt: skip
+
+    # -- reporting ------------------------------------------------------------------------------
+
+    def add(
+        self, code: str, message: str, layer: Layer, node: int, attribute: str | None = None, **more: object
+    ) -> None:
+        self.found.append(
+            diagnostic(
+                code, message, source=self.model.source, node=node, attribute=attribute, layer=layer.name, **more
+            )
+        )
+
+
+def _describe(value: Value) -> str:
+    """``[4]`` or, where the contents are known and few, ``= [1,16,50,50]``."""
+    if value.data is not None and value.data.size <= 8 and value.data.dtype.kind in "iuO":
+        return f"= {_numbers(value.data)}"
+    return str(value.shape)
+
+
+def _numbers(data: np.ndarray) -> str:
+    if data.ndim == 0:
+        return str(data.item())
+    return "[" + ",".join(str(n) for n in data.ravel().tolist()) + "]"

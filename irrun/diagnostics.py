@@ -1,0 +1,259 @@
+"""What irrun has to say about a model: the table of codes, diagnostics, reports and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from irrun.source import Source, Span
+
+__all__ = [
+    "CODES",
+    "Code",
+    "Diagnostic",
+    "ExecutionError",
+    "FeedError",
+    "IrrunError",
+    "ModelError",
+    "ReadError",
+    "Refused",
+    "Report",
+    "UnsupportedError",
+    "diagnostic",
+]
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A kind of fault. ``doc`` is its page: what it means and how to put it right."""
+
+    id: str
+    name: str
+    severity: Severity
+    doc: str
+
+
+def _codes(*rows: tuple[str, str, str]) -> dict[str, Code]:
+    table: dict[str, Code] = {}
+    for name_id, name, doc in rows:
+        severity: Severity = "warning" if name_id.endswith("w") else "error"
+        code = Code(name_id.removesuffix("w"), name, severity, doc)
+        table[code.id] = code
+    return table
+
+
+# One row a kind: the id (a trailing w makes it a warning), its name, and its page.
+CODES: Final = _codes(
+    # 0xx XML
+    ("IR000", "unreadable", "The file is not there or cannot be opened. Check the path and its permissions."),
+    ("IR001", "not-xml", "The file is not well-formed XML: cut short, not XML at all, or with a typing "
+     "mistake such as an unclosed tag. The position is where the parser gave up; the mistake stands there "
+     "or just before it. Write the file again with the tool that made it, or correct the tag named."),
+    ("IR002", "doctype", "The file has a DOCTYPE. OpenVINO IR never needs one, and entities declared in it "
+     "can make a small file fill the memory or read other files, so irrun refuses every DOCTYPE unread. "
+     "Remove the declaration."),
+    ("IR003", "not-ir", "The file is XML but not OpenVINO IR: the root element is not <net>, or <layers> is "
+     "missing. Give the .xml file that OpenVINO's save_model or ovc wrote."),
+    ("IR004", "ir-version", "The IR version is not one that irrun reads (10 and 11). Versions 2 to 9 were "
+     "written by OpenVINO before 2020.4: convert the original model again with a current OpenVINO "
+     "(openvino.convert_model, then openvino.save_model)."),
+    ("IR005", "too-large", "The document goes past a limit that keeps hostile files harmless (nesting of "
+     "256 elements, 10 MB in one text or attribute). No tool writes such an IR."),
+    ("IR006", "encoding", "The bytes of the file are not text in the encoding that it declares (UTF-8 where "
+     "it declares none). Save it as UTF-8."),
+    ("IR007", "malformed-element", "An element lacks an attribute that every reader needs (a layer's id or "
+     "type, a port's id, an edge's ends), or has one that is no number. Write the attribute."),
+    ("IR008w", "irregular-fragment", "A <layer> example as printed in documentation is not quite XML or not "
+     "quite IR: a literal ' ... ' in the tag, a port id used twice. irrun reads it as it was meant and says "
+     "how."),
+    # 1xx graph
+    ("IR101", "duplicate-layer", "Two layers have one id, so an edge cannot tell which is meant. Give each "
+     "layer its own id."),
+    ("IR102", "duplicate-port", "Two ports of one layer have one id. Ids count on from the inputs to the "
+     "outputs; give each port its own."),
+    ("IR103", "dangling-edge", "An edge names a layer or a port that does not exist, or starts at an input "
+     "or ends at an output. Correct its from-layer, from-port, to-layer or to-port."),
+    ("IR104", "unconnected-input", "No edge leads to an input port, so that the layer has nothing to read. "
+     "Add the edge or remove the port."),
+    ("IR105", "input-fed-twice", "More than one edge leads to one input port. Remove all but one."),
+    ("IR106", "cycle", "Layers feed each other in a circle, so that none can be computed first. One of the "
+     "edges named is wrong. (Loops are written with Loop or TensorIterator, whose back edges stand in "
+     "<back_edges>.)"),
+    ("IR107w", "no-results", "The model has no Result layer, so that running it gives nothing."),
+    # 2xx operation and attributes
+    ("IR201", "unsupported-operation", "irrun does not know this operation, or not in this version. That is "
+     "irrun's gap or a custom operation of yours, not a fault of the file. `irrun ops` lists what is known."),
+    ("IR202", "missing-attribute", "An attribute that the specification requires is not given. OpenVINO may "
+     "read zeros or a default of its own in its place. Write it in <data>."),
+    ("IR203", "bad-attribute", "The value of an attribute is not one that the specification allows. The "
+     "message says what is."),
+    ("IR204w", "unknown-attribute", "The operation has no such attribute, so that it is ignored, by OpenVINO "
+     "as well. Mostly a spelling mistake; the help names the nearest one."),
+    ("IR205", "wrong-input-count", "The operation has more or fewer inputs than the specification allows."),
+    ("IR206", "wrong-output-count", "The operation has more or fewer outputs than the specification gives."),
+    ("IR207", "unknown-opset", "`version` names no operation set that irrun knows (opset1 to opset17, "
+     "extension, experimental). If your OpenVINO is newer than this irrun, update irrun."),
+    # 3xx element types
+    ("IR301", "type-not-allowed", "An input has an element type that the specification does not allow there."),
+    ("IR302", "types-differ", "Inputs that must have one element type (T in the specification) have "
+     "different ones. Insert a Convert."),
+    ("IR303", "precision-mismatch", "An output port declares another precision than the operation gives. "
+     "OpenVINO ignores the declaration; tools that trust it allocate the wrong buffer. Declare the inferred "
+     "one."),
+    ("IR304", "edge-precision-mismatch", "An input port declares another precision than the output port that "
+     "feeds it. Declare the same on both."),
+    ("IR305", "unknown-precision", "`precision` or `element_type` names no element type of the IR."),
+    # 4xx shapes
+    ("IR401", "dims-mismatch", "An output port declares other dims than the operation gives. OpenVINO ignores "
+     "the declaration and recomputes; tools that trust it allocate the wrong buffer. Declare the inferred "
+     "dims, or, where the declared ones are meant, correct the attribute or input that leads elsewhere."),
+    ("IR402", "edge-dims-mismatch", "An input port declares other dims than the output port that feeds it. "
+     "Declare the same on both."),
+    ("IR403", "constraint", "A rule of the operation's specification is broken: the label (C3) names the "
+     "clause as `irrun op NAME` prints it. The layer cannot be computed."),
+    ("IR404", "bad-dim", "A dim is no integer: ports take a number or -1, a Parameter's shape also ?, "
+     "intervals such as 1..8, and ... for an unknown rank."),
+    # 5xx weights
+    ("IR501", "weights-missing", "The model has constants, but the .bin with their values is not there. It "
+     "stands beside the .xml under the same name, or is named with -w / weights=."),
+    ("IR502", "weights-range", "A constant's offset and size reach past the end of the .bin (or are "
+     "negative): the .bin is cut short or belongs to another model."),
+    ("IR503", "weights-size", "A constant's size is not what its shape and element type take."),
+    ("IR504", "weights-content", "The bytes of a constant are no valid tensor of its type (a string tensor "
+     "whose offsets do not ascend or whose bytes are not UTF-8)."),
+    # 6xx execution
+    ("IR601", "bad-feed", "An input handed to the model has no such name, or the wrong element type or shape."),
+    ("IR602", "not-as-declared", "While running strictly, a layer gave another element type or shape than its "
+     "port declares. `irrun check` tells which of the two is wrong; --no-strict runs on regardless."),
+    ("IR603", "kernel-failed", "A kernel failed on a model that checks clean. That is irrun's bug: please "
+     "report it with the layer's XML."),
+    ("IR604", "out-of-memory", "A tensor would take more memory than --max-memory allows; refused before "
+     "allocating it. A target shape is probably wrong; otherwise raise --max-memory."),
+    ("IR605", "invalid-value", "The values that reached a layer break a rule of its specification (an index "
+     "out of range, a target shape that does not fit)."),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding.
+
+    ``layer`` is the layer's name and ``port`` the id of one of its ports; ``line`` and ``column`` count
+    from 1 and are None where the file has no place for the finding (a missing .bin).
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    layer: str | None = None
+    port: int | None = None
+    file: str | None = None
+    span: Span | None = None
+    notes: tuple[str, ...] = ()
+    help: str | None = None
+    label: str | None = None
+    """The clause of the operation's specification, such as ``C3``."""
+    source: Source | None = field(default=None, repr=False)
+
+    @property
+    def line(self) -> int | None:
+        return self.span.line if self.span else None
+
+    @property
+    def column(self) -> int | None:
+        return self.span.column if self.span else None
+
+    @property
+    def name(self) -> str:
+        return CODES[self.code].name
+
+    def __str__(self) -> str:
+        place = self.file or ""
+        if self.span:
+            place += f":{self.span.line}:{self.span.column}"
+        return f"{place}{': ' if place else ''}{self.severity}[{self.code} {self.name}] {self.message}" + (
+            f"; {self.help}" if self.help else ""
+        )
+
+
+def diagnostic(
+    code: str,
+    message: str,
+    *,
+    source: Source | None = None,
+    node: int | None = None,
+    attribute: str | None = None,
+    **more: object,
+) -> Diagnostic:
+    """A diagnostic of ``code`` at element ``node`` of ``source``, or at one of its attributes."""
+    span = source.span(node, attribute) if source is not None and node is not None else None
+    file = source.path if source is not None else None
+    found = Diagnostic(code, CODES[code].severity, message, file=file, span=span, source=source)
+    return replace(found, **more) if more else found  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The findings of a check, in file order."""
+
+    diagnostics: tuple[Diagnostic, ...]
+
+    def __iter__(self) -> Iterator[Diagnostic]:
+        return iter(self.diagnostics)
+
+    def __len__(self) -> int:
+        return len(self.diagnostics)
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(d for d in self.diagnostics if d.severity == "error")
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error; warnings may stand."""
+        return not self.errors
+
+
+class Refused(Exception):  # noqa: N818  (what it is, not a fault of the program)
+    """A rule refuses its input: raised deep down, made a diagnostic by whoever knows the layer.
+
+    ``label`` is the clause of the operation's specification (``C3``) that is broken.
+    """
+
+    def __init__(self, message: str, label: str | None = None, help: str | None = None, code: str = "IR403") -> None:
+        super().__init__(message)
+        self.message, self.label, self.help, self.code = message, label, help, code
+
+
+class IrrunError(Exception):
+    """Every error that a user can cause; ``diagnostics`` tell file, line, layer and what to do."""
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
+        self.diagnostics = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        super().__init__("\n".join(map(str, self.diagnostics)))
+
+    def __reduce__(self) -> tuple[type[IrrunError], tuple[tuple[Diagnostic, ...]]]:
+        return type(self), (tuple(replace(d, source=None) for d in self.diagnostics),)
+
+
+class ReadError(IrrunError):
+    """The file cannot be read: missing, no XML, no IR, no version that irrun reads."""
+
+
+class ModelError(IrrunError):
+    """The file was read, but the model in it is invalid."""
+
+
+class UnsupportedError(IrrunError):
+    """The model may be valid, but irrun does not know an operation in it."""
+
+
+class FeedError(IrrunError):
+    """The inputs handed to a model do not fit it."""
+
+
+class ExecutionError(IrrunError):
+    """The model failed while running."""

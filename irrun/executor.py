@@ -1,0 +1,243 @@
+"""The executor: validate the feeds, walk the steps, hand out the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irrun.diagnostics import (
+    Diagnostic,
+    ExecutionError,
+    FeedError,
+    Refused,
+    diagnostic,
+)
+from irrun.hooks import Hook, Strict
+from irrun.infer import needed, site
+from irrun.model import Layer, Model
+from irrun.opdef import Value, infer
+from irrun.plan import Plan, Step, kernel_failed, plan, refusal, refuse_too_large
+from irrun.types import ElementType, PartialShape
+
+__all__ = ["Executable", "Feeds", "Outputs"]
+
+Feeds = Mapping[Any, Any] | Sequence[Any] | np.ndarray | None
+"""Inputs by parameter name, tensor name or position; as a sequence in Parameter order; or the only array."""
+
+
+class Outputs(Mapping[str, np.ndarray]):
+    """The results of a run, in Result order: by name, by position, or unpacked.
+
+    Each is an array of its own, with the numpy (or ml_dtypes) type of its element type.
+    """
+
+    def __init__(self, names: Sequence[tuple[str, ...]], arrays: Sequence[np.ndarray]) -> None:
+        self.arrays = tuple(arrays)
+        self._names = [own[0] for own in names]
+        self._position: dict[str, int] = {}
+        for position, own in enumerate(names):
+            for name in own:
+                self._position.setdefault(name, position)
+
+    def __getitem__(self, key: str | int) -> np.ndarray:
+        if isinstance(key, int):
+            return self.arrays[key]
+        try:
+            return self.arrays[self._position[key]]
+        except KeyError:
+            raise KeyError(f"no output {key!r}; there are {', '.join(map(repr, self._names))}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{n}: {a.dtype}{list(a.shape)}" for n, a in zip(self._names, self.arrays))
+        return f"Outputs({rows})"
+
+
+class Executable:
+    """A compiled model: call it with feeds, as often as you like.
+
+    ``strict`` checks every layer's output against what its port declares.
+    """
+
+    def __init__(self, model: Model, *, strict: bool, max_memory: int) -> None:
+        self.model = model
+        self.strict = strict
+        self.max_memory = max_memory
+        self.plan: Plan = plan(model, max_memory)
+        self._output_names = [model.result_names(r) for r in model.results]
+
+    def __call__(self, feeds: Feeds = None, *, hooks: Sequence[Hook] = ()) -> Outputs:
+        """Run the model.
+
+        Raises FeedError (IR601) where ``feeds`` do not fit it, ExecutionError (IR602 to IR605) where it fails.
+        """
+        arrays = self._arrays(feeds)
+        every: tuple[Hook, ...] = (Strict(self.model), *hooks) if self.strict else tuple(hooks)
+        with np.errstate(all="ignore"):  # NaN and Inf are values here, as in the runtime
+            results = self._execute(arrays, every)
+        return Outputs(self._output_names, results)
+
+    # -- feeds ----------------------------------------------------------------------------------
+
+    def _arrays(self, feeds: Feeds) -> list[np.ndarray]:
+        parameters = self.model.parameters
+        given = self._by_position(feeds)
+        arrays: list[np.ndarray] = []
+        for position, parameter in enumerate(parameters):
+            if position in given:
+                arrays.append(self._array(parameter, given[position]))
+            elif parameter.id in self.model.contents:
+                arrays.append(self.model.contents[parameter.id][0])
+            else:
+                names = ", ".join(f'"{p.name}"' for p in parameters)
+                raise self._feed_error(parameter, "is not given", f"the model takes {names}")
+        return arrays
+
+    def _by_position(self, feeds: Feeds) -> dict[int, Any]:
+        parameters = self.model.parameters
+        if feeds is None:
+            return {}
+        if isinstance(feeds, Mapping):
+            named = {name: i for i, p in reversed(list(enumerate(parameters))) for name in self.model.input_names(p)}
+            given: dict[int, Any] = {}
+            for key, value in feeds.items():
+                position = named.get(key) if isinstance(key, str) else key
+                if not isinstance(position, int) or not 0 <= position < len(parameters):
+                    raise self._no_such_input(key)
+                if position in given:
+                    raise self._feed_error(parameters[position], "is given twice")
+                given[position] = value
+            return given
+        if isinstance(feeds, np.ndarray):
+            feeds = [feeds]
+        if len(feeds) > len(parameters):
+            raise FeedError(
+                Diagnostic(
+                    "IR601", "error", f"{len(feeds)} inputs are given, the model takes {len(parameters)}",
+                    file=self.model.source.path,
+                )
+            )  # fmt: skip
+        return dict(enumerate(feeds))
+
+    def _no_such_input(self, key: object) -> FeedError:
+        names = ", ".join(f'"{p.name}"' for p in self.model.parameters) or "none"
+        return FeedError(
+            Diagnostic(
+                "IR601", "error", f"the model has no input {key!r}", file=self.model.source.path,
+                help=f"its inputs are {names}",
+            )
+        )  # fmt: skip
+
+    def _feed_error(self, parameter: Layer, message: str, help: str | None = None) -> FeedError:
+        return FeedError(
+            diagnostic(
+                "IR601", f'input "{parameter.name}" {message}', source=self.model.source, node=parameter.node,
+                layer=parameter.name, help=help,
+            )
+        )  # fmt: skip
+
+    def _array(self, parameter: Layer, given: Any) -> np.ndarray:
+        key = (parameter.id, 0)
+        value = self.plan.values[key]
+        wanted = value.type
+        if not isinstance(given, np.ndarray):
+            try:
+                given = np.asarray(given, None if wanted.kind == "dynamic" else wanted.dtype)
+            except (ValueError, TypeError, OverflowError) as error:
+                raise self._feed_error(parameter, f"cannot be read as {wanted}: {error}") from None
+        array = _accept(given, wanted, self.model.version)
+        if array is None:
+            help = f"convert it: array.astype({wanted.dtype.name!r})"
+            raise self._feed_error(parameter, f"is {given.dtype.name}, the model takes {wanted}", help)
+        if not value.shape.fits(array.shape):
+            got = f"[{','.join(map(str, array.shape))}]"
+            raise self._feed_error(parameter, f"has shape {got}, the model takes {value.shape}")
+        return array
+
+    # -- the loop -------------------------------------------------------------------------------
+
+    def _execute(self, arrays: Sequence[np.ndarray], hooks: Sequence[Hook]) -> list[np.ndarray]:
+        plan = self.plan
+        slots: list[np.ndarray | None] = [None] * plan.slots
+        for number, array in plan.constants.items():
+            slots[number] = array
+        for number, array in zip(plan.parameters, arrays):
+            slots[number] = array
+        for step in plan.steps:
+            inputs = [None if number == -1 else slots[number] for number in step.reads]
+            for hook in hooks:
+                hook.before(step, inputs)
+            if step.dynamic:
+                self._check(step, inputs)
+            try:
+                found = step.call(*inputs)
+            except Exception as error:
+                raise self._failed(step, inputs, error) from error
+            outputs = found if isinstance(found, tuple) else (found,)
+            for hook in hooks:
+                hook.after(step, inputs, outputs)
+            for number, array in zip(step.writes, outputs):
+                slots[number] = array
+            for number in step.frees:
+                slots[number] = None
+        return _own([slots[number] for number in plan.results], (*arrays, *plan.constants.values()))
+
+    def _check(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+        """Validate a layer whose shapes only its inputs tell, before its kernel allocates anything."""
+        values = [
+            None if a is None else Value(self._type(number, a), PartialShape.of(a.shape), a)
+            for number, a in zip(step.reads, inputs)
+        ]
+        try:
+            outputs = infer(step.op, site(step.layer), values, needed(step.op, self.model), contents=False)
+        except Refused as refused:
+            code = "IR605" if refused.code == "IR403" else refused.code
+            raise ExecutionError(refusal(self.model, step.layer, step.op, refused, code)) from None
+        for value in outputs:
+            refuse_too_large(self.model, step.layer, value, self.max_memory)
+
+    def _type(self, number: int, array: np.ndarray) -> ElementType:
+        known = self.plan.types[number]
+        return (ElementType.of(array.dtype) or known) if known.kind == "dynamic" else known
+
+    def _failed(self, step: Step, inputs: Sequence[np.ndarray | None], error: Exception) -> ExecutionError:
+        if isinstance(error, Refused):
+            return ExecutionError(refusal(self.model, step.layer, step.op, error, "IR605"))
+        shapes = ", ".join("none" if a is None else f"{a.dtype}{list(a.shape)}" for a in inputs)
+        if isinstance(error, MemoryError):
+            message = f'{step.layer.type} "{step.layer.name}" ran out of memory; its inputs are {shapes}'
+            return ExecutionError(
+                diagnostic("IR604", message, source=self.model.source, node=step.layer.node, layer=step.layer.name)
+            )
+        return ExecutionError(kernel_failed(self.model, step.layer, error, f"; its inputs are {shapes}"))
+
+
+def _accept(array: np.ndarray, wanted: ElementType, version: int) -> np.ndarray | None:
+    """The array as the model takes it, or None where its type does not fit."""
+    if wanted.kind == "dynamic" or array.dtype == wanted.dtype:
+        return array
+    if wanted.kind == "string":
+        return array.astype(np.str_) if array.dtype.kind in "UTO" else None
+    if version == 10 and wanted.name == "f16" and array.dtype == np.float32:
+        return array.astype(np.float16)  # OpenVINO takes f32 where a v10 file says f16
+    return None
+
+
+def _own(results: Sequence[np.ndarray | None], others: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The results as arrays that share memory with nothing else: a caller may change what it gets."""
+    owned: list[np.ndarray] = []
+    seen = {id(array) for array in others}
+    for array in results:
+        assert array is not None
+        if not isinstance(array, np.ndarray) or array.base is not None or id(array) in seen:
+            array = np.array(array)
+        seen.add(id(array))
+        owned.append(array)
+    return owned

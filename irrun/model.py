@@ -1,0 +1,160 @@
+"""A model as the file tells it: layers, ports and edges. Knows no operation, no execution, no XML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import networkx as nx
+import numpy as np
+
+from irrun.source import Source
+from irrun.types import ElementType, PartialShape
+from irrun.weights import Weights
+
+__all__ = ["Edge", "Layer", "Model", "Port"]
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port as declared: ``type`` is None without ``precision``, ``shape`` None where no dim tells it.
+
+    (A port without ``<dim>`` is a scalar or of unknown rank; the file does not say which.)
+    ``node`` is the element's ordinal in the source.
+    """
+
+    id: int
+    type: ElementType | None
+    shape: PartialShape | None
+    names: tuple[str, ...]
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer as declared; ``attributes`` are the texts of ``<data>``.
+
+    ``bodies`` are the sub-models of If, Loop and TensorIterator (``body``, ``then_body``, ``else_body``),
+    ``maps`` the entries of ``port_map``, ``back_edges`` …: (tag, attributes) in file order.
+    """
+
+    id: int
+    name: str
+    type: str
+    version: str | None
+    attributes: Mapping[str, str]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    node: int
+    bodies: Mapping[str, Model] = field(default_factory=dict)
+    maps: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = field(default_factory=dict)
+    output_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From an output port to an input port, by ids."""
+
+    from_layer: int
+    from_port: int
+    to_layer: int
+    to_port: int
+    node: int
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """An IR model.
+
+    ``layers`` are in file order, by id. ``feeds[id]`` tells for each input of a layer, in order, which
+    output feeds it: (layer id, position among its outputs).
+    """
+
+    name: str
+    version: int
+    layers: Mapping[int, Layer]
+    edges: tuple[Edge, ...]
+    feeds: Mapping[int, tuple[tuple[int, int] | None, ...]]
+    source: Source
+    weights: Weights | None = None
+    contents: Mapping[int, tuple[np.ndarray, int]] = field(default_factory=dict)
+    """Of a fragment: what a comment says a Parameter holds, and the line that says it."""
+
+    @property
+    def is_fragment(self) -> bool:
+        """Whether this is a bare ``<layer>`` as printed in documentation."""
+        return self.version == 0
+
+    @cached_property
+    def parameters(self) -> tuple[Layer, ...]:
+        """The inputs of the model, in file order."""
+        return tuple(layer for layer in self.layers.values() if layer.type.lower() == "parameter")
+
+    @cached_property
+    def results(self) -> tuple[Layer, ...]:
+        """The outputs of the model, in file order."""
+        return tuple(layer for layer in self.layers.values() if layer.type.lower() == "result")
+
+    @cached_property
+    def graph(self) -> nx.MultiDiGraph:
+        """The layers by id, one edge for each connection (``Multiply(x, x)`` has two).
+
+        Node attribute ``layer``; edge attributes ``from_port`` and ``to_port``.
+        """
+        graph = nx.MultiDiGraph(name=self.name)
+        graph.add_nodes_from((id, {"layer": layer}) for id, layer in self.layers.items())
+        graph.add_edges_from(
+            (e.from_layer, e.to_layer, {"from_port": e.from_port, "to_port": e.to_port})
+            for e in self.edges
+            if e.from_layer in self.layers and e.to_layer in self.layers
+        )
+        return graph
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Layer ids, each after those that feed it, otherwise in file order. Ids on a cycle are left out."""
+        waiting = {id: sum(f is not None for f in feeds) for id, feeds in self.feeds.items()}
+        readers: dict[int, list[int]] = {}
+        for id, feeds in self.feeds.items():
+            for feed in feeds:
+                if feed is not None:
+                    readers.setdefault(feed[0], []).append(id)
+        ready = [id for id in reversed(list(self.layers)) if waiting[id] == 0]
+        order: list[int] = []
+        while ready:
+            id = ready.pop()
+            order.append(id)
+            for reader in reversed(readers.get(id, ())):
+                waiting[reader] -= 1
+                if waiting[reader] == 0:
+                    ready.append(reader)
+        return tuple(order)
+
+    def cycle(self) -> tuple[Layer, ...]:
+        """The layers of one cycle, or nothing where the graph has none."""
+        if len(self.order) == len(self.layers):
+            return ()
+        left = self.graph.subgraph(self.layers.keys() - set(self.order))
+        return tuple(self.layers[edge[0]] for edge in nx.find_cycle(left))
+
+    def fed_by(self, layer: Layer, position: int) -> tuple[Layer, Port] | None:
+        """The layer and output port that feed input ``position``."""
+        feed = self.feeds[layer.id][position]
+        return None if feed is None else (self.layers[feed[0]], self.layers[feed[0]].outputs[feed[1]])
+
+    def result_name(self, result: Layer) -> str:
+        """How an output is called: its ``output_names``, else the name of the port that feeds it."""
+        fed = self.fed_by(result, 0) if result.inputs else None
+        names = result.output_names or (fed[1].names if fed else ())
+        return names[0] if names else result.name
+
+    def result_names(self, result: Layer) -> tuple[str, ...]:
+        """Every name that an output answers to."""
+        fed = self.fed_by(result, 0) if result.inputs else None
+        return tuple(dict.fromkeys((*result.output_names, *(fed[1].names if fed else ()), result.name)))
+
+    def input_names(self, parameter: Layer) -> tuple[str, ...]:
+        """Every name that an input answers to, its own first."""
+        names = parameter.outputs[0].names if parameter.outputs else ()
+        return tuple(dict.fromkeys((parameter.name, *names)))

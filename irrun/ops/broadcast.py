@@ -1,0 +1,100 @@
+"""Broadcast: replicate a tensor to a target shape.  Spec: movement/broadcast-{1,3}."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.types import Dim, PartialShape
+
+
+@op("Broadcast", since=3, spec="movement/broadcast-3")
+class Broadcast3(Op):
+    """Replicate ``data`` so that it fits ``target_shape``.
+
+    C1  ``axes_mapping`` is given if and only if ``mode`` is explicit.
+    C2  explicit: ``axes_mapping`` has one entry per axis of ``data``, ascending and within the target's rank.
+    C3  numpy, explicit: each aligned dim of ``data`` is 1 or the target's.
+    C4  bidirectional: aligned dims are equal, or one of the two is 1.
+    C5  ``target_shape`` and ``axes_mapping`` are 1D; no entry of the target is negative.
+    C6  numpy: the rank of ``data`` is at most that of the target.
+    """
+
+    mode = attr.choice("numpy", "explicit", "bidirectional", default="numpy")
+    inputs = ports(data="T", target_shape="T_SHAPE", axes_mapping=opt("T_SHAPE"))
+    carries = True
+
+    def infer(self, at: Site, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> Value:
+        at.require((axes_mapping is None) == (self.mode != "explicit"), "C1", f"mode is {self.mode}")
+        at.require(target_shape.rank in (None, 1), "C5", f"target_shape is {target_shape.shape}, not 1D")
+        target = target_shape.as_shape()  # [1,?,50]: each entry as far as it is known
+        if target.dims is None:
+            return data.reshaped(target)
+        at.require(all(d.hi >= 0 for d in target), "C5", f"target_shape {target} has a negative entry")
+        if data.shape.dims is None:
+            return data.reshaped(PartialShape(None) if self.mode == "bidirectional" else target)
+        if self.mode == "bidirectional":
+            both = data.shape.broadcast(target)
+            at.require(both is not None, "C4", f"data {data.shape} and target {target} cannot be broadcast")
+            assert both is not None
+            return data.reshaped(both)
+        axes = self._axes(at, len(data.shape), len(target), axes_mapping)
+        if axes is None:
+            return data.reshaped(target)
+        dims = list(target)
+        for axis, dim in zip(axes, data.shape):
+            fitting = dim.broadcast(dims[axis])
+            at.require(
+                fitting is not None and (dims[axis].fits(1) or fitting.meet(dims[axis]) is not None)
+                and not (dims[axis] == 1 and not dim.fits(1)),
+                "C3",
+                f"data {data.shape} does not fit target {target}: "
+                f"dim {dim} stands at axis {axis} of the target, which is {dims[axis]}",
+            )  # fmt: skip
+            if not dim.fits(1):
+                dims[axis] = dims[axis].meet(dim) or dims[axis]
+        return data.reshaped(dims)
+
+    def _axes(self, at: Site, rank: int, target: int, axes_mapping: Value | None) -> tuple[int, ...] | None:
+        """The axis of the target that each axis of ``data`` maps to; None where it is not known yet."""
+        if self.mode == "numpy":
+            at.require(rank <= target, "C6", f"data has rank {rank}, the target only {target}")
+            return tuple(range(target - rank, target))
+        assert axes_mapping is not None
+        at.require(axes_mapping.rank in (None, 1), "C5", f"axes_mapping is {axes_mapping.shape}, not 1D")
+        count = axes_mapping.shape.count()
+        at.require(count.fits(rank), "C2", f"axes_mapping has {count} entries, data has rank {rank}")
+        axes = axes_mapping.ints()
+        if axes is None:
+            return None
+        at.require(list(axes) == sorted(set(axes)), "C2", f"axes_mapping {list(axes)} does not ascend")
+        at.require(all(0 <= a < target for a in axes), "C2", f"axes_mapping {list(axes)} is outside a rank of {target}")
+        return axes
+
+    def run(self, data: np.ndarray, target_shape: np.ndarray, axes_mapping: np.ndarray | None = None) -> np.ndarray:
+        target = _shape(target_shape)
+        if self.mode == "bidirectional":
+            return np.broadcast_to(data, np.broadcast_shapes(data.shape, target))
+        if axes_mapping is not None:
+            aligned = [1] * len(target)
+            for axis, n in zip(axes_mapping.tolist(), data.shape):
+                aligned[axis] = n
+            data = data.reshape(aligned)
+        return np.broadcast_to(data, target)
+
+
+def _shape(target: np.ndarray) -> tuple[int, ...]:
+    return tuple(n.lo if isinstance(n, Dim) else int(n) for n in target.tolist())
+
+
+@op("Broadcast", since=1, spec="movement/broadcast-1")
+class Broadcast1(Broadcast3):
+    """As Broadcast-3, without bidirectional mode.
+
+    C1  ``axes_mapping`` is given if and only if ``mode`` is explicit.
+    C2  explicit: ``axes_mapping`` has one entry per axis of ``data``, ascending and within the target's rank.
+    C3  Each aligned dim of ``data`` is 1 or the target's.
+    C5  ``target_shape`` and ``axes_mapping`` are 1D; no entry of the target is negative.
+    C6  numpy: the rank of ``data`` is at most that of the target.
+    """
+
+    # OpenVINO: writes explicit mode of opset1 as "none"
+    mode = attr.choice("numpy", "explicit", default="numpy", also={"none": "explicit"})

@@ -1,0 +1,38 @@
+"""Const: a tensor whose values lie in the .bin.  Spec: infrastructure/constant-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op
+from irrun.weights import Weights
+
+
+@op("Const", since=1, spec="infrastructure/constant-1")
+class Const(Op):
+    """``size`` bytes of the .bin at ``offset``, as a tensor of ``element_type`` and ``shape``.
+
+    C1  ``offset`` and ``size`` lie within the .bin.
+    C2  ``size`` is what ``shape`` and ``element_type`` take.
+    C3  A string tensor's offsets ascend from 0 and its bytes are UTF-8.
+    C4  ``shape`` is static.
+    """
+
+    # IR v10 has files of 2020 without it: the output port's precision stands in
+    element_type = attr.element_type(default=None)
+    shape = attr.shape()
+    offset = attr.int()
+    size = attr.int()
+    needs = ("weights",)
+
+    def infer(self, at: Site, *, weights: Weights | None) -> Value:
+        element_type = self.element_type or at.declared[0]
+        shape = self.shape.static
+        at.require(shape is not None, "C4", f"shape {self.shape} is not static")
+        assert shape is not None
+        at.require(element_type is not None, "C2", "neither element_type nor the port's precision is given")
+        assert element_type is not None
+        if weights is None:
+            return Value(element_type, self.shape)
+        return Value(element_type, self.shape, weights.tensor(self.offset, self.size, element_type, shape))
+
+    def run(self, *, weights: Weights) -> np.ndarray:
+        return weights.tensor(self.offset, self.size, self.element_type, self.shape.static or ())

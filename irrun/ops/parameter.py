@@ -1,0 +1,19 @@
+"""Parameter: an input of the model.  Spec: infrastructure/parameter-1."""
+
+from irrun.opdef import Op, Site, Value, attr, op
+from irrun.types import Dim, PartialShape
+
+
+@op("Parameter", since=1, spec="infrastructure/parameter-1")
+class Parameter(Op):
+    """A tensor that the caller brings; it has no inputs and no kernel."""
+
+    element_type = attr.element_type()
+    shape = attr.shape()
+
+    def infer(self, at: Site) -> Value:
+        if self.shape.dims is None:
+            return Value(self.element_type, self.shape)
+        # each dim is named after its place, so that it keeps its identity through the model
+        named = [Dim(d.lo, d.hi, Dim.unknown(f"{at.name}[{axis}]").term) for axis, d in enumerate(self.shape)]
+        return Value(self.element_type, PartialShape(tuple(named)))

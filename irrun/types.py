@@ -1,0 +1,515 @@
+"""Element types, dims and partial shapes: the vocabulary of every other module.
+
+They answer ``None`` where a combination is impossible and know no diagnostics, operations or XML.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakValueDictionary
+
+import ml_dtypes
+import numpy as np
+
+__all__ = ["ELEMENT_TYPES", "INF", "Dim", "ElementType", "PartialShape", "Term", "type_set"]
+
+
+# ---------------------------------------------------------------------------------------------
+# element types
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ElementType:
+    """An element type of the IR: ``f32``, ``i4``, ``nf4``, ``string`` …
+
+    ``bits`` is the width of one element in the ``.bin`` (0 where it varies) and ``dtype`` the numpy
+    type that an unpacked tensor has: types without a numpy or ml_dtypes counterpart travel in the
+    narrowest one that holds each of their values (``u1``, ``u3``, ``u6`` in uint8, ``nf4`` in float32).
+    """
+
+    name: str
+    bits: int
+    dtype: np.dtype
+    kind: str
+    """``float``, ``int``, ``uint``, ``boolean``, ``string`` or ``dynamic``."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"ElementType({self.name})"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    @property
+    def port_name(self) -> str:
+        """The spelling of a port's ``precision``: ``FP32``, ``I64``, ``BOOL``."""
+        return _PORT_NAMES.get(self.name, self.name.upper())
+
+    def nbytes(self, count: int) -> int:
+        """Bytes that ``count`` elements take in the ``.bin``, where the width is fixed."""
+        if self.name in ("u3", "u6"):  # whole groups: 8 × u3 or 4 × u6 in three bytes
+            return -(-count // (8 if self.name == "u3" else 4)) * 3
+        return -(-count * self.bits // 8)
+
+    @staticmethod
+    def parse(text: str) -> ElementType | None:
+        """The type spelt ``text`` as in an attribute (``f32``) or a port (``FP32``), in any case."""
+        return _SPELLINGS.get(text.strip().lower())
+
+    @staticmethod
+    def of(dtype: np.dtype) -> ElementType | None:
+        """The type whose tensors have ``dtype``."""
+        if dtype.kind in "UT":
+            return ELEMENT_TYPES["string"]
+        return _BY_DTYPE.get(dtype)
+
+
+def _table() -> dict[str, ElementType]:
+    rows: list[tuple[str, int, object, str]] = [
+        ("boolean", 8, np.bool_, "boolean"),
+        ("bf16", 16, ml_dtypes.bfloat16, "float"),
+        ("f16", 16, np.float16, "float"),
+        ("f32", 32, np.float32, "float"),
+        ("f64", 64, np.float64, "float"),
+        ("f8e4m3", 8, ml_dtypes.float8_e4m3fn, "float"),
+        ("f8e5m2", 8, ml_dtypes.float8_e5m2, "float"),
+        ("f8e8m0", 8, ml_dtypes.float8_e8m0fnu, "float"),
+        ("f4e2m1", 4, ml_dtypes.float4_e2m1fn, "float"),
+        ("nf4", 4, np.float32, "float"),
+        ("i4", 4, ml_dtypes.int4, "int"),
+        ("i8", 8, np.int8, "int"),
+        ("i16", 16, np.int16, "int"),
+        ("i32", 32, np.int32, "int"),
+        ("i64", 64, np.int64, "int"),
+        ("u1", 1, np.uint8, "uint"),
+        ("u2", 2, ml_dtypes.uint2, "uint"),
+        ("u3", 3, np.uint8, "uint"),
+        ("u4", 4, ml_dtypes.uint4, "uint"),
+        ("u6", 6, np.uint8, "uint"),
+        ("u8", 8, np.uint8, "uint"),
+        ("u16", 16, np.uint16, "uint"),
+        ("u32", 32, np.uint32, "uint"),
+        ("u64", 64, np.uint64, "uint"),
+        ("string", 0, np.dtype("U"), "string"),
+        ("dynamic", 0, np.dtype("O"), "dynamic"),
+    ]
+    return {n: ElementType(n, bits, np.dtype(dtype), kind) for n, bits, dtype, kind in rows}  # type: ignore[arg-type]
+
+
+ELEMENT_TYPES: Final = _table()
+
+_PORT_NAMES: Final = {"boolean": "BOOL", "u1": "BIN", "dynamic": "dynamic"} | {
+    f"f{bits}": f"FP{bits}" for bits in (16, 32, 64)
+}
+_SPELLINGS: Final = (
+    ELEMENT_TYPES
+    | {spelling.lower(): ELEMENT_TYPES[name] for name, spelling in _PORT_NAMES.items()}
+    | {"undefined": ELEMENT_TYPES["dynamic"], "unspecified": ELEMENT_TYPES["dynamic"]}
+)
+_BY_DTYPE: Final = {t.dtype: t for t in ELEMENT_TYPES.values() if t.name not in ("u1", "u3", "u6", "nf4", "dynamic")}
+
+_SETS: Final = {
+    "any": frozenset(ELEMENT_TYPES.values()),
+    "numeric": frozenset(t for t in ELEMENT_TYPES.values() if t.kind in ("float", "int", "uint")),
+    "float": frozenset(t for t in ELEMENT_TYPES.values() if t.kind == "float"),
+    "int": frozenset(t for t in ELEMENT_TYPES.values() if t.is_integer),
+    "signed": frozenset(t for t in ELEMENT_TYPES.values() if t.kind in ("float", "int")),
+}
+
+
+def type_set(text: str) -> frozenset[ElementType]:
+    """The set that a constraint such as ``"numeric"``, ``"int boolean"`` or ``"i32 i64"`` names."""
+    found: frozenset[ElementType] = frozenset()
+    for word in text.split():
+        found |= _SETS[word] if word in _SETS else frozenset([ELEMENT_TYPES[word]])
+    return found
+
+
+# ---------------------------------------------------------------------------------------------
+# dims
+
+INF: Final = 1 << 62
+"""Stands for "no bound" in both directions; every finite bound is clipped to it."""
+
+
+def _clip(n: int) -> int:
+    return INF if n > INF else -INF if n < -INF else n
+
+
+class Term:
+    """Where a dim comes from: a symbol (``op`` is its name) or arithmetic over terms and ints.
+
+    Equal terms are one object, so that "is this the same unknown?" is ``is``.
+    """
+
+    __slots__ = ("__weakref__", "args", "op")
+    op: str
+    args: tuple[Term | int, ...]
+    _interned: WeakValueDictionary[tuple[object, ...], Term] = WeakValueDictionary()
+
+    def __new__(cls, op: str, *args: Term | int) -> Term:
+        found = cls._interned.get((op, *args))
+        if found is None:
+            found = super().__new__(cls)
+            found.op, found.args = op, args
+            cls._interned[(op, *args)] = found
+        return found
+
+    def __str__(self) -> str:
+        if not self.args:
+            return self.op
+        texts = [str(a) for a in self.args]
+        if self.op in ("floor", "ceil"):
+            return f"{self.op}({texts[0]} / {texts[1]})"
+        if self.op in ("max", "min"):
+            return f"{self.op}({', '.join(texts)})"
+        if self.op == "*":  # the one operator here that binds tighter than those of its operands
+            texts = [f"({t})" if isinstance(a, Term) and a.op in ("+", "-") else t for a, t in zip(self.args, texts)]
+        elif self.op == "-" and isinstance(self.args[1], Term) and self.args[1].op in ("+", "-"):
+            texts[1] = f"({texts[1]})"
+        return f" {self.op} ".join(texts)
+
+
+class Dim:
+    """An integer known as far as an interval: ``lo <= n <= hi``, with the term it came from.
+
+    Used for dims (never negative) and for the contents of shape tensors (any integer).
+    """
+
+    __slots__ = ("hi", "lo", "term")
+    lo: int
+    hi: int
+    term: Term | None
+
+    def __init__(self, lo: int, hi: int | None = None, term: Term | None = None) -> None:
+        self.lo = lo
+        self.hi = lo if hi is None else hi
+        self.term = term
+
+    @staticmethod
+    def unknown(name: str | None = None) -> Dim:
+        """Any non-negative integer; with a name it keeps its identity through the model."""
+        return Dim(0, INF, Term(name) if name else None)
+
+    @property
+    def is_static(self) -> bool:
+        return self.lo == self.hi
+
+    @property
+    def value(self) -> int | None:
+        return self.lo if self.lo == self.hi else None
+
+    def fits(self, n: int) -> bool:
+        return self.lo <= n <= self.hi
+
+    def same(self, other: Dim) -> bool:
+        """Whether the two are certainly equal."""
+        if self.lo == self.hi:
+            return other.lo == other.hi == self.lo
+        return self is other or (self.term is not None and self.term is other.term)
+
+    def meet(self, other: Dim) -> Dim | None:
+        """What both allow, or None."""
+        if self.same(other):
+            return self
+        lo, hi = max(self.lo, other.lo), min(self.hi, other.hi)
+        if lo > hi:
+            return None
+        if (lo, hi) == (self.lo, self.hi):
+            return self
+        return other if (lo, hi) == (other.lo, other.hi) else Dim(lo, hi, self.term or other.term)
+
+    def broadcast(self, other: Dim) -> Dim | None:
+        """The dim that numpy broadcasting of the two gives, or None where they cannot be broadcast."""
+        if self.same(other) or (other.lo == other.hi == 1):
+            return self
+        if self.lo == self.hi == 1:
+            return other
+        if not self.fits(1) and not other.fits(1):
+            return self.meet(other)
+        if not self.fits(1):  # the other is 1 or equal to this one
+            return self if other.fits(1) or self.meet(other) is not None else None
+        if not other.fits(1):
+            return other
+        return Dim(min(self.lo, other.lo), max(self.hi, other.hi))
+
+    def union(self, other: Dim) -> Dim:
+        """The smallest interval that holds both."""
+        if self.same(other):
+            return self
+        return Dim(min(self.lo, other.lo), max(self.hi, other.hi))
+
+    # arithmetic: intervals follow, and so do terms, so that "why is this 56?" costs no operation a line
+
+    def _with(self, lo: int, hi: int, op: str, other: Dim) -> Dim:
+        lo, hi = _clip(lo), _clip(hi)
+        if self.term is None and other.term is None:
+            return Dim(lo, hi)
+        a = self.term or self.value
+        b = other.term or other.value
+        return Dim(lo, hi, None if a is None or b is None else Term(op, a, b))
+
+    def __add__(self, other: Dim | int) -> Dim:
+        o = as_dim(other)
+        if o.lo == o.hi == 0:
+            return self
+        hi = INF if INF in (self.hi, o.hi) else self.hi + o.hi
+        lo = -INF if -INF in (self.lo, o.lo) else self.lo + o.lo
+        return self._with(lo, hi, "+", o)
+
+    def __radd__(self, other: int) -> Dim:
+        return self + other if other == 0 else Dim(other) + self
+
+    def __neg__(self) -> Dim:
+        return Dim(0) - self
+
+    def __sub__(self, other: Dim | int) -> Dim:
+        o = as_dim(other)
+        if o.lo == o.hi == 0:
+            return self
+        if self.same(o):
+            return Dim(0)
+        hi = INF if self.hi == INF or o.lo == -INF else self.hi - o.lo
+        lo = -INF if self.lo == -INF or o.hi == INF else self.lo - o.hi
+        return self._with(lo, hi, "-", o)
+
+    def __rsub__(self, other: int) -> Dim:
+        return Dim(other) - self
+
+    def __mul__(self, other: Dim | int) -> Dim:
+        o = as_dim(other)
+        if o.lo == o.hi == 1:
+            return self
+        if self.lo == self.hi == 1:
+            return o
+        corners = [_clip(a * b) for a in (self.lo, self.hi) for b in (o.lo, o.hi)]
+        return self._with(min(corners), max(corners), "*", o)
+
+    def __rmul__(self, other: int) -> Dim:
+        return Dim(other) * self
+
+    def __floordiv__(self, other: Dim | int) -> Dim:
+        o = as_dim(other)
+        if o.lo == o.hi == 1:
+            return self
+        if o.lo <= 0:
+            return Dim(-INF, INF)
+        if self.same(o):
+            return Dim(1)
+        return self._with(*self._quotient(o, ceil=False), "floor", o)
+
+    def __rfloordiv__(self, other: int) -> Dim:
+        return Dim(other) // self
+
+    def ceil_div(self, other: Dim | int) -> Dim:
+        """The quotient rounded up; ``other`` is positive."""
+        o = as_dim(other)
+        if o.lo == o.hi == 1:
+            return self
+        return self._with(*self._quotient(o, ceil=True), "ceil", o)
+
+    def _quotient(self, o: Dim, ceil: bool) -> tuple[int, int]:
+        def divide(a: int, b: int) -> int:
+            if abs(a) == INF:
+                return a if b != INF else 0
+            return -(-a // b) if ceil else a // b
+
+        corners = [divide(a, b) for a in (self.lo, self.hi) for b in (o.lo, o.hi)]
+        return min(corners), max(corners)
+
+    def __mod__(self, other: Dim | int) -> Dim:
+        o = as_dim(other)
+        if self.is_static and o.is_static and o.lo > 0:
+            return Dim(self.lo % o.lo)
+        return Dim(0, o.hi - 1) if o.lo > 0 else Dim(-INF, INF)
+
+    def max(self, other: Dim | int) -> Dim:
+        o = as_dim(other)
+        if self.lo >= o.hi or self.same(o):
+            return self
+        return o if o.lo >= self.hi else self._with(max(self.lo, o.lo), max(self.hi, o.hi), "max", o)
+
+    def min(self, other: Dim | int) -> Dim:
+        o = as_dim(other)
+        if self.hi <= o.lo or self.same(o):
+            return self
+        return o if o.hi <= self.lo else self._with(min(self.lo, o.lo), min(self.hi, o.hi), "min", o)
+
+    def __eq__(self, other: object) -> bool:
+        """Equality of intervals; whether two unknowns are one is ``same``."""
+        if isinstance(other, int):
+            return self.lo == self.hi == other
+        return isinstance(other, Dim) and (self.lo, self.hi) == (other.lo, other.hi)
+
+    def __hash__(self) -> int:
+        return hash((self.lo, self.hi))
+
+    def __str__(self) -> str:
+        if self.lo == self.hi:
+            return str(self.lo)
+        if self.hi == INF:
+            return "?" if self.lo <= 0 else f"{self.lo}.."
+        return f"{self.lo}..{self.hi}" if self.lo > 0 else f"..{self.hi}"
+
+    def __repr__(self) -> str:
+        return f"Dim({self})"
+
+
+def as_dim(n: Dim | int) -> Dim:
+    return n if isinstance(n, Dim) else Dim(int(n))
+
+
+# ---------------------------------------------------------------------------------------------
+# shapes
+
+
+@dataclass(frozen=True, slots=True)
+class PartialShape:
+    """A tuple of dims, or ``dims=None`` where not even the rank is known."""
+
+    dims: tuple[Dim, ...] | None
+
+    @staticmethod
+    def of(dims: Iterable[Dim | int]) -> PartialShape:
+        return PartialShape(tuple(d if isinstance(d, Dim) else Dim(int(d)) for d in dims))
+
+    @staticmethod
+    def of_rank(rank: int) -> PartialShape:
+        """``rank`` unknown dims."""
+        return PartialShape(tuple(Dim.unknown() for _ in range(rank)))
+
+    @staticmethod
+    def parse(text: str) -> PartialShape | None:
+        """A ``shape`` attribute: ``"2, 3"``, ``""``, ``"?,3,1..8"``, ``"..."``; None where malformed."""
+        text = text.strip()
+        if text == "...":
+            return UNKNOWN_RANK
+        if not text:
+            return SCALAR
+        dims = [_parse_dim(part) for part in text.split(",")]
+        return None if any(d is None for d in dims) else PartialShape(tuple(d for d in dims if d is not None))
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.dims is None else len(self.dims)
+
+    @property
+    def static(self) -> tuple[int, ...] | None:
+        """The dims as ints, or None unless every one is known."""
+        if self.dims is None:
+            return None
+        for d in self.dims:
+            if d.lo != d.hi:
+                return None
+        return tuple([d.lo for d in self.dims])
+
+    @property
+    def is_static(self) -> bool:
+        return self.static is not None
+
+    def __len__(self) -> int:
+        if self.dims is None:
+            raise TypeError("the rank is unknown")
+        return len(self.dims)
+
+    def __getitem__(self, axis: int) -> Dim:
+        if self.dims is None:
+            return Dim.unknown()
+        return self.dims[axis]
+
+    def __iter__(self) -> Iterator[Dim]:
+        if self.dims is None:
+            raise TypeError("the rank is unknown")
+        return iter(self.dims)
+
+    def count(self) -> Dim:
+        """The number of elements."""
+        if self.dims is None:
+            return Dim.unknown()
+        return product(self.dims)
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Whether a tensor of ``shape`` is one of these."""
+        if self.dims is None:
+            return True
+        return len(self.dims) == len(shape) and all(d.fits(n) for d, n in zip(self.dims, shape))
+
+    def meet(self, other: PartialShape) -> PartialShape | None:
+        """What both allow, or None."""
+        if self.dims is None:
+            return other
+        if other.dims is None or self.dims is other.dims:
+            return self
+        if len(self.dims) != len(other.dims):
+            return None
+        dims: list[Dim] = []
+        for a, b in zip(self.dims, other.dims):
+            d = a.meet(b)
+            if d is None:
+                return None
+            dims.append(d)
+        return PartialShape(tuple(dims))
+
+    def broadcast(self, other: PartialShape) -> PartialShape | None:
+        """The shape that numpy broadcasting of the two gives, or None."""
+        if self.dims is None or other.dims is None:
+            return UNKNOWN_RANK
+        if self.dims == other.dims and all(a.same(b) for a, b in zip(self.dims, other.dims)):
+            return self
+        rank = max(len(self.dims), len(other.dims))
+        one = Dim(1)
+        a = (one,) * (rank - len(self.dims)) + self.dims
+        b = (one,) * (rank - len(other.dims)) + other.dims
+        dims = [x.broadcast(y) for x, y in zip(a, b)]
+        return None if any(d is None for d in dims) else PartialShape(tuple(d for d in dims if d is not None))
+
+    def replace(self, axis: int, dim: Dim | int) -> PartialShape:
+        """The shape with another dim at ``axis``."""
+        dims = list(self)
+        dims[axis] = as_dim(dim)
+        return PartialShape(tuple(dims))
+
+    def __str__(self) -> str:
+        return "[...]" if self.dims is None else f"[{','.join(map(str, self.dims))}]"
+
+    def __repr__(self) -> str:
+        return f"PartialShape({self})"
+
+
+UNKNOWN_RANK: Final = PartialShape(None)
+SCALAR: Final = PartialShape(())
+
+_DIM: Final = re.compile(r"(\d*)\.\.(\d*)")
+
+
+def _parse_dim(text: str) -> Dim | None:
+    text = text.strip()
+    if text in ("?", "-1"):
+        return Dim.unknown()
+    if text.isascii() and text.isdigit():
+        n = int(text)
+        return Dim(n) if n < INF else None
+    match = _DIM.fullmatch(text)
+    if match is None:
+        return None
+    lo = int(match[1] or 0)
+    hi = min(int(match[2] or INF), INF)
+    return Dim(lo, hi) if lo <= hi else None
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product of dims, exact for static ones."""
+    dims = list(dims)
+    if all(d.is_static for d in dims) and not any(d.term for d in dims):
+        return Dim(_clip(math.prod(d.lo for d in dims)))
+    total = Dim(1)
+    for d in dims:
+        total = total * d
+    return total

@@ -1,0 +1,149 @@
+"""The ``.bin``: mapped into memory, bounds checked, sub-byte types unpacked.
+
+A tensor of a byte-wide or wider type is a read-only view of the file; nothing is copied.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import ml_dtypes
+import numpy as np
+
+from irrun.diagnostics import Refused
+from irrun.types import ElementType
+
+__all__ = ["Weights"]
+
+
+class Weights:
+    """A ``.bin`` file, or the same bytes in memory."""
+
+    def __init__(self, path: Path | None = None, data: bytes | None = None) -> None:
+        self.path = path
+        self._bytes = data
+
+    @cached_property
+    def data(self) -> np.ndarray:
+        """The whole file as uint8 [n], read-only."""
+        if self._bytes is not None or self.path is None:
+            return np.frombuffer(self._bytes or b"", np.uint8)
+        if self.path.stat().st_size == 0:
+            return np.empty(0, np.uint8)
+        try:
+            return np.asarray(np.memmap(self.path, np.uint8, "r"))
+        except (OSError, ValueError):  # no mmap on this file system or platform
+            return np.fromfile(self.path, np.uint8)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def tensor(self, offset: int, size: int, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
+        """The tensor of ``shape`` in the ``size`` bytes at ``offset``. Raises Refused (IR502 to IR504)."""
+        if offset < 0 or size < 0 or offset + size > len(self.data):
+            raise Refused(
+                f"offset {offset} and size {size} reach to byte {offset + size} of a .bin of {len(self.data)} bytes",
+                "C1",
+                "the .bin is cut short or belongs to another model",
+                code="IR502",
+            )
+        raw = self.data[offset : offset + size]
+        count = math.prod(shape)
+        if element_type.kind == "string":
+            return _strings(raw, count).reshape(shape)
+        needed = element_type.nbytes(count)
+        if size != needed and not (count == 0 and size == 1):  # OpenVINO writes a byte for no elements
+            raise Refused(
+                f"size is {size}, but shape [{','.join(map(str, shape))}] of {element_type} takes {needed} bytes",
+                "C2",
+                f'write size="{needed}" or correct the shape',
+                code="IR503",
+            )
+        unpack = _UNPACK.get(element_type.name)
+        if unpack is not None:
+            return _frozen(unpack(raw[:needed], count).reshape(shape))
+        return raw[:needed].view(element_type.dtype).reshape(shape)
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def _fields(raw: np.ndarray, bits: int, count: int, *, low_first: bool) -> np.ndarray:
+    """``count`` unsigned fields of ``bits`` (1, 2 or 4) each from the bytes, as uint8."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    parts = raw[:, None] >> (shifts if low_first else shifts[::-1])
+    return (parts & ((1 << bits) - 1)).reshape(-1)[:count]
+
+
+def _i4(raw: np.ndarray, count: int) -> np.ndarray:
+    codes = _fields(raw, 4, count, low_first=True).astype(np.int8)
+    return np.where(codes > 7, codes - 16, codes).astype(ml_dtypes.int4)
+
+
+# a nf4 code names one of 16 quantiles of the normal distribution
+_NF4: Final = np.array(
+    [
+        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+        -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+        0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+        0.7229568362236023, 1.0,
+    ],
+    np.float32,
+)  # fmt: skip
+
+
+def _u3(raw: np.ndarray, count: int) -> np.ndarray:
+    groups = raw.reshape(-1, 3)
+    low = _fields(groups[:, :2].reshape(-1), 2, len(groups) * 8, low_first=False)
+    high = _fields(groups[:, 2], 1, len(groups) * 8, low_first=False)
+    return (low | high << 2)[:count]
+
+
+def _u6(raw: np.ndarray, count: int) -> np.ndarray:
+    groups = raw.reshape(-1, 3)
+    low = _fields(groups[:, :2].reshape(-1), 4, len(groups) * 4, low_first=False)
+    high = _fields(groups[:, 2], 2, len(groups) * 4, low_first=False)
+    return (low | high << 4)[:count]
+
+
+_UNPACK: Final[dict[str, Callable[[np.ndarray, int], np.ndarray]]] = {
+    "boolean": lambda raw, count: raw != 0,
+    "i4": _i4,
+    "u4": lambda raw, count: _fields(raw, 4, count, low_first=True).astype(ml_dtypes.uint4),
+    "u2": lambda raw, count: _fields(raw, 2, count, low_first=True).astype(ml_dtypes.uint2),
+    "u1": lambda raw, count: _fields(raw, 1, count, low_first=False),
+    "u3": _u3,
+    "u6": _u6,
+    "nf4": lambda raw, count: _NF4[_fields(raw, 4, count, low_first=True)],
+    "f4e2m1": lambda raw, count: _fields(raw, 4, count, low_first=True).view(ml_dtypes.float4_e2m1fn),
+}
+
+
+def _strings(raw: np.ndarray, count: int) -> np.ndarray:
+    """int32 count, count + 1 int32 offsets from 0 on, then the UTF-8 bytes."""
+
+    def broken(why: str) -> Refused:
+        return Refused(f"the bytes are no string tensor of {count} elements: {why}", "C3", code="IR504")
+
+    if count == 0 and len(raw) < 4:
+        return np.empty(0, np.dtype("U"))
+    head = (count + 2) * 4
+    if len(raw) < head:
+        raise broken(f"{len(raw)} bytes cannot hold the offsets")
+    numbers = raw[:head].view(np.int32)
+    if numbers[0] != count:
+        raise broken(f"they hold {numbers[0]}")
+    offsets, text = numbers[1:].tolist(), raw[head:].tobytes()
+    if offsets[0] != 0 or any(a > b for a, b in pairwise(offsets)) or offsets[-1] > len(text):
+        raise broken("the offsets do not ascend from 0 to the end")
+    try:
+        return np.array([text[a:b].decode() for a, b in pairwise(offsets)], np.dtype("U"))
+    except UnicodeDecodeError as error:
+        raise broken(f"they are not UTF-8 ({error.reason})") from None

@@ -1,0 +1,8 @@
+import kit
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _openvino_process():
+    yield
+    kit.oracle.close()

@@ -1,0 +1,343 @@
+"""How an operation is tested: tables of values, shapes and refusals, and the same models run by OpenVINO.
+
+A test file of an operation holds tables and hands them to ``values``, ``shapes``, ``refusals`` and
+``against_openvino``, each of which makes one parametrised test of its table.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino.utils.node_factory import NodeFactory
+from oracle import Oracle
+
+import irrun
+from irrun.diagnostics import Refused
+from irrun.opdef import Op, Site, Value, infer, resolve
+from irrun.types import ELEMENT_TYPES, Dim, ElementType, PartialShape
+
+oracle = Oracle()
+
+
+# ---------------------------------------------------------------------------------------------
+# rows
+
+
+def tensor(text: str) -> Value:
+    """A value as the tables write it.
+
+    ``"f32[2,?,1..8]"``, ``"f32[...]"``; with contents ``"i64{1,16,?,50}"`` (1D), ``"i64[]{3}"`` (scalar).
+    """
+    match = re.fullmatch(r"(\w+)(?:\[(.*?)\])?(?:\{(.*)\})?", text)
+    assert match, text
+    element_type = ELEMENT_TYPES[match[1]]
+    if match[3] is None:
+        shape = PartialShape.parse(match[2])
+        assert shape is not None, text
+        return Value(element_type, shape)
+    items = [_dim(n) for n in match[3].split(",")] if match[3] else []
+    value = Value.of_dims(items, element_type)
+    if match[2] is None:
+        return value
+    shape = PartialShape.parse(match[2])
+    assert shape is not None
+    assert shape.static is not None
+    assert value.data is not None
+    return Value(element_type, shape, value.data.reshape(shape.static))
+
+
+def _dim(text: str) -> Dim:
+    if re.fullmatch(r"-?\d+", text.strip()):
+        return Dim(int(text))
+    shape = PartialShape.parse(text)
+    assert shape is not None, text
+    return shape[0]
+
+
+def operation(name: str, attributes: dict[str, Any] | None = None) -> Op:
+    """``operation("Broadcast-3", {"mode": "explicit"})``: attributes as the texts of an IR file."""
+    type, since = name.split("-")
+    cls = resolve(type, int(since))
+    assert cls is not None, name
+    spellings = {a.name: (key, a) for key, a in cls.attributes.items()}
+    parsed = {}
+    for spelling, value in (attributes or {}).items():
+        key, attribute = spellings[spelling]
+        parsed[key] = attribute.parse(_text(value))
+    return cls(**parsed)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True)
+class Values:
+    """One call of a kernel with its expected output (or outputs): from the specification or by hand."""
+
+    id: str
+    op: str
+    inputs: Sequence[Any]
+    expected: Any
+    attributes: dict[str, Any] = field(default_factory=dict)
+    rtol: float = 1e-6
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """What a shape rule gives: inputs and outputs as ``tensor`` writes them."""
+
+    id: str
+    op: str
+    inputs: Sequence[str | None]
+    expected: str | Sequence[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    outputs: int = 1
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Inputs that an operation refuses. The id begins with the clause (``c3-inner-dim``) or code (``ir301-…``)."""
+
+    id: str
+    op: str
+    inputs: Sequence[str | None]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    outputs: int = 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model of one operation, built and run by OpenVINO.
+
+    ``op`` names the opset to build with: ``Broadcast-3`` is made by opset3's factory. ``shapes`` are the
+    positions of inputs that come as constants in one half of the variants and as Parameters in the other;
+    ``constants`` those that are always constants. ``how`` asks the CPU plugin or the ``core`` reference
+    kernels; ``expected`` stands in, from numpy or by hand, where OpenVINO crashes or is wrong (say why).
+    """
+
+    id: str
+    op: str
+    inputs: Sequence[np.ndarray]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    shapes: Sequence[int] = ()
+    constants: Sequence[int] = ()
+    how: str = "cpu"
+    expected: Any = None
+    rtol: float | None = None
+    atol: float | None = None
+    outputs: int = 1
+
+
+# ---------------------------------------------------------------------------------------------
+# tables -> tests
+
+
+def values(rows: Sequence[Values]) -> Callable[..., None]:
+    """A test that each kernel gives the expected outputs, and keeps the laws that hold for all."""
+
+    @pytest.mark.parametrize("row", rows, ids=lambda r: r.id)
+    def test(row: Values) -> None:
+        op = operation(row.op, row.attributes)
+        arrays = [None if i is None else np.asarray(i) for i in row.inputs]
+        expected = row.expected if isinstance(row.expected, tuple) else (row.expected,)
+        outputs = check_laws(op, arrays, len(expected))
+        for got, want in zip(outputs, expected, strict=True):
+            want = np.asarray(want)
+            assert got.shape == want.shape
+            np.testing.assert_allclose(_comparable(got), _comparable(want), rtol=row.rtol, atol=0)
+
+    return test
+
+
+def shapes(rows: Sequence[Shapes]) -> Callable[..., None]:
+    """A test that each shape rule gives the expected element types, shapes and contents."""
+
+    @pytest.mark.parametrize("row", rows, ids=lambda r: r.id)
+    def test(row: Shapes) -> None:
+        op = operation(row.op, row.attributes)
+        inputs = [None if t is None else tensor(t) for t in row.inputs]
+        found = infer(op, Site(row.outputs), inputs, {})
+        expected = [row.expected] if isinstance(row.expected, str) else list(row.expected)
+        assert [describe(v, "{" in e) for v, e in zip(found, expected, strict=True)] == expected
+
+    return test
+
+
+def refusals(rows: Sequence[Refusal]) -> Callable[..., None]:
+    """A test that each row is refused, and for the reason that its id names."""
+
+    @pytest.mark.parametrize("row", rows, ids=lambda r: r.id)
+    def test(row: Refusal) -> None:
+        op = operation(row.op, row.attributes)
+        inputs = [None if t is None else tensor(t) for t in row.inputs]
+        with pytest.raises(Refused) as caught:
+            infer(op, Site(row.outputs), inputs, {})
+        reason = row.id.split("-")[0].upper()
+        assert reason in (caught.value.label, caught.value.code), str(caught.value)
+
+    return test
+
+
+def against_openvino(cases: Sequence[Case]) -> Callable[..., None]:
+    """A test that irrun gives OpenVINO's outputs for each case, however the model declares its inputs.
+
+    OpenVINO answers once a case, for the plainest declaration; every variant is built and serialised by
+    OpenVINO, must check clean, and must give that answer.
+    """
+
+    @pytest.mark.parametrize("case", cases, ids=lambda c: c.id)
+    def test(case: Case) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            expected = None if case.expected is None else [np.asarray(case.expected)]
+            for number, (declared, as_parameters) in enumerate(_variants(case)):
+                path = Path(folder, f"{number}.xml")
+                feeds = build(case, path, declared, as_parameters)
+                if expected is None:
+                    expected = oracle(path, feeds, case.how)
+                report = irrun.check(path)
+                assert not report.diagnostics, f"{declared}: {report.diagnostics}"
+                outputs = irrun.run(path, feeds, strict=True).arrays
+                assert len(outputs) == len(expected)
+                for got, want in zip(outputs, expected):
+                    compare(got, want, case)
+
+    return test
+
+
+def _variants(case: Case) -> list[tuple[str, bool]]:
+    both = [False, True] if case.shapes else [False]
+    return [(declared, p) for declared in ("static", "dims", "rank") for p in both]
+
+
+def build(case: Case, path: Path, declared: str = "static", as_parameters: bool = False) -> list[np.ndarray]:
+    """Serialise the case's model to ``path``; the arrays that its Parameters take.
+
+    ``declared``: static, ``dims`` (each -1) or ``rank`` (unknown); ``as_parameters``: shape inputs, too.
+    """
+    type, opset = case.op.split("-")
+    factory = NodeFactory(f"opset{opset}")
+    constants = set(case.constants) | (set() if as_parameters else set(case.shapes))
+    nodes, parameters, feeds = [], [], []
+    for position, array in enumerate(case.inputs):
+        if position in constants:
+            nodes.append(_constant(array).output(0))
+            continue
+        # a shape input keeps its length: it is the data whose shape is unknown
+        exact = declared == "static" or position in case.shapes
+        shape = ov.PartialShape(list(array.shape) if exact else [-1] * array.ndim)
+        if declared == "rank" and not exact:
+            shape = ov.PartialShape.dynamic()
+        parameter = ov.opset1.parameter(shape, ov.Type(array.dtype), name=f"in{position}")  # type: ignore[attr-defined]
+        parameters.append(parameter)
+        nodes.append(parameter.output(0))
+        feeds.append(array)
+    node = factory.create(type, nodes, case.attributes)
+    results = [ov.opset1.result(node.output(i)) for i in range(node.get_output_size())]  # type: ignore[attr-defined]
+    ov.serialize(ov.Model(results, parameters, "case"), path)  # pyright: ignore[reportGeneralTypeIssues]
+    return feeds
+
+
+def _constant(array: np.ndarray) -> ov.Node:
+    if array.size:
+        return ov.opset1.constant(array)  # type: ignore[attr-defined]
+    return ov.op.Constant(ov.Type(array.dtype), ov.Shape(array.shape), [])
+
+
+# ---------------------------------------------------------------------------------------------
+# laws and comparison
+
+
+def check_laws(op: Op, arrays: Sequence[np.ndarray | None], outputs: int = 1) -> tuple[np.ndarray, ...]:
+    """Run a kernel and hold it against its own shape rule; the outputs.
+
+    The result lies within what is inferred from exact and from blurred inputs; inputs are unchanged.
+    """
+    before = [None if a is None else a.copy() for a in arrays]
+    results = op.run(*arrays)
+    results = results if isinstance(results, tuple) else (results,)
+    for a, b in zip(arrays, before):
+        if a is not None and b is not None:
+            assert a.tobytes() == b.tobytes(), "an input was changed"
+    site = Site(outputs)
+    exact = [None if a is None else Value.of(a) for a in arrays]
+    shape_only = [None if v is None else Value(v.type, v.shape) for v in exact]
+    ranks = [None if v is None else Value(v.type, PartialShape.of_rank(v.rank or 0)) for v in exact]
+    nothing = [None if v is None else Value(v.type, PartialShape(None)) for v in exact]
+    for inputs in (exact, shape_only, ranks, nothing):
+        inferred = infer(op, site, inputs, {})
+        assert len(inferred) == len(results)
+        for value, array in zip(inferred, results):
+            assert isinstance(array, (np.ndarray, np.generic)), type(array)
+            assert value.type is ElementType.of(array.dtype), f"inferred {value.type}, got {array.dtype}"
+            assert value.shape.fits(array.shape), f"inferred {value.shape}, got {array.shape}"
+    return tuple(np.asarray(r) for r in results)
+
+
+def describe(value: Value, contents: bool) -> str:
+    """A value as ``tensor`` reads it."""
+    if not contents:
+        return f"{value.type}{value.shape}"
+    dims = value.dims()
+    listed = "{" + ",".join(map(str, dims or ())) + "}" if value.data is not None else "{unknown}"
+    return f"{value.type}{listed}" if value.rank == 1 else f"{value.type}{value.shape}{listed}"
+
+
+_TOLERANCE = {"f16": (2e-3, 1e-3), "bf16": (2e-2, 1e-2), "f32": (1e-5, 1e-5), "f64": (1e-5, 1e-5)}
+
+
+def compare(got: np.ndarray, want: np.ndarray, case: Case) -> None:
+    """Equal element type, shape and, within the type's tolerance, values."""
+    assert got.dtype == want.dtype or want.dtype.kind in "UO"
+    assert got.shape == want.shape
+    element_type = ElementType.of(got.dtype)
+    rtol, atol = _TOLERANCE.get(element_type.name if element_type else "", (0.0, 0.0))
+    rtol = rtol if case.rtol is None else case.rtol
+    atol = atol if case.atol is None else case.atol
+    np.testing.assert_allclose(_comparable(got), _comparable(want), rtol=rtol, atol=atol)
+
+
+def _comparable(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind in "iub" and array.dtype.itemsize <= 8 and array.dtype.isbuiltin == 1:
+        return array
+    return array if array.dtype.kind in "US" else array.astype(np.float64)
+
+
+# ---------------------------------------------------------------------------------------------
+# data for tables
+
+
+def arange(*shape: int, dtype: Any = np.float32, start: float = 0, step: float = 1) -> np.ndarray:
+    """Distinct small numbers in C order."""
+    count = int(np.prod(shape))
+    return (np.arange(count) * step + start).astype(dtype).reshape(shape)
+
+
+def random(*shape: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
+    """Numbers of either sign within what the type holds: floats in [-2, 2), integers in [-9, 9] or [0, 9]."""
+    rng = np.random.default_rng((seed, *shape))
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return np.asarray(rng.random(shape) < 0.5)
+    if kind in "iu":
+        return np.asarray(rng.integers(-9 if kind == "i" else 0, 10, shape)).astype(dtype)
+    return np.asarray(rng.random(shape) * 4 - 2).astype(dtype)
+
+
+def i64(*numbers: int) -> np.ndarray:
+    """A 1D shape tensor."""
+    return np.array(numbers, np.int64)
+
+
+NUMERIC = (np.float32, np.float16, np.int32, np.int64, np.uint8)
+"""The element types that every numeric operation is tried with."""

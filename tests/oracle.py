@@ -1,0 +1,93 @@
+"""OpenVINO as a witness, in a child process: it can crash, and must not take the tests with it."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+_WORKER = """
+import pickle, sys
+import numpy as np
+import openvino as ov
+
+core = ov.Core()
+HINTS = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": False, "INFERENCE_NUM_THREADS": 1}
+
+def cpu(path, inputs):
+    request = core.compile_model(core.read_model(path), "CPU", HINTS).create_infer_request()
+    results = request.infer([tensor(a) for a in inputs])
+    return [array(request.get_output_tensor(i)) for i in range(len(results))]
+
+def evaluate(path, inputs):
+    model = core.read_model(path)
+    outputs = [ov.Tensor(o.element_type, ov.Shape([0])) for o in model.outputs]
+    if not model.evaluate(outputs, [tensor(a) for a in inputs]):
+        raise RuntimeError("no reference kernel")
+    return [array(t) for t in outputs]
+
+def tensor(a):
+    # a numpy array of no elements has a null pointer, which OpenVINO refuses
+    return ov.Tensor(np.array(a, order="C")) if a.size else ov.Tensor(ov.Type(a.dtype), ov.Shape(a.shape))
+
+def array(t):
+    if not t.size:
+        return np.empty(tuple(t.shape), t.element_type.to_dtype())
+    return np.array(t.str_data if t.element_type == ov.Type.string else t.data).reshape(tuple(t.shape))
+
+stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
+while True:
+    try:
+        how, path, inputs = pickle.load(stdin)
+    except EOFError:
+        break
+    try:
+        answer = {"cpu": cpu, "core": evaluate}[how](path, inputs)
+    except Exception as error:
+        answer = str(error)
+    pickle.dump(answer, stdout)
+    stdout.flush()
+"""
+
+
+class OracleError(Exception):
+    """OpenVINO refused the model or crashed on it."""
+
+
+class Oracle:
+    """One OpenVINO process, started when first asked and again after a crash."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __call__(self, path: Path, inputs: Sequence[np.ndarray], how: str = "cpu") -> list[np.ndarray]:
+        """The outputs of the CPU plugin in f32 (``cpu``) or of the core reference kernels (``core``)."""
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _WORKER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            pickle.dump((how, str(path), list(inputs)), self._process.stdin)
+            self._process.stdin.flush()
+            answer = pickle.load(self._process.stdout)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            self.close()
+            raise OracleError("OpenVINO crashed") from None
+        if isinstance(answer, str):
+            raise OracleError(answer)
+        return answer
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
