@@ -8,21 +8,35 @@ from pathlib import Path
 from irrun.checker import check as check_parsed
 from irrun.diagnostics import Diagnostic, ModelError, ReadError, Report
 from irrun.executor import Executable, Feeds, Outputs
+from irrun.fragment import has_fragments, read_fragments
 from irrun.model import Model
 from irrun.parse import Parsed, parse, read_bytes
 from irrun.source import Source
 from irrun.weights import Weights
 
-__all__ = ["check", "compile", "default_max_memory", "load", "read_model", "run"]
+__all__ = ["check", "compile", "default_max_memory", "load", "load_all", "read_model", "run"]
 
 PathLike = str | os.PathLike[str]
 
 
 def load(xml: PathLike, weights: PathLike | None = None) -> Parsed:
     """A model with all that is wrong in its file, as far as it can be read. Raises ReadError."""
-    path = Path(xml)
-    source = Source(str(xml), read_bytes(path))
-    return parse(source, _weights(path, weights))
+    found = load_all(xml, weights)[0]
+    if isinstance(found, ReadError):
+        raise found
+    return found
+
+
+def load_all(path: PathLike, weights: PathLike | None = None) -> list[Parsed | ReadError]:
+    """Every model of a document: the one of an IR file, or each ``<layer>`` example of a page.
+
+    An example that cannot be read stands as its ReadError. Raises ReadError where the file cannot be
+    opened or, being IR, holds no model.
+    """
+    data = read_bytes(Path(path))
+    if has_fragments(data.decode("utf-8", "replace")):
+        return read_fragments(str(path), data)
+    return [parse(Source(str(path), data), _weights(Path(path), weights))]
 
 
 def _weights(path: Path, named: PathLike | None) -> Weights | None:
@@ -60,11 +74,13 @@ def check(model: Model | PathLike, weights: PathLike | None = None) -> Report:
     if isinstance(model, Model):
         return check_parsed(Parsed(model, []))
     try:
-        return check_parsed(load(model, weights))
+        models = load_all(model, weights)
     except ReadError as error:
         if any(d.code == "IR000" for d in error.diagnostics):
             raise
         return Report(error.diagnostics)
+    found = [m.diagnostics if isinstance(m, ReadError) else check_parsed(m).diagnostics for m in models]
+    return Report(tuple(d for diagnostics in found for d in diagnostics))
 
 
 def compile(

@@ -17,7 +17,7 @@ from irrun.source import Source, Span
 from irrun.types import INF, Dim, ElementType, PartialShape
 from irrun.weights import Weights
 
-__all__ = ["Parsed", "parse", "read_bytes", "tree"]
+__all__ = ["Parsed", "Reader", "parse", "read_bytes", "tree"]
 
 VERSIONS: Final = (10, 11)
 
@@ -47,7 +47,7 @@ def parse(source: Source, weights: Weights | None = None) -> Parsed:
     if root.tag.lower() != "net":
         raise ReadError(_at_root(source, "IR003", f"the root element is <{root.tag}>, not <net>"))
     _check_version(source, root)
-    reader = _Reader(source, weights)
+    reader = Reader(source, weights)
     model = reader.model(root, 0)
     return Parsed(model, reader.problems)
 
@@ -208,7 +208,7 @@ _MAPS: Final = ("port_map", "then_port_map", "else_port_map", "back_edges")
 
 
 @dataclass(slots=True)
-class _Reader:
+class Reader:
     """Walks the tree in document order; each method takes an element's ordinal and gives the next one's."""
 
     source: Source
