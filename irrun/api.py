@@ -98,7 +98,7 @@ def compile(
     """
     if not isinstance(model, Model):
         model = read_model(model, weights)
-    if model.weights is None and any(l.type.lower() in ("const", "constant") for l in model.layers.values()):
+    if model.weights is None and model.constants:
         report = [d for d in check_parsed(Parsed(model, [])) if d.code == "IR501"]
         raise ModelError(report)
     return Executable(model, strict=strict, max_memory=max_memory or default_max_memory())

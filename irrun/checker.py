@@ -28,6 +28,7 @@ def check(parsed: Parsed) -> Report:
     model = parsed.model
     checker = _Checker(model, list(parsed.problems))
     if not any(p.code in ("IR101", "IR106") for p in parsed.problems):
+        checker.file()
         checker.run()
     return Report(tuple(sorted(checker.found, key=_position)))
 
@@ -45,34 +46,40 @@ class _Checker:
     values: Values = field(default_factory=dict)
     liars: set[tuple[int, int]] = field(default_factory=set)
     """Outputs that declare something else than was inferred: their edges are not reported again."""
+    broken_bodies: set[int] = field(default_factory=set)
+    """Layers with an error in a body: what they refuse follows from it."""
 
     def run(self) -> None:
         model = self.model
-        if not model.results and not model.is_fragment:
-            self.found.append(diagnostic("IR107", "the model has no Result", source=model.source, node=0))
-        self.weights()
         for id, layer in model.layers.items():
             self.ops[id], problems = bind(model, layer)
             self.found += problems
             for position, feed in enumerate(model.feeds[id]):
                 if feed is not None:
                     self.readers.setdefault(feed, []).append((layer, position))
-        given = {id: contents for id, (contents, _) in model.contents.items()}
+            for body in layer.bodies.values():
+                inner = _Checker(body, [])
+                inner.run()
+                self.found += inner.found
+                if any(d.severity == "error" for d in inner.found):
+                    self.broken_bodies.add(id)
+        given = {id: Value.of(contents) for id, (contents, _) in model.contents.items()}
         propagate(model, self.ops, self.settle, self.values, given)
         for layer in model.layers.values():
             self.edges(layer)
 
-    def weights(self) -> None:
-        """A missing .bin is one finding, however many constants it holds."""
+    def file(self) -> None:
+        """What concerns the file as a whole; a missing .bin is one finding, however many constants it holds."""
         model = self.model
-        if model.weights is not None or model.is_fragment:
+        if model.is_fragment:
             return
-        constants = [l for l in model.layers.values() if l.type.lower() in ("const", "constant")]
-        if constants:
+        if not model.results:
+            self.found.append(diagnostic("IR107", "the model has no Result", source=model.source, node=0))
+        if model.weights is None and model.constants:
             wanted = Path(model.source.path).with_suffix(".bin")
             self.found.append(
                 Diagnostic(
-                    "IR501", "error", f"{wanted} is missing; {len(constants)} constants have their values in it",
+                    "IR501", "error", f"{wanted} is missing; {model.constants} constants have their values in it",
                     file=model.source.path, source=model.source,
                     help="put it beside the .xml under the same name, or name it with -w",
                 )
@@ -83,7 +90,8 @@ class _Checker:
     def settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
         as_declared = declared(layer)
         if isinstance(found, Refused):
-            if all(feed is not None for feed in self.model.feeds[layer.id]):  # else IR104 says it already
+            unfed = any(feed is None for feed in self.model.feeds[layer.id])  # IR104 says it already
+            if not unfed and layer.id not in self.broken_bodies:
                 self.refused(layer, found)
             return as_declared
         if isinstance(found, Exception):

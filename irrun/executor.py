@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,14 @@ from irrun.diagnostics import (
     Diagnostic,
     ExecutionError,
     FeedError,
+    IrrunError,
     Refused,
     diagnostic,
 )
 from irrun.hooks import Hook, Strict
-from irrun.infer import needed, site
+from irrun.infer import site
 from irrun.model import Layer, Model
-from irrun.opdef import Value, infer
+from irrun.opdef import Value, Variables, infer
 from irrun.plan import Plan, Step, kernel_failed, plan, refusal, refuse_too_large
 from irrun.types import ElementType, PartialShape
 
@@ -71,6 +73,7 @@ class Executable:
         self.strict = strict
         self.max_memory = max_memory
         self.plan: Plan = plan(model, max_memory)
+        self._variables = Variables()
         self._output_names = [model.result_names(r) for r in model.results]
 
     def __call__(self, feeds: Feeds = None, *, hooks: Sequence[Hook] = ()) -> Outputs:
@@ -81,8 +84,18 @@ class Executable:
         arrays = self._arrays(feeds)
         every: tuple[Hook, ...] = (Strict(self.model), *hooks) if self.strict else tuple(hooks)
         with np.errstate(all="ignore"):  # NaN and Inf are values here, as in the runtime
-            results = self._execute(arrays, every)
-        return Outputs(self._output_names, results)
+            results = self._walk(self.plan, arrays, every)
+        self._variables.commit()
+        return Outputs(self._output_names, _own(results, (*arrays, *self.plan.constants.values())))
+
+    @property
+    def state(self) -> Mapping[str, np.ndarray]:
+        """The variables of a stateful model, by ``variable_id``; empty before the first run."""
+        return self._variables.values
+
+    def reset_state(self) -> None:
+        """Forget the variables, as before the first run."""
+        self._variables.reset()
 
     # -- feeds ----------------------------------------------------------------------------------
 
@@ -163,9 +176,9 @@ class Executable:
 
     # -- the loop -------------------------------------------------------------------------------
 
-    def _execute(self, arrays: Sequence[np.ndarray], hooks: Sequence[Hook]) -> list[np.ndarray]:
-        plan = self.plan
-        slots: list[np.ndarray | None] = [None] * plan.slots
+    def _walk(self, plan: Plan, arrays: Sequence[np.ndarray], hooks: Sequence[Hook]) -> list[np.ndarray]:
+        """Run a plan, that of the model or of a body in it, and give the arrays of its Results."""
+        slots: list[Any] = [None] * plan.slots
         for number, array in plan.constants.items():
             slots[number] = array
         for number, array in zip(plan.parameters, arrays):
@@ -175,9 +188,11 @@ class Executable:
             for hook in hooks:
                 hook.before(step, inputs)
             if step.dynamic:
-                self._check(step, inputs)
+                self._check(plan, step, inputs)
             try:
-                found = step.call(*inputs)
+                found = step.call(*inputs, **self._needed(step, hooks)) if step.needed else step.call(*inputs)
+            except IrrunError:
+                raise  # from a body
             except Exception as error:
                 raise self._failed(step, inputs, error) from error
             outputs = found if isinstance(found, tuple) else (found,)
@@ -187,25 +202,33 @@ class Executable:
                 slots[number] = array
             for number in step.frees:
                 slots[number] = None
-        return _own([slots[number] for number in plan.results], (*arrays, *plan.constants.values()))
+        return [slots[number] for number in plan.results]
 
-    def _check(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+    def _needed(self, step: Step, hooks: Sequence[Hook]) -> dict[str, Any]:
+        offers = dict(step.needed)
+        if "bodies" in offers:
+            offers["bodies"] = {tag: partial(self._body, plan, hooks) for tag, plan in step.bodies.items()}
+        if "variables" in offers:
+            offers["variables"] = self._variables
+        return offers
+
+    def _body(self, plan: Plan, hooks: Sequence[Hook], inputs: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+        arrays = self._walk(plan, [inputs[p.id] for p in plan.model.parameters], hooks)
+        return {result.id: array for result, array in zip(plan.model.results, arrays)}
+
+    def _check(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
         """Validate a layer whose shapes only its inputs tell, before its kernel allocates anything."""
         values = [
-            None if a is None else Value(self._type(number, a), PartialShape.of(a.shape), a)
+            None if a is None else Value(_type(plan.types[number], a), PartialShape.of(a.shape), a)
             for number, a in zip(step.reads, inputs)
         ]
         try:
-            outputs = infer(step.op, site(step.layer), values, needed(step.op, self.model), contents=False)
+            outputs = infer(step.op, site(step.layer), values, dict(step.needed), contents=False)
         except Refused as refused:
             code = "IR605" if refused.code == "IR403" else refused.code
             raise ExecutionError(refusal(self.model, step.layer, step.op, refused, code)) from None
         for value in outputs:
             refuse_too_large(self.model, step.layer, value, self.max_memory)
-
-    def _type(self, number: int, array: np.ndarray) -> ElementType:
-        known = self.plan.types[number]
-        return (ElementType.of(array.dtype) or known) if known.kind == "dynamic" else known
 
     def _failed(self, step: Step, inputs: Sequence[np.ndarray | None], error: Exception) -> ExecutionError:
         if isinstance(error, Refused):
@@ -217,6 +240,10 @@ class Executable:
                 diagnostic("IR604", message, source=self.model.source, node=step.layer.node, layer=step.layer.name)
             )
         return ExecutionError(kernel_failed(self.model, step.layer, error, f"; its inputs are {shapes}"))
+
+
+def _type(known: ElementType, array: np.ndarray) -> ElementType:
+    return (ElementType.of(array.dtype) or known) if known.kind == "dynamic" else known
 
 
 def _accept(array: np.ndarray, wanted: ElementType, version: int) -> np.ndarray | None:

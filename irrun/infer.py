@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from irrun.bind import bind
 from irrun.diagnostics import Refused
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Site, Value, infer
@@ -30,16 +29,53 @@ def declared(layer: Layer) -> tuple[Value, ...]:
     return tuple(Value(p.type or ELEMENT_TYPES["dynamic"], p.shape or UNKNOWN_RANK) for p in layer.outputs)
 
 
-def needed(op: Op, model: Model) -> dict[str, Any]:
-    """What an operation asked for by ``needs``."""
-    offers = {"weights": model.weights}
-    return {name: offers[name] for name in op.needs}
+def needed(op: Op, model: Model, layer: Layer) -> dict[str, Any]:
+    """What ``infer`` of an operation gets for its ``needs``.
+
+    ``weights``; ``bodies``: functions from the Values of a body's Parameters to those of its Results, by
+    layer id; ``maps`` and ``back_edges`` of the layer; ``variables``: None, as no state exists yet.
+    """
+    return {name: _OFFERS[name](model, layer) for name in op.needs}
+
+
+_OFFERS: dict[str, Callable[[Model, Layer], Any]] = {
+    "weights": lambda model, layer: model.weights,
+    "bodies": lambda model, layer: {tag: _Body(body) for tag, body in layer.bodies.items()},
+    "maps": lambda model, layer: layer.maps,
+    "back_edges": lambda model, layer: layer.back_edges,
+    "variables": lambda model, layer: None,
+}
+
+
+class _Body:
+    """Infers a sub-model from the Values of its Parameters."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.ops = {id: bind(model, layer)[0] for id, layer in model.layers.items()}
+
+    def __call__(self, inputs: Mapping[int, Value]) -> dict[int, Value]:
+        values: Values = {}
+        propagate(self.model, self.ops, _insist, values, inputs)
+        found: dict[int, Value] = {}
+        for result in self.model.results:
+            feed = self.model.feeds[result.id][0]
+            found[result.id] = values[feed] if feed is not None else declared(result)[0]
+        return found
+
+
+def _insist(layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
+    if isinstance(found, Refused):
+        raise Refused(f'in its body, {layer.type} "{layer.name}": {found.message}', found.label, found.help, found.code)
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 def propagate(
-    model: Model, ops: Mapping[int, Op | None], settle: Settle, values: Values, given: Mapping[int, np.ndarray]
+    model: Model, ops: Mapping[int, Op | None], settle: Settle, values: Values, given: Mapping[int, Value]
 ) -> None:
-    """Infer every layer in order, into ``values``. ``given`` are contents of Parameters, by layer id.
+    """Infer every layer in order, into ``values``. ``given`` stand in for Parameters, by layer id.
 
     A layer without an operation hands on what it declares. ``settle`` is asked about every other one;
     it gets the exception where the layer refuses (Refused) or its rule fails (anything else: a bug).
@@ -51,13 +87,13 @@ def propagate(
         else:
             inputs = [None if feed is None else values.get(feed) for feed in model.feeds[id]]
             try:
-                found: tuple[Value, ...] | Exception = infer(op, site(layer), inputs, needed(op, model))
+                found: tuple[Value, ...] | Exception = infer(op, site(layer), inputs, needed(op, model, layer))
             except Refused as refused:
                 found = refused
             except Exception as error:  # a bug of ours, which must not hide the rest of the file
                 found = error
             outputs = settle(layer, found)
         if id in given:
-            outputs = [Value(outputs[0].type, outputs[0].shape, given[id])]
+            outputs = [given[id]]
         for position, value in enumerate(outputs):
             values[id, position] = value

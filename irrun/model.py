@@ -13,7 +13,7 @@ from irrun.source import Source
 from irrun.types import ElementType, PartialShape
 from irrun.weights import Weights
 
-__all__ = ["Edge", "Layer", "Model", "Port"]
+__all__ = ["Edge", "Layer", "MapEntry", "Model", "Port"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,34 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
+class MapEntry:
+    """How a port of If, Loop or TensorIterator and a layer of its body belong together.
+
+    ``external`` is a position among the layer's inputs or outputs, None for what stays inside (-1 in the
+    file); ``internal`` the id of a Parameter or Result of the body. With an ``axis`` the tensor is cut
+    into, or put together from, slices of ``part_size``.
+    """
+
+    kind: str
+    """``input`` or ``output``."""
+    external: int | None
+    internal: int
+    axis: int | None = None
+    start: int = 0
+    end: int = -1
+    stride: int = 1
+    part_size: int = 1
+    purpose: str = ""
+    """``current_iteration`` or ``execution_condition`` of a Loop."""
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
     """A layer as declared; ``attributes`` are the texts of ``<data>``.
 
     ``bodies`` are the sub-models of If, Loop and TensorIterator (``body``, ``then_body``, ``else_body``),
-    ``maps`` the entries of ``port_map``, ``back_edges`` …: (tag, attributes) in file order.
+    ``maps`` the entries of ``port_map``, ``then_port_map`` and ``else_port_map``, ``back_edges`` pairs of a
+    Result and the Parameter that it feeds in the next iteration.
     """
 
     id: int
@@ -48,7 +71,8 @@ class Layer:
     outputs: tuple[Port, ...]
     node: int
     bodies: Mapping[str, Model] = field(default_factory=dict)
-    maps: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = field(default_factory=dict)
+    maps: Mapping[str, tuple[MapEntry, ...]] = field(default_factory=dict)
+    back_edges: tuple[tuple[int, int], ...] = ()
     output_names: tuple[str, ...] = ()
 
 
@@ -95,6 +119,12 @@ class Model:
     def results(self) -> tuple[Layer, ...]:
         """The outputs of the model, in file order."""
         return tuple(layer for layer in self.layers.values() if layer.type.lower() == "result")
+
+    @cached_property
+    def constants(self) -> int:
+        """How many layers have their values in the ``.bin``, those of bodies included."""
+        own = sum(layer.type.lower() in ("const", "constant") for layer in self.layers.values())
+        return own + sum(body.constants for layer in self.layers.values() for body in layer.bodies.values())
 
     @cached_property
     def graph(self) -> nx.MultiDiGraph:

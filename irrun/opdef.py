@@ -19,10 +19,24 @@ from typing import Any, ClassVar, Final, NoReturn, TypeVar
 import numpy as np
 
 from irrun.diagnostics import Refused
-from irrun.types import ELEMENT_TYPES, INF, UNKNOWN_RANK, Dim, ElementType, PartialShape, as_dim, type_set
+from irrun.types import (
+    ELEMENT_TYPES, INF, UNKNOWN_RANK, Dim, ElementType, PartialShape, UnknownDimError, as_dim, type_set,
+)  # fmt: skip
 
 __all__ = [
-    "Kernel", "Op", "Refused", "Site", "Value", "attr", "find", "labels", "op", "opt", "ports", "resolve",
+    "Kernel",
+    "Op",
+    "Refused",
+    "Site",
+    "Value",
+    "Variables",
+    "attr",
+    "find",
+    "labels",
+    "op",
+    "opt",
+    "ports",
+    "resolve",
     "variadic",
 ]  # fmt: skip
 
@@ -360,6 +374,34 @@ class Op:
         return self.run
 
 
+class Variables:
+    """The state of a model across runs: what ReadValue reads and Assign writes.
+
+    What is assigned during a run is read from the next one on.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, np.ndarray] = {}
+        self._assigned: dict[str, np.ndarray] = {}
+
+    def read(self, id: str) -> np.ndarray | None:
+        """The value of a variable, None before anything was assigned."""
+        return self.values.get(id)
+
+    def assign(self, id: str, value: np.ndarray) -> None:
+        self._assigned[id] = value
+
+    def commit(self) -> None:
+        """End a run: what was assigned becomes what is read."""
+        self.values.update({id: np.array(value) for id, value in self._assigned.items()})
+        self._assigned.clear()
+
+    def reset(self) -> None:
+        """Forget everything, as before the first run."""
+        self.values.clear()
+        self._assigned.clear()
+
+
 _registry: dict[str, dict[int, type[Op]]] = {}
 _O = TypeVar("_O", bound=type[Op])
 
@@ -493,12 +535,16 @@ def _contents(
         return values
     if any(a is not None and a.size > _CONTENTS_LIMIT for a in arrays):
         return values
-    exact = all(a is None or a.dtype != object for a in arrays)
-    with np.errstate(all="ignore"):
-        results = cls_op.run(*arrays, **needed)
+    try:
+        with np.errstate(all="ignore"):
+            results = cls_op.run(*arrays, **needed)
+    except UnknownDimError:  # the kernel needs a number that is not known
+        return values
     results = results if isinstance(results, tuple) else (results,)
-    if exact:
-        return tuple(replace(v, data=np.asarray(r)) for v, r in zip(values, results))
-    return tuple(
-        replace(v, data=_pack([as_dim(n) for n in np.ravel(r)], np.shape(r), v.type)) for v, r in zip(values, results)
-    )
+    return tuple(replace(v, data=_carried(np.asarray(r), v.type)) for v, r in zip(values, results))
+
+
+def _carried(result: np.ndarray, element_type: ElementType) -> np.ndarray:
+    if result.dtype != object:
+        return result
+    return _pack([as_dim(n) for n in result.flat], result.shape, element_type)

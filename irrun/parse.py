@@ -12,7 +12,7 @@ from xml.parsers import expat
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
 from irrun.diagnostics import Diagnostic, ReadError, diagnostic
-from irrun.model import Edge, Layer, Model, Port
+from irrun.model import Edge, Layer, MapEntry, Model, Port
 from irrun.source import Source, Span
 from irrun.types import INF, Dim, ElementType, PartialShape
 from irrun.weights import Weights
@@ -204,7 +204,7 @@ def _undecodable(data: bytes) -> bool:
 
 
 _BODIES: Final = ("body", "then_body", "else_body")
-_MAPS: Final = ("port_map", "then_port_map", "else_port_map", "back_edges")
+_MAPS: Final = ("port_map", "then_port_map", "else_port_map")
 
 
 @dataclass(slots=True)
@@ -278,7 +278,8 @@ class Reader:
         inputs: tuple[Port, ...] = ()
         outputs: tuple[Port, ...] = ()
         bodies: dict[str, Model] = {}
-        maps: dict[str, tuple[tuple[str, Mapping[str, str]], ...]] = {}
+        maps: dict[str, tuple[etree._Element, int]] = {}
+        back_edges: tuple[tuple[int, int], ...] = ()
         name = element.get("name") or ""
         next_node = node + 1
         for child in element:
@@ -294,7 +295,10 @@ class Reader:
                 bodies[tag] = self.model(child, next_node)
                 next_node += _size(child)
             elif tag in _MAPS:
-                maps[tag] = tuple((entry.tag.lower(), dict(entry.attrib)) for entry in child)
+                maps[tag] = child, next_node
+                next_node += _size(child)
+            elif tag == "back_edges":
+                back_edges = self.back_edges(child, next_node)
                 next_node += _size(child)
             else:
                 next_node += _size(child)
@@ -312,10 +316,47 @@ class Reader:
             seen.add(port.id)
         names = element.get("output_names")
         layer = Layer(
-            id, name, type, element.get("version"), attributes, inputs, outputs, node, bodies, maps,
+            id, name, type, element.get("version"), attributes, inputs, outputs, node, bodies,
+            {tag: self.port_map(tag, *place, inputs, outputs) for tag, place in maps.items()}, back_edges,
             _names(names) if names else (),
         )  # fmt: skip
         return layer, next_node
+
+    def port_map(
+        self, tag: str, element: etree._Element, node: int, inputs: tuple[Port, ...], outputs: tuple[Port, ...]
+    ) -> tuple[MapEntry, ...]:
+        entries: list[MapEntry] = []
+        for at, entry in enumerate(element, node + 1):
+            kind = entry.tag.lower()
+            external = self.integer(entry, at, "external_port_id", f"an entry of <{tag}>")
+            internal = self.integer(entry, at, "internal_layer_id", f"an entry of <{tag}>")
+            if external is None or internal is None:
+                continue
+            ports = inputs if kind == "input" else outputs
+            # If counts its outputs, Loop and TensorIterator name them by port id
+            by_id = {p.id: i for i, p in enumerate(ports)} if tag == "port_map" or kind == "input" else {}
+            position = by_id.get(external, external) if by_id else external
+            if position >= len(ports):
+                self.report("IR103", f"<{tag}> names {kind} port {external}, which does not exist", at)
+                continue
+            slicing = {
+                name: number
+                for name in ("axis", "start", "end", "stride", "part_size")
+                if entry.get(name) is not None
+                and (number := self.integer(entry, at, name, f"an entry of <{tag}>")) is not None
+            }
+            purpose = entry.get("purpose") or ""
+            entries.append(MapEntry(kind, None if external < 0 else position, internal, purpose=purpose, **slicing))
+        return tuple(entries)
+
+    def back_edges(self, element: etree._Element, node: int) -> tuple[tuple[int, int], ...]:
+        found: list[tuple[int, int]] = []
+        for at, edge in enumerate(element, node + 1):
+            start = self.integer(edge, at, "from-layer", "a back edge")
+            end = self.integer(edge, at, "to-layer", "a back edge")
+            if start is not None and end is not None:
+                found.append((start, end))
+        return tuple(found)
 
     def ports(self, element: etree._Element, node: int, layer: str) -> tuple[tuple[Port, ...], int]:
         ports: list[Port] = []

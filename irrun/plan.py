@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +31,16 @@ class Step:
     """Slots that nobody reads afterwards."""
     dynamic: bool
     """Whether the inputs must be seen before the outputs' shapes are known, so that they are checked then."""
+    needed: Mapping[str, Any]
+    """What ``op`` takes as keywords."""
+    bodies: Mapping[str, Plan]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """``parameters`` and ``results`` are slots in file order; ``constants`` are filled before a run."""
 
+    model: Model
     steps: tuple[Step, ...]
     slots: int
     constants: Mapping[int, np.ndarray]
@@ -68,7 +73,7 @@ def plan(model: Model, max_memory: int) -> Plan:
         return found
 
     propagate(model, ops, settle, values, {})
-    return _assemble(model, ops, values)
+    return _assemble(model, ops, values, max_memory)
 
 
 def _bind_all(model: Model) -> dict[int, Op]:
@@ -85,7 +90,7 @@ def _bind_all(model: Model) -> dict[int, Op]:
     return ops
 
 
-def _assemble(model: Model, ops: Mapping[int, Op], values: Values) -> Plan:
+def _assemble(model: Model, ops: Mapping[int, Op], values: Values, max_memory: int) -> Plan:
     slot = {key: number for number, key in enumerate(values)}
     constants = {slot[id, 0]: _constant(values[id, 0]) for id in model.order if ops[id].type == "Const"}
     last_read: dict[int, int] = {}
@@ -98,37 +103,28 @@ def _assemble(model: Model, ops: Mapping[int, Op], values: Values) -> Plan:
         inputs = [None if feed is None else values[feed] for feed in model.feeds[id]]
         fixed = tuple(None if r == -1 else constants.get(r) for r in reads)
         call = op.prepare(tuple(None if v is None else v.shape for v in inputs), fixed)
-        keywords = needed(op, model)
-        if keywords and call == op.run:
-            call = _with(call, keywords)
         writes = tuple(slot[id, i] for i in range(len(layer.outputs)))
         dynamic = not all(values[id, i].shape.is_static for i in range(len(layer.outputs)))
         for read in reads:
             last_read[read] = len(pending)
         for write in writes:  # an output that nobody reads is freed by its own step
             last_read[write] = len(pending)
-        pending.append(Step(layer, op, call, reads, writes, (), dynamic))
+        bodies = {tag: plan(body, max_memory) for tag, body in layer.bodies.items()}
+        pending.append(Step(layer, op, call, reads, writes, (), dynamic, needed(op, model, layer), bodies))
     results = tuple(slot[feed] for r in model.results if (feed := model.feeds[r.id][0]) is not None)
     kept = {-1, *constants, *results}
     frees: dict[int, list[int]] = {}
     for number, step in last_read.items():
         if number not in kept:
             frees.setdefault(step, []).append(number)
-    steps = tuple(
-        Step(s.layer, s.op, s.call, s.reads, s.writes, tuple(frees.get(i, ())), s.dynamic)
-        for i, s in enumerate(pending)
-    )
+    steps = tuple(replace(s, frees=tuple(frees.get(i, ()))) for i, s in enumerate(pending))
     parameters = tuple(slot[p.id, 0] for p in model.parameters)
-    return Plan(steps, len(slot), constants, parameters, results, values, tuple(v.type for v in values.values()))
+    return Plan(model, steps, len(slot), constants, parameters, results, values, tuple(v.type for v in values.values()))
 
 
 def _constant(value: Value) -> np.ndarray:
     assert value.data is not None  # without a .bin, compile refused the model before
     return value.data
-
-
-def _with(call: Kernel, keywords: dict[str, object]) -> Kernel:
-    return lambda *inputs: call(*inputs, **keywords)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import ml_dtypes
 import numpy as np
 
-__all__ = ["ELEMENT_TYPES", "INF", "Dim", "ElementType", "PartialShape", "Term", "type_set"]
+__all__ = ["ELEMENT_TYPES", "INF", "Dim", "ElementType", "PartialShape", "Term", "UnknownDimError", "type_set"]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -177,6 +177,10 @@ class Term:
         return f" {self.op} ".join(texts)
 
 
+class UnknownDimError(Exception):
+    """Raised where the number is wanted that an unknown dim is."""
+
+
 class Dim:
     """An integer known as far as an interval: ``lo <= n <= hi``, with the term it came from.
 
@@ -205,6 +209,12 @@ class Dim:
     @property
     def value(self) -> int | None:
         return self.lo if self.lo == self.hi else None
+
+    def __index__(self) -> int:
+        """The number, so that a kernel may use known Dims as ints. Raises UnknownDimError."""
+        if self.lo != self.hi:
+            raise UnknownDimError(str(self))
+        return self.lo
 
     def fits(self, n: int) -> bool:
         return self.lo <= n <= self.hi

@@ -1,0 +1,67 @@
+"""If: one of two bodies, chosen by a condition.  Spec: condition/if-8."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from irrun.model import MapEntry
+from irrun.opdef import Op, Site, Value, op, ports, variadic
+from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, PartialShape
+
+Maps = Mapping[str, tuple[MapEntry, ...]]
+
+
+@op("If", since=8, spec="condition/if-8")
+class If(Op):
+    """Run ``then_body`` where ``cond`` is true and ``else_body`` where it is not.
+
+    C1  ``cond`` has one element.
+    C2  Both bodies give the same element type for each output.
+    """
+
+    inputs = ports(cond="boolean", inputs=variadic("any", least=0))
+    outputs = None
+    needs = ("bodies", "maps")
+
+    def infer(self, at: Site, cond: Value, *inputs: Value, bodies: Mapping[str, Any], maps: Maps) -> tuple[Value, ...]:
+        at.require(cond.shape.count().fits(1), "C1", f"cond is {cond.shape}, not one element")
+        known = cond.exact
+        branches = ("then", "else") if known is None else ("then",) if known.item() else ("else",)
+        found = [_outputs(branch, at.outputs, (cond, *inputs), bodies, maps) for branch in branches]
+        if len(found) == 1:
+            return tuple(v or _unknown() for v in found[0])
+        return tuple(_either(at, position, a, b) for position, (a, b) in enumerate(zip(*found)))
+
+    def run(self, cond: np.ndarray, *inputs: np.ndarray, bodies: Mapping[str, Any], maps: Maps) -> tuple[Any, ...]:
+        branch = "then" if cond.item() else "else"
+        entries = maps[f"{branch}_port_map"]
+        outputs = sum(entry.kind == "output" for entry in entries)
+        return tuple(_outputs(branch, outputs, (cond, *inputs), bodies, maps))
+
+
+def _outputs(
+    branch: str, outputs: int, given: tuple[Any, ...], bodies: Mapping[str, Callable[..., Any]], maps: Maps
+) -> list[Any]:
+    """What a branch gives for each output, of Values as of arrays."""
+    entries = maps.get(f"{branch}_port_map", ())
+    inside = {e.internal: given[e.external] for e in entries if e.kind == "input" and e.external is not None}
+    results = bodies[f"{branch}_body"](inside)
+    found: list[Any] = [None] * outputs
+    for entry in entries:
+        if entry.kind == "output" and entry.external is not None:
+            found[entry.external] = results[entry.internal]
+    return found
+
+
+def _unknown() -> Value:
+    return Value(ELEMENT_TYPES["dynamic"], UNKNOWN_RANK)
+
+
+def _either(at: Site, position: int, a: Value | None, b: Value | None) -> Value:
+    if a is None or b is None:
+        return a or b or _unknown()
+    at.require(a.type is b.type, "C2", f"output {position} is {a.type} in then_body and {b.type} in else_body")
+    if a.shape.dims is None or b.shape.dims is None or a.rank != b.rank:
+        return Value(a.type, UNKNOWN_RANK)
+    return Value(a.type, PartialShape(tuple(x.union(y) for x, y in zip(a.shape, b.shape))))
