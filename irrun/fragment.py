@@ -7,16 +7,18 @@ output port a Result, named by position; what is irregular is a warning.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ReadError, diagnostic
 from irrun.model import Edge, Layer, Model, Port
-from irrun.parse import Parsed, Reader, tree
+from irrun.parse import Parsed, Reader
+from irrun.safe_xml import read_xml
 from irrun.source import Source, Span
 from irrun.types import ELEMENT_TYPES
 
@@ -77,56 +79,43 @@ def _read(path: str, example: str, line: int, whole: bytes) -> Parsed:
         span = Span(line + row, column + 1, column + 4)
         message = 'the tag holds a literal "...", which is passed over'
         problems.append(Diagnostic("IR008", "warning", message, file=path, span=span, source=source))
-    root = tree(source)
-    if root.get("id") is None:
-        root.set("id", "0")
-    if root.get("name") is None:
-        root.set("name", root.get("type") or "layer")
-    _renumber(root, source, problems)
-    reader = Reader(source, None)
-    layer, _ = reader.layer(root, 0)
-    problems += reader.problems
-    if layer is None:
+    reader = read_xml(source, Reader(source))
+    problems += reader.problems()
+    if reader.layer is None:
         raise ReadError(problems)
-    contents = _contents(source, layer, problems)
-    return Parsed(_model(source, replace(layer, id=0), contents), problems)
+    layer = _renumbered(reader.layer, source, problems)
+    return Parsed(_model(source, layer, _contents(source, layer, reader.comments, problems)), problems)
 
 
-def _renumber(root: Any, source: Source, problems: list[Diagnostic]) -> None:
-    """Number the ports by position where an id is missing or used twice."""
-    ordinals = {element: ordinal for ordinal, element in enumerate(root.iter("*"))}
-    ports = [p for side in root if side.tag.lower() in ("input", "output") for p in side if p.tag.lower() == "port"]
-    seen: set[str | None] = {None}
-    regular = True
+def _renumbered(layer: Layer, source: Source, problems: list[Diagnostic]) -> Layer:
+    """The layer with a name, and its ports numbered by position where an id is missing or used twice."""
+    ports = (*layer.inputs, *layer.outputs)
+    seen: set[int] = set()
     for position, port in enumerate(ports):
-        id = port.get("id")
-        if id in seen:
-            regular = False
-        if id in seen and id is not None:
-            message = f"port id {id} is used twice; ports are taken by position, this one is {position}"
-            problems.append(diagnostic("IR008", message, source=source, node=ordinals[port], attribute="id"))
-        seen.add(id)
-    if not regular:
-        for position, port in enumerate(ports):
-            port.set("id", str(position))
+        if port.id in seen and port.id >= 0:
+            message = f"port id {port.id} is used twice; ports are taken by position, this one is {position}"
+            problems.append(diagnostic("IR008", message, source=source, node=port.node, attribute="id"))
+        seen.add(port.id)
+    if len(seen) < len(ports) or -1 in seen:
+        ports = tuple(replace(port, id=position) for position, port in enumerate(ports))
+    count = len(layer.inputs)
+    return replace(layer, name=layer.name or layer.type, inputs=ports[:count], outputs=ports[count:])
 
 
-def _contents(source: Source, layer: Layer, problems: list[Diagnostic]) -> dict[int, tuple[np.ndarray, int]]:
+def _contents(
+    source: Source, layer: Layer, comments: list[tuple[int, str]], problems: list[Diagnostic]
+) -> dict[int, tuple[np.ndarray, int]]:
     """What comments within the input ports say that they hold: by position, with the comment's line."""
-    root = tree(source, comments=True)
     found: dict[int, tuple[np.ndarray, int]] = {}
-    ports = [p for side in root if side.tag in ("input",) for p in side if p.tag == "port"]
-    for position, (element, port) in enumerate(zip(ports, layer.inputs)):
-        for comment in element.iter():
-            if isinstance(comment.tag, str):
-                continue
-            lists = [_numbers(inside) for inside in re.findall(r"\[([^\[\]]*)\]", comment.text or "")]
+    for position, port in enumerate(layer.inputs):
+        for comment in (text for node, text in comments if node == port.node):
+            lists = [_numbers(inside) for inside in re.findall(r"\[([^\[\]]*)\]", comment)]
             known = [numbers for numbers in lists if numbers is not None]
-            if not known:
+            if not known or position in found:
                 continue
-            line = source.first_line - 1 + comment.sourceline
+            line = _line_of(source, port, comment)
             shape = port.shape.static if port.shape is not None else None
-            fitting = [n for n in known if shape is None or n.size == np.prod(shape)]
+            fitting = [n for n in known if shape is None or n.size == math.prod(shape)]
             if not fitting:
                 message = f"the comment lists {known[0].size} numbers, but port {position} has shape {port.shape}"
                 problems.append(
@@ -135,8 +124,14 @@ def _contents(source: Source, layer: Layer, problems: list[Diagnostic]) -> dict[
                 continue
             array = fitting[0] if shape is None else fitting[0].reshape(shape)
             found[position] = (array.astype(port.type.dtype) if port.type else array, line)
-            break
     return found
+
+
+def _line_of(source: Source, port: Port, comment: str) -> int:
+    line = source.span(port.node).line
+    while comment.strip().split("\n")[0] not in source.line(line):
+        line += 1
+    return line
 
 
 def _numbers(text: str) -> np.ndarray | None:

@@ -1,0 +1,110 @@
+"""Writes the sample models beside this file: `python samples/make.py` (needs the extra `test`).
+
+They are what OpenVINO itself writes, save one dim that is falsified in wrong_dim.xml.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import openvino.opset8 as ops
+from openvino.utils.node_factory import NodeFactory
+
+HERE = Path(__file__).parent
+FACTORY = NodeFactory("opset8")
+
+
+def parameter(name: str, *shape: int) -> ov.Node:
+    return ops.parameter(ov.PartialShape(list(shape)), np.float32, name=name)
+
+
+def const(name: str, values: object, dtype: type = np.int64) -> ov.Node:
+    return ops.constant(np.asarray(values, dtype), name=name)
+
+
+def node(type: str, name: str, *inputs: ov.Node, **attributes: object) -> ov.Node:
+    made = FACTORY.create(type, [i.output(0) for i in inputs], attributes)
+    made.set_friendly_name(name)
+    return made
+
+
+def save(file: str, output: ov.Node, *parameters: ov.Node) -> None:
+    result = ops.result(output, name="out")
+    output.output(0).set_names({"out"})
+    for p in parameters:
+        p.output(0).set_names({p.get_friendly_name()})
+    ov.serialize(ov.Model([result], list(parameters), file), HERE / f"{file}.xml")
+
+
+def movement() -> None:
+    """The four examples of Broadcast-3 and the three of Tile-1 in the specification."""
+    broadcasts = {
+        "broadcast_numpy": ((16, 1, 1), [1, 16, 50, 50], None, "numpy"),
+        "broadcast_explicit_channels": ((16,), [1, 16, 50, 50], [1], "explicit"),
+        "broadcast_explicit_spatial": ((50, 50), [1, 50, 50, 16], [1, 2], "explicit"),
+        "broadcast_bidirectional": ((16, 1, 1), [1, 1, 50, 50], None, "bidirectional"),
+    }
+    for file, (shape, target, axes, mode) in broadcasts.items():
+        data = parameter("data", *shape)
+        inputs = [data, const("target_shape", target)] + ([const("axes_mapping", axes)] if axes else [])
+        save(file, node("Broadcast", "broadcast", *inputs, mode=mode), data)
+    tiles = {
+        "tile_equal": ((2, 3, 4), [1, 2, 3]),
+        "tile_data_promoted": ((2, 3, 4), [5, 1, 2, 3]),
+        "tile_repeats_promoted": ((5, 2, 3, 4), [1, 2, 3]),
+    }
+    for file, (shape, repeats) in tiles.items():
+        data = parameter("data", *shape)
+        save(file, node("Tile", "tile", data, const("repeats", repeats)), data)
+
+
+def elementwise() -> None:
+    """clamp(a * scale + b, 0, 6) for a batch of any size, with every operand broadcast."""
+    a, b = parameter("a", -1, 3, 4), parameter("b", 3, 1)
+    scale = const("scale", [0.5, 1.0, 2.0, 4.0], np.float32)
+    total = node("Add", "add", node("Multiply", "multiply", a, scale), b)
+    save("elementwise", node("Clamp", "clamp", total, min=0.0, max=6.0), a, b)
+
+
+def convnet() -> None:
+    """A small convolutional classifier of 28x28 images into ten classes, with random weights."""
+    rng = np.random.default_rng(0)
+
+    def weights(name: str, *shape: int) -> ov.Node:
+        fan_in = int(np.prod(shape[1:]))
+        return const(name, rng.standard_normal(shape) / np.sqrt(fan_in), np.float32)
+
+    def block(name: str, x: ov.Node, channels: int, into: int) -> ov.Node:
+        conv = node(
+            "Convolution", f"{name}/conv", x, weights(f"{name}/weights", into, channels, 3, 3),
+            strides=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilations=[1, 1],
+        )  # fmt: skip
+        relu = node("Relu", f"{name}/relu", node("Add", f"{name}/add", conv, weights(f"{name}/bias", 1, into, 1, 1)))
+        return node(
+            "MaxPool", f"{name}/pool", relu, strides=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], kernel=[2, 2],
+            dilations=[1, 1],
+        )  # fmt: skip
+
+    image = parameter("image", 1, 1, 28, 28)
+    features = block("block2", block("block1", image, 1, 8), 8, 16)
+    flat = node("Reshape", "flatten", features, const("flat_shape", [0, -1]), special_zero=True)
+    logits = node("MatMul", "logits", flat, weights("classifier", 10, 784), transpose_a=False, transpose_b=True)
+    save("convnet", node("Softmax", "probabilities", logits, axis=1), image)
+    np.save(HERE / "image.npy", rng.random((1, 1, 28, 28), np.float32))
+
+
+def wrong_dim() -> None:
+    """broadcast_numpy with 48 where the output is 50 wide: OpenVINO runs it without a word."""
+    text = (HERE / "broadcast_numpy.xml").read_text()
+    output = text.index("<output>", text.index('type="Broadcast"'))
+    last = text.index("</port>", output)
+    at = text.rindex("<dim>50</dim>", output, last)
+    (HERE / "wrong_dim.xml").write_text(text[:at] + "<dim>48</dim>" + text[at + len("<dim>50</dim>") :])
+    (HERE / "wrong_dim.bin").write_bytes((HERE / "broadcast_numpy.bin").read_bytes())
+
+
+if __name__ == "__main__":
+    movement()
+    elementwise()
+    convnet()
+    wrong_dim()
