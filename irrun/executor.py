@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from irrun.diagnostics import (
     diagnostic,
 )
 from irrun.hooks import Hook, Strict
-from irrun.infer import site
+from irrun.infer import declared_inside, site
 from irrun.model import Layer, Model
 from irrun.opdef import Value, Variables, infer
 from irrun.plan import Plan, Step, kernel_failed, plan, refusal, refuse_too_large
@@ -207,14 +207,10 @@ class Executable:
     def _needed(self, step: Step, hooks: Sequence[Hook]) -> dict[str, Any]:
         offers = dict(step.needed)
         if "bodies" in offers:
-            offers["bodies"] = {tag: partial(self._body, plan, hooks) for tag, plan in step.bodies.items()}
+            offers["bodies"] = {tag: _RunningBody(self, plan, hooks) for tag, plan in step.bodies.items()}
         if "variables" in offers:
             offers["variables"] = self._variables
         return offers
-
-    def _body(self, plan: Plan, hooks: Sequence[Hook], inputs: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
-        arrays = self._walk(plan, [inputs[p.id] for p in plan.model.parameters], hooks)
-        return {result.id: array for result, array in zip(plan.model.results, arrays)}
 
     def _check(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
         """Validate a layer whose shapes only its inputs tell, before its kernel allocates anything."""
@@ -240,6 +236,23 @@ class Executable:
                 diagnostic("IR604", message, source=self.model.source, node=step.layer.node, layer=step.layer.name)
             )
         return ExecutionError(kernel_failed(self.model, step.layer, error, f"; its inputs are {shapes}"))
+
+
+@dataclass(frozen=True, slots=True)
+class _RunningBody:
+    """A body (``opdef.Body``) over arrays, within one run."""
+
+    executable: Executable
+    plan: Plan
+    hooks: Sequence[Hook]
+
+    def declared(self, id: int) -> Value:
+        return declared_inside(self.plan.model, id)
+
+    def __call__(self, inputs: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+        model = self.plan.model
+        arrays = self.executable._walk(self.plan, [inputs[p.id] for p in model.parameters], self.hooks)
+        return {result.id: array for result, array in zip(model.results, arrays)}
 
 
 def _type(known: ElementType, array: np.ndarray) -> ElementType:

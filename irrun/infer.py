@@ -9,9 +9,9 @@ from irrun.bind import bind
 from irrun.diagnostics import Refused
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Site, Value, infer
-from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK
+from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, PartialShape
 
-__all__ = ["Values", "declared", "needed", "propagate", "site"]
+__all__ = ["InferredBody", "Values", "declared", "declared_inside", "needed", "propagate", "site"]
 
 Values = dict[tuple[int, int], Value]
 """What is known of each output: by layer id and position among its outputs."""
@@ -32,27 +32,30 @@ def declared(layer: Layer) -> tuple[Value, ...]:
 def needed(op: Op, model: Model, layer: Layer) -> dict[str, Any]:
     """What ``infer`` of an operation gets for its ``needs``.
 
-    ``weights``; ``bodies``: functions from the Values of a body's Parameters to those of its Results, by
-    layer id; ``maps`` and ``back_edges`` of the layer; ``variables``: None, as no state exists yet.
+    ``weights``; ``bodies``, by the name of their element; ``maps`` and ``back_edges`` of the layer;
+    ``variables``: None, as no state exists yet.
     """
     return {name: _OFFERS[name](model, layer) for name in op.needs}
 
 
 _OFFERS: dict[str, Callable[[Model, Layer], Any]] = {
     "weights": lambda model, layer: model.weights,
-    "bodies": lambda model, layer: {tag: _Body(body) for tag, body in layer.bodies.items()},
+    "bodies": lambda model, layer: {tag: InferredBody(body) for tag, body in layer.bodies.items()},
     "maps": lambda model, layer: layer.maps,
     "back_edges": lambda model, layer: layer.back_edges,
     "variables": lambda model, layer: None,
 }
 
 
-class _Body:
-    """Infers a sub-model from the Values of its Parameters."""
+class InferredBody:
+    """A body (``opdef.Body``) over Values."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.ops = {id: bind(model, layer)[0] for id, layer in model.layers.items()}
+
+    def declared(self, id: int) -> Value:
+        return declared_inside(self.model, id)
 
     def __call__(self, inputs: Mapping[int, Value]) -> dict[int, Value]:
         values: Values = {}
@@ -62,6 +65,17 @@ class _Body:
             feed = self.model.feeds[result.id][0]
             found[result.id] = values[feed] if feed is not None else declared(result)[0]
         return found
+
+
+def declared_inside(model: Model, id: int) -> Value:
+    """What a Parameter or Result of a body declares."""
+    layer = model.layers[id]
+    fed = model.fed_by(layer, 0) if layer.inputs else None
+    port = layer.outputs[0] if layer.outputs else fed[1] if fed else layer.inputs[0]
+    shape = port.shape
+    if layer.outputs:  # a Parameter's own shape tells a scalar from an unknown rank
+        shape = PartialShape.parse(layer.attributes.get("shape", "...")) or shape
+    return Value(port.type or ELEMENT_TYPES["dynamic"], shape or UNKNOWN_RANK)
 
 
 def _insist(layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:

@@ -11,19 +11,28 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Final, NoReturn, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.types import (
-    ELEMENT_TYPES, INF, UNKNOWN_RANK, Dim, ElementType, PartialShape, UnknownDimError, as_dim, type_set,
+    ELEMENT_TYPES,
+    INF,
+    UNKNOWN_RANK,
+    Dim,
+    ElementType,
+    PartialShape,
+    UnknownDimError,
+    as_dim,
+    type_set,
 )  # fmt: skip
 
 __all__ = [
+    "Body",
     "Kernel",
     "Op",
     "Refused",
@@ -337,6 +346,8 @@ class Op:
     """How many outputs, or None where the file says (Split, If)."""
     carries: ClassVar[bool] = False
     """Whether ``run`` also works on object arrays of ``Dim``s: contents then pass through ``check``."""
+    pure: ClassVar[bool] = True
+    """Whether equal inputs always give equal outputs (not where numbers are drawn or state is read)."""
     needs: ClassVar[tuple[str, ...]] = ()
     """What ``infer`` and ``run`` take as keywords beyond the inputs, such as ``weights``."""
     attributes: ClassVar[dict[str, Attribute]] = {}
@@ -372,6 +383,18 @@ class Op:
         Called once for a layer, when a model is compiled.
         """
         return self.run
+
+
+class Body(Protocol):
+    """A sub-model as If, Loop and TensorIterator see it, while inferring (over Values) and running (arrays)."""
+
+    def declared(self, id: int) -> Value:
+        """What the body's Parameter or Result of this layer id declares."""
+        ...
+
+    def __call__(self, inputs: Mapping[int, Any]) -> Mapping[int, Any]:
+        """The Results for these Parameters, both by layer id."""
+        ...
 
 
 class Variables:
@@ -526,9 +549,9 @@ def _contents(
     cls_op: Op, inputs: Sequence[Value | None], values: tuple[Value, ...], needed: dict[str, Any]
 ) -> tuple[Value, ...]:
     """Fill in ``data`` where all inputs' contents are known: exact ones by ``run``, Dims if it ``carries``."""
-    if not inputs or any(v is not None and v.data is None for v in inputs):
+    if not cls_op.pure or not inputs or not values or any(v is not None and v.data is None for v in inputs):
         return values
-    if any(v.data is not None or (v.shape.count().value or _CONTENTS_LIMIT + 1) > _CONTENTS_LIMIT for v in values):
+    if any(v.data is not None or v.shape.count().hi > _CONTENTS_LIMIT for v in values):
         return values
     arrays = [None if v is None else v.data if cls_op.carries else v.exact for v in inputs]
     if any(v is not None and a is None for v, a in zip(inputs, arrays)):
@@ -541,7 +564,12 @@ def _contents(
     except UnknownDimError:  # the kernel needs a number that is not known
         return values
     results = results if isinstance(results, tuple) else (results,)
-    return tuple(replace(v, data=_carried(np.asarray(r), v.type)) for v, r in zip(values, results))
+    return tuple(_filled(v, np.asarray(r)) for v, r in zip(values, results))
+
+
+def _filled(value: Value, result: np.ndarray) -> Value:
+    shape = value.shape if value.shape.is_static else PartialShape.of(result.shape)
+    return Value(value.type, shape, _carried(result, value.type))
 
 
 def _carried(result: np.ndarray, element_type: ElementType) -> np.ndarray:

@@ -349,6 +349,10 @@ class Reader:
         outputs: tuple[Port, ...],
     ) -> tuple[MapEntry, ...]:
         found: list[MapEntry] = []
+        by_id = {"input": {p.id: i for i, p in enumerate(inputs)}, "output": {p.id: i for i, p in enumerate(outputs)}}
+        named = {attributes.get("external_port_id") for kind, attributes, _ in entries if kind == "output"} - {"-1"}
+        if not named <= {str(id) for id in by_id["output"]}:
+            by_id["output"] = {}  # files of 2021 count the outputs of If from 0 instead of naming their ports
         what = f"an entry of <{tag}>"
         for kind, attributes, node in entries:
             external = self._integer(attributes, "external_port_id", what, node)
@@ -357,8 +361,8 @@ class Reader:
                 continue
             ports = inputs if kind == "input" else outputs
             position = external
-            if tag == "port_map" or kind == "input":  # If counts its outputs, the others name them by port id
-                position = next((i for i, port in enumerate(ports) if port.id == external), external)
+            if external in by_id[kind]:
+                position = by_id[kind][external]
             if position >= len(ports):
                 self.report("IR103", f"<{tag}> names {kind} port {external}, which does not exist", node)
                 continue

@@ -165,16 +165,14 @@ class Term:
     def __str__(self) -> str:
         if not self.args:
             return self.op
-        texts = [str(a) for a in self.args]
-        if self.op in ("floor", "ceil"):
-            return f"{self.op}({texts[0]} / {texts[1]})"
         if self.op in ("max", "min"):
-            return f"{self.op}({', '.join(texts)})"
-        if self.op == "*":  # the one operator here that binds tighter than those of its operands
-            texts = [f"({t})" if isinstance(a, Term) and a.op in ("+", "-") else t for a, t in zip(self.args, texts)]
-        elif self.op == "-" and isinstance(self.args[1], Term) and self.args[1].op in ("+", "-"):
-            texts[1] = f"({texts[1]})"
-        return f" {self.op} ".join(texts)
+            return f"{self.op}({', '.join(map(str, self.args))})"
+        # what binds less tightly than the operator (on its right: not more) stands in parentheses
+        loose = {"+": ("", ""), "-": ("", "+-"), "*": ("+-", "+-")}.get(self.op, ("+-", "+-*"))
+        a, b = (
+            f"({arg})" if isinstance(arg, Term) and arg.op in ops else str(arg) for arg, ops in zip(self.args, loose)
+        )
+        return f"{self.op}({a} / {b})" if self.op in ("floor", "ceil") else f"{a} {self.op} {b}"
 
 
 class UnknownDimError(Exception):
@@ -227,8 +225,6 @@ class Dim:
 
     def meet(self, other: Dim) -> Dim | None:
         """What both allow, or None."""
-        if self.same(other):
-            return self
         lo, hi = max(self.lo, other.lo), min(self.hi, other.hi)
         if lo > hi:
             return None
@@ -245,7 +241,7 @@ class Dim:
         if not self.fits(1) and not other.fits(1):
             return self.meet(other)
         if not self.fits(1):  # the other is 1 or equal to this one
-            return self if other.fits(1) or self.meet(other) is not None else None
+            return self
         if not other.fits(1):
             return other
         return Dim(min(self.lo, other.lo), max(self.hi, other.hi))
@@ -319,10 +315,12 @@ class Dim:
         return Dim(other) // self
 
     def ceil_div(self, other: Dim | int) -> Dim:
-        """The quotient rounded up; ``other`` is positive."""
+        """The quotient rounded up."""
         o = as_dim(other)
         if o.lo == o.hi == 1:
             return self
+        if o.lo <= 0:
+            return Dim(-INF, INF)
         return self._with(*self._quotient(o, ceil=True), "ceil", o)
 
     def _quotient(self, o: Dim, ceil: bool) -> tuple[int, int]:
@@ -338,7 +336,9 @@ class Dim:
         o = as_dim(other)
         if self.is_static and o.is_static and o.lo > 0:
             return Dim(self.lo % o.lo)
-        return Dim(0, o.hi - 1) if o.lo > 0 else Dim(-INF, INF)
+        if o.lo <= 0:
+            return Dim(-INF, INF)
+        return Dim(0, INF if o.hi == INF else o.hi - 1)
 
     def max(self, other: Dim | int) -> Dim:
         o = as_dim(other)
@@ -496,14 +496,14 @@ class PartialShape:
 UNKNOWN_RANK: Final = PartialShape(None)
 SCALAR: Final = PartialShape(())
 
-_DIM: Final = re.compile(r"(\d*)\.\.(\d*)")
+_DIM: Final = re.compile(r"([0-9]{0,19})\.\.([0-9]{0,19})")
 
 
 def _parse_dim(text: str) -> Dim | None:
     text = text.strip()
     if text in ("?", "-1"):
         return Dim.unknown()
-    if text.isascii() and text.isdigit():
+    if text.isascii() and text.isdigit() and len(text) <= 19:
         n = int(text)
         return Dim(n) if n < INF else None
     match = _DIM.fullmatch(text)

@@ -67,7 +67,7 @@ def operation(name: str, attributes: dict[str, Any] | None = None) -> Op:
     type, since = name.split("-")
     cls = resolve(type, int(since))
     assert cls is not None, name
-    spellings = {a.name: (key, a) for key, a in cls.attributes.items()}
+    spellings = {s: (key, a) for key, a in cls.attributes.items() for s in (a.name, *a.aliases)}
     parsed = {}
     for spelling, value in (attributes or {}).items():
         key, attribute = spellings[spelling]
@@ -215,6 +215,33 @@ def against_openvino(cases: Sequence[Case]) -> Callable[..., None]:
     return test
 
 
+def same_as_openvino(model: ov.Model, *feeds: Sequence[np.ndarray], how: str = "cpu") -> None:
+    """Serialise a model made by hand; it must check clean and give OpenVINO's outputs for each of ``feeds``."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.xml")
+        ov.serialize(model, path)
+        report = irrun.check(path)
+        assert not report.diagnostics, report.diagnostics
+        executable = irrun.compile(path, strict=True)
+        for given in feeds:
+            expected = oracle(path, given, how)
+            for got, want in zip(executable(given).arrays, expected, strict=True):
+                compare(got, want, Case("", "", ()))
+
+
+@dataclass(frozen=True)
+class FakeBody:
+    """A body that infers the same Results from anything."""
+
+    results: dict[int, Value]
+
+    def declared(self, id: int) -> Value:
+        return self.results[id]
+
+    def __call__(self, inputs: Any) -> dict[int, Value]:
+        return self.results
+
+
 def _variants(case: Case) -> list[tuple[str, bool]]:
     both = [False, True] if case.shapes else [False]
     return [(declared, p) for declared in ("static", "dims", "rank") for p in both]
@@ -238,7 +265,7 @@ def build(case: Case, path: Path, declared: str = "static", as_parameters: bool 
         shape = ov.PartialShape(list(array.shape) if exact else [-1] * array.ndim)
         if declared == "rank" and not exact:
             shape = ov.PartialShape.dynamic()
-        parameter = ov.opset1.parameter(shape, ov.Type(array.dtype), name=f"in{position}")  # type: ignore[attr-defined]
+        parameter = ov.opset1.parameter(shape, _type(array), name=f"in{position}")  # type: ignore[attr-defined]
         parameters.append(parameter)
         nodes.append(parameter.output(0))
         feeds.append(array)
@@ -251,7 +278,13 @@ def build(case: Case, path: Path, declared: str = "static", as_parameters: bool 
 def _constant(array: np.ndarray) -> ov.Node:
     if array.size:
         return ov.opset1.constant(array)  # type: ignore[attr-defined]
-    return ov.op.Constant(ov.Type(array.dtype), ov.Shape(array.shape), [])
+    return ov.op.Constant(_type(array), ov.Shape(array.shape), [])
+
+
+def _type(array: np.ndarray) -> ov.Type:
+    found = ElementType.of(array.dtype)
+    assert found is not None
+    return getattr(ov.Type, found.name)
 
 
 # ---------------------------------------------------------------------------------------------

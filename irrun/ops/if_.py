@@ -1,14 +1,15 @@
 """If: one of two bodies, chosen by a condition.  Spec: condition/if-8."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from irrun.model import MapEntry
-from irrun.opdef import Op, Site, Value, op, ports, variadic
+from irrun.opdef import Body, Op, Site, Value, op, ports, variadic
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, PartialShape
 
+Bodies = Mapping[str, Body]
 Maps = Mapping[str, tuple[MapEntry, ...]]
 
 
@@ -24,7 +25,7 @@ class If(Op):
     outputs = None
     needs = ("bodies", "maps")
 
-    def infer(self, at: Site, cond: Value, *inputs: Value, bodies: Mapping[str, Any], maps: Maps) -> tuple[Value, ...]:
+    def infer(self, at: Site, cond: Value, *inputs: Value, bodies: Bodies, maps: Maps) -> tuple[Value, ...]:
         at.require(cond.shape.count().fits(1), "C1", f"cond is {cond.shape}, not one element")
         known = cond.exact
         branches = ("then", "else") if known is None else ("then",) if known.item() else ("else",)
@@ -33,16 +34,14 @@ class If(Op):
             return tuple(v or _unknown() for v in found[0])
         return tuple(_either(at, position, a, b) for position, (a, b) in enumerate(zip(*found)))
 
-    def run(self, cond: np.ndarray, *inputs: np.ndarray, bodies: Mapping[str, Any], maps: Maps) -> tuple[Any, ...]:
+    def run(self, cond: np.ndarray, *inputs: np.ndarray, bodies: Bodies, maps: Maps) -> tuple[Any, ...]:
         branch = "then" if cond.item() else "else"
         entries = maps[f"{branch}_port_map"]
         outputs = sum(entry.kind == "output" for entry in entries)
         return tuple(_outputs(branch, outputs, (cond, *inputs), bodies, maps))
 
 
-def _outputs(
-    branch: str, outputs: int, given: tuple[Any, ...], bodies: Mapping[str, Callable[..., Any]], maps: Maps
-) -> list[Any]:
+def _outputs(branch: str, outputs: int, given: tuple[Any, ...], bodies: Bodies, maps: Maps) -> list[Any]:
     """What a branch gives for each output, of Values as of arrays."""
     entries = maps.get(f"{branch}_port_map", ())
     inside = {e.internal: given[e.external] for e in entries if e.kind == "input" and e.external is not None}

@@ -1,0 +1,195 @@
+"""What Loop and TensorIterator share: slices in, values carried from one iteration to the next, slices out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from irrun.model import MapEntry
+from irrun.opdef import Body, Site, Value
+from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
+
+Maps = Mapping[str, tuple[MapEntry, ...]]
+BackEdges = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """The ports of a layer and its body, told apart by what they do. Ids are those of body layers."""
+
+    sliced: tuple[MapEntry, ...]
+    whole: tuple[MapEntry, ...]
+    """Inputs that enter as they are: in each iteration or, where a back edge leads there, in the first."""
+    counter: int | None
+    condition: int | None
+    concatenated: tuple[MapEntry, ...]
+    last: tuple[MapEntry, ...]
+    carried: Mapping[int, int]
+    """Parameter -> the Result that feeds it in the next iteration."""
+
+    @staticmethod
+    def of(maps: Maps, back_edges: BackEdges) -> Wiring:
+        entries = maps.get("port_map", ())
+        inputs = [e for e in entries if e.kind == "input"]
+        outputs = [e for e in entries if e.kind == "output"]
+        return Wiring(
+            tuple(e for e in inputs if e.axis is not None),
+            tuple(e for e in inputs if e.axis is None and e.external is not None),
+            next((e.internal for e in inputs if e.purpose == "current_iteration"), None),
+            next((e.internal for e in outputs if e.purpose == "execution_condition"), None),
+            tuple(e for e in outputs if e.axis is not None and e.external is not None),
+            tuple(e for e in outputs if e.axis is None and e.external is not None),
+            {parameter: result for result, parameter in back_edges},
+        )
+
+
+def _external(entry: MapEntry) -> int:
+    assert entry.external is not None
+    return entry.external
+
+
+def infer_iterations(
+    at: Site, wiring: Wiring, inputs: Sequence[Value], body: Body, limit: Dim, first: bool
+) -> tuple[Value, ...]:
+    """The outputs of at most ``limit`` iterations; ``first`` tells that the first one surely happens."""
+    count = limit
+    inside: dict[int, Value] = {}
+    for entry in wiring.sliced:
+        value = inputs[_external(entry)]
+        if value.shape.dims is None:
+            inside[entry.internal] = Value(value.type, UNKNOWN_RANK)
+            continue
+        axis = at.axis(entry.axis or 0, len(value.shape), "C2", "the axis of a sliced input")
+        parts = _parts(entry, value.shape[axis])
+        at.require(
+            count.meet(parts) is not None, "C3", f"input {entry.external} has {parts} slices, another one {count}"
+        )
+        count = count.meet(parts) or count
+        inside[entry.internal] = Value(value.type, value.shape.replace(axis, entry.part_size))
+    if wiring.counter is not None:
+        inside[wiring.counter] = body.declared(wiring.counter)
+    for entry in wiring.whole:
+        value = inputs[_external(entry)]
+        # what a back edge replaces has other contents in the next iteration
+        inside[entry.internal] = Value(value.type, value.shape) if entry.internal in wiring.carried else value
+    results = _settle(wiring, inside, body)
+    stops_by_itself = wiring.condition is not None and (
+        (told := results[wiring.condition].exact) is None or not told.all()
+    )
+    if stops_by_itself:
+        count = Dim(0 if not first else min(1, count.hi), count.hi)
+    outputs: dict[int, Value] = {}
+    for entry in wiring.last:
+        value = results[entry.internal]
+        outputs[_external(entry)] = Value(value.type, value.shape)
+    for entry in wiring.concatenated:
+        value = results[entry.internal]
+        if value.shape.dims is None:
+            outputs[_external(entry)] = Value(value.type, UNKNOWN_RANK)
+            continue
+        axis = at.axis(entry.axis or 0, len(value.shape), "C2", "the axis of a concatenated output")
+        total = value.shape[axis] * count
+        outputs[_external(entry)] = Value(value.type, value.shape.replace(axis, total))
+    at.require(sorted(outputs) == list(range(at.outputs)), "C4", "the port map does not name every output")
+    return tuple(outputs[i] for i in range(at.outputs))
+
+
+def _parts(entry: MapEntry, dim: Dim) -> Dim:
+    """Into how many slices an axis falls."""
+    if not dim.is_static:
+        return Dim(0, INF)
+    start, end = (n + dim.lo if n < 0 else n for n in (entry.start, entry.end))
+    # `end` is the last index where it counts from the back or comes before `start`
+    span = abs(end - start) + (1 if entry.end < 0 or entry.stride < 0 else 0)
+    return Dim(-(-span // entry.part_size))
+
+
+def _settle(wiring: Wiring, inside: dict[int, Value], body: Body) -> Mapping[int, Value]:
+    """Infer the body until what is carried around no longer changes its shape."""
+    while True:
+        results = body(inside)
+        changed = False
+        for parameter, result in wiring.carried.items():
+            before, after = inside[parameter], results[result]
+            wider = _widened(before.shape, after.shape)
+            if wider is not before.shape:
+                inside[parameter] = Value(before.type, wider)
+                changed = True
+        if not changed:
+            return results
+
+
+def _widened(before: PartialShape, after: PartialShape) -> PartialShape:
+    if before.dims is None:
+        return before
+    if after.dims is None or len(after.dims) != len(before.dims):
+        return UNKNOWN_RANK
+    dims = tuple(
+        a if a.same(b) or (a.lo <= b.lo and b.hi <= a.hi) else Dim.unknown() for a, b in zip(before.dims, after.dims)
+    )
+    return before if all(a is b for a, b in zip(dims, before.dims)) else PartialShape(dims)
+
+
+def run_iterations(
+    wiring: Wiring, inputs: Sequence[np.ndarray], body: Body, limit: int | None, go_on: bool
+) -> tuple[np.ndarray, ...]:
+    """Iterate until ``limit``, the end of the slices or a false condition."""
+    slices = {e.internal: list(_cut(e, inputs[_external(e)])) for e in wiring.sliced}
+    bounds = [len(parts) for parts in slices.values()] + ([] if limit is None else [limit])
+    inside: dict[int, np.ndarray] = {e.internal: inputs[_external(e)] for e in wiring.whole}
+    pieces: dict[int, list[np.ndarray]] = {_external(e): [] for e in wiring.concatenated}
+    results: Mapping[int, np.ndarray] = {}
+    iteration = 0
+    while go_on and all(iteration < bound for bound in bounds):
+        inside.update({id: parts[iteration] for id, parts in slices.items()})
+        if wiring.counter is not None:
+            wanted = body.declared(wiring.counter)
+            inside[wiring.counter] = np.full(wanted.shape.static or (), iteration, wanted.type.dtype)
+        results = body(inside)
+        inside.update({parameter: results[result] for parameter, result in wiring.carried.items()})
+        for entry in wiring.concatenated:
+            pieces[_external(entry)].append(results[entry.internal])
+        if wiring.condition is not None:
+            go_on = bool(results[wiring.condition].all())
+        iteration += 1
+    outputs: dict[int, np.ndarray] = {}
+    for entry in wiring.last:
+        # without an iteration, what would have been carried into the first one
+        initial = next((inside[p] for p, result in wiring.carried.items() if result == entry.internal), None)
+        outputs[_external(entry)] = results[entry.internal] if results else _initial(initial, body, entry)
+    for entry in wiring.concatenated:
+        outputs[_external(entry)] = _joined(entry, pieces[_external(entry)], body)
+    return tuple(outputs[i] for i in sorted(outputs))
+
+
+def _initial(carried: np.ndarray | None, body: Body, entry: MapEntry) -> np.ndarray:
+    return carried if carried is not None else _empty(body.declared(entry.internal))
+
+
+def _empty(value: Value, axis: int | None = None) -> np.ndarray:
+    """Zeros as far as the shape is declared; none along ``axis`` and along unknown dims."""
+    dims = [d.value or 0 for d in value.shape.dims or ()]
+    if axis is not None and dims:
+        dims[axis] = 0
+    return np.zeros(dims, value.type.dtype)
+
+
+def _cut(entry: MapEntry, array: np.ndarray) -> Iterable[np.ndarray]:
+    """The slices of an input in the order of the iterations."""
+    axis = (entry.axis or 0) % array.ndim
+    length = array.shape[axis]
+    count = _parts(entry, Dim(length)).lo
+    start = entry.start + length if entry.start < 0 else entry.start
+    for i in range(count):
+        first = start + i * entry.stride
+        if entry.stride < 0:
+            first -= entry.part_size - 1
+        yield array[(slice(None),) * axis + (slice(first, first + entry.part_size),)]
+
+
+def _joined(entry: MapEntry, pieces: list[np.ndarray], body: Body) -> np.ndarray:
+    if not pieces:
+        return _empty(body.declared(entry.internal), entry.axis)
+    return np.concatenate(pieces if entry.stride > 0 else pieces[::-1], axis=entry.axis or 0)

@@ -1,0 +1,28 @@
+"""Assign: store a value in a variable.  Spec: infrastructure/assign-{3,6}."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, Variables, attr, op, ports
+
+
+@op("Assign", since=6, spec="infrastructure/assign-6")
+class Assign6(Op):
+    """Give the variable a value that ReadValue reads in the next run, and hand it on."""
+
+    variable_id = attr.str()
+    inputs = ports(new_value="any")
+    outputs = None  # files have the output port or leave it out
+    needs = ("variables",)
+    pure = False
+
+    def infer(self, at: Site, new_value: Value, *, variables: Variables | None) -> tuple[Value, ...]:
+        return (Value(new_value.type, new_value.shape),) * at.outputs
+
+    def run(self, new_value: np.ndarray, *, variables: Variables) -> tuple[np.ndarray, ...]:
+        variables.assign(self.variable_id, new_value)
+        return (new_value,)
+
+
+@op("Assign", since=3, spec="infrastructure/assign-3")
+class Assign3(Assign6):
+    """Give the variable a value that ReadValue reads in the next run, and hand it on."""

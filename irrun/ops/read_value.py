@@ -1,0 +1,65 @@
+"""ReadValue: the value that a variable holds.  Spec: infrastructure/read-value-{3,6}."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, Variables, attr, op, opt, ports
+from irrun.types import PartialShape
+
+
+@op("ReadValue", since=6, spec="infrastructure/read-value-6")
+class ReadValue6(Op):
+    """What Assign gave the variable in the run before; at first ``init_value`` or, without one, zeros.
+
+    C1  ``init_value`` fits ``variable_shape`` and ``variable_type``.
+    """
+
+    variable_id = attr.str()
+    variable_type = attr.element_type()
+    variable_shape = attr.shape()
+    inputs = ports(init_value=opt("any"))
+    needs = ("variables",)
+    pure = False
+
+    def infer(self, at: Site, init_value: Value | None = None, *, variables: Variables | None) -> Value:
+        if init_value is not None:
+            at.require(
+                self.variable_type.kind == "dynamic" or init_value.type is self.variable_type,
+                "C1",
+                f"init_value is {init_value.type}, the variable {self.variable_type}",
+            )
+            at.require(
+                self.variable_shape.meet(init_value.shape) is not None,
+                "C1",
+                f"init_value is {init_value.shape}, the variable {self.variable_shape}",
+            )
+        if self.variable_type.kind == "dynamic" and init_value is not None:
+            return Value(init_value.type, self.variable_shape)
+        return Value(self.variable_type, self.variable_shape)
+
+    def run(self, init_value: np.ndarray | None = None, *, variables: Variables) -> np.ndarray:
+        held = variables.read(self.variable_id)
+        if held is not None:
+            return held
+        return init_value if init_value is not None else _zeros(self.variable_shape, self.variable_type.dtype)
+
+
+def _zeros(shape: PartialShape, dtype: np.dtype) -> np.ndarray:
+    """A variable without initial value: zeros, none along dims that are not known."""
+    return np.zeros([d.lo for d in shape.dims or ()], dtype)
+
+
+@op("ReadValue", since=3, spec="infrastructure/read-value-3")
+class ReadValue3(Op):
+    """What Assign gave the variable in the run before; ``init_value`` at first."""
+
+    variable_id = attr.str()
+    inputs = ports(init_value="any")
+    needs = ("variables",)
+    pure = False
+
+    def infer(self, at: Site, init_value: Value, *, variables: Variables | None) -> Value:
+        return Value(init_value.type, init_value.shape)
+
+    def run(self, init_value: np.ndarray, *, variables: Variables) -> np.ndarray:
+        held = variables.read(self.variable_id)
+        return init_value if held is None else held

@@ -1,0 +1,60 @@
+"""If-8."""
+
+import numpy as np
+import openvino as ov
+import openvino.opset8 as ops
+import pytest
+
+from irrun.diagnostics import Refused
+from irrun.model import MapEntry
+from irrun.opdef import Site, infer
+from kit import FakeBody, operation, random, same_as_openvino, tensor
+
+
+def _model(*shape: int) -> ov.Model:
+    cond, x, y = ops.parameter([], bool), ops.parameter([*shape], np.float32), ops.parameter([*shape], np.float32)
+    a, b, c = (ops.parameter([*shape], np.float32) for _ in range(3))
+    total = ops.add(a, b)
+    then = ov.Model([ops.result(total), ops.result(ops.add(total, a))], [a, b], "then")
+    tripled = ops.multiply(c, ops.constant(np.float32(3)))
+    other = ov.Model([ops.result(tripled), ops.result(ops.subtract(c, tripled))], [c], "else")
+    node = ops.if_op(cond)
+    node.set_then_body(then)
+    node.set_else_body(other)
+    node.set_input(x.output(0), a, c)
+    node.set_input(y.output(0), b, None)
+    outputs = [node.set_output(t, e) for t, e in zip(then.results, other.results)]
+    return ov.Model(outputs, [cond, x, y], "if")
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (-1, 4), (-1, -1), ()], ids=str)
+def test_against_openvino(shape: tuple[int, ...]) -> None:
+    exact = [2 if d == -1 else d for d in shape]
+    x, y = random(*exact), random(*exact, seed=1)
+    same_as_openvino(_model(*shape), [np.array(True), x, y], [np.array(False), x, y])
+
+
+def test_branches_of_different_shape() -> None:
+    cond, x = ops.parameter([], bool), ops.parameter([2, 3], np.float32)
+    a, b = ops.parameter([2, 3], np.float32), ops.parameter([2, 3], np.float32)
+    then = ov.Model([ops.result(ops.concat([a, a], 0))], [a], "then")
+    other = ov.Model([ops.result(b)], [b], "else")
+    node = ops.if_op(cond)
+    node.set_then_body(then)
+    node.set_else_body(other)
+    node.set_input(x.output(0), a, b)
+    model = ov.Model([node.set_output(then.results[0], other.results[0])], [cond, x], "if")
+    same_as_openvino(model, [np.array(True), random(2, 3)], [np.array(False), random(2, 3)])
+
+
+@pytest.mark.parametrize(
+    ("label", "cond", "then", "other"),
+    [("C1", "boolean[2]", "f32[2]", "f32[2]"), ("C2", "boolean[]", "f32[2]", "i64[2]")],
+    ids=["c1-two-conditions", "c2-types-differ"],
+)
+def test_refusals(label: str, cond: str, then: str, other: str) -> None:
+    maps = {f"{branch}_port_map": (MapEntry("output", 0, 0),) for branch in ("then", "else")}
+    bodies = {"then_body": FakeBody({0: tensor(then)}), "else_body": FakeBody({0: tensor(other)})}
+    with pytest.raises(Refused) as caught:
+        infer(operation("If-8"), Site(), [tensor(cond)], {"bodies": bodies, "maps": maps})
+    assert caught.value.label == label

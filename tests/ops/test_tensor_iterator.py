@@ -1,0 +1,59 @@
+"""TensorIterator-1."""
+
+import numpy as np
+import openvino as ov
+import openvino.opset8 as ops
+import pytest
+
+from irrun.diagnostics import Refused
+from irrun.model import MapEntry
+from irrun.opdef import Site, infer
+from kit import FakeBody, operation, random, same_as_openvino, tensor
+
+
+def _running_sum(part: int, *, backwards: bool, dynamic: bool) -> ov.Model:
+    """The running sum of slices of ``part`` along axis 1, plus a constant that every iteration sees."""
+    x = ops.parameter([2, -1 if dynamic else 6, 3], np.float32, name="x")
+    start_value = ops.parameter([2, part, 3], np.float32, name="start")
+    bias = ops.parameter([3], np.float32, name="bias")
+    piece = ops.parameter([2, part, 3], np.float32, name="piece")
+    carried = ops.parameter([2, part, 3], np.float32, name="carried")
+    inner_bias = ops.parameter([3], np.float32, name="inner_bias")
+    total = ops.add(ops.add(piece, carried), inner_bias)
+    body = ov.Model([ops.result(total)], [piece, carried, inner_bias], "body")
+    node = ops.tensor_iterator()
+    node.set_body(body)
+    start, stride, end = (-1, -part, 0) if backwards else (0, part, -1)
+    node.set_sliced_input(piece, x.output(0), start, stride, part, end, 1)
+    node.set_merged_input(carried, start_value.output(0), total.output(0))
+    node.set_invariant_input(inner_bias, bias.output(0))
+    last = node.get_iter_value(total.output(0), -1)
+    every = node.get_concatenated_slices(total.output(0), start, stride, part, end, 1)
+    return ov.Model([ops.result(last), ops.result(every)], [x, start_value, bias], "iterator")
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("part", [1, 2, 3])
+def test_against_openvino(part: int, backwards: bool, dynamic: bool) -> None:
+    model = _running_sum(part, backwards=backwards, dynamic=dynamic)
+    same_as_openvino(model, [random(2, 6, 3), random(2, part, 3, seed=1), random(3)])
+
+
+_SLICED = MapEntry("input", 0, 0, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("label", "inputs", "ports"),
+    [
+        ("C2", ["f32[]"], (_SLICED, MapEntry("output", 0, 1))),
+        ("C3", ["f32[3]", "f32[4]"], (_SLICED, MapEntry("input", 1, 2, axis=0), MapEntry("output", 0, 1))),
+        ("C4", ["f32[3]"], (_SLICED,)),
+    ],
+    ids=["c2-scalar-sliced", "c3-slices-differ", "c4-output-not-mapped"],
+)
+def test_refusals(label: str, inputs: list[str], ports: tuple[MapEntry, ...]) -> None:
+    needed = {"bodies": {"body": FakeBody({1: tensor("f32[1]")})}, "maps": {"port_map": ports}, "back_edges": ()}
+    with pytest.raises(Refused) as caught:
+        infer(operation("TensorIterator-1"), Site(), [tensor(t) for t in inputs], needed)
+    assert caught.value.label == label
