@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from irrun.checker import check as check_parsed
+from irrun.checker import weights_missing
 from irrun.diagnostics import Diagnostic, ModelError, ReadError, Report
 from irrun.executor import Executable, Feeds, Outputs
 from irrun.fragment import has_fragments, read_fragments
@@ -42,13 +43,18 @@ def load_all(path: PathLike, weights: PathLike | None = None) -> list[Parsed | R
 def _weights(path: Path, named: PathLike | None) -> Weights | None:
     """The ``.bin`` that was named, or else the one beside the ``.xml``; None where there is none."""
     file = Path(named) if named is not None else path.with_suffix(".bin")
-    if file.is_file():
-        return Weights(file)
-    if named is not None:
-        raise ReadError(
-            Diagnostic("IR000", "error", f"cannot read {file}: no such file", file=str(file), help="check the path")
-        )
-    return None
+    try:
+        with file.open("rb"):
+            return Weights(file)
+    except FileNotFoundError as error:
+        if named is None:
+            return None
+        why = error.strerror or "no such file"
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+    raise ReadError(
+        Diagnostic("IR000", "error", f"cannot read {file}: {why.lower()}", file=str(file), help="check the path")
+    )
 
 
 def read_model(xml: PathLike, weights: PathLike | None = None) -> Model:
@@ -99,8 +105,7 @@ def compile(
     if not isinstance(model, Model):
         model = read_model(model, weights)
     if model.weights is None and model.constants:
-        report = [d for d in check_parsed(Parsed(model, [])) if d.code == "IR501"]
-        raise ModelError(report)
+        raise ModelError(weights_missing(model))
     return Executable(model, strict=strict, max_memory=max_memory or default_max_memory())
 
 

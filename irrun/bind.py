@@ -15,6 +15,8 @@ __all__ = ["bind", "opset_of"]
 
 # The IR's historic exceptions. Types are matched without regard to case, as OpenVINO does.
 ALIASES: Final = {"constant": "Const"}
+# Attributes that converters of 2020 and 2021 wrote though the operation has none of that name.
+MEANINGLESS: Final = {("convolution", "output_padding"), ("groupconvolution", "output_padding")}
 LATEST_OPSET: Final = 17
 EXTENSIONS: Final = ("extension", "experimental")
 """Opset names under which operations of the numbered opsets stand as well."""
@@ -43,36 +45,38 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
     if isinstance(cls, _Unknown):
         return None, [at(cls.code, cls.message, layer.node, cls.attribute, help=cls.help)]
     problems: list[Diagnostic] = []
+    unknown: dict[str, Diagnostic] = {}
     values: dict[str, Any] = {}
     data = _data_node(model, layer)
     spellings = _spellings(cls)
     for text_name, text in layer.attributes.items():
         name = spellings.get(text_name)
+        if name is None and (cls.type.lower(), text_name) in MEANINGLESS:
+            continue
         if name is None:
             near = difflib.get_close_matches(text_name, spellings, 1)
             message = f"{cls.type}-{cls.since} has no attribute {text_name}"
             help = f"did you mean {near[0]}?" if near else None
-            problems.append(at("IR204", message, data(), text_name, help=help))
+            unknown[text_name] = at("IR204", message, data(), text_name, help=help)
             continue
         attribute = cls.attributes[name]
         try:
             values[name] = attribute.parse(text)
         except (ValueError, OverflowError):
             message = f'{text_name}="{text}" is not {attribute.expects}'
-            problems.append(at("IR203", message, data(), text_name))
+            problems.append(at(attribute.code, message, data(), text_name))
             values[name] = None
     missing = [a for name, a in cls.attributes.items() if a.required and name not in values]
     for attribute in missing:
         message = f"the attribute {attribute.name} is missing"
         help = f'write {attribute.name}="…" ({attribute.expects}) in <data>'
-        misspelt = difflib.get_close_matches(attribute.name, layer.attributes.keys() - spellings.keys(), 1)
+        misspelt = difflib.get_close_matches(attribute.name, unknown, 1)
         if misspelt:  # one fault, one diagnostic: the unknown attribute was meant to be this one
-            problems = [p for p in problems if not (p.code == "IR204" and f" {misspelt[0]}" in p.message)]
+            del unknown[misspelt[0]]
             help = f"{misspelt[0]} is not known; did you mean {attribute.name}?"
         problems.append(at("IR202", message, data() if layer.attributes else layer.node, help=help))
-    if any(p.severity == "error" for p in problems):
-        return None, problems
-    return cls(**values), problems
+    op = None if problems else cls(**values)
+    return op, [*problems, *unknown.values()]
 
 
 @dataclass(frozen=True, slots=True)

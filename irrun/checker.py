@@ -14,23 +14,32 @@ import numpy as np
 
 from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, Refused, Report, diagnostic
-from irrun.infer import Values, declared, propagate
+from irrun.infer import Values, declared, needed, propagate, site
 from irrun.model import Layer, Model, Port
-from irrun.opdef import Op, Value, input_at
+from irrun.opdef import Op, Value, infer, input_at
 from irrun.parse import Parsed
-from irrun.types import ElementType, PartialShape
 
-__all__ = ["check"]
+__all__ = ["check", "weights_missing"]
 
 
 def check(parsed: Parsed) -> Report:
     """Everything that is wrong with a model that could be read, in file order."""
     model = parsed.model
-    checker = _Checker(model, list(parsed.problems))
-    if not any(p.code in ("IR101", "IR106") for p in parsed.problems):
+    checker = _Checker(model, list(parsed.problems), tuple(parsed.problems))
+    if not any(p.code in ("IR101", "IR102") for p in parsed.problems):  # else who feeds whom is not certain
         checker.file()
         checker.run()
     return Report(tuple(sorted(checker.found, key=_position)))
+
+
+def weights_missing(model: Model) -> Diagnostic:
+    """That the ``.bin`` of a model with constants is not there."""
+    wanted = Path(model.source.path).with_suffix(".bin")
+    count = "one constant has its" if model.constants == 1 else f"{model.constants} constants have their"
+    return Diagnostic(
+        "IR501", "error", f"{wanted} is missing; {count} values in it", file=model.source.path, source=model.source,
+        help="put it beside the .xml under the same name, or name it with -w",
+    )  # fmt: skip
 
 
 def _position(d: Diagnostic) -> tuple[int, int]:
@@ -41,6 +50,8 @@ def _position(d: Diagnostic) -> tuple[int, int]:
 class _Checker:
     model: Model
     found: list[Diagnostic]
+    problems: tuple[Diagnostic, ...]
+    """What is wrong with the file as a file; any of it may lie in a body."""
     ops: dict[int, Op | None] = field(default_factory=dict)
     readers: dict[tuple[int, int], list[tuple[Layer, int]]] = field(default_factory=dict)
     values: Values = field(default_factory=dict)
@@ -58,10 +69,10 @@ class _Checker:
                 if feed is not None:
                     self.readers.setdefault(feed, []).append((layer, position))
             for body in layer.bodies.values():
-                inner = _Checker(body, [])
+                inner = _Checker(body, [], self.problems)
                 inner.run()
                 self.found += inner.found
-                if any(d.severity == "error" for d in inner.found):
+                if any(d.severity == "error" for d in (*inner.found, *self.problems)):
                     self.broken_bodies.add(id)
         given = {id: Value.of(contents) for id, (contents, _) in model.contents.items()}
         propagate(model, self.ops, self.settle, self.values, given)
@@ -76,23 +87,16 @@ class _Checker:
         if not model.results:
             self.found.append(diagnostic("IR107", "the model has no Result", source=model.source, node=0))
         if model.weights is None and model.constants:
-            wanted = Path(model.source.path).with_suffix(".bin")
-            self.found.append(
-                Diagnostic(
-                    "IR501", "error", f"{wanted} is missing; {model.constants} constants have their values in it",
-                    file=model.source.path, source=model.source,
-                    help="put it beside the .xml under the same name, or name it with -w",
-                )
-            )  # fmt: skip
+            self.found.append(weights_missing(model))
 
     # -- one layer ------------------------------------------------------------------------------
 
     def settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
         as_declared = declared(layer)
+        if None in self.model.feeds[layer.id] or layer.id in self.broken_bodies:  # that is reported already
+            return as_declared
         if isinstance(found, Refused):
-            unfed = any(feed is None for feed in self.model.feeds[layer.id])  # IR104 says it already
-            if not unfed and layer.id not in self.broken_bodies:
-                self.refused(layer, found)
+            self.refused(layer, found)
             return as_declared
         if isinstance(found, Exception):
             message = f'{layer.type} "{layer.name}": irrun failed to infer it: {found!r}'
@@ -111,35 +115,50 @@ class _Checker:
     def output(self, layer: Layer, position: int, value: Value, claim: Value) -> Value:
         """Compare one output with its declaration; the value to hand on."""
         port = layer.outputs[position]
-        key = (layer.id, position)
-        right = value
+        as_inferred = True
         if port.type is not None and value.type.kind != "dynamic" and port.type is not value.type:
-            self.liars.add(key)
+            as_inferred = False
             message = f'{layer.type} "{layer.name}" output {port.id}: precision is {port.type}, inferred {value.type}'
             self.add(
                 "IR303", message, layer, port.node, "precision", port=port.id,
                 notes=self.inputs(layer), help=f'declare precision="{value.type.port_name}"',
             )  # fmt: skip
-            if self.readers_say(key, type=port.type):
-                right = Value(port.type, right.shape)
         if port.shape is not None and value.shape.meet(port.shape) is None:
-            self.liars.add(key)
+            as_inferred = False
             self.wrong_dims(layer, port, value)
-            if self.readers_say(key, shape=port.shape):
-                right = right.reshaped(port.shape)
-        return right
+        if as_inferred:
+            return value
+        self.liars.add((layer.id, position))
+        return self.believed((layer.id, position), value, Value(port.type or value.type, port.shape or value.shape))
 
-    def readers_say(
-        self, key: tuple[int, int], type: ElementType | None = None, shape: PartialShape | None = None
-    ) -> bool:
-        """Whether the layers that read an output declare the same of it as the output itself."""
-        for layer, position in self.readers.get(key, ()):
-            port = layer.inputs[position]
-            if shape is not None and port.shape is not None:
-                return port.shape == shape
-            if type is not None and port.type is not None:
-                return port.type is type
-        return True
+    def believed(self, key: tuple[int, int], value: Value, claim: Value) -> Value:
+        """Of what was inferred of an output and what it claims, that with which the layers reading it agree.
+
+        They say so by what their input ports declare or, where these say nothing, by what they would give.
+        """
+        readers = self.readers.get(key, ())
+        for agrees in (lambda layer, position, v: _agrees(layer.inputs[position], v), self.leads_to_declared):
+            for layer, position in readers:
+                votes = agrees(layer, position, value), agrees(layer, position, claim)
+                if votes[0] != votes[1]:
+                    return value if votes[0] else claim
+        return value
+
+    def leads_to_declared(self, layer: Layer, position: int, value: Value) -> bool:
+        """Whether a layer gives what it declares if ``value`` is what it reads at ``position``."""
+        op, feeds = self.ops[layer.id], self.model.feeds[layer.id]
+        if op is None:
+            return True
+        inputs: list[Value | None] = []
+        for feed in feeds:
+            source = self.model.layers[feed[0]] if feed else None
+            known = self.values.get(feed) or declared(source)[feed[1]] if feed and source else None
+            inputs.append(value if feed == feeds[position] else known)
+        try:
+            found = infer(op, site(layer), inputs, needed(op, self.model, layer))
+        except Exception:  # refused or failed: either way, not what it declares
+            return False
+        return all(_agrees(port, v) for port, v in zip(layer.outputs, found))
 
     def wrong_dims(self, layer: Layer, port: Port, value: Value) -> None:
         shape = port.shape
@@ -233,6 +252,11 @@ class _Checker:
                 code, message, source=self.model.source, node=node, attribute=attribute, layer=layer.name, **more
             )
         )
+
+
+def _agrees(port: Port, value: Value) -> bool:
+    same_type = port.type is None or value.type.kind == "dynamic" or port.type is value.type
+    return same_type and (port.shape is None or port.shape.meet(value.shape) is not None)
 
 
 def _describe(value: Value) -> str:

@@ -61,7 +61,7 @@ CODES: Final = _codes(
      "written by OpenVINO before 2020.4: convert the original model again with a current OpenVINO "
      "(openvino.convert_model, then openvino.save_model)."),
     ("IR005", "too-large", "The document goes past a limit that keeps hostile files harmless (nesting of "
-     "256 elements, 10 MB in one text or attribute). No tool writes such an IR."),
+     "256 elements, 10 MB in one attribute or comment). No tool writes such an IR."),
     ("IR006", "encoding", "The bytes of the file are not text in the encoding that it declares (UTF-8 where "
      "it declares none). Save it as UTF-8."),
     ("IR007", "malformed-element", "An element lacks an attribute that every reader needs (a layer's id or "
@@ -76,8 +76,9 @@ CODES: Final = _codes(
      "outputs; give each port its own."),
     ("IR103", "dangling-edge", "An edge names a layer or a port that does not exist, or starts at an input "
      "or ends at an output. Correct its from-layer, from-port, to-layer or to-port."),
-    ("IR104", "unconnected-input", "No edge leads to an input port, so that the layer has nothing to read. "
-     "Add the edge or remove the port."),
+    ("IR104", "unconnected-input", "No edge leads to an input port, so that the layer has nothing to read, or "
+     "no entry of a port map to a Parameter or from a Result of a body. Add the edge (or entry) or remove the "
+     "port."),
     ("IR105", "input-fed-twice", "More than one edge leads to one input port. Remove all but one."),
     ("IR106", "cycle", "Layers feed each other in a circle, so that none can be computed first. One of the "
      "edges named is wrong. (Loops are written with Loop or TensorIterator, whose back edges stand in "
@@ -105,7 +106,8 @@ CODES: Final = _codes(
      "one."),
     ("IR304", "edge-precision-mismatch", "An input port declares another precision than the output port that "
      "feeds it. Declare the same on both."),
-    ("IR305", "unknown-precision", "`precision` or `element_type` names no element type of the IR."),
+    ("IR305", "unknown-precision", "`precision`, `element_type`, `destination_type` … names no element type of "
+     "the IR."),
     # 4xx shapes
     ("IR401", "dims-mismatch", "An output port declares other dims than the operation gives. OpenVINO ignores "
      "the declaration and recomputes; tools that trust it allocate the wrong buffer. Declare the inferred "
@@ -114,7 +116,7 @@ CODES: Final = _codes(
      "Declare the same on both."),
     ("IR403", "constraint", "A rule of the operation's specification is broken: the label (C3) names the "
      "clause as `irrun op NAME` prints it. The layer cannot be computed."),
-    ("IR404", "bad-dim", "A dim is no integer: ports take a number or -1, a Parameter's shape also ?, "
+    ("IR404", "bad-dim", "A dim is no integer: ports take a number or -1, the attribute `shape` also ?, "
      "intervals such as 1..8, and ... for an unknown rank."),
     # 5xx weights
     ("IR501", "weights-missing", "The model has constants, but the .bin with their values is not there. It "
@@ -179,6 +181,9 @@ class Diagnostic:
         )
 
 
+_LONGEST: Final = 600
+
+
 def diagnostic(
     code: str,
     message: str,
@@ -191,6 +196,8 @@ def diagnostic(
     """A diagnostic of ``code`` at element ``node`` of ``source``, or at one of its attributes."""
     span = source.span(node, attribute) if source is not None and node is not None else None
     file = source.path if source is not None else None
+    if len(message) > _LONGEST:  # a name or value of megabytes
+        message = f"{message[: _LONGEST * 2 // 3]} … {message[-_LONGEST // 3 :]}"
     found = Diagnostic(code, CODES[code].severity, message, file=file, span=span, source=source)
     return replace(found, **more) if more else found  # type: ignore[arg-type]
 

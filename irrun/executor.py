@@ -30,7 +30,7 @@ Feeds = Mapping[Any, Any] | Sequence[Any] | np.ndarray | None
 
 
 class Outputs(Mapping[str, np.ndarray]):
-    """The results of a run, in Result order: by name, by position, or unpacked.
+    """The results of a run, in Result order: by name, by position, or all of them as ``arrays``.
 
     Each is an array of its own, with the numpy (or ml_dtypes) type of its element type.
     """
@@ -44,7 +44,7 @@ class Outputs(Mapping[str, np.ndarray]):
                 self._position.setdefault(name, position)
 
     def __getitem__(self, key: str | int) -> np.ndarray:
-        if isinstance(key, int):
+        if not isinstance(key, str):
             return self.arrays[key]
         try:
             return self.arrays[self._position[key]]
@@ -83,8 +83,12 @@ class Executable:
         """
         arrays = self._arrays(feeds)
         every: tuple[Hook, ...] = (Strict(self.model), *hooks) if self.strict else tuple(hooks)
-        with np.errstate(all="ignore"):  # NaN and Inf are values here, as in the runtime
-            results = self._walk(self.plan, arrays, every)
+        try:
+            with np.errstate(all="ignore"):  # NaN and Inf are values here, as in the runtime
+                results = self._walk(self.plan, arrays, every)
+        except BaseException:
+            self._variables.discard()
+            raise
         self._variables.commit()
         return Outputs(self._output_names, _own(results, (*arrays, *self.plan.constants.values())))
 
@@ -122,22 +126,18 @@ class Executable:
             given: dict[int, Any] = {}
             for key, value in feeds.items():
                 position = named.get(key) if isinstance(key, str) else key
-                if not isinstance(position, int) or not 0 <= position < len(parameters):
+                if not isinstance(position, (int, np.integer)) or not 0 <= position < len(parameters):
                     raise self._no_such_input(key)
                 if position in given:
-                    raise self._feed_error(parameters[position], "is given twice")
-                given[position] = value
+                    raise self._feed_error(parameters[int(position)], "is given twice")
+                given[int(position)] = value
             return given
-        if isinstance(feeds, np.ndarray):
-            feeds = [feeds]
-        if len(feeds) > len(parameters):
-            raise FeedError(
-                Diagnostic(
-                    "IR601", "error", f"{len(feeds)} inputs are given, the model takes {len(parameters)}",
-                    file=self.model.source.path,
-                )
-            )  # fmt: skip
-        return dict(enumerate(feeds))
+        arrays = list(feeds) if isinstance(feeds, (list, tuple)) else [feeds]
+        if len(arrays) > len(parameters):
+            message = f"{len(arrays)} inputs are given, the model takes {len(parameters)}"
+            help = "wrap the one array: [array]" if len(parameters) == 1 and isinstance(feeds, list) else None
+            raise FeedError(Diagnostic("IR601", "error", message, file=self.model.source.path, help=help))
+        return dict(enumerate(arrays))
 
     def _no_such_input(self, key: object) -> FeedError:
         names = ", ".join(f'"{p.name}"' for p in self.model.parameters) or "none"
@@ -160,12 +160,10 @@ class Executable:
         key = (parameter.id, 0)
         value = self.plan.values[key]
         wanted = value.type
-        if not isinstance(given, np.ndarray):
-            try:
-                given = np.asarray(given, None if wanted.kind == "dynamic" else wanted.dtype)
-            except (ValueError, TypeError, OverflowError) as error:
-                raise self._feed_error(parameter, f"cannot be read as {wanted}: {error}") from None
-        array = _accept(given, wanted, self.model.version)
+        try:
+            array = _accept(given, wanted, self.model.version)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self._feed_error(parameter, f"cannot be read as {wanted}: {error}") from None
         if array is None:
             help = f"convert it: array.astype({wanted.dtype.name!r})"
             raise self._feed_error(parameter, f"is {given.dtype.name}, the model takes {wanted}", help)
@@ -194,7 +192,7 @@ class Executable:
             except IrrunError:
                 raise  # from a body
             except Exception as error:
-                raise self._failed(step, inputs, error) from error
+                raise self._failed(plan, step, inputs, error) from error
             outputs = found if isinstance(found, tuple) else (found,)
             for hook in hooks:
                 hook.after(step, inputs, outputs)
@@ -226,9 +224,16 @@ class Executable:
         for value in outputs:
             refuse_too_large(self.model, step.layer, value, self.max_memory)
 
-    def _failed(self, step: Step, inputs: Sequence[np.ndarray | None], error: Exception) -> ExecutionError:
+    def _failed(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], error: Exception) -> ExecutionError:
+        """Who is to blame for an exception of a kernel: the values that reached it, the memory, or irrun."""
         if isinstance(error, Refused):
             return ExecutionError(refusal(self.model, step.layer, step.op, error, "IR605"))
+        try:
+            self._check(plan, step, inputs)
+        except ExecutionError as refused:
+            return refused
+        except Exception:
+            pass  # a bug in the shape rule, too
         shapes = ", ".join("none" if a is None else f"{a.dtype}{list(a.shape)}" for a in inputs)
         if isinstance(error, MemoryError):
             message = f'{step.layer.type} "{step.layer.name}" ran out of memory; its inputs are {shapes}'
@@ -259,15 +264,43 @@ def _type(known: ElementType, array: np.ndarray) -> ElementType:
     return (ElementType.of(array.dtype) or known) if known.kind == "dynamic" else known
 
 
-def _accept(array: np.ndarray, wanted: ElementType, version: int) -> np.ndarray | None:
-    """The array as the model takes it, or None where its type does not fit."""
-    if wanted.kind == "dynamic" or array.dtype == wanted.dtype:
+def _accept(given: Any, wanted: ElementType, version: int) -> np.ndarray | None:
+    """The array as the model takes it, or None where its type does not fit.
+
+    Numbers and lists of them become what they can be without loss of meaning. Raises ValueError, TypeError or
+    OverflowError where they cannot.
+    """
+    array = np.asarray(given)
+    if wanted.kind == "dynamic":
         return array
+    if not isinstance(given, np.ndarray):
+        return _read(array, wanted)
+    if array.dtype.newbyteorder("=") == wanted.dtype:
+        array = array.astype(wanted.dtype, copy=False)
+        return _read(array, wanted) if wanted.bits < 8 and wanted.dtype == np.uint8 else array
     if wanted.kind == "string":
-        return array.astype(np.str_) if array.dtype.kind in "UTO" else None
-    if version == 10 and wanted.name == "f16" and array.dtype == np.float32:
+        words = array.dtype.kind in "UT" or (array.dtype == object and all(isinstance(w, str) for w in array.flat))
+        return array.astype(np.str_) if words else None
+    if version == 10 and wanted.name == "f16" and array.dtype.newbyteorder("=") == np.float32:
         return array.astype(np.float16)  # OpenVINO takes f32 where a v10 file says f16
     return None
+
+
+def _read(array: np.ndarray, wanted: ElementType) -> np.ndarray:
+    """Plain numbers, truth values or words as an array of ``wanted``."""
+    if not array.size:
+        return np.empty(array.shape, wanted.dtype)
+    kinds = {"float": "fiuO", "int": "iuO", "uint": "iuO", "boolean": "biu", "string": "U"}[wanted.kind]
+    if array.dtype.kind not in kinds and array.dtype != wanted.dtype:
+        raise TypeError(f"it holds {array.dtype.name}")
+    if wanted.kind in ("int", "uint", "boolean"):
+        bits = 1 if wanted.kind == "boolean" else wanted.bits
+        least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if wanted.kind == "int" else (0, (1 << bits) - 1)
+        for number in (array.min(), array.max()):
+            if not isinstance(number, (int, np.integer, np.bool_)) or not least <= number <= most:
+                raise OverflowError(f"{number} is not within {least}..{most}")
+    with np.errstate(over="ignore"):
+        return array.astype(wanted.dtype)
 
 
 def _own(results: Sequence[np.ndarray | None], others: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -276,7 +309,8 @@ def _own(results: Sequence[np.ndarray | None], others: Sequence[np.ndarray]) -> 
     seen = {id(array) for array in others}
     for array in results:
         assert array is not None
-        if not isinstance(array, np.ndarray) or array.base is not None or id(array) in seen:
+        shared = not isinstance(array, np.ndarray) or array.base is not None or not array.flags.writeable
+        if shared or id(array) in seen:
             array = np.array(array)
         seen.add(id(array))
         owned.append(array)

@@ -25,13 +25,17 @@ from irrun.types import ELEMENT_TYPES
 __all__ = ["has_fragments", "read_fragments"]
 
 _TAG: Final = re.compile(r"<layer\b[^<>]*?(/?)>|</layer\s*>", re.IGNORECASE)
+_FIRST: Final = re.compile(r"<!--.*?(?:-->|\Z)|<\s*([\w.-]+)", re.DOTALL)
 _ELLIPSIS: Final = re.compile(r"(?<=\s)(?:\.\.\.|…)(?=[\s/>])")
 
 
 def has_fragments(text: str) -> bool:
     """Whether a document is not IR itself, but holds ``<layer>`` examples."""
-    first = re.search(r"<(?!\?|!)\s*([\w.-]+)", text)
-    return first is not None and first[1].lower() != "net" and _TAG.search(text) is not None
+    first = next((found[1] for found in _FIRST.finditer(text) if found[1]), "net")
+    layer = re.search(r"<(layers?)\b", text, re.IGNORECASE)
+    if first.lower() == "net" or layer is None or layer[1].lower() == "layers":  # the last: IR with a broken root
+        return False
+    return next(_examples(text), None) is not None
 
 
 def read_fragments(path: str, data: bytes) -> list[Parsed | ReadError]:
@@ -62,6 +66,8 @@ def _examples(text: str) -> Iterator[tuple[int, int]]:
         if depth == 0 and start >= 0:
             yield start, tag.end()
             start = -1
+    if start >= 0:  # never closed: the parser tells
+        yield start, len(text)
 
 
 def _read(path: str, example: str, line: int, whole: bytes) -> Parsed:

@@ -20,8 +20,8 @@ Settle = Callable[[Layer, "tuple[Value, ...] | Exception"], Sequence[Value]]
 """Decides what a layer hands on, given what was inferred or why nothing was."""
 
 
-def site(layer: Layer) -> Site:
-    return Site(len(layer.outputs), tuple(p.type for p in layer.outputs), layer.name)
+def site(layer: Layer, name: str | None = None) -> Site:
+    return Site(len(layer.outputs), tuple(p.type for p in layer.outputs), name or layer.name)
 
 
 def declared(layer: Layer) -> tuple[Value, ...]:
@@ -100,8 +100,9 @@ def propagate(
             outputs: Sequence[Value] = declared(layer)
         else:
             inputs = [None if feed is None else values.get(feed) for feed in model.feeds[id]]
+            at = site(layer, model.unique_names[id])
             try:
-                found: tuple[Value, ...] | Exception = infer(op, site(layer), inputs, needed(op, model, layer))
+                found: tuple[Value, ...] | Exception = infer(op, at, inputs, needed(op, model, layer))
             except Refused as refused:
                 found = refused
             except Exception as error:  # a bug of ours, which must not hide the rest of the file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -125,6 +126,12 @@ class Model:
         """How many layers have their values in the ``.bin``, those of bodies included."""
         own = sum(layer.type.lower() in ("const", "constant") for layer in self.layers.values())
         return own + sum(body.constants for layer in self.layers.values() for body in layer.bodies.values())
+
+    @cached_property
+    def unique_names(self) -> Mapping[int, str]:
+        """A name for every layer that no other layer has."""
+        count = Counter(layer.name for layer in self.layers.values())
+        return {id: l.name if l.name and count[l.name] == 1 else f"{l.name}#{id}" for id, l in self.layers.items()}
 
     @cached_property
     def graph(self) -> nx.MultiDiGraph:

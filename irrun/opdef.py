@@ -154,6 +154,8 @@ class Attribute:
     default: Any
     name: str = ""
     aliases: tuple[str, ...] = ()
+    code: str = "IR203"
+    """What a text that cannot be parsed is reported as."""
 
     @property
     def required(self) -> bool:
@@ -170,11 +172,18 @@ _T = TypeVar("_T")
 
 
 def _int(text: str) -> int:
-    return int(text.strip())
+    return int(_plain(text))
 
 
 def _float(text: str) -> float:
-    return float(text.strip())
+    return float(_plain(text))
+
+
+def _plain(text: str) -> str:
+    """Refuses what Python reads as a number and no other reader does: ``1_000``."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return text
 
 
 def _bool(text: str) -> bool:
@@ -210,8 +219,15 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
     """
 
     @staticmethod
-    def _make(parse: Callable[[str], Any], expects: str, default: Any, name: str, aliases: tuple[str, ...]) -> Any:
-        return Attribute(parse, expects, default, name, aliases)
+    def _make(
+        parse: Callable[[str], Any],
+        expects: str,
+        default: Any,
+        name: str,
+        aliases: tuple[str, ...],
+        code: str = "IR203",
+    ) -> Any:
+        return Attribute(parse, expects, default, name, aliases, code)
 
     @staticmethod
     def int(default: int | _Required | None = _REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> int:
@@ -261,11 +277,11 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
         default: str | _Required | None = _REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
     ) -> ElementType:
         value = ELEMENT_TYPES[default] if isinstance(default, str) else default
-        return attr._make(_element_type, "an element type such as f32 or i64", value, name, aliases)
+        return attr._make(_element_type, "an element type such as f32 or i64", value, name, aliases, "IR305")
 
     @staticmethod
     def shape(default: PartialShape | _Required = _REQUIRED, *, name: str = "") -> PartialShape:
-        return attr._make(_shape, "dims separated by commas, such as 1,3,?,8..16", default, name, ())
+        return attr._make(_shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), "IR404")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -417,6 +433,10 @@ class Variables:
     def commit(self) -> None:
         """End a run: what was assigned becomes what is read."""
         self.values.update({id: np.array(value) for id, value in self._assigned.items()})
+        self._assigned.clear()
+
+    def discard(self) -> None:
+        """End a run that failed: what was assigned in it is forgotten."""
         self._assigned.clear()
 
     def reset(self) -> None:

@@ -33,8 +33,9 @@ def read_bytes(path: Path) -> bytes:
     """The bytes of a file. Raises ReadError (IR000)."""
     try:
         return path.read_bytes()
-    except OSError as error:
-        why = "is a folder" if path.is_dir() else (error.strerror or str(error)).lower()
+    except (OSError, ValueError) as error:
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        why = "it is a folder" if isinstance(error, OSError) and path.is_dir() else why
         raise ReadError(
             Diagnostic("IR000", "error", f"cannot read {path}: {why}", file=str(path), help="check the path")
         ) from None
@@ -85,6 +86,8 @@ class _Net:
     layers: dict[int, Layer] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     has_layers: bool = False
+    doubtful: bool = False
+    """Whether layers, ports or edges could not be told apart: what is wrong with the edges follows from that."""
 
 
 @dataclass(slots=True)
@@ -98,7 +101,7 @@ class _Layer:
     outputs: list[Port] = field(default_factory=list)
     bodies: dict[str, Model] = field(default_factory=dict)
     maps: dict[str, list[tuple[str, Mapping[str, str], int]]] = field(default_factory=dict)
-    back_edges: list[tuple[int, int]] = field(default_factory=list)
+    back_edges: list[tuple[int, int, int]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -210,11 +213,10 @@ class Reader:
         if text is None:
             self.report("IR007", f"{what} has no {name}", node)
             return None
-        try:
-            return int(text)
-        except ValueError:
+        found = _int(text)
+        if found is None:
             self.report("IR007", f'{what} has {name}="{text}", which is no integer', node, name)
-            return None
+        return found
 
     # -- net ------------------------------------------------------------------------------------
 
@@ -251,11 +253,14 @@ class Reader:
         if not net.has_layers:
             self.report("IR003", f"<{net.tag}> has no <layers>", net.node)
             return
-        feeds = self._connect(net.layers, net.edges)
+        feeds = self._connect(net)
         model = Model(net.name, net.version, net.layers, tuple(net.edges), feeds, self.source, self.weights)
-        if cycle := model.cycle():
-            names = " -> ".join(f'"{layer.name}"' for layer in (*cycle, cycle[0]))
-            self.report("IR106", f"layers feed each other in a circle: {names}", cycle[0].node, layer=cycle[0].name)
+        cycle = model.cycle()
+        if cycle:
+            names = [f'"{layer.name}"' for layer in cycle]
+            names = names if len(names) < 8 else [*names[:6], "…", names[-1]]
+            message = f"layers feed each other in a circle: {' -> '.join((*names, names[0]))}"
+            self.report("IR106", message, cycle[0].node, layer=cycle[0].name)
         if self._layers:
             self._layers[-1].bodies[net.tag] = model
         else:
@@ -270,15 +275,25 @@ class Reader:
         if type is None:
             self.report("IR007", f'layer "{name}" has no type', made.node, layer=name)
         if id is None or type is None:
+            if not bare:
+                self._nets[-1].doubtful = True
             return
         if not bare:
             self._unique_ports(type, name, made.inputs + made.outputs)
         inputs, outputs = tuple(made.inputs), tuple(made.outputs)
-        maps = {tag: self._port_map(tag, entries, inputs, outputs) for tag, entries in made.maps.items()}
+        maps = {tag: self._port_map(tag, entries, made) for tag, entries in made.maps.items()}
+        back_edges = tuple(
+            (start, end)
+            for start, end, node in made.back_edges
+            if self._body_layer(made, "body", start, "Result", node, "from-layer")
+            and self._body_layer(made, "body", end, "Parameter", node, "to-layer")
+        )
         layer = Layer(
             id, name, type, made.tag.get("version"), made.attributes, inputs, outputs, made.node, made.bodies,
-            maps, tuple(made.back_edges), _names(made.tag.get("output_names")),
+            maps, back_edges, _names(made.tag.get("output_names")),
         )  # fmt: skip
+        for tag in made.bodies:
+            self._complete(layer, tag, made)
         if bare:
             self.layer = layer
             return
@@ -286,8 +301,32 @@ class Reader:
         if id in layers:
             message = f'layer "{name}" has the id {id}, which layer "{layers[id].name}" has already'
             self.report("IR101", message, made.node, "id", layer=name)
+            self._nets[-1].doubtful = True
             return
         layers[id] = layer
+
+    def _complete(self, layer: Layer, tag: str, made: _Layer) -> None:
+        """Report what a port map leaves out: a body's Parameter that nothing feeds, an output that nothing gives."""
+        map_tag = tag.replace("body", "port_map")
+        entries = layer.maps.get(map_tag, ())
+        if len(entries) < len(made.maps.get(map_tag, ())):
+            return  # what is wrong with the others is reported already
+        counts = tag == "body"  # a Loop counts its iterations into a Parameter
+        fed = {
+            entry.internal
+            for entry in entries
+            if entry.kind == "input"
+            and (entry.external is not None or (counts and entry.purpose == "current_iteration"))
+        }
+        given = {entry.external for entry in entries if entry.kind == "output"}
+        for parameter in made.bodies[tag].parameters:
+            if parameter.id not in fed:
+                message = f'no entry of <{map_tag}> of "{layer.name}" feeds "{parameter.name}" of its <{tag}>'
+                self.report("IR104", message, parameter.node, layer=parameter.name)
+        for position, port in enumerate(layer.outputs):
+            if position not in given:
+                message = f'no entry of <{map_tag}> gives output port {port.id} of "{layer.name}"'
+                self.report("IR104", message, port.node, layer=layer.name, port=port.id)
 
     def _unique_ports(self, type: str, name: str, ports: list[Port]) -> None:
         seen: set[int] = set()
@@ -295,6 +334,7 @@ class Reader:
             if port.id in seen:
                 message = f'{type} "{name}" has two ports with the id {port.id}'
                 self.report("IR102", message, port.node, "id", layer=name, port=port.id)
+                self._nets[-1].doubtful = True
             seen.add(port.id)
 
     def _close_port(self, layer: _Layer) -> None:
@@ -307,9 +347,9 @@ class Reader:
             id = int(text)
         else:
             found = self._integer(attributes, "id", f'a port of layer "{layer.name}"', node)
-            if found is None:
-                return
-            id = found
+            if found is None and self._nets:
+                self._nets[-1].doubtful = True
+            id = -2 - len(layer.inputs) - len(layer.outputs) if found is None else found
         precision, names = attributes.get("precision"), attributes.get("names")
         type = self._precision(precision, node, layer.name, id) if precision else None
         shape = self._shape(node, layer.name, id) if self._dims else None
@@ -342,13 +382,10 @@ class Reader:
         return shape
 
     def _port_map(
-        self,
-        tag: str,
-        entries: list[tuple[str, Mapping[str, str], int]],
-        inputs: tuple[Port, ...],
-        outputs: tuple[Port, ...],
+        self, tag: str, entries: list[tuple[str, Mapping[str, str], int]], layer: _Layer
     ) -> tuple[MapEntry, ...]:
         found: list[MapEntry] = []
+        inputs, outputs, body = layer.inputs, layer.outputs, tag.replace("port_map", "body")
         by_id = {"input": {p.id: i for i, p in enumerate(inputs)}, "output": {p.id: i for i, p in enumerate(outputs)}}
         named = {attributes.get("external_port_id") for kind, attributes, _ in entries if kind == "output"} - {"-1"}
         if not named <= {str(id) for id in by_id["output"]}:
@@ -359,12 +396,16 @@ class Reader:
             internal = self._integer(attributes, "internal_layer_id", what, node)
             if external is None or internal is None:
                 continue
+            wanted = "Parameter" if kind == "input" else "Result"
+            if not self._body_layer(layer, body, internal, wanted, node, "internal_layer_id"):
+                continue
             ports = inputs if kind == "input" else outputs
             position = external
             if external in by_id[kind]:
                 position = by_id[kind][external]
             if position >= len(ports):
-                self.report("IR103", f"<{tag}> names {kind} port {external}, which does not exist", node)
+                message = f'<{tag}> names {kind} port {external} of "{layer.name}", which does not exist'
+                self.report("IR103", message, node, "external_port_id", layer=layer.name)
                 continue
             slicing = {
                 name: number
@@ -379,50 +420,68 @@ class Reader:
         start = self._integer(attributes, "from-layer", "a back edge")
         end = self._integer(attributes, "to-layer", "a back edge")
         if start is not None and end is not None:
-            self._layers[-1].back_edges.append((start, end))
+            self._layers[-1].back_edges.append((start, end, self._node))
+
+    def _body_layer(self, layer: _Layer, tag: str, id: int, wanted: str, node: int, attribute: str) -> bool:
+        """Whether layer ``id`` of a body is a ``wanted``; reported if not. (A body that is not there is not told.)"""
+        body = layer.bodies.get(tag)
+        found = body.layers.get(id) if body else None
+        if body is None or (found is not None and found.type.lower() == wanted.lower()):
+            return True
+        is_what = f'is the {found.type} "{found.name}"' if found else "does not exist"
+        message = f'layer {id} of the <{tag}> of "{layer.name}" should be a {wanted}, but {is_what}'
+        self.report("IR103", message, node, attribute, layer=layer.name)
+        return False
 
     # -- edges ----------------------------------------------------------------------------------
 
     def _edge(self, attributes: Mapping[str, str]) -> None:
-        get = attributes.get
-        try:
-            edge = Edge(
-                int(get("from-layer", "")), int(get("from-port", "")),
-                int(get("to-layer", "")), int(get("to-port", "")), self._node,
-            )  # fmt: skip
-        except ValueError:
-            for name in ("from-layer", "from-port", "to-layer", "to-port"):
+        ends = [_int(attributes.get(name, "")) for name in _ENDS]
+        if None in ends:
+            self._nets[-1].doubtful = True
+            for name in _ENDS:
                 self._integer(attributes, name, "an edge")
             return
-        self._nets[-1].edges.append(edge)
+        self._nets[-1].edges.append(Edge(*ends, self._node))  # type: ignore[arg-type]
 
-    def _connect(self, layers: Mapping[int, Layer], edges: list[Edge]) -> dict[int, tuple[tuple[int, int] | None, ...]]:
+    def _connect(self, net: _Net) -> dict[int, tuple[tuple[int, int] | None, ...]]:
         """Resolve the edges to positions, and report those that lead nowhere."""
+        layers = net.layers
         outputs = {(l.id, p.id): i for l in layers.values() for i, p in enumerate(l.outputs)}
         inputs = {(l.id, p.id): i for l in layers.values() for i, p in enumerate(l.inputs)}
         feeds: dict[int, list[tuple[int, int] | None]] = {l.id: [None] * len(l.inputs) for l in layers.values()}
         broken: set[int] = set()  # layers whose inputs an edge in error may have been meant for
-        for edge in edges:
+        lost = 0  # edges in error that may have been meant for any layer
+        for edge in net.edges:
             start = outputs.get((edge.from_layer, edge.from_port))
             end = inputs.get((edge.to_layer, edge.to_port))
             if start is None or end is None:
-                self._dangling(edge, layers, "from" if start is None else "to", inputs if start is None else outputs)
+                end, others = ("from", inputs) if start is None else ("to", outputs)
+                if not net.doubtful:
+                    self._dangling(edge, layers, end, others)
                 broken.add(edge.to_layer)
+                lost += edge.to_layer not in layers
                 continue
             row = feeds[edge.to_layer]
             if row[end] is not None:
                 layer = layers[edge.to_layer]
                 message = f'input port {edge.to_port} of {layer.type} "{layer.name}" is fed by two edges'
-                self.report("IR105", message, edge.node, layer=layer.name, port=edge.to_port)
+                if not net.doubtful:
+                    self.report("IR105", message, edge.node, layer=layer.name, port=edge.to_port)
+                lost += 1
                 continue
             row[end] = (edge.from_layer, start)
-        for id, row in feeds.items():
-            if None in row and id not in broken:
-                layer = layers[id]
-                for port, feed in zip(layer.inputs, row):
-                    if feed is None:
-                        message = f'no edge leads to input port {port.id} of {layer.type} "{layer.name}"'
-                        self.report("IR104", message, port.node, layer=layer.name, port=port.id)
+        unfed = [
+            (layers[id], port)
+            for id, row in feeds.items()
+            if None in row and id not in broken
+            for port, feed in zip(layers[id].inputs, row)
+            if feed is None
+        ]
+        if len(unfed) > lost and not net.doubtful:
+            for layer, port in unfed:
+                message = f'no edge leads to input port {port.id} of {layer.type} "{layer.name}"'
+                self.report("IR104", message, port.node, layer=layer.name, port=port.id)
         return {id: tuple(row) for id, row in feeds.items()}
 
     def _dangling(
@@ -438,6 +497,16 @@ class Reader:
             message = f'an edge leads {end} port {port} of {layer.type} "{layer.name}", {why}'
             attribute = f"{end}-port"
         self.report("IR103", message, edge.node, attribute, layer=layer.name if layer else None)
+
+
+_ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
+_INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
+
+
+def _int(text: str) -> int | None:
+    if text.isascii() and text.isdigit() and len(text) < 19:  # nearly always
+        return int(text)
+    return int(text) if _INTEGER.fullmatch(text) else None
 
 
 def _port_dim(text: str) -> Dim | None:

@@ -30,7 +30,8 @@ class Step:
     frees: tuple[int, ...]
     """Slots that nobody reads afterwards."""
     dynamic: bool
-    """Whether the inputs must be seen before the outputs' shapes are known, so that they are checked then."""
+    """Whether shapes, or contents that shapes may follow from, are known only when the inputs are there: a
+    layer is checked then, before its kernel runs."""
     needed: Mapping[str, Any]
     """What ``op`` takes as keywords."""
     bodies: Mapping[str, Plan]
@@ -102,9 +103,13 @@ def _assemble(model: Model, ops: Mapping[int, Op], values: Values, max_memory: i
         reads = tuple(-1 if feed is None else slot[feed] for feed in model.feeds[id])
         inputs = [None if feed is None else values[feed] for feed in model.feeds[id]]
         fixed = tuple(None if r == -1 else constants.get(r) for r in reads)
-        call = op.prepare(tuple(None if v is None else v.shape for v in inputs), fixed)
+        try:
+            call = op.prepare(tuple(None if v is None else v.shape for v in inputs), fixed)
+        except Exception as error:
+            raise ModelError(kernel_failed(model, layer, error, "")) from error
         writes = tuple(slot[id, i] for i in range(len(layer.outputs)))
-        dynamic = not all(values[id, i].shape.is_static for i in range(len(layer.outputs)))
+        known = [v for v in inputs if v is not None] + [values[id, i] for i in range(len(layer.outputs))]
+        dynamic = not all(v.shape.is_static for v in known) or any(_may_be_shape(v) for v in inputs)
         for read in reads:
             last_read[read] = len(pending)
         for write in writes:  # an output that nobody reads is freed by its own step
@@ -120,6 +125,11 @@ def _assemble(model: Model, ops: Mapping[int, Op], values: Values, max_memory: i
     steps = tuple(replace(s, frees=tuple(frees.get(i, ()))) for i, s in enumerate(pending))
     parameters = tuple(slot[p.id, 0] for p in model.parameters)
     return Plan(model, steps, len(slot), constants, parameters, results, values, tuple(v.type for v in values.values()))
+
+
+def _may_be_shape(value: Value | None) -> bool:
+    """Whether this may be a shape, axes and the like, known only when the model runs."""
+    return value is not None and value.data is None and value.type.is_integer and value.rank in (0, 1)
 
 
 def _constant(value: Value) -> np.ndarray:

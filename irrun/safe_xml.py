@@ -38,26 +38,50 @@ def read_xml(source: Source, target: Target[T]) -> T:
         raise ReadError(
             Diagnostic("IR001", "error", "the file is empty", file=source.path, source=source, span=Span(1, 1, 2))
         )
-    _refuse_doctype(source)
+    data = _utf8(source)
+    _refuse_doctype(source, data)
     parser = etree.XMLParser(
         target=target,
+        encoding="utf-8",
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
         huge_tree=False,  # at most 256 elements deep, 10 MB in one text or attribute
     )
     try:
-        return etree.fromstring(source.data, parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
-        raise ReadError(_why_not_xml(source, str(error))) from None
+        found = etree.fromstring(data, parser)
+        if not data.isascii():  # expat, which finds the places of diagnostics, allows fewer characters in names
+            expat.ParserCreate("utf-8").Parse(data, True)
+    except etree.XMLSyntaxError as error:
+        raise ReadError(_why_not_xml(source, data, error.msg or "", error.position)) from None
+    except expat.ExpatError:
+        raise ReadError(_why_not_xml(source, data)) from None
+    return found
+
+
+def _utf8(source: Source) -> bytes:
+    try:
+        return source.utf8
+    except LookupError as error:
+        message, line, column = f'the encoding "{error.args[0]}" is not one that irrun reads', 1, 1
+    except UnicodeDecodeError as error:
+        before = source.data[: error.start].decode(error.encoding, "replace").removeprefix("\ufeff")
+        line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        message = f"the bytes are not valid {error.encoding}: {error.reason}"
+    span = Span(source.first_line - 1 + line, column, column + 1)
+    raise ReadError(
+        Diagnostic(
+            "IR006", "error", message, file=source.path, source=source, span=span, help="save the file as UTF-8"
+        )
+    )  # fmt: skip
 
 
 class _Stop(Exception):  # noqa: N818
     pass
 
 
-def _refuse_doctype(source: Source) -> None:
-    parser = expat.ParserCreate()
+def _refuse_doctype(source: Source, data: bytes) -> None:
+    parser = expat.ParserCreate("utf-8")
     found: list[tuple[int, int]] = []
 
     def doctype(*_: object) -> None:
@@ -69,10 +93,12 @@ def _refuse_doctype(source: Source) -> None:
 
     parser.StartDoctypeDeclHandler = doctype
     parser.StartElementHandler = stop
+    start, size = 0, 1 << 16
     try:
-        for start in range(0, len(source.data), 1 << 16):  # the root element is mostly in the first block
-            parser.Parse(source.data[start : start + (1 << 16)], False)
-    except (_Stop, expat.ExpatError, ValueError, LookupError):
+        while start < len(data):  # the root element is mostly in the first block
+            parser.Parse(data[start : start + size], False)
+            start, size = start + size, size * 2
+    except (_Stop, expat.ExpatError):
         pass  # what is not well-formed is told by the real parser
     if found:
         line, column = found[0][0] + source.first_line - 1, found[0][1]
@@ -85,19 +111,24 @@ def _refuse_doctype(source: Source) -> None:
         )  # fmt: skip
 
 
-def _why_not_xml(source: Source, said: str) -> Diagnostic:
-    """The exact place and a plain reason, from expat; libxml2's line numbers stop at 65,535."""
-    parser = expat.ParserCreate()
+def _why_not_xml(source: Source, data: bytes, said: str = "", position: tuple[int, int] = (1, 1)) -> Diagnostic:
+    """The exact place and a plain reason, from expat; libxml2's line numbers stop at 65,535.
+
+    ``said`` and ``position`` are those of libxml2, which knows limits that expat does not.
+    """
+    parser = expat.ParserCreate("utf-8")
     opened: list[tuple[str, int, int]] = []
+    too_deep: list[tuple[int, int]] = []
 
     def start(tag: str, _: dict[str, str]) -> None:
         opened.append((tag, parser.CurrentLineNumber, parser.CurrentColumnNumber))
+        if len(opened) > 256 and not too_deep:
+            too_deep.append(opened[-1][1:])
 
     def end(_: str) -> None:
         opened.pop()
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.StartDoctypeDeclHandler = None
     first = source.first_line - 1
 
     def found(code: str, message: str, line: int, column: int, help: str | None = None, width: int = 1) -> Diagnostic:
@@ -105,14 +136,14 @@ def _why_not_xml(source: Source, said: str) -> Diagnostic:
         return Diagnostic(code, "error", message, file=source.path, span=span, source=source, help=help)
 
     try:
-        parser.Parse(source.data, True)
+        parser.Parse(data, True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         line, column = error.lineno, error.offset
         if error.code in (_MISMATCH, _NO_ELEMENTS, _UNCLOSED) and opened:
             tag, at_line, at_column = opened[-1]
             text = source.line(first + at_line)[at_column:]
-            typo = re.match(rf"(<{tag}(?:\s[^<>]*)?>)([^<>]*?)\s*/\s*{tag}\s*>", text)
+            typo = re.match(rf"(<{re.escape(tag)}(?:\s[^<>]*)?>)([^<>/]*)/\s*{re.escape(tag)}\s*>", text)
             if typo:
                 right = f"{typo[1]}{typo[2].strip()}</{tag}>"
                 return found(
@@ -124,30 +155,18 @@ def _why_not_xml(source: Source, said: str) -> Diagnostic:
                 return found("IR001", message, line, column, "the file is cut short; write or copy it again")
             message = f"the closing tag does not match <{tag}>, opened at line {first + at_line}"
             return found("IR001", message, line, column, f"close it with </{tag}>")
-        if error.code in (_BAD_TOKEN, _UNKNOWN_ENCODING, _WRONG_ENCODING) and _undecodable(source.data):
-            return found("IR006", f"the bytes are not valid text: {reason}", line, column, "save the file as UTF-8")
         if error.code == _NO_ELEMENTS:
             return found("IR001", "the file holds no element at all", line, column, "give the model's .xml file")
         return found("IR001", f"not well-formed XML: {reason}", line, column)
-    except ValueError as error:
-        return found("IR006", f"the encoding cannot be read: {error}", 1, 0, "save the file as UTF-8")
-    if "encod" in said.lower():
-        return found("IR006", f"the bytes are not valid text: {said}", 1, 0, "save the file as UTF-8")
-    return found("IR005", f"refused by the parser: {said}", 1, 0)
+    if too_deep:
+        return found("IR005", "more than 256 elements stand within each other", *too_deep[0])
+    line, column = position if position[0] < 65535 else (1, 1)
+    reason = said.split(", line")[0].strip() or "refused by the parser"
+    code = "IR005" if re.search("limit|too (big|long|large)|huge", reason, re.IGNORECASE) else "IR001"
+    return found(code, reason[:1].lower() + reason[1:], line, max(column, 1) - 1)
 
 
 _codes = expat.errors.codes
 _MISMATCH: Final = _codes[expat.errors.XML_ERROR_TAG_MISMATCH]
 _UNCLOSED: Final = _codes[expat.errors.XML_ERROR_UNCLOSED_TOKEN]
 _NO_ELEMENTS: Final = _codes[expat.errors.XML_ERROR_NO_ELEMENTS]
-_BAD_TOKEN: Final = _codes[expat.errors.XML_ERROR_INVALID_TOKEN]
-_UNKNOWN_ENCODING: Final = _codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING]
-_WRONG_ENCODING: Final = _codes[expat.errors.XML_ERROR_INCORRECT_ENCODING]
-
-
-def _undecodable(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return True
-    return b"encoding=" in data[:200]

@@ -6,13 +6,14 @@ Elements are named by their ordinal among all start tags of the file, in documen
 
 from __future__ import annotations
 
+import codecs
 import re
 from array import array
 from dataclasses import dataclass, field
 from functools import cached_property
 from xml.parsers import expat
 
-__all__ = ["Source", "Span"]
+__all__ = ["Source", "Span", "encoding_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +39,50 @@ class Source:
     """The document around a fragment; its lines are what an excerpt shows."""
 
     @cached_property
+    def utf8(self) -> bytes:
+        """The document in UTF-8 without a byte order mark, for parsers that read few encodings.
+
+        Raises LookupError where its encoding is not one that is read, UnicodeDecodeError where the bytes
+        are no text in it.
+        """
+        encoding = encoding_of(self.data)
+        if _ENCODINGS.fullmatch(encoding) is None:
+            raise LookupError(encoding)
+        if encoding == "utf-8" and self.data.isascii():
+            return self.data
+        text = self.data.decode(encoding)
+        return self.data if encoding == "utf-8" else text.encode()
+
+    @cached_property
     def _lines(self) -> list[str]:
-        data = self.whole if self.whole is not None else self.data
-        return _decode(data).split("\n")
+        return re.split(r"\r\n?|\n", _decode(self.data if self.whole is None else self.whole))
 
     def line(self, number: int) -> str:
         """The text of one line of the file, without its end; empty past the last one."""
-        return self._lines[number - 1].rstrip("\r") if 1 <= number <= len(self._lines) else ""
+        return self._lines[number - 1] if 1 <= number <= len(self._lines) else ""
 
     def span(self, node: int, attribute: str | None = None) -> Span:
-        """Where element ``node`` stands: its start tag, or the value of one of its attributes."""
-        line, column = self._index.line[node], self._index.column[node]
-        text = self.line(self.first_line - 1 + line)[column:]
-        start, end = 0, _tag_end(text)
+        """Where element ``node`` stands: its start tag, or one of its attributes. (A tab is one column.)"""
+        line, column = self.first_line - 1 + self._index.line[node], self._index.column[node]
+        tag = self._tag(line, column)
+        start, end = 0, len(tag)
         if attribute is not None:
-            found = re.search(rf"(?<![\w.:-]){re.escape(attribute)}\s*=\s*(\"[^\"]*\"|'[^']*')", text)
-            if found:
-                start, end = found.span()
-        elif (content := re.match(r"<(\w+)[^<>]*>[^<]*</\1\s*>", text)) is not None:
-            end = content.end()  # <dim>48</dim> is marked whole
-        return Span(self.first_line - 1 + line, column + 1 + start, column + 1 + max(end, start + 1))
+            start, end = next((m.span() for m in _ATTRIBUTE.finditer(tag) if m[1] == attribute), (0, end))
+        elif content := _CONTENT.match(self.line(line), column):
+            end = content.end() - column  # <dim>48</dim> is marked whole
+            tag = self.line(line)[column:]
+        if above := tag.count("\n", 0, start):
+            line, column = line + above, -tag.rindex("\n", 0, start) - 1
+        width = len(tag[start:end].split("\n")[0].rstrip())
+        return Span(line, column + 1 + start, column + 1 + start + max(width, 1))
+
+    def _tag(self, line: int, column: int) -> str:
+        """The start tag that stands there; it may go on over many lines."""
+        text, more = self.line(line)[column:], 1
+        while (found := _TAG.match(text)) is None and line + more // 2 < len(self._lines):
+            text = "\n".join([self.line(line)[column:], *self._lines[line : line + more]])
+            more *= 2
+        return found[0] if found else text.split("\n")[0]
 
     def children(self, node: int, tag: str) -> list[int]:
         """The ordinals of the children of ``node`` called ``tag``, in any case of letters."""
@@ -72,7 +97,7 @@ class Source:
 
     @cached_property
     def _index(self) -> _Index:
-        return _Index(self.data)
+        return _Index(self.utf8)
 
 
 class _Index:
@@ -84,7 +109,7 @@ class _Index:
         self.tags: list[str] = []
         numbers: dict[str, int] = {}
         open_elements = [-1]
-        parser = expat.ParserCreate()
+        parser = expat.ParserCreate("utf-8")
 
         def start(tag: str, _attributes: dict[str, str]) -> None:
             self.parent.append(open_elements[-1])
@@ -105,25 +130,33 @@ class _Index:
         parser.Parse(data, True)
 
 
-def _tag_end(text: str) -> int:
-    """The length of the start tag that ``text`` begins with, or of the line where it goes on below."""
-    quote = ""
-    for i, c in enumerate(text):
-        if quote:
-            quote = "" if c == quote else quote
-        elif c in "\"'":
-            quote = c
-        elif c == ">":
-            return i + 1
-    return len(text.rstrip())
+_TAG = re.compile(r"""<[^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*>""")
+_ATTRIBUTE = re.compile(r"""([^\s=<>"'/]+)\s*=\s*(?:"[^"]*"|'[^']*')""")
+_CONTENT = re.compile(r"<([^\s<>/]+)[^<>]*(?<!/)>[^<>]*</\1\s*>")
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"<\0\0\0", "utf-32-le"), (b"\0\0\0<", "utf-32-be"), (b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"),
+)  # fmt: skip
+
+_ENCODINGS = re.compile(
+    r"utf-8(-sig)?|utf-(16|32)(-[lb]e)?|(us-)?ascii|latin-?1|iso-8859-\d+|windows-125\d|cp125\d|koi8-[ru]"
+    r"|gb2312|gbk|gb18030|big5|shift_jis|euc-(jp|kr)"
+)
+
+
+def encoding_of(data: bytes) -> str:
+    """The encoding of an XML document: what its first bytes show, else what it declares, else UTF-8."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding
+    declared = re.match(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.-]+)", data)
+    encoding = declared[1].decode("ascii").lower() if declared else "utf-8"
+    # the declaration could be read, so that units of two or four bytes are not what it is written in
+    return "utf-8" if re.match(r"utf8$|utf-?16|utf-?32|ucs-?[24]|iso-10646", encoding) else encoding
 
 
 def _decode(data: bytes) -> str:
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return data.decode("utf-16", "replace")
-    declared = re.match(rb"(?:\xef\xbb\xbf)?<\?xml[^>]*?encoding=[\"']([\w.-]+)", data)
-    encoding = declared[1].decode("ascii") if declared else "utf-8"
-    try:
-        return data.decode(encoding, "replace").removeprefix("\ufeff")
-    except LookupError:
-        return data.decode("utf-8", "replace")
+    encoding = encoding_of(data)
+    return data.decode(encoding if _ENCODINGS.fullmatch(encoding) else "utf-8", "replace")

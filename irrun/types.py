@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import ml_dtypes
 import numpy as np
 
-__all__ = ["ELEMENT_TYPES", "INF", "Dim", "ElementType", "PartialShape", "Term", "UnknownDimError", "type_set"]
+__all__ = ["ELEMENT_TYPES", "INF", "NF4", "Dim", "ElementType", "PartialShape", "Term", "UnknownDimError", "type_set"]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -104,6 +104,17 @@ def _table() -> dict[str, ElementType]:
 
 
 ELEMENT_TYPES: Final = _table()
+
+NF4: Final = np.array(
+    [
+        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+        -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+        0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+        0.7229568362236023, 1.0,
+    ],
+    np.float32,
+)  # fmt: skip
+"""The values of ``nf4`` by code: 16 quantiles of the normal distribution."""
 
 _PORT_NAMES: Final = {"boolean": "BOOL", "u1": "BIN", "dynamic": "dynamic"} | {
     f"f{bits}": f"FP{bits}" for bits in (16, 32, 64)

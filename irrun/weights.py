@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from irrun.diagnostics import Refused
-from irrun.types import ElementType
+from irrun.types import NF4, ElementType
 
 __all__ = ["Weights"]
 
@@ -87,18 +87,6 @@ def _i4(raw: np.ndarray, count: int) -> np.ndarray:
     return np.where(codes > 7, codes - 16, codes).astype(ml_dtypes.int4)
 
 
-# a nf4 code names one of 16 quantiles of the normal distribution
-_NF4: Final = np.array(
-    [
-        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
-        -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
-        0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
-        0.7229568362236023, 1.0,
-    ],
-    np.float32,
-)  # fmt: skip
-
-
 def _u3(raw: np.ndarray, count: int) -> np.ndarray:
     groups = raw.reshape(-1, 3)
     low = _fields(groups[:, :2].reshape(-1), 2, len(groups) * 8, low_first=False)
@@ -121,7 +109,7 @@ _UNPACK: Final[dict[str, Callable[[np.ndarray, int], np.ndarray]]] = {
     "u1": lambda raw, count: _fields(raw, 1, count, low_first=False),
     "u3": _u3,
     "u6": _u6,
-    "nf4": lambda raw, count: _NF4[_fields(raw, 4, count, low_first=True)],
+    "nf4": lambda raw, count: NF4[_fields(raw, 4, count, low_first=True)],
     "f4e2m1": lambda raw, count: _fields(raw, 4, count, low_first=True).view(ml_dtypes.float4_e2m1fn),
 }
 

@@ -12,8 +12,11 @@ import numpy as np
 
 _WORKER = """
 import pickle, sys
+import ml_dtypes
 import numpy as np
 import openvino as ov
+from irrun.types import ELEMENT_TYPES, ElementType
+from irrun.weights import Weights
 
 core = ov.Core()
 HINTS = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": False, "INFERENCE_NUM_THREADS": 1}
@@ -31,12 +34,20 @@ def evaluate(path, inputs):
     return [array(t) for t in outputs]
 
 def tensor(a):
-    # a numpy array of no elements has a null pointer, which OpenVINO refuses
-    return ov.Tensor(np.array(a, order="C")) if a.size else ov.Tensor(ov.Type(a.dtype), ov.Shape(a.shape))
+    type = getattr(ov.Type, ElementType.of(a.dtype).name)
+    if not a.size:  # a numpy array of no elements has a null pointer, which OpenVINO refuses
+        return ov.Tensor(type, ov.Shape(a.shape))
+    if a.dtype.isbuiltin == 2:  # bf16 and f8, which numpy has from ml_dtypes
+        return ov.Tensor(np.array(a, order="C").view(f"u{a.itemsize}"), ov.Shape(a.shape), type)
+    return ov.Tensor(np.array(a, order="C"))
 
 def array(t):
+    type = ELEMENT_TYPES[t.element_type.type_name]
     if not t.size:
-        return np.empty(tuple(t.shape), t.element_type.to_dtype())
+        return np.empty(tuple(t.shape), type.dtype)
+    if type.dtype.isbuiltin == 2 or 0 < type.bits < 8:  # bf16, f8 and what is packed
+        raw = np.array(t.data).tobytes()
+        return Weights(data=raw).tensor(0, len(raw), type, tuple(t.shape))
     return np.array(t.str_data if t.element_type == ov.Type.string else t.data).reshape(tuple(t.shape))
 
 stdin, stdout = sys.stdin.buffer, sys.stdout.buffer

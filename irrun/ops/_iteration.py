@@ -51,10 +51,10 @@ def _external(entry: MapEntry) -> int:
 
 
 def infer_iterations(
-    at: Site, wiring: Wiring, inputs: Sequence[Value], body: Body, limit: Dim, first: bool
+    at: Site, wiring: Wiring, inputs: Sequence[Value], body: Body, limit: Dim | None, first: bool
 ) -> tuple[Value, ...]:
-    """The outputs of at most ``limit`` iterations; ``first`` tells that the first one surely happens."""
-    count = limit
+    """The outputs of at most ``limit`` iterations (None: of any number); ``first``: one happens for certain."""
+    slices: Dim | None = None
     inside: dict[int, Value] = {}
     for entry in wiring.sliced:
         value = inputs[_external(entry)]
@@ -63,10 +63,9 @@ def infer_iterations(
             continue
         axis = at.axis(entry.axis or 0, len(value.shape), "C2", "the axis of a sliced input")
         parts = _parts(entry, value.shape[axis])
-        at.require(
-            count.meet(parts) is not None, "C3", f"input {entry.external} has {parts} slices, another one {count}"
-        )
-        count = count.meet(parts) or count
+        fitting = parts.meet(slices or parts)
+        at.require(fitting is not None, "C3", f"input {entry.external} has {parts} slices, another one {slices}")
+        slices = fitting
         inside[entry.internal] = Value(value.type, value.shape.replace(axis, entry.part_size))
     if wiring.counter is not None:
         inside[wiring.counter] = body.declared(wiring.counter)
@@ -78,6 +77,7 @@ def infer_iterations(
     stops_by_itself = wiring.condition is not None and (
         (told := results[wiring.condition].exact) is None or not told.all()
     )
+    count = (limit or slices or Dim(0, INF)).min(slices or limit or INF)
     if stops_by_itself:
         count = Dim(0 if not first else min(1, count.hi), count.hi)
     outputs: dict[int, Value] = {}

@@ -24,7 +24,7 @@ class Const(Op):
     needs = ("weights",)
 
     def infer(self, at: Site, *, weights: Weights | None) -> Value:
-        element_type = self.element_type or at.declared[0]
+        element_type = self.element_type or (at.declared[0] if at.declared else None)
         shape = self.shape.static
         at.require(shape is not None, "C4", f"shape {self.shape} is not static")
         assert shape is not None

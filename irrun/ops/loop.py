@@ -30,10 +30,10 @@ class Loop(Op):
         for name, value in (("trip_count", trip_count), ("execution_condition", execution_condition)):
             at.require(value.shape.count().fits(1), "C1", f"{name} is {value.shape}, not one element")
         trips, begins = trip_count.scalar(), execution_condition.exact
-        limit = Dim(0, INF) if trips is None or trips < 0 else Dim(trips)
+        limit = Dim(0, INF) if trips is None else Dim(trips) if trips >= 0 else None
         first = begins is not None and bool(begins.all())
         if not first:
-            limit = Dim(0, 0 if begins is not None else limit.hi)
+            limit = Dim(0, 0 if begins is not None else limit.hi if limit else INF)
         given = (trip_count, execution_condition, *inputs)
         return infer_iterations(at, Wiring.of(maps, back_edges), given, bodies["body"], limit, first)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from irrun.opdef import Body, Op, Site, Value, op, ports, variadic
 from irrun.ops._iteration import BackEdges, Maps, Wiring, infer_iterations, run_iterations
-from irrun.types import INF, Dim
+from irrun.types import Dim
 
 
 @op("TensorIterator", since=1, spec="infrastructure/tensor-iterator-1")
@@ -26,7 +26,7 @@ class TensorIterator(Op):
         self, at: Site, *inputs: Value, bodies: Mapping[str, Body], maps: Maps, back_edges: BackEdges
     ) -> tuple[Value, ...]:
         wiring = Wiring.of(maps, back_edges)
-        limit = Dim(0, INF) if wiring.sliced else Dim(1)
+        limit = None if wiring.sliced else Dim(1)
         return infer_iterations(at, wiring, inputs, bodies["body"], limit, first=True)
 
     def run(

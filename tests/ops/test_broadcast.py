@@ -1,6 +1,7 @@
 """Broadcast-1 and Broadcast-3."""
 
 import numpy as np
+
 from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
 
 VALUES = [
@@ -8,15 +9,27 @@ VALUES = [
     Values("numpy-scalar", "Broadcast-3", [7, i64(2, 2)], [[7, 7], [7, 7]]),
     Values("explicit-column", "Broadcast-3", [[1, 2], i64(2, 3), i64(0)], [[1, 1, 1], [2, 2, 2]], {"mode": "explicit"}),
     Values("bidirectional-grows", "Broadcast-3", [[[1], [2]], i64(2)], [[1, 1], [2, 2]], {"mode": "bidirectional"}),
+    *(
+        Values(f"rules-bidirectional-{a}-{b}", "Broadcast-3", [arange(*a), i64(*b)], arange(*a) * np.ones(b, np.float32), {"mode": "bidirectional"})
+        for a, b in [((5,), (1,)), ((2, 3), (3,)), ((3, 1), (3, 4)), ((3, 4), ()), ((3, 1), (2, 1, 6))]
+    ),
     Values("empty-target", "Broadcast-3", [7, i64()], 7),
     Values("opset1", "Broadcast-1", [[5], i64(3)], [5, 5, 5]),
-]
+]  # fmt: skip
 
 SHAPES = [
     Shapes("spec-numpy", "Broadcast-3", ["f32[16,1,1]", "i64{1,16,50,50}"], "f32[1,16,50,50]"),
     Shapes("spec-explicit-1", "Broadcast-3", ["f32[16]", "i64{1,16,50,50}", "i64{1}"], "f32[1,16,50,50]", {"mode": "explicit"}),
     Shapes("spec-explicit-2", "Broadcast-3", ["f32[50,50]", "i64{1,50,50,16}", "i64{1,2}"], "f32[1,50,50,16]", {"mode": "explicit"}),
     Shapes("spec-bidirectional", "Broadcast-3", ["f32[16,1,1]", "i64{1,1,50,50}"], "f32[1,16,50,50]", {"mode": "bidirectional"}),
+    *(
+        Shapes(f"rules-bidirectional-{a}-{b}", "Broadcast-3", [f"f32[{a}]", f"i64{{{b}}}"], f"f32[{r}]", {"mode": "bidirectional"})
+        for a, b, r in [("5", "1", "5"), ("2,3", "3", "2,3"), ("3,1", "3,4", "3,4"), ("3,4", "", "3,4"), ("3,1", "2,1,6", "2,3,6")]
+    ),
+    *(
+        Shapes(f"onnx-unidirectional-{b}", "Broadcast-3", [f"f32[{b}]", "i64{2,3,4,5}"], "f32[2,3,4,5]")
+        for b in ["", "5", "2,1,1,5", "1,3,1,5"]
+    ),
     Shapes("partial-target", "Broadcast-3", ["f32[16,1,1]", "i64{1,?,50}"], "f32[16,?,50]", {"mode": "bidirectional"}),
     Shapes("data-tells-unknown-target", "Broadcast-3", ["f32[16,1]", "i64{?,50}"], "f32[16,50]"),
     Shapes("target-of-known-length", "Broadcast-3", ["f32[16,1,1]", "i64[4]"], "f32[?,16,?,?]"),

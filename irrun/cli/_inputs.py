@@ -1,0 +1,274 @@
+"""``-i NAME=SPEC``: files, pictures, JSON literals and generated numbers as the inputs of a model."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+import numpy as np
+
+from irrun.diagnostics import Diagnostic, FeedError
+from irrun.feeds import GENERATORS, bad_feed, declared, element_types, generate, position
+from irrun.model import Layer, Model
+from irrun.types import ELEMENT_TYPES, ElementType, PartialShape
+
+__all__ = ["Input", "gather", "stand_in"]
+
+_GENERATED: Final = re.compile(rf"({'|'.join(GENERATORS)})(?::(.*))?", re.DOTALL)
+_ARRAY: Final = re.compile(r"(.+\.npy)|(.+\.npz)(?::(.*))?", re.IGNORECASE | re.DOTALL)
+_PICTURE: Final = re.compile(r".+\.(png|jpe?g|bmp|gif|webp|tiff?|p[bgpn]m)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What goes into a model, and where it comes from, as the output says it."""
+
+    name: str
+    type: ElementType
+    array: np.ndarray
+    origin: str
+    chosen: PartialShape | None = None
+    """The declared shape, where dims were chosen for want of any."""
+
+
+def gather(model: Model, given: Sequence[str], seed: int, max_memory: int) -> list[Input]:
+    """The inputs of a model in order: as given, as a comment tells, or drawn. Raises FeedError (IR601)."""
+    specs = _by_position(model, given)
+    loaded = {number: _file(model, number, spec) for number, spec in specs.items() if _ARRAY.fullmatch(spec)}
+    types = element_types(model, loaded)
+    return [
+        _input(model, number, specs.get(number), loaded.get(number), types[number], seed, max_memory)
+        for number in range(len(model.parameters))
+    ]
+
+
+def _by_position(model: Model, given: Sequence[str]) -> dict[int, str]:
+    specs: dict[int, str] = {}
+    for text in given:
+        number, spec = _split(model, text)
+        if number in specs:
+            raise bad_feed(model, model.parameters[number], "is given twice")
+        specs[number] = spec
+    return specs
+
+
+def _split(model: Model, text: str) -> tuple[int, str]:
+    """``NAME=SPEC``, where a name may hold a ``=`` itself."""
+    for equals in re.finditer("=", text):
+        number = position(model, text[: equals.start()])
+        if number is not None:
+            return number, text[equals.end() :]
+    name, equals, _ = text.partition("=")
+    names = [f'"{p.name}"' for p in model.parameters]
+    near = difflib.get_close_matches(name, [n for p in model.parameters for n in model.input_names(p)], 1, 0.5)
+    help = f'did you mean "{near[0]}"?' if near else f"its inputs are {', '.join(names) or 'none'}"
+    if not equals:
+        raise click.BadParameter(f"{text} is not NAME=SPEC, such as x=random", param_hint="-i")
+    raise FeedError(Diagnostic("IR601", "error", f'the model has no input "{name}"', file=model.source.path, help=help))
+
+
+def _input(
+    model: Model, number: int, spec: str | None, loaded: np.ndarray | None, element_type: ElementType, seed: int,
+    max_memory: int,
+) -> Input:  # fmt: skip
+    parameter = model.parameters[number]
+    wanted, shape = declared(model, parameter)
+
+    def ready(array: np.ndarray, origin: str, chosen: PartialShape | None = None) -> Input:
+        kept = wanted if wanted.kind != "dynamic" else ElementType.of(array.dtype) or element_type
+        return Input(parameter.name, kept, array, origin, chosen)
+
+    if loaded is not None:
+        return ready(_native(loaded, element_type), str(spec))
+    if spec is None and parameter.id in model.contents:
+        array, line = model.contents[parameter.id]
+        return ready(array, f"from the comment at line {line}")
+    generated = _GENERATED.fullmatch("random" if spec is None else spec)
+    if generated:
+        how, text = generated[1], generated[2]
+        dims = None if text is None else _dims(model, parameter, text)
+        array = generate(how, model, number, element_type, dims, seed, max_memory)
+        chosen = shape if dims is None and not shape.is_static else None
+        origin = f"random, seed {seed}" if how == "random" else how
+        if spec is None:
+            origin = f"not given: {origin}"
+        if chosen is not None:
+            origin += f", shape chosen for {chosen}"
+        return ready(array, origin, chosen)
+    assert spec is not None
+    if _PICTURE.fullmatch(spec):
+        return ready(_picture(model, parameter, spec, shape, element_type), spec)
+    return ready(_literal(model, parameter, spec, element_type, free=wanted.kind == "dynamic"), "as given")
+
+
+def _dims(model: Model, parameter: Layer, text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"\[\s*(\d+\s*(,\s*\d+\s*)*)?\]", text):
+        raise bad_feed(model, parameter, f'is given the dims "{text}"', "write them as [1,3,224,224]")
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+# ---------------------------------------------------------------------------------------------
+# .npy and .npz
+
+
+def _file(model: Model, number: int, spec: str) -> np.ndarray:
+    match = _ARRAY.fullmatch(spec)
+    assert match is not None
+    parameter = model.parameters[number]
+    path = match[1] or match[2]
+    try:
+        with open(path, "rb") as file:  # numpy leaves it open where it is broken
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray) == (match[1] is None):
+                raise ValueError(f"it is a {'.npy' if match[1] is None else '.npz'}")
+            return found if match[1] else found[_key(model, parameter, path, found.files, match[3])]
+    except OSError as error:
+        raise bad_feed(model, parameter, f"cannot be read from {path}: {_why(error)}", "check the path") from None
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise bad_feed(model, parameter, f"cannot be read from {path}: {error}", "write it with numpy.save") from None
+
+
+def _key(model: Model, parameter: Layer, path: str, keys: list[str], key: str | None) -> str:
+    """The array meant: the one named, or called as the input is, or the only one."""
+    named = [key] if key is not None else [n for n in model.input_names(parameter) if n in keys] or keys
+    if len(named) == 1 and named[0] in keys:
+        return named[0]
+    what = f'{path} has no array "{key}"' if key is not None else f"which array of {path} is meant is not said"
+    held = ", ".join(keys[:8]) + (", ..." if len(keys) > 8 else "")
+    raise bad_feed(model, parameter, f"cannot be read: {what}", f"name one as {path}:KEY; it holds {held or 'none'}")
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _native(array: np.ndarray, wanted: ElementType) -> np.ndarray:
+    """The array as numpy holds it here: .npy knows other byte orders, and no bf16, f8 or 4-bit types."""
+    array = np.asarray(array, array.dtype.newbyteorder("="))
+    if wanted.dtype.isbuiltin != 2:  # 2: a type of ml_dtypes
+        return array
+    if array.dtype.kind == "V" and array.dtype.itemsize == wanted.dtype.itemsize:
+        return array.view(wanted.dtype)
+    if array.dtype == stand_in(wanted.dtype):
+        with np.errstate(all="ignore"):
+            return array.astype(wanted.dtype)
+    return array
+
+
+def stand_in(dtype: np.dtype) -> np.dtype:
+    """The type that an ml_dtypes array has in a .npz: float32 or int8 hold all of its values."""
+    return np.dtype(np.int8 if dtype.name.startswith(("int", "uint")) else np.float32)
+
+
+# ---------------------------------------------------------------------------------------------
+# pictures
+
+
+def _picture(model: Model, parameter: Layer, path: str, shape: PartialShape, element_type: ElementType) -> np.ndarray:
+    """A picture scaled to the input's height and width, as raw 0..255 in its type and layout."""
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        help = 'pip install "irrun[image]"'
+        raise bad_feed(model, parameter, f"is the picture {path}, which only pillow can read", help) from None
+    order = _layout(shape)
+    if order is None:
+        message = f"has shape {shape}, into which no picture fits"
+        raise bad_feed(model, parameter, message, "pictures go into [1,C,H,W] or [1,H,W,C] with C of 1 or 3")
+    holds_pixels = element_type.bits >= 16 if element_type.kind == "float" else element_type.bits >= 8
+    if element_type.name in ("i8", "boolean", "string", "dynamic") or not holds_pixels:
+        raise bad_feed(model, parameter, f"is {element_type}, which does not hold the 0..255 of a picture")
+    dims = dict(zip(order, shape))
+    try:
+        with Image.open(path) as opened:
+            image = ImageOps.exif_transpose(opened).convert("L" if "C" not in dims or dims["C"] == 1 else "RGB")
+        width, height = (dims[a].value or n for a, n in zip("WH", image.size))
+        if (width, height) != image.size:
+            image = image.resize((width, height), Image.Resampling.BILINEAR)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        why = _why(error) if isinstance(error, OSError) else str(error)
+        raise bad_feed(model, parameter, f"cannot be read from {path}: {why}", "check the path") from None
+    pixels = np.asarray(image, np.uint8).reshape(height, width, -1)
+    axes = ["HWC".index(axis) for axis in order if axis in "HWC"]
+    if "C" not in order:
+        return pixels[:, :, 0].astype(element_type.dtype)
+    pixels = pixels.transpose(axes).astype(element_type.dtype, order="C")
+    return pixels[None] if "N" in order else pixels
+
+
+def _layout(shape: PartialShape) -> str | None:
+    """``NCHW``, ``NHWC``, ``CHW``, ``HWC`` or ``HW``, by where 1 or 3 channels stand; None for no picture."""
+    dims = shape.dims
+    if dims is None or (len(dims) == 4 and not dims[0].fits(1)):
+        return None
+    if len(dims) == 2:
+        return "HW"
+    batch, rest = ("N", dims[1:]) if len(dims) == 4 else ("", dims)
+    if len(rest) != 3:
+        return None
+    if rest[0].value in (1, 3):
+        return batch + "CHW"
+    return batch + "HWC" if rest[2].value in (1, 3) else None
+
+
+# ---------------------------------------------------------------------------------------------
+# literals
+
+
+def _literal(model: Model, parameter: Layer, text: str, element_type: ElementType, *, free: bool) -> np.ndarray:
+    """A JSON literal as an array of ``element_type``, without rounding a number to an integer or wrapping it.
+
+    ``free``: the model leaves the type open, so that true is a boolean and "text" a string.
+    """
+
+    def wrong(what: str, help: str | None = None) -> FeedError:
+        return bad_feed(model, parameter, f"is {element_type}: {what}", help)
+
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        help = "give a .npy, .npz or picture, JSON ([1,2], 3.5, '\"text\"'), or random, zeros, ones or arange"
+        raise wrong(f'"{text}" is no file and no JSON', help) from None
+    items = np.array(value, object)
+    leaves = {type(item) for item in items.flat}
+    if free and leaves in ({bool}, {str}):
+        element_type = ELEMENT_TYPES["string" if str in leaves else "boolean"]
+    if list in leaves:
+        raise wrong("the lists in it are of different lengths")
+    if not leaves <= {bool, int, float, str}:
+        raise wrong(f"it cannot hold {', '.join(sorted(_JSON_NAMES[t] for t in leaves & _JSON_NAMES.keys()))}")
+    if (str in leaves) != (element_type.kind == "string") and leaves:
+        help = "write text in double quotes" if element_type.kind == "string" else None
+        raise wrong(f"{_first(items, leaves)} is not of this type", help)
+    if element_type.kind == "string":
+        return items.astype(np.str_)
+    if element_type.kind == "boolean":
+        if any(item not in (0, 1) for item in items.flat):
+            raise wrong("it is true or false (1 or 0)")
+        return items.astype(np.bool_)
+    if element_type.is_integer:
+        most = (1 << (element_type.bits - (element_type.kind == "int"))) - 1
+        least = -most - 1 if element_type.kind == "int" else 0
+        for item in items.flat:
+            if isinstance(item, float) or not least <= item <= most:
+                raise wrong(f"{item} is not one of its values ({least} to {most})")
+        wide = np.uint64 if element_type.kind == "uint" else np.int64
+        return items.astype(wide).astype(element_type.dtype)
+    try:
+        with np.errstate(all="ignore"):
+            return items.astype(np.float64).astype(element_type.dtype)
+    except OverflowError as error:
+        raise wrong(str(error)) from None
+
+
+_JSON_NAMES: Final[dict[type, str]] = {dict: "an object", type(None): "null"}
+
+
+def _first(items: np.ndarray, leaves: set[type]) -> Any:
+    return next(json.dumps(i) for i in items.flat if (str not in leaves) or isinstance(i, str))

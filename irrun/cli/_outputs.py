@@ -1,0 +1,130 @@
+"""The outputs of a run: in figures, and as a .npz file."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.cli._inputs import stand_in
+from irrun.executor import Executable, Outputs
+from irrun.types import ElementType, PartialShape
+
+__all__ = ["Output", "describe", "number", "save"]
+
+_FIRST: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output. ``least``, ``mean`` and ``most`` are of the finite values, None where there is none."""
+
+    name: str
+    array: np.ndarray
+    type: ElementType
+    declared_type: ElementType | None
+    declared_shape: PartialShape | None
+    least: float | int | None
+    mean: float | None
+    most: float | int | None
+    nans: int
+    infinities: int
+    first: tuple[Any, ...]
+
+    @property
+    def as_declared(self) -> bool | None:
+        """Whether it is what its port declares; None where that declares nothing."""
+        if self.declared_type is None and self.declared_shape is None:
+            return None
+        type_fits = self.declared_type in (None, self.type) or self.declared_type.kind == "dynamic"
+        return type_fits and (self.declared_shape is None or self.declared_shape.fits(self.array.shape))
+
+
+def describe(executable: Executable, outputs: Outputs) -> list[Output]:
+    """The outputs in order, in figures."""
+    model, plan = executable.model, executable.plan
+    found: list[Output] = []
+    names: set[str] = set()
+    for result, slot, array in zip(model.results, plan.results, outputs.arrays):
+        own = [n for n in model.result_names(result) if n not in names] or [f"output {len(found)}"]
+        names.add(own[0])
+        fed = model.fed_by(result, 0)
+        port = fed[1] if fed else None
+        known = plan.types[slot]
+        element_type = known if known.kind != "dynamic" else ElementType.of(array.dtype) or known
+        figures = _figures(array)
+        first = tuple(_plain(array.flat[i]) for i in range(min(array.size, _FIRST)))
+        found.append(
+            Output(own[0], array, element_type, port and port.type, port and port.shape, *figures, first)
+        )  # fmt: skip
+    return found
+
+
+def _figures(array: np.ndarray) -> tuple[Any, float | None, Any, int, int]:
+    if array.dtype.kind in "UTO":
+        return None, None, None, 0, 0
+    if array.dtype.isbuiltin == 2:
+        array = array.astype(stand_in(array.dtype))
+    nans = infinities = 0
+    if array.dtype.kind == "f":
+        finite = np.isfinite(array)
+        if not finite.all():
+            nans = int(np.isnan(array).sum())
+            infinities = int(array.size - finite.sum()) - nans
+            array = array[finite]
+    if array.size == 0:
+        return None, None, None, nans, infinities
+    with np.errstate(all="ignore"):
+        mean = float(np.mean(array, dtype=np.float64))
+    return _plain(array.min()), mean, _plain(array.max()), nans, infinities
+
+
+def _plain(item: Any) -> Any:
+    """A number, boolean or text of Python."""
+    if isinstance(item, str):
+        return str(item)
+    if isinstance(item, (bool, np.bool_)):
+        return bool(item)
+    item = np.asarray(item)
+    if item.dtype.isbuiltin == 2:
+        item = item.astype(stand_in(item.dtype))
+    return item.item()
+
+
+def number(value: Any) -> str:
+    """A value as a table shows it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= 24 else f'"{value[:21]}..."'
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def save(path: Path, outputs: Iterable[Output]) -> list[Output]:
+    """Write a .npz under the outputs' names, whole or not at all; those that went as a stand-in.
+
+    (Not by numpy.savez: it takes names as keywords of its own.)
+    """
+    target = path.resolve()
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    changed: list[Output] = []
+    try:
+        with zipfile.ZipFile(partial, "w", allowZip64=True) as archive:
+            for output in outputs:
+                array = output.array
+                if array.dtype.isbuiltin == 2:
+                    array = array.astype(stand_in(array.dtype))
+                    changed.append(output)
+                with archive.open(f"{output.name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+    return changed

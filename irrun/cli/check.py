@@ -1,0 +1,128 @@
+"""``irrun check``: compare what models declare with what follows from their layers."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+from xml.parsers import expat
+
+import click
+
+from irrun.checker import check
+from irrun.cli import _errors, _models, _terminal
+from irrun.cli._options import format_option, weights_option
+from irrun.diagnostics import CODES, Diagnostic, ReadError
+from irrun.render import concise, record, text
+
+__all__ = ["command"]
+
+
+def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """Codes, prefixes of codes and names, also separated by commas, as codes."""
+    names = {code.name: code.id for code in CODES.values()}
+    found: list[str] = []
+    for value in filter(None, re.split(r"[\s,]+", ",".join(values))):
+        code = names.get(value.lower(), value.upper())
+        if code != "IR" and not any(known.startswith(code) for known in CODES):
+            raise click.BadParameter(f"{value} is no code; irrun explain lists them", ctx, param)
+        found.append(code)
+    return tuple(found)
+
+
+@click.command("check")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@weights_option
+@format_option("text", "concise", "json")
+@click.option("--select", metavar="CODE", multiple=True, callback=_codes, help="Only these, such as IR401 or IR4.")
+@click.option("--ignore", metavar="CODE", multiple=True, callback=_codes, help="All but these.")
+def command(paths: Sequence[str], weights: str | None, form: str, select: Sequence[str], ignore: Sequence[str]) -> int:
+    """Check models: every shape and precision that they declare.
+
+    PATH is an IR file, a folder (every IR in it and in those below), a glob such as 'models/**/*.xml', or a
+    page with <layer> examples. Exit status 1 where there is an error.
+
+    --select never hides that a file cannot be read.
+    """
+    files = [file for path in paths for file in _files(path)]
+    files = list(dict.fromkeys(files))
+    if weights is not None and len(files) > 1:
+        raise click.UsageError(f"-w names one .bin, but there are {len(files)} models")
+    found: list[Diagnostic] = []
+    out = _terminal.console()
+    for file in files:
+        fresh = [d for d in _check(file, weights) if _wanted(d, select, ignore)]
+        for diagnostic in fresh:
+            if form == "text":
+                out.print(text(diagnostic))
+            elif form == "concise":
+                out.print(concise(diagnostic))
+        found += fresh
+    if form == "json":
+        _terminal.print_json({"diagnostics": [record(d) for d in found]})
+    else:
+        out.file.flush()
+        _terminal.console(stderr=True).print(_summary(len(files), found))
+    return _errors.exit_status(found)
+
+
+def _check(file: str, weights: str | None) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    try:
+        for item in _models.load(file, weights):
+            found += item.diagnostics if isinstance(item, ReadError) else check(item)
+    except ReadError as error:
+        found += error.diagnostics
+    return found
+
+
+def _wanted(found: Diagnostic, select: Sequence[str], ignore: Sequence[str]) -> bool:
+    if found.code == "IR000":
+        return True
+    selected = not select or found.code.startswith(tuple(select)) or found.code in _errors.UNREADABLE
+    return selected and not found.code.startswith(tuple(ignore))
+
+
+def _summary(files: int, found: Iterable[Diagnostic]) -> str:
+    severities = [d.severity for d in found]
+    counts = (files, "file"), (severities.count("error"), "error"), (severities.count("warning"), "warning")
+    checked, errors, warnings = (f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)
+    return f"checked {checked}: {errors}, {warnings}"
+
+
+# ---------------------------------------------------------------------------------------------
+# which files
+
+
+def _files(path: str) -> list[str]:
+    """The models that a path means. A file that is not there is left to be reported as one."""
+    if Path(path).is_dir():
+        found = sorted(str(p) for p in Path(path).rglob("*.xml") if p.is_file() and _may_be_ir(p))
+        if not found:
+            raise click.UsageError(f"no IR in {path}: no .xml file with <net> as its root element")
+        return found
+    if glob.has_magic(path) and not Path(path).exists():
+        matches = sorted(glob.glob(path, recursive=True))
+        if not matches:
+            raise click.UsageError(f"no file matches {path}")
+        return [file for match in matches for file in (_files(match) if Path(match).is_dir() else [match])]
+    return [path]
+
+
+_BLOCK: Final = 1 << 14
+
+
+def _may_be_ir(path: Path) -> bool:
+    """Whether the root element is <net>, or cannot be told."""
+    root: list[str] = []
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda tag, _: root.append(tag)
+    try:
+        with path.open("rb") as file:
+            while not root and (block := file.read(_BLOCK)):
+                parser.Parse(block, False)
+    except (OSError, expat.ExpatError, ValueError, LookupError):
+        pass  # what cannot be read is reported
+    return not root or root[0].lower() == "net"

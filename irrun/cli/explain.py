@@ -1,0 +1,36 @@
+"""``irrun explain CODE``: what a kind of finding means, and how to put it right."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+
+import click
+
+from irrun.cli import _terminal
+from irrun.diagnostics import CODES
+
+__all__ = ["command"]
+
+
+@click.command("explain")
+@click.argument("code", required=False)
+def command(code: str | None) -> None:
+    """Explain the code of a finding, such as IR401.
+
+    CODE may be a name as well, such as dims-mismatch. Without CODE, all codes are listed.
+    """
+    out = _terminal.console()
+    if code is None:
+        rows = [(c.id, c.severity, c.name) for c in CODES.values()]
+        _terminal.print_table(out, ("code", "severity", "name"), rows)
+        return
+    names = {c.name: c for c in CODES.values()} | {c.id.lower(): c for c in CODES.values()}
+    found = names.get(code.lower())
+    if found is None:
+        near = difflib.get_close_matches(code.lower(), names, 1)
+        help = f"did you mean {names[near[0]].id} {names[near[0]].name}?" if near else "irrun explain lists them"
+        raise click.UsageError(f"there is no code {code}; {help}")
+    _terminal.title(out, f"{found.id} {found.name} ({found.severity})")
+    width = min(out.width, 80)
+    out.print("\n" + textwrap.fill(found.doc, width))

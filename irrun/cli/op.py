@@ -1,0 +1,133 @@
+"""``irrun op NAME``: an operation as it is declared."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+import irrun
+from irrun.cli import _terminal
+from irrun.opdef import Attribute, Op, all_ops, find, labels, resolve
+from irrun.types import PartialShape
+
+__all__ = ["command", "place"]
+
+_PAGES: Final = (
+    "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/{spec}.html"
+)
+
+
+@click.command("op")
+@click.argument("name")
+def command(name: str) -> None:
+    """Show an operation: inputs, attributes, constraints.
+
+    NAME is a type in any case of letters (broadcast), of which every version is shown, or a version as
+    opsets number it (Broadcast-3, or Broadcast-8 for the one that opset8 holds).
+    """
+    type, dash, version = name.rpartition("-")
+    if not (dash and version.isascii() and version.isdigit()):
+        type, version = name, ""
+    versions = find(type)
+    if not versions:
+        near = difflib.get_close_matches(type.lower(), {c.type.lower(): c.type for c in all_ops()}, 3)
+        known = ", ".join(next(iter(find(n).values())).type for n in near)
+        help = f"did you mean {known}?" if known else "irrun ops lists what irrun knows"
+        raise click.UsageError(f"irrun does not know the operation {type}; {help}")
+    chosen = list(versions.values())
+    if version:
+        cls = resolve(type, int(version))
+        if cls is None:
+            raise click.UsageError(f"opset{version} has no {chosen[0].type}; it came with opset{min(versions)}")
+        chosen = [cls]
+    out = _terminal.console()
+    for position, cls in enumerate(sorted(chosen, key=lambda c: -c.since)):
+        if position:
+            out.print()
+        _print(out, cls)
+
+
+def _print(out: Console, cls: type[Op]) -> None:
+    _terminal.title(out, f"{cls.type}-{cls.since}")
+    summary = inspect.cleandoc(cls.__doc__ or "").split("\n\nC1  ")[0].replace("``", "")
+    for line in summary.splitlines():
+        out.print(f"  {line}" if line else "")
+    out.print(f"\n  specification  {cls.spec}")
+    out.print(f"                 {_PAGES.format(spec=cls.spec)}")
+    file, line = place(cls)
+    out.print(f"  declared in    {_shortest(file)}:{line}")
+    if cls.inputs:
+        _terminal.title(out, "\ninputs")
+        rows = [
+            (port.name, _types(cls, port.type), "repeated" if port.variadic else "optional" if port.optional else "")
+            for port in cls.inputs
+        ]
+        _terminal.print_table(out, ("name", "types", ""), rows)
+    if cls.attributes:
+        _terminal.title(out, "\nattributes")
+        rows = [(_names(a), a.expects, _default(a)) for a in cls.attributes.values()]
+        _terminal.print_table(out, ("name", "values", "default"), rows)
+    if clauses := labels(cls):
+        _terminal.title(out, "\nconstraints")
+        for label, clause in clauses.items():
+            out.print(f"  {label}  {clause.replace('``', '')}")
+
+
+def _types(cls: type[Op], type: str) -> str:
+    """``T: numeric`` for a type variable, else the element types themselves."""
+    words = cls.types.get(type, type).replace(" ", ", ")
+    return f"{type}: {words}" if type in cls.types else words
+
+
+def _names(attribute: Attribute) -> str:
+    return ", or ".join((attribute.name, *attribute.aliases))
+
+
+def _default(attribute: Attribute) -> str:
+    if attribute.required:
+        return "required"
+    value: Any = attribute.default
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "empty"
+    if isinstance(value, PartialShape):
+        return str(value)
+    return str(value) if value != "" else "empty"
+
+
+def place(cls: type[Op]) -> tuple[str, int]:
+    """Where an operation is declared: the file, beginning with ``irrun/`` where it is one of ours, and the line."""
+    module = sys.modules[cls.__module__]
+    path = Path(module.__file__ or "")
+    home = Path(irrun.__file__).parent.parent
+    file = path.relative_to(home).as_posix() if path.is_relative_to(home) else str(path)
+    return file, _line(inspect.getsource(module).splitlines(), cls)
+
+
+def _line(lines: list[str], cls: type[Op]) -> int:
+    """The line of its class, or of the row of a table that makes it."""
+    ours = re.compile(rf"class {cls.__name__}\b")
+    row = re.compile(rf"[\"']{cls.type}[\"'].*\b{cls.since}\b|[\"']{cls.type}[\"']")
+    for pattern in (ours, row):
+        for number, line in enumerate(lines, 1):
+            if pattern.search(line):
+                return number
+    return 1
+
+
+def _shortest(file: str) -> str:
+    """The path from here, where that is shorter, so that an editor finds it."""
+    path = Path(irrun.__file__).parent.parent / file
+    near = os.path.relpath(path) if path.drive == Path.cwd().drive else str(path)
+    return min(near, str(path), key=len)

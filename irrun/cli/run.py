@@ -1,0 +1,265 @@
+"""``irrun run``: run a model and show its outputs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+from rich.text import Text
+
+from irrun import api
+from irrun.cli import _errors, _models, _terminal
+from irrun.cli._inputs import Input, gather
+from irrun.cli._options import Size, format_option, weights_option
+from irrun.cli._outputs import Output, describe, number, save
+from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, ModelError, ReadError
+from irrun.executor import Executable, Outputs
+from irrun.parse import Parsed
+from irrun.plan import Step
+from irrun.render import concise, printable, record
+from irrun.types import PartialShape
+
+__all__ = ["command"]
+
+
+@click.command("run")
+@click.argument("model", metavar="MODEL.xml")
+@weights_option
+@click.option(
+    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
+    help="An input, by parameter name, tensor name or position. May be repeated.",
+)  # fmt: skip
+@click.option("-o", "--output", metavar="OUT.npz", help="Write the outputs to a file.")
+@format_option("text", "json")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of random inputs.")
+@click.option(
+    "--strict/--no-strict", default=True, show_default=True,
+    help="Stop where a layer gives another type or shape than it declares.",
+)  # fmt: skip
+@click.option("--max-memory", type=Size(), help="The most that one tensor may take. [default: 3/4 of the memory]")
+@click.option("--example", type=click.IntRange(min=1), metavar="N", help="Of a page with several examples, the Nth.")
+def command(
+    model: str,
+    weights: str | None,
+    inputs: Sequence[str],
+    output: str | None,
+    form: str,
+    seed: int,
+    strict: bool,
+    max_memory: int | None,
+    example: int | None,
+) -> int:
+    """Run a model and show its outputs.
+
+    MODEL.xml is an IR file, or a page with <layer> examples, each of which is run.
+
+    \b
+    SPEC is one of
+      file.npy, file.npz, file.npz:KEY
+      picture.png          scaled to the input's height and width, values 0 to 255
+      [1,16,50,50]  3.5    JSON; text as '"text"'
+      random  zeros  ones  arange
+      random:[1,3,64,64]   with dims, for an input that leaves them open
+
+    An input that is not given is drawn at random, in the smallest shape allowed that is not empty.
+    min, mean and max are of the finite values.
+    """
+    target = _target(output)
+    found = _models.load(model, weights)
+    examples = _models.is_example(found[0])
+    if example is not None:
+        if example > len(found):
+            raise click.BadParameter(f"{model} holds {len(found)} of them", param_hint="--example")
+        found = [found[example - 1]]
+    elif len(found) > 1 and (inputs or output):
+        raise click.UsageError(f"{model} holds {len(found)} examples; choose one with --example N")
+    out = _terminal.console()
+    records: list[dict[str, Any]] = []
+    problems: list[Diagnostic] = []
+    for position, item in enumerate(found):
+        title = _models.title(model, item) if examples else ""
+        head = {"title": title} if examples else {}
+        if title and form == "text":
+            if position:
+                out.print()
+            _terminal.title(out, printable(title))
+        try:
+            ran = _run(item, inputs, seed, strict, max_memory or api.default_max_memory())
+        except IrrunError as error:
+            problems += error.diagnostics
+            _errors.show(error.diagnostics)
+            records.append({**head, "diagnostics": [record(d) for d in error.diagnostics]})
+            continue
+        if form == "text":
+            _print(out, *ran)
+        else:
+            records.append({**head, **_record(*ran)})
+        if target is not None:
+            _save(target, ran[1])
+    if form == "json":
+        _terminal.print_json({"examples": records} if examples and example is None else records[0])
+    return _errors.exit_status(problems)
+
+
+def _target(output: str | None) -> Path | None:
+    """Where the outputs go, refused before the run rather than after it."""
+    if output is None:
+        return None
+    path = Path(output)
+    why = ""
+    if not path.resolve().parent.is_dir():
+        why = "there is no such folder"
+    elif path.exists() and not path.is_file():
+        why = "it is no file"
+    if why:
+        raise click.BadParameter(f"cannot write {output}: {why}", param_hint="-o")
+    return path
+
+
+def _run(
+    item: Parsed | ReadError, specs: Sequence[str], seed: int, strict: bool, max_memory: int
+) -> tuple[list[Input], list[Output]]:
+    if isinstance(item, ReadError):
+        raise item
+    err = _terminal.console(stderr=True)
+    if errors := [p for p in item.problems if p.severity == "error"]:
+        raise ModelError(errors)
+    for warning in item.problems:
+        err.print(f"warning: {concise(warning)}")
+    executable = api.compile(item.model, strict=strict, max_memory=max_memory)
+    inputs = gather(item.model, specs, seed, max_memory)
+    try:
+        outputs = _execute(executable, inputs, err)
+    except ExecutionError:
+        _hint(inputs, err)
+        raise
+    return inputs, describe(executable, outputs)
+
+
+def _execute(executable: Executable, inputs: Sequence[Input], err: Console) -> Outputs:
+    arrays = [i.array for i in inputs]
+    if not err.is_interactive:
+        return executable(arrays)
+    with _Bar(len(executable.plan.steps), err) as bar:
+        return executable(arrays, hooks=[bar])
+
+
+class _Bar:
+    """A hook that shows how far a run is, once it takes a second."""
+
+    def __init__(self, total: int, err: Console) -> None:
+        self.progress = Progress(console=err, transient=True)
+        self.task = self.progress.add_task("running", total=total)
+        self.since = time.monotonic()
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+        if time.monotonic() - self.since > 1:
+            self.progress.start()
+        self.progress.update(self.task, description=step.layer.type)
+
+    def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
+        self.progress.advance(self.task)
+
+
+def _hint(inputs: Sequence[Input], err: Console) -> None:
+    """A run may well have failed because of a shape that nobody chose."""
+    for item in inputs:
+        if item.chosen is not None:
+            name, shape = printable(item.name), PartialShape.of(item.array.shape)
+            err.print(f'note: input "{name}" is {item.chosen}, for which {shape} was chosen; ', end="")
+            err.print(f"choose other dims with -i '{name}=random:[...]'")
+
+
+# ---------------------------------------------------------------------------------------------
+# what is printed
+
+
+def _print(out: Console, inputs: Sequence[Input], outputs: Sequence[Output]) -> None:
+    if inputs:
+        _terminal.title(out, "inputs")
+        rows = [(i.name, str(i.type), str(PartialShape.of(i.array.shape)), i.origin) for i in inputs]
+        _terminal.print_table(out, ("name", "type", "shape", "from"), rows)
+    _terminal.title(out, "outputs")
+    columns = ["name", "type", "shape", "declared", "min", "mean", "max", "first values"]
+    if odd := any(o.nans or o.infinities for o in outputs):
+        columns.insert(-1, "not finite")
+    rows = [_row(o, odd) for o in outputs]
+    _terminal.print_table(out, columns, rows, right=("min", "mean", "max"))
+
+
+def _row(output: Output, odd: bool) -> list[str | Text]:
+    counts = ((output.nans, "nan"), (output.infinities, "inf"))
+    not_finite = ", ".join(f"{count} {what}" for count, what in counts if count)
+    more = " ..." if output.array.size > len(output.first) else ""
+    return [
+        output.name,
+        str(output.type),
+        str(PartialShape.of(output.array.shape)),
+        _declared(output),
+        number(output.least),
+        number(output.mean),
+        number(output.most),
+        *([not_finite] if odd else []),
+        " ".join(map(number, output.first)) + more if output.first else "(no elements)",
+    ]
+
+
+def _declared(output: Output) -> str | Text:
+    if output.as_declared is None:
+        return "-"
+    if output.as_declared:
+        return "yes"
+    said = (output.declared_type, output.declared_shape)
+    return Text("no: " + " ".join(str(part) for part in said if part is not None), "red")
+
+
+def _record(inputs: Sequence[Input], outputs: Sequence[Output]) -> dict[str, Any]:
+    return {
+        "inputs": [
+            {"name": i.name, "type": str(i.type), "shape": list(i.array.shape), "from": i.origin} for i in inputs
+        ],
+        "outputs": [
+            {
+                "name": o.name,
+                "type": str(o.type),
+                "shape": list(o.array.shape),
+                "as_declared": o.as_declared,
+                "declared_type": None if o.declared_type is None else str(o.declared_type),
+                "declared_shape": None if o.declared_shape is None else str(o.declared_shape),
+                "min": _json(o.least),
+                "mean": _json(o.mean),
+                "max": _json(o.most),
+                "nan": o.nans,
+                "inf": o.infinities,
+                "first": [_json(value) for value in o.first],
+            }
+            for o in outputs
+        ],
+    }
+
+
+def _json(value: Any) -> Any:
+    """JSON has no word for NaN and infinities."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+def _save(target: Path, outputs: Sequence[Output]) -> None:
+    for output in save(target, outputs):
+        message = f'note: "{printable(output.name)}" is {output.type}, which .npz cannot hold; '
+        kept = "float32" if output.type.kind == "float" else "int8"
+        _terminal.console(stderr=True).print(f"{message}written as {kept}")

@@ -1,0 +1,121 @@
+"""``irrun show``: what a model takes, gives and consists of. Needs no .bin."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from irrun.cli import _errors, _models, _terminal
+from irrun.cli._options import format_option
+from irrun.diagnostics import Diagnostic, ReadError
+from irrun.model import Layer, Model
+from irrun.plan import human
+from irrun.render import printable
+from irrun.types import ElementType, PartialShape
+
+__all__ = ["command"]
+
+
+@click.command("show")
+@click.argument("model", metavar="MODEL.xml")
+@format_option("text", "json")
+def command(model: str, form: str) -> int:
+    """Show what a model takes, gives and consists of.
+
+    The .bin is not needed. Layers in the bodies of If, Loop and TensorIterator are counted as well.
+    """
+    found = _models.load(model)
+    out = _terminal.console()
+    problems: list[Diagnostic] = []
+    records: list[dict[str, Any]] = []
+    for position, item in enumerate(found):
+        problems += item.diagnostics if isinstance(item, ReadError) else item.problems
+        if isinstance(item, ReadError):
+            continue
+        facts = _facts(item.model)
+        title = _models.title(model, item) if _models.is_example(item) else ""
+        records.append({"title": title, **facts} if title else facts)
+        if form == "text":
+            if position:
+                out.print()
+            _print(out, printable(title or f"{facts['name']}  IR v{facts['ir_version']}, {model}"), facts)
+    if form == "json":
+        _terminal.print_json({"examples": records} if _models.is_example(found[0]) else records[0])
+    _errors.show(problems)
+    return _errors.exit_status(problems)
+
+
+def _facts(model: Model) -> dict[str, Any]:
+    layers = list(_layers(model))
+    constants = [layer.attributes for layer in layers if layer.type.lower() in ("const", "constant")]
+    shapes = [PartialShape.parse(c.get("shape", "")) for c in constants]
+    # several constants may share their bytes
+    bytes = {(c.get("offset"), c["size"]) for c in constants if c.get("size", "").isdigit()}
+    weights = model.weights.path if model.weights else None
+    counts = Counter((layer.type, layer.version) for layer in layers)
+    return {
+        "name": model.name,
+        "ir_version": model.version or None,
+        "inputs": [_input(model, p) for p in model.parameters],
+        "outputs": [_output(model, r) for r in model.results],
+        "layers": len(layers),
+        "operations": [
+            {"type": type, "version": version, "count": count}
+            for (type, version), count in sorted(counts.items(), key=lambda row: (-row[1], row[0][0], row[0][1] or ""))
+        ],
+        "parameters": sum(shape.count().lo for shape in shapes if shape is not None),
+        "weight_bytes": sum(int(size) for _, size in bytes),
+        "weights": str(weights) if weights else None,
+    }
+
+
+def _layers(model: Model) -> Iterator[Layer]:
+    for layer in model.layers.values():
+        yield layer
+        for body in layer.bodies.values():
+            yield from _layers(body)
+
+
+def _input(model: Model, parameter: Layer) -> dict[str, Any]:
+    attributes = parameter.attributes
+    element_type = ElementType.parse(attributes.get("element_type", ""))
+    shape = PartialShape.parse(attributes.get("shape", "..."))
+    return _tensor(model.input_names(parameter), element_type, shape)
+
+
+def _output(model: Model, result: Layer) -> dict[str, Any]:
+    fed = model.fed_by(result, 0) if result.inputs else None
+    names = model.result_names(result)
+    return _tensor(names, fed[1].type, fed[1].shape) if fed else _tensor(names, None, None)
+
+
+def _tensor(names: Sequence[str], element_type: ElementType | None, shape: PartialShape | None) -> dict[str, Any]:
+    dims = None if shape is None or shape.dims is None else [d.value if d.is_static else str(d) for d in shape]
+    type = None if element_type is None or element_type.kind == "dynamic" else str(element_type)
+    return {"name": names[0], "names": list(names), "type": type, "shape": dims}
+
+
+def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
+    _terminal.title(out, title)
+    for side in ("inputs", "outputs"):
+        if facts[side]:
+            _terminal.title(out, f"\n{side}")
+            rows = [(t["name"], t["type"] or "-", _shape(t["shape"]), ", ".join(t["names"][1:])) for t in facts[side]]
+            _terminal.print_table(out, ("name", "type", "shape", "also called"), rows)
+    _terminal.title(out, "\noperations")
+    rows = [(o["type"], o["version"] or "-", str(o["count"])) for o in facts["operations"]]
+    rows.append(("in all", "", str(facts["layers"])))
+    _terminal.print_table(out, ("type", "version", "count"), rows, right=("count",))
+    _terminal.title(out, "\nweights")
+    size = facts["weight_bytes"]
+    where = Path(facts["weights"]).name if facts["weights"] else "no .bin"
+    out.print(f"  {facts['parameters']:,} parameters, {size:,} bytes ({human(size)}), {printable(where)}")
+
+
+def _shape(dims: Sequence[int | str] | None) -> str:
+    return "-" if dims is None else f"[{','.join(map(str, dims))}]"

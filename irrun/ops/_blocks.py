@@ -1,0 +1,33 @@
+"""What BatchToSpace and SpaceToBatch share: blocks and edges, one per axis."""
+
+from irrun.opdef import Site, Value
+from irrun.types import INF, Dim, PartialShape
+
+Dims = tuple[Dim, ...]
+
+
+def aligned(at: Site, data: Value, block_shape: Value, **edges: Value) -> tuple[Dims, Dims, Dims, Dims] | None:
+    """The dims of ``data``, its blocks and both edges, axis by axis; None where the rank is unknown.
+
+    Refuses what both operations do: C1 the rank, C2 the number of entries, C3 blocks and C4 edges.
+    """
+    rank = data.rank
+    for name, value in {"block_shape": block_shape, **edges}.items():
+        at.require(value.rank in (None, 1), "C2", f"{name} is {value.shape}, not 1D")
+        count = value.shape.count()
+        rank = count.value if rank is None else rank
+        at.require(rank is None or count.fits(rank), "C2", f"{name} has {count} entries, data has rank {rank}")
+    if rank is None:
+        return None
+    at.require(rank >= 2, "C1", f"data is {data.shape}")
+    begins, ends = (_entries(at, name, value, rank, 0, "C4") for name, value in edges.items())
+    blocks = _entries(at, "block_shape", block_shape, rank, 1, "C3")
+    return data.shape.dims or tuple(PartialShape.of_rank(rank)), blocks, begins, ends
+
+
+def _entries(at: Site, name: str, value: Value, rank: int, least: int, label: str) -> Dims:
+    entries = value.dims() or (Dim(-INF, INF),) * rank
+    listed = f"{name} [{','.join(map(str, entries))}]"
+    at.require(all(n.hi >= least for n in entries), label, f"{listed} has an entry below {least}")
+    at.require(entries[0].fits(least), label, f"{listed} does not begin with {least}")
+    return (Dim(least), *(n.max(least) for n in entries[1:]))

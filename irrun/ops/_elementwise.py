@@ -1,0 +1,136 @@
+"""Element-wise operations on two or more tensors: the rules of ``auto_broadcast``.  Spec: broadcast-rules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.types import Dim, ElementType, PartialShape, as_dim
+
+
+class Elementwise(Op):
+    """An operation whose inputs are broadcast to one shape, as ``auto_broadcast`` says."""
+
+    auto_broadcast = attr.choice("none", "numpy", "pdpd", default="numpy", also={"explicit": "none"})
+    # OpenVINO: does not read a plain ``axis``, and takes 0 where no axis is given
+    axis = attr.int(default=-1, name="auto_broadcast.auto_broadcast_axis", aliases=("axis",))
+
+    def broadcast(
+        self, at: Site, a: PartialShape, b: PartialShape, names: tuple[str, str] = ("a", "b")
+    ) -> PartialShape:
+        """The shape that ``a`` and ``b`` are broadcast to. Refuses by the clauses C1 (none), C2 (numpy), C3 (pdpd)."""
+        if self.auto_broadcast == "pdpd":
+            return self._broadcast_pdpd(at, a, b, names)
+        if self.auto_broadcast == "none":
+            found = a.meet(b)
+            at.require(found is not None, "C1", f"{names[0]} {a} and {names[1]} {b} differ; auto_broadcast is none")
+        else:
+            found = a.broadcast(b)
+            at.require(found is not None, "C2", f"{names[0]} {a} and {names[1]} {b} cannot be broadcast")
+        assert found is not None
+        return found
+
+    def _broadcast_pdpd(self, at: Site, a: PartialShape, b: PartialShape, names: tuple[str, str]) -> PartialShape:
+        """Only ``b`` is broadcast: the result is ``a``, better known where ``b`` tells."""
+        at.require(self.axis >= -1, "C3", f"the axis of pdpd broadcasting is {self.axis}, less than -1")
+        if a.dims is None or b.dims is None:
+            return a
+        which = f"{names[1]} {b} is no part of {names[0]} {a}"
+        at.require(len(b) <= len(a), "C3", f"{which}: its rank is {len(b)}, not at most {len(a)}")
+        axis = len(a) - len(b) if self.axis == -1 else self.axis
+        part = list(b)
+        while part and axis + len(part) > len(a) and part[-1].fits(1):
+            part.pop()  # "the trailing dimensions of size 1 for input B will be ignored"
+        at.require(axis + len(part) <= len(a), "C3", f"{which} from axis {axis} on")
+        dims = list(a)
+        for i, dim in enumerate(part, axis):
+            both = dims[i].meet(dim)
+            at.require(both is not None or dim.fits(1), "C3", f"{which}: dim {dim} stands at axis {i}, which is {a[i]}")
+            if both is not None and not dim.fits(1):
+                dims[i] = both
+        return PartialShape(tuple(dims))
+
+    def aligned(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """``b`` so that numpy itself broadcasts it to ``a``."""
+        if self.auto_broadcast != "pdpd":
+            return b
+        axis = a.ndim - b.ndim if self.axis == -1 else self.axis
+        return b.reshape((b.shape + (1,) * a.ndim)[: a.ndim - axis])
+
+
+class Binary(Elementwise):
+    """Two tensors of one type.
+
+    C1  none: both shapes are the same.
+    C2  numpy: of two dims aligned from the right, either they are equal or one of them is 1.
+    C3  pdpd: ``b``, without trailing 1s, lies within ``a`` from ``axis`` on; each dim is 1 or that of ``a``.
+        ``axis`` is -1 (``b`` ends where ``a`` ends) or more, and the rank of ``b`` at most that of ``a``.
+    """
+
+    inputs = ports(a="T", b="T")
+    types = {"T": "numeric"}
+
+    def kernel(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The operation on arrays that numpy itself can broadcast."""
+        raise NotImplementedError
+
+    def dims(self, a: Dim, b: Dim) -> Dim:
+        """The operation on Dims, where it ``carries`` contents."""
+        raise NotImplementedError
+
+    def infer(self, at: Site, a: Value, b: Value) -> Value:
+        return (b if a.type.kind == "dynamic" else a).reshaped(self.broadcast(at, a.shape, b.shape))
+
+    def run(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        b = self.aligned(a, b)
+        if object in (a.dtype, b.dtype):
+            return np.asarray(np.frompyfunc(lambda x, y: self.dims(as_dim(x), as_dim(y)), 2, 1)(a, b), object)
+        with np.errstate(all="ignore"):
+            return np.asarray(self.kernel(a, b)).astype(self._dtype(a), copy=False)
+
+    def _dtype(self, a: np.ndarray) -> np.dtype:
+        return a.dtype
+
+
+_CLAUSES = (Binary.__doc__ or "").partition("\n")[2]
+
+
+def binary(
+    name: str,
+    kernel: Callable[..., np.ndarray],
+    dims: Callable[[Dim, Dim], Dim] | None = None,
+    *,
+    doc: str,
+    spec: str,
+    since: int = 1,
+    types: str = "numeric",
+    base: type[Binary] = Binary,
+) -> type[Binary]:
+    """One row of a table: an operation that is ``kernel``, and ``dims`` on Dims."""
+    body: dict[str, object] = {
+        "__doc__": f"{doc}\n{_CLAUSES}",
+        "__module__": sys._getframe(1).f_globals["__name__"],
+        "kernel": staticmethod(kernel),
+        "types": {"T": types},
+        "carries": dims is not None,
+    }
+    if dims is not None:
+        body["dims"] = staticmethod(dims)
+    return op(name, since=since, spec=spec)(type(name, (base,), body))
+
+
+def is_integer(array: np.ndarray) -> bool:
+    """Whether the elements are integers, those narrower than a byte included."""
+    element_type = ElementType.of(array.dtype)
+    return element_type is not None and element_type.is_integer
+
+
+def reaches(a: PartialShape, b: PartialShape) -> bool:
+    """Whether numpy may broadcast ``b`` to ``a`` and leave ``a`` as it is."""
+    if a.dims is None or b.dims is None:
+        return True
+    aligned = zip(reversed(b.dims), reversed(a.dims))
+    return len(b) <= len(a) and all(n.fits(1) or n.meet(dim) is not None for n, dim in aligned)

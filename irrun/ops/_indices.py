@@ -1,0 +1,94 @@
+"""Indices into an axis, and updates put where they point: shared by GatherElements, GatherND and the Scatter family."""
+
+from typing import Any
+
+import numpy as np
+
+from irrun.opdef import Site, Value
+from irrun.types import Dim, ElementType
+
+
+def check_indices(at: Site, label: str, indices: np.ndarray | None, dim: Dim, *, negative: bool = True) -> None:
+    """Refuse known indices (None: unknown) that are certainly outside ``dim``; negative ones count from its end."""
+    if indices is None or indices.size == 0:
+        return
+    least, most = int(indices.min()), int(indices.max())
+    inside = least >= (-dim.hi if negative else 0) and most < dim.hi
+    at.require(inside, label, f"an index is {most if most >= dim.hi else least}, its axis has {dim} elements")
+
+
+def from_front(indices: np.ndarray, size: int, label: str, *, negative: bool = True) -> np.ndarray:
+    """The indices as i64, counted from the front. Refuses those outside an axis of ``size``."""
+    indices = indices.astype(np.int64)
+    check_indices(Site(), label, indices, Dim(size), negative=negative)
+    return np.where(indices < 0, indices + size, indices)
+
+
+def along(shape: tuple[int, ...], count: int) -> list[np.ndarray]:
+    """Open index arrays for the first ``count`` axes of ``shape``: entry i is its own index there."""
+    return list(np.ix_(*(np.arange(n) for n in shape)))[:count]
+
+
+def one_number(at: Site, label: str, axis: Value) -> None:
+    """``axis`` is a scalar or has one element."""
+    at.require(axis.rank in (None, 0, 1) and axis.shape.count().fits(1), label, f"axis is {axis.shape}")
+
+
+def scatter(
+    data: np.ndarray, place: tuple[Any, ...], updates: np.ndarray, reduction: str, from_data: bool = True
+) -> np.ndarray:
+    """A copy of ``data`` in which each of ``updates`` is put where ``place`` points, or reduced with what is there.
+
+    Without ``from_data`` a reduction starts afresh, and does not see what ``data`` holds in those places.
+    """
+    if reduction == "none":
+        out = data.astype(object if object in (data.dtype, updates.dtype) else data.dtype)
+        out[place] = updates  # of several updates to one place, the last stays
+        return out
+    if data.dtype == np.bool_:
+        accumulate = _LOGICAL[reduction]
+        out = data.copy()
+    else:
+        accumulate = _ARITHMETIC[reduction]
+        out, updates = _wide(data), _wide(updates)
+    if not from_data:
+        out[place] = _neutral(reduction, out.dtype)
+    with np.errstate(all="ignore"):
+        accumulate.at(out, place, updates)
+    if reduction == "mean":
+        counts = np.full(data.shape, 1 if from_data else 0)
+        np.add.at(counts, place, 1)
+        counts = np.maximum(counts, 1)
+        out = out / counts.astype(out.dtype) if out.dtype.kind == "f" else out // counts.astype(out.dtype)
+    return out.astype(data.dtype)
+
+
+_ARITHMETIC = {
+    "sum": np.add, "sub": np.subtract, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "mean": np.add,
+}  # fmt: skip
+_LOGICAL = {
+    "sum": np.logical_or, "sub": np.logical_xor, "prod": np.logical_and, "min": np.logical_and, "max": np.logical_or,
+}  # fmt: skip
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    """A copy in the type to accumulate in: results are rounded, or wrapped, to their own once at the end."""
+    found = ElementType.of(x.dtype)
+    kind = "int" if found is None else found.kind  # Dims must be known to be reduced
+    if kind == "float":
+        return x.astype(np.float64 if x.dtype == np.float64 else np.float32)
+    return x.astype(np.int64 if kind == "int" else np.uint64)
+
+
+def _neutral(reduction: str, dtype: np.dtype) -> bool | float | int:
+    """What a reduction starts from where ``data`` has no say."""
+    if reduction in ("sum", "mean"):
+        return 0
+    if reduction == "prod":
+        return 1
+    if dtype == np.bool_:
+        return reduction == "min"
+    limits = np.iinfo(dtype) if dtype.kind in "iu" else None
+    if reduction == "min":
+        return np.inf if limits is None else limits.max
+    return -np.inf if limits is None else limits.min

@@ -1,0 +1,246 @@
+"""RNN, GRU and LSTM: what a cell does with one element, a sequence does with each of its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr
+from irrun.ops._gemm import matmul, narrow, wide
+from irrun.types import Dim
+
+Function = Callable[[np.ndarray], np.ndarray]
+States = tuple[np.ndarray, ...]
+"""The hidden state and, of an LSTM, the cell state."""
+
+
+# ---------------------------------------------------------------------------------------------
+# the formulas
+
+
+def _rnn(functions: Sequence[Function], x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray) -> States:
+    (f,), (h,) = functions, states
+    return (f(x + matmul(h, r.T)),)
+
+
+def _gru(
+    functions: Sequence[Function], x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray, *score: np.ndarray
+) -> States:
+    (f, g), (h,), n = functions, states, r.shape[1]
+    update, reset = np.split(f(x[:, : 2 * n] + matmul(h, r[: 2 * n].T)), 2, axis=1)
+    hidden = g(x[:, 2 * n :] + matmul(reset * h, r[2 * n :].T))
+    return _updated(update, hidden, h, *score)
+
+
+def _gru_linear_before_reset(
+    functions: Sequence[Function], x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray, *score: np.ndarray
+) -> States:
+    (f, g), (h,), n = functions, states, r.shape[1]
+    recurrent = matmul(h, r.T)
+    update, reset = np.split(f(x[:, : 2 * n] + recurrent[:, : 2 * n]), 2, axis=1)
+    hidden = g(x[:, 2 * n :] + reset * (recurrent[:, 2 * n :] + b))
+    return _updated(update, hidden, h, *score)
+
+
+def _updated(update: np.ndarray, hidden: np.ndarray, h: np.ndarray, score: np.ndarray | None = None) -> States:
+    if score is not None:
+        update = (1 - score) * update
+    return ((1 - update) * hidden + update * h,)
+
+
+def _lstm(functions: Sequence[Function], x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray) -> States:
+    (f, g, h), (hidden, cell) = functions, states
+    forget, new, candidate, output = np.split(x + matmul(hidden, r.T), 4, axis=1)
+    cell = f(forget) * cell + f(new) * g(candidate)
+    return f(output) * h(cell), cell
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How many gates, biases (in hidden sizes), functions and states there are, and the formula of one step.
+
+    ``step(functions, x, states, r, b, *more)`` gives the states after an element: ``functions`` are f, g and
+    h of the specification, ``x`` is the element projected to all gates, their biases added, ``r`` are the
+    recurrence weights and ``b`` the biases that are not those of a gate.
+    """
+
+    gates: int
+    biases: int
+    functions: int
+    states: int
+    step: Callable[..., States]
+
+
+RNN: Final = Kind(1, 1, 1, 1, _rnn)
+GRU: Final = Kind(3, 3, 2, 1, _gru)
+GRU_LINEAR: Final = Kind(3, 4, 2, 1, _gru_linear_before_reset)
+LSTM: Final = Kind(4, 4, 3, 2, _lstm)
+
+
+# ---------------------------------------------------------------------------------------------
+# cells and sequences
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def _relu(x: np.ndarray) -> np.ndarray:
+    return np.maximum(x, 0)
+
+
+_ACTIVATIONS: Final[Mapping[str, Function]] = {"sigmoid": _sigmoid, "tanh": np.tanh, "relu": _relu}
+
+
+class _Recurrent(Op):
+    """Base of cells and sequences. Their clauses have the same labels everywhere.
+
+    C1  ``activations`` names sigmoid, tanh or relu for each function of the cell.
+    C2  Every input has the rank of its layout in the specification.
+    C3  Dims that have one name in these layouts are equal, and ``hidden_size`` is the attribute.
+    """
+
+    hidden_size = attr.int()
+    activations = attr.str()
+    activations_alpha = attr.floats(())  # sigmoid, tanh and relu have no parameters
+    activations_beta = attr.floats(())
+    clip = attr.float(0.0)
+    types = {"T": "float"}
+    kind: ClassVar[Kind]
+    linear_before_reset: bool = False
+
+    @property
+    def formula(self) -> Kind:
+        return GRU_LINEAR if self.linear_before_reset else self.kind
+
+    def functions(self) -> list[Function]:
+        found = [_ACTIVATIONS[name] for name in self._names()]
+        # f and g see gates, which are clipped; h sees the cell state, which is not
+        return [self._clipping(function) for function in found[:2]] + found[2:]
+
+    def _names(self) -> list[str]:
+        return [name.strip().lower() for name in self.activations.split(",")]
+
+    def _clipping(self, function: Function) -> Function:
+        if not self.clip > 0:  # OpenVINO: writes 0 for what the specification calls infinity
+            return function
+        return lambda x: function(np.clip(x, -self.clip, self.clip))
+
+    def layout(self) -> dict[str, str]:
+        """The dims of each input as the specification names them."""
+        return {
+            "X": "batch_size seq_length input_size",
+            "initial_hidden_state": "batch_size num_directions hidden_size",
+            "initial_cell_state": "batch_size num_directions hidden_size",
+            "sequence_lengths": "batch_size",
+            "W": f"num_directions {self.formula.gates}*hidden_size input_size",
+            "R": f"num_directions {self.formula.gates}*hidden_size hidden_size",
+            "B": f"num_directions {self.formula.biases}*hidden_size",
+            "P": "3*hidden_size",
+            "A": "batch_size seq_length 1",
+        }
+
+    def dims(self, at: Site, inputs: Sequence[Value | None], **known: Dim) -> Callable[[str], list[Dim]]:
+        """Check the inputs; what is then known of each dim of a layout."""
+        names = self._names()
+        at.require(
+            len(names) == self.formula.functions and all(name in _ACTIVATIONS for name in names), "C1",
+            f'activations are "{self.activations}", not {self.formula.functions} of {", ".join(_ACTIVATIONS)}',
+        )  # fmt: skip
+        known = {"hidden_size": Dim(self.hidden_size), "1": Dim(1), **known}
+        layout = self.layout()
+        for port, value in zip(self.inputs, inputs):
+            if value is None or value.shape.dims is None:
+                continue
+            words = layout[port.name].split()
+            at.require(len(words) == len(value.shape), "C2", f"{port.name} is {value.shape}, not [{', '.join(words)}]")
+            for word, dim in zip(words, value.shape):
+                times, _, name = word.rpartition("*")
+                wanted = known.get(name, dim) * int(times or 1)
+                both = wanted.meet(dim)
+                at.require(both is not None, "C3", f"{port.name} is {value.shape}: its {word} is {dim}, not {wanted}")
+                if both is not None and not times:
+                    known[name] = both
+        return lambda names: [known.get(name, Dim.unknown()) for name in names.split()]
+
+    def named(self, inputs: Sequence[np.ndarray | None]) -> dict[str, np.ndarray]:
+        """The inputs by name, in the type to compute in: results are rounded to their own once, at the end."""
+        found = {port.name: a for port, a in zip(self.inputs, inputs) if a is not None}
+        return {name: a.astype(wide(a.dtype), copy=False) for name, a in found.items()}
+
+    def initial(self, given: dict[str, np.ndarray]) -> States:
+        return tuple(given[name] for name in ("initial_hidden_state", "initial_cell_state")[: self.formula.states])
+
+
+def _project(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Elements projected to all gates, their biases added; and the other biases."""
+    return matmul(x, w.T) + b[: len(w)], b[len(w) :]
+
+
+class Cell(_Recurrent):
+    """Base of the operations on one element."""
+
+    def layout(self) -> dict[str, str]:
+        absent = ("seq_length", "num_directions")
+        return {
+            port: " ".join(word for word in words.split() if word not in absent)
+            for port, words in super().layout().items()
+        }
+
+    def infer(self, at: Site, x: Value, *others: Value | None) -> tuple[Value, ...]:
+        dims = self.dims(at, (x, *others))
+        return tuple(x.reshaped(dims("batch_size hidden_size")) for _ in range(self.formula.states))
+
+    def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        given = self.named((x, *others))
+        r = given["R"]
+        b = given.get("B", np.zeros(self.formula.biases * r.shape[1], r.dtype))
+        scores = (given["A"],) if "A" in given else ()
+        with np.errstate(over="ignore", invalid="ignore"):
+            projected, more = _project(given["X"], given["W"], b)
+            after = self.formula.step(self.functions(), projected, self.initial(given), r, more, *scores)
+        return tuple(narrow(state, x.dtype) for state in after)
+
+
+class RecurrentSequence(_Recurrent):
+    """Base of the operations on a sequence of elements."""
+
+    # the specification requires it, and leaves it out in its own examples
+    direction = attr.choice("forward", "reverse", "bidirectional", default="forward")
+    types = {"T": "float", "T_LEN": "int"}
+
+    def infer(self, at: Site, x: Value, *others: Value | None) -> tuple[Value, ...]:
+        dims = self.dims(at, (x, *others), num_directions=Dim(2 if self.direction == "bidirectional" else 1))
+        states = [x.reshaped(dims("batch_size num_directions hidden_size")) for _ in range(self.formula.states)]
+        return (x.reshaped(dims("batch_size num_directions seq_length hidden_size")), *states)
+
+    def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        given = self.named((x, *others))
+        ways = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[self.direction]
+        with np.errstate(over="ignore", invalid="ignore"):
+            passes = [self._pass(given, number, backwards) for number, backwards in enumerate(ways)]
+        return tuple(narrow(np.stack(both, axis=1), x.dtype) for both in zip(*passes))
+
+    def _pass(self, given: dict[str, np.ndarray], way: int, backwards: bool) -> tuple[np.ndarray, ...]:
+        """The hidden states [batch, time, hidden] and the last states [batch, hidden] of one direction."""
+        x, r = given["X"], given["R"][way]
+        batch, time = np.arange(x.shape[0]), np.arange(x.shape[1])[:, None]
+        lengths = np.clip(given["sequence_lengths"], 0, len(time))
+        inside = (time < lengths)[..., None]
+        # each sequence from its own end on; what comes after it stays where it is
+        order = np.where(time < lengths, lengths - 1 - time, time) if backwards else time
+        x, *scores = (a[batch, order] for a in (x, *([given["A"]] if "A" in given else [])))
+        projected, b = _project(x, given["W"][way], given["B"][way])
+        states = tuple(state[:, way] for state in self.initial(given))
+        y = np.zeros((*inside.shape[:2], r.shape[1]), x.dtype)
+        functions = self.functions()
+        for t in range(len(time)):
+            after = self.formula.step(functions, projected[t], states, r, b, *(score[t] for score in scores))
+            states = tuple(np.where(inside[t], new, old) for new, old in zip(after, states))
+            y[t] = states[0]
+        # OpenVINO: sequences of no elements end with zeros, not with their initial states
+        last = (np.where(lengths[:, None] > 0, state, 0) for state in states)
+        return np.where(inside, y, 0)[order, batch].swapaxes(0, 1), *last

@@ -1,0 +1,33 @@
+"""What SoftMax and LogSoftmax share."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, ports
+from irrun.ops._unary import through_floats
+
+
+class AlongAxis(Op):
+    """Normalises along one axis."""
+
+    axis = attr.int(default=1)
+    inputs = ports(data="T")
+    # OpenVINO: takes integers and booleans as well
+    types = {"T": "boolean numeric"}
+
+    def kernel(self, x: np.ndarray, axis: int) -> np.ndarray:
+        """The operation on floats of at least 32 bits."""
+        raise NotImplementedError
+
+    def infer(self, at: Site, data: Value) -> Value:
+        # OpenVINO: a scalar counts as 1D
+        at.axis(self.axis, None if data.rank is None else max(data.rank, 1), "C1")
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray) -> np.ndarray:
+        found = through_floats(lambda x: self.kernel(x, self.axis), np.atleast_1d(data))
+        return found.reshape(data.shape)
+
+
+def shifted(x: np.ndarray, axis: int) -> np.ndarray:
+    """x less its maximum along the axis, so that no exponential overflows; a new array."""
+    return x - x.max(axis, keepdims=True, initial=-np.inf)

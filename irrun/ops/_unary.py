@@ -1,0 +1,80 @@
+"""Operations on each element of one tensor alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, ports
+from irrun.ops._cast import cast, is_float, plain
+from irrun.types import Dim, ElementType, as_dim
+
+
+class Unary(Op):
+    """One tensor; the output has its type and shape."""
+
+    inputs = ports(data="T")
+    types = {"T": "numeric"}
+    exact = False
+    """Whether ``kernel`` computes every type as it is, or else floats of at least 32 bits only."""
+
+    def kernel(self, x: np.ndarray) -> np.ndarray:
+        """The operation on an array."""
+        raise NotImplementedError
+
+    def dims(self, x: Dim) -> Dim:
+        """The operation on a Dim, where it ``carries`` contents."""
+        raise NotImplementedError
+
+    def infer(self, at: Site, data: Value) -> Value:
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray) -> np.ndarray:
+        if data.dtype == object:
+            return np.asarray(np.frompyfunc(lambda n: self.dims(as_dim(n)), 1, 1)(data), object)
+        if not self.exact:
+            return through_floats(self.kernel, data)
+        with np.errstate(all="ignore"):
+            return np.asarray(self.kernel(data)).astype(data.dtype, copy=False)
+
+
+def through_floats(kernel: Callable[..., np.ndarray], data: np.ndarray, *more: np.ndarray) -> np.ndarray:
+    """``kernel`` on floats of at least 32 bits, and rounded once, to the type of ``data``.
+
+    Integers are computed as f64 and rounded to the nearest, halves to even.
+    """
+    element_type = ElementType.of(data.dtype)
+    assert element_type is not None
+    with np.errstate(all="ignore"):
+        if is_float(data):
+            return cast(np.asarray(kernel(*map(plain, (data, *more)))), element_type)
+        # OpenVINO: its reference kernels of Asin, Exp, Log and Sin, unlike the others and the CPU plugin, truncate
+        return cast(np.asarray(np.rint(kernel(*(a.astype(np.float64) for a in (data, *more))))), element_type)
+
+
+def unary(
+    name: str,
+    kernel: Callable[[np.ndarray], np.ndarray],
+    dims: Callable[[Dim], Dim] | None = None,
+    *,
+    doc: str,
+    spec: str,
+    since: int = 1,
+    types: str = "numeric",
+    exact: bool = False,
+    base: type[Unary] = Unary,
+) -> type[Unary]:
+    """One row of a table: an operation that is ``kernel``, and ``dims`` on Dims."""
+    body: dict[str, object] = {
+        "__doc__": doc,
+        "__module__": sys._getframe(1).f_globals["__name__"],
+        "kernel": staticmethod(kernel),
+        "types": {"T": types},
+        "exact": exact,
+        "carries": dims is not None,
+    }
+    if dims is not None:
+        body["dims"] = staticmethod(dims)
+    return op(name, since=since, spec=spec)(type(name, (base,), body))

@@ -1,0 +1,11 @@
+"""Atan2: the angle of a point.  Spec: arithmetic/atan2-17."""
+
+import numpy as np
+
+from irrun.ops._elementwise import binary
+
+Atan2 = binary(
+    "Atan2", np.arctan2, since=17, types="float",
+    doc="The angle, in [-π, π], between the x axis and the point whose ordinate is ``a`` and abscissa ``b``.",
+    spec="arithmetic/atan2-17",
+)  # fmt: skip

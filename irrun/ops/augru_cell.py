@@ -1,0 +1,22 @@
+"""AUGRUCell: one element through a GRU whose update gate heeds an attention score.  Spec: internal/augru-cell."""
+
+from irrun.opdef import attr, op, ports
+from irrun.ops._rnn import GRU, Cell
+
+
+# no operation of the opsets: OpenVINO makes it from others when it optimises a model
+@op("AUGRUCell", since=5, spec="internal/augru-cell")
+class AUGRUCell(Cell):
+    """The hidden state after one element; the gates are z, r, h, and z counts 1 - ``A`` times.
+
+    C1  ``activations`` names sigmoid, tanh or relu for each of f and g.
+    C2  ``X``, the state, ``W``, ``R`` and ``A`` are 2D, ``B`` is 1D.
+    C3  Dims that have one name are equal: ``X`` [batch_size, input_size], the state [batch_size, hidden_size],
+        ``W`` [3*hidden_size, input_size], ``R`` [3*hidden_size, hidden_size], ``B`` [3*hidden_size] or,
+        with ``linear_before_reset``, [4*hidden_size], ``A`` [batch_size, 1].
+    """
+
+    activations = attr.str("sigmoid,tanh")
+    linear_before_reset = attr.bool(False)
+    inputs = ports(X="T", initial_hidden_state="T", W="T", R="T", B="T", A="T")
+    kind = GRU

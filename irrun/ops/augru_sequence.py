@@ -1,0 +1,26 @@
+"""AUGRUSequence: a sequence through a GRU whose update gate heeds attention scores.  Spec: internal/augru-sequence."""
+
+from irrun.opdef import attr, op, ports
+from irrun.ops._rnn import GRU, RecurrentSequence
+
+
+# no operation of the opsets: OpenVINO makes it from others when it optimises a model
+@op("AUGRUSequence", since=5, spec="internal/augru-sequence")
+class AUGRUSequence(RecurrentSequence):
+    """All hidden states, and the last one; the gates are z, r, h, and z counts 1 - ``A`` times.
+
+    C1  ``activations`` names sigmoid, tanh or relu for each of f and g.
+    C2  ``X``, the state, ``W``, ``R`` and ``A`` are 3D, ``B`` is 2D, ``sequence_lengths`` is 1D.
+    C3  Dims that have one name are equal: ``X`` [batch_size, seq_length, input_size],
+        the state [batch_size, num_directions, hidden_size], ``sequence_lengths`` [batch_size],
+        ``W`` [num_directions, 3*hidden_size, input_size], ``R`` [num_directions, 3*hidden_size, hidden_size],
+        ``B`` [num_directions, 3*hidden_size] or, with ``linear_before_reset``, [num_directions, 4*hidden_size],
+        ``A`` [batch_size, seq_length, 1]; num_directions is 1.
+    """
+
+    activations = attr.str("sigmoid,tanh")
+    linear_before_reset = attr.bool(False)
+    direction = attr.choice("forward", default="forward")
+    inputs = ports(X="T", initial_hidden_state="T", sequence_lengths="T_LEN", W="T", R="T", B="T", A="T")
+    outputs = 2
+    kind = GRU

@@ -1,0 +1,89 @@
+"""AvgPool: the mean of each window.  Spec: pooling/avg-pool-{1,14,16}."""
+
+import functools
+import math
+
+import numpy as np
+
+from irrun.opdef import Site, Value, attr, op
+from irrun.ops._gemm import narrow, wide
+from irrun.ops._windows import Axis, Pooling
+
+
+class _AvgPool(Pooling):
+    exclude_pad = attr.bool(name="exclude-pad")
+
+    def infer(self, at: Site, data: Value) -> Value:
+        return self.pooled(at, data)
+
+    def run(self, data: np.ndarray) -> np.ndarray:
+        axes = self.axes(data.shape[2:], self.kernel)
+        total = data.astype(wide(data.dtype), copy=False)
+        for axis, windows in enumerate(axes, 2):
+            total = _sums(total, axis, windows)
+        return narrow(_means(total, self._counts(axes)), data.dtype)
+
+    def _counts(self, axes: tuple[Axis, ...]) -> np.ndarray:
+        """The number of elements of each window, as far as they count."""
+        # OpenVINO: where pads count, so does all that a window sees beyond them (rounding_type ceil);
+        # without any pads nothing does
+        if not self.exclude_pad and any(axis.begin or axis.end for axis in axes):
+            return np.array(math.prod(axis.kernel for axis in axes))
+        return functools.reduce(np.multiply.outer, [_sums(np.ones(axis.size, int), 0, axis) for axis in axes])
+
+
+@op("AvgPool", since=16, spec="pooling/avg-pool-16")
+class AvgPool16(_AvgPool):
+    """The mean of each window; integers are rounded, half to even.
+
+    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C2  ``strides``, ``dilations`` and explicit pads have one entry for each axis of the kernel.
+    C3  Strides, dilations and the kernel are positive, pads not negative.
+    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
+    """
+
+    dilations = attr.ints(())
+    rounding_type = attr.choice("floor", "ceil", "ceil_torch", default="floor")
+
+
+@op("AvgPool", since=14, spec="pooling/avg-pool-14")
+class AvgPool14(_AvgPool):
+    """As AvgPool-16, without dilations.
+
+    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C2  ``strides`` and explicit pads have one entry for each axis of the kernel.
+    C3  Strides and the kernel are positive, pads not negative.
+    C4  The kernel fits into the padded data (same_upper and same_lower pad until it does).
+    """
+
+    rounding_type = attr.choice("floor", "ceil", "ceil_torch", default="floor")
+
+
+@op("AvgPool", since=1, spec="pooling/avg-pool-1")
+class AvgPool1(_AvgPool):
+    """As AvgPool-14, without ceil_torch.
+
+    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C2  ``strides`` and explicit pads have one entry for each axis of the kernel.
+    C3  Strides and the kernel are positive, pads not negative.
+    C4  The kernel fits into the padded data (same_upper and same_lower pad until it does).
+    """
+
+
+def _sums(data: np.ndarray, axis: int, windows: Axis) -> np.ndarray:
+    """The sum of each window along one axis."""
+    total = np.zeros((*data.shape[:axis], windows.out, *data.shape[axis + 1 :]), data.dtype)
+    before = (slice(None),) * axis
+    for tap in range(windows.kernel):
+        seeing, seen = windows.span(tap)
+        total[(*before, seeing)] += data[(*before, seen)]
+    return total
+
+
+def _means(total: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """``total / counts``, and 0 where nothing counts."""
+    counts = np.maximum(counts, 1)  # OpenVINO: the CPU plugin gives NaN for a mean of nothing
+    if total.dtype.kind != "i":
+        return total / counts.astype(total.dtype)
+    down, rest = np.divmod(total, counts)
+    return down + ((2 * rest > counts) | ((2 * rest == counts) & (down % 2 == 1)))

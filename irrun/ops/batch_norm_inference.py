@@ -1,0 +1,63 @@
+"""BatchNormInference: normalise channels by given statistics.  Spec: normalization/batch-norm-inference-{1,5}."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._gemm import narrow, wide
+
+
+@op("BatchNormInference", since=5, spec="normalization/batch-norm-inference-5")
+class BatchNormInference5(Op):
+    """Each channel less its ``mean``, over the root of its ``variance``; times ``gamma``, plus ``beta``.
+
+    C1  ``data`` has at least rank 2 and one channel.
+    C2  ``gamma``, ``beta``, ``mean`` and ``variance`` are 1D and have one element for each channel.
+    C3  ``epsilon`` is not negative.
+    """
+
+    epsilon = attr.float()
+    inputs = ports(data="T", gamma="T", beta="T", mean="T", variance="T")
+    types = {"T": "float"}
+
+    def infer(self, at: Site, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value, /) -> Value:
+        at.require(self.epsilon >= 0, "C3", f"epsilon is {self.epsilon:g}")
+        at.require(data.rank is None or data.rank >= 2, "C1", f"data is {data.shape}")
+        channels = data.shape[1]
+        at.require(channels.hi >= 1, "C1", f"data {data.shape} has no channels")
+        for name, value in {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}.items():
+            at.require(value.rank in (None, 1), "C2", f"{name} is {value.shape}, not 1D")
+            met = channels.meet(value.shape[0])
+            at.require(met is not None, "C2", f"{name} is {value.shape}, but there are {channels} channels")
+            channels = met or channels
+        return data if data.rank is None else data.reshaped(data.shape.replace(1, channels))
+
+    def run(
+        self, data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray, variance: np.ndarray, /
+    ) -> np.ndarray:
+        work = wide(data.dtype)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = gamma.astype(work) / np.sqrt(variance.astype(work) + work.type(self.epsilon))
+        by_channel = (-1, *(1,) * (data.ndim - 2))
+        centred = data.astype(work, copy=False) - mean.astype(work).reshape(by_channel)
+        return narrow(centred * scale.reshape(by_channel) + beta.astype(work).reshape(by_channel), data.dtype)
+
+
+@op("BatchNormInference", since=1, spec="normalization/batch-norm-inference-1")
+class BatchNormInference1(BatchNormInference5):
+    """As BatchNormInference-5, with ``gamma`` and ``beta`` before ``data``.
+
+    C1  ``data`` has at least rank 2 and one channel.
+    C2  ``gamma``, ``beta``, ``mean`` and ``variance`` are 1D and have one element for each channel.
+    C3  ``epsilon`` is not negative.
+    """
+
+    # OpenVINO: this order; the page of version 1 is a copy of that of version 5
+    inputs = ports(gamma="T", beta="T", data="T", mean="T", variance="T")
+
+    def infer(self, at: Site, gamma: Value, beta: Value, data: Value, mean: Value, variance: Value, /) -> Value:
+        return super().infer(at, data, gamma, beta, mean, variance)
+
+    def run(
+        self, gamma: np.ndarray, beta: np.ndarray, data: np.ndarray, mean: np.ndarray, variance: np.ndarray, /
+    ) -> np.ndarray:
+        return super().run(data, gamma, beta, mean, variance)

@@ -1,0 +1,44 @@
+"""Concat: tensors joined along one axis.  Spec: movement/concat-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports, variadic
+from irrun.types import INF, UNKNOWN_RANK, Dim
+
+
+@op("Concat", since=1, spec="movement/concat-1")
+class Concat(Op):
+    """Join the inputs along ``axis``, in order.
+
+    C1  All inputs have one rank, which is positive.
+    C2  ``axis`` is within the rank.
+    C3  The inputs agree in every dim other than that of ``axis``.
+    """
+
+    axis = attr.int()
+    inputs = ports(data=variadic("T"))
+    types = {"T": "any"}
+    carries = True
+
+    def infer(self, at: Site, *inputs: Value) -> Value:
+        known = [(i, v.shape) for i, v in enumerate(inputs) if v.rank is not None]
+        if not known:
+            return inputs[0].reshaped(UNKNOWN_RANK)
+        rank = len(known[0][1])
+        for i, shape in known:
+            at.require(len(shape) == rank, "C1", f"input {i} is {shape}, input {known[0][0]} has rank {rank}")
+        at.require(rank > 0, "C1", "the inputs are scalars")
+        axis = at.axis(self.axis, rank, "C2")
+        total = sum((shape[axis] for _, shape in known), Dim(0))
+        if len(known) < len(inputs):
+            total = Dim(total.lo, INF)
+        merged = known[0][1]
+        for i, shape in known[1:]:
+            both = merged.meet(shape.replace(axis, merged[axis]))
+            at.require(both is not None, "C3", f"input {i} is {shape}, which does not continue {merged}")
+            assert both is not None
+            merged = both
+        return inputs[0].reshaped(merged.replace(axis, total))
+
+    def run(self, *inputs: np.ndarray) -> np.ndarray:
+        return np.concatenate(inputs, self.axis)

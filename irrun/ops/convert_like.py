@@ -1,0 +1,23 @@
+"""ConvertLike: the element type of another tensor.  Spec: type/convert-like-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, ports
+from irrun.ops._cast import cast
+from irrun.types import ElementType
+
+
+@op("ConvertLike", since=1, spec="type/convert-like-1")
+class ConvertLike(Op):
+    """Each element of ``data`` as the type of ``like``, converted as C does it."""
+
+    inputs = ports(data="T1", like="T2")
+    types = {"T1": "boolean numeric", "T2": "boolean numeric"}
+
+    def infer(self, at: Site, data: Value, like: Value) -> Value:
+        return data.typed(like.type)
+
+    def run(self, data: np.ndarray, like: np.ndarray) -> np.ndarray:
+        to = ElementType.of(like.dtype)
+        assert to is not None
+        return cast(data, to)

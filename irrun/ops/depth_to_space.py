@@ -1,0 +1,45 @@
+"""DepthToSpace: channels moved into blocks of the spatial axes.  Spec: movement/depth-to-space-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._parts import part
+from irrun.types import Dim
+
+
+@op("DepthToSpace", since=1, spec="movement/depth-to-space-1")
+class DepthToSpace(Op):
+    """Make of every ``block_size**K`` channels of ``[N, C, D1 … DK]`` a block of ``block_size`` along each axis.
+
+    The channels of a block are C / block_size**K apart (blocks_first) or in a row (depth_first).
+
+    C1  The rank of ``data`` is at least 3.
+    C2  ``block_size`` is positive.
+    C3  ``block_size**K`` divides the channels.
+    """
+
+    block_size = attr.int(1)
+    mode = attr.choice("blocks_first", "depth_first")
+    inputs = ports(data="T")
+    types = {"T": "any"}
+
+    def infer(self, at: Site, data: Value) -> Value:
+        size = self.block_size
+        at.require(size > 0, "C2", f"block_size is {size}")
+        if data.shape.dims is None:
+            return data.reshaped(data.shape)
+        at.require(len(data.shape) >= 3, "C1", f"data is {data.shape}")
+        batch, depth, *space = data.shape
+        channels = part(at, depth, Dim(size ** len(space)), "C3", f"the depth of data {data.shape}")
+        return data.reshaped([batch, channels, *(n * size for n in space)])
+
+    def run(self, data: np.ndarray) -> np.ndarray:
+        batch, depth, *space = data.shape
+        size, count = self.block_size, len(space)
+        channels, blocks = depth // size**count, [size] * count
+        if self.mode == "blocks_first":
+            split, first, block = data.reshape(batch, *blocks, channels, *space), count + 1, 1
+        else:
+            split, first, block = data.reshape(batch, channels, *blocks, *space), 1, 2
+        order = [axis for k in range(count) for axis in (count + 2 + k, block + k)]
+        return split.transpose(0, first, *order).reshape(batch, channels, *(n * size for n in space))

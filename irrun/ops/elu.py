@@ -1,0 +1,18 @@
+"""Elu: exponential linear unit.  Spec: activation/elu-1."""
+
+import numpy as np
+
+from irrun.opdef import attr, op
+from irrun.ops._unary import Unary
+
+
+@op("Elu", since=1, spec="activation/elu-1")
+class Elu(Unary):
+    """x where it is positive, elsewhere ``alpha * (exp(x) - 1)``."""
+
+    alpha = attr.float()
+    # OpenVINO: takes integers and booleans as well
+    types = {"T": "boolean numeric"}
+
+    def kernel(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x > 0, x, np.expm1(np.minimum(x, 0)) * x.dtype.type(self.alpha))

@@ -1,0 +1,40 @@
+"""FakeConvert: round to a float of 8 bits and back.  Spec: quantization/fake-convert-13."""
+
+import ml_dtypes
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.ops._cast import plain
+from irrun.ops._elementwise import reaches
+from irrun.types import ELEMENT_TYPES
+
+
+@op("FakeConvert", since=13, spec="quantization/fake-convert-13")
+class FakeConvert(Op):
+    """``data * scale - shift`` rounded to ``destination_type``, then shifted and scaled back.
+
+    C1  numpy broadcasts ``scale`` to ``data``, one way.
+    C2  ``shift`` has the shape of ``scale``.
+    """
+
+    destination_type = attr.choice("f8e4m3", "f8e5m2")
+    inputs = ports(data="T", scale="T", shift=opt("T"))
+    types = {"T": "f16 bf16 f32"}
+
+    def infer(self, at: Site, data: Value, scale: Value, shift: Value | None = None) -> Value:
+        at.require(reaches(data.shape, scale.shape), "C1", f"scale {scale.shape} does not fit data {data.shape}")
+        if shift is not None:
+            both = scale.shape.meet(shift.shape)
+            at.require(both is not None, "C2", f"scale is {scale.shape} but shift is {shift.shape}")
+            at.require(reaches(data.shape, shift.shape), "C1", f"shift {shift.shape} does not fit data {data.shape}")
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray, scale: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray:
+        x, factor = plain(data), plain(scale)
+        offset = np.float32(0) if shift is None else plain(shift)
+        narrow = ELEMENT_TYPES[self.destination_type].dtype
+        most = np.float32(ml_dtypes.finfo(narrow).max)
+        with np.errstate(all="ignore"):
+            # OpenVINO: beyond its range the type keeps its largest
+            rounded = np.clip(x * factor - offset, -most, most).astype(narrow).astype(np.float32)
+            return np.asarray((rounded + offset) / factor).astype(data.dtype)

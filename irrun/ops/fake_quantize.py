@@ -1,0 +1,63 @@
+"""FakeQuantize: round to a number of levels within a range.  Spec: quantization/fake-quantize-1."""
+
+import numpy as np
+
+from irrun.opdef import Site, Value, attr, op, ports
+from irrun.ops._cast import cast, plain
+from irrun.ops._elementwise import Elementwise, is_integer, reaches
+from irrun.types import ElementType, PartialShape
+
+
+@op("FakeQuantize", since=1, spec="quantization/fake-quantize-1")
+class FakeQuantize(Elementwise):
+    """Clip to the input range, round to one of ``levels`` steps of it, and map these onto the output range.
+
+    C1  none: all five shapes are the same.
+    C2  numpy: each limit is broadcast to ``data`` one way; 1s before the dims of ``data`` are dropped.
+    C3  pdpd: each limit, without trailing 1s, lies within ``data`` from ``axis`` on; each dim is 1 or that of ``data``.
+    C4  There are at least 2 levels.
+    """
+
+    levels = attr.int()
+    inputs = ports(data="T", input_low="T", input_high="T", output_low="T", output_high="T")
+    # OpenVINO: takes integers of these types as well
+    types = {"T": "float i16 i32 i64 u16 u32 u64"}
+
+    def infer(self, at: Site, data: Value, *limits: Value) -> Value:
+        at.require(self.levels >= 2, "C4", f"levels is {self.levels}")
+        shape = data.shape
+        for port, limit in zip(self.inputs[1:], limits):
+            if self.auto_broadcast == "numpy":
+                fits = reaches(shape, _within(limit.shape, shape.rank))
+                at.require(fits, "C2", f"{port.name} {limit.shape} cannot be broadcast to data {shape}")
+            else:
+                shape = self.broadcast(at, shape, limit.shape, ("data", port.name))
+        return data.reshaped(shape)
+
+    def run(self, data: np.ndarray, *limits: np.ndarray) -> np.ndarray:
+        element_type = ElementType.of(data.dtype)
+        assert element_type is not None
+        integers = is_integer(data)
+        x, *ranges = (a.astype(np.float64) if integers else plain(a) for a in (data, *limits))
+        in_low, in_high, out_low, out_high = (self._onto(x, limit) for limit in ranges)
+        steps = x.dtype.type(self.levels - 1)
+        with np.errstate(all="ignore"):
+            share = (x - in_low) / (in_high - in_low)
+            if integers:
+                share = np.trunc(share)  # OpenVINO: divides integers as C does
+            found = np.rint(share * steps) / steps * (out_high - out_low) + out_low
+        found = np.where(x > np.maximum(in_low, in_high), out_high, found)
+        return cast(np.where(x <= np.minimum(in_low, in_high), out_low, found), element_type)
+
+    def _onto(self, data: np.ndarray, limit: np.ndarray) -> np.ndarray:
+        if self.auto_broadcast == "numpy" and limit.ndim > data.ndim:
+            return limit.reshape(limit.shape[limit.ndim - data.ndim :])
+        return self.aligned(data, limit)
+
+
+def _within(limit: PartialShape, rank: int | None) -> PartialShape:
+    """The shape without the 1s that stand before ``rank`` dims."""
+    if limit.dims is None or rank is None or len(limit) <= rank:
+        return limit
+    beyond = len(limit) - rank
+    return PartialShape(limit.dims[beyond:]) if all(n.fits(1) for n in limit.dims[:beyond]) else limit

@@ -1,0 +1,102 @@
+"""Gather: slices of a tensor along one axis, by index.  Spec: movement/gather-{1,7,8}."""
+
+import math
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.types import UNKNOWN_RANK, Dim
+
+
+@op("Gather", since=8, spec="movement/gather-8")
+class Gather8(Op):
+    """Take the slices of ``data`` along ``axis`` that ``indices`` number, batch by batch.
+
+    Negative indices count from the end; those outside the axis give 0.
+
+    C1  ``axis`` holds one number.
+    C2  ``axis`` is within the rank of ``data``.
+    C3  ``batch_dims`` (negative: from the end of ``indices``) is within both ranks and not beyond ``axis``.
+    C4  The batch dims of ``data`` and ``indices`` are equal.
+    """
+
+    batch_dims = attr.int(0)
+    inputs = ports(data="T", indices="T_IND", axis="T_AXIS")
+    types = {"T": "any", "T_IND": "int", "T_AXIS": "int"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, indices: Value, axis: Value) -> Value:
+        at.require(axis.shape.count().fits(1) and axis.rank in (None, 0, 1), "C1", f"axis is {axis.shape}")
+        place = axis.scalar()
+        if place is not None:
+            place = at.axis(place, data.rank, "C2")
+        batch = self.batch_dims
+        if indices.rank is not None:
+            batch = self._batch(indices.rank)
+            at.require(0 <= batch <= indices.rank, "C3", f"batch_dims is {self.batch_dims}, indices {indices.shape}")
+        at.require(data.rank is None or batch <= data.rank, "C3", f"batch_dims is {batch}, data {data.shape}")
+        if place is not None and place >= 0:
+            at.require(batch <= place, "C3", f"batch_dims is {batch}, axis {place}")
+        if data.shape.dims is None or indices.shape.dims is None:
+            return data.reshaped(UNKNOWN_RANK)
+        batches: list[Dim] = []
+        for of_data, of_indices in zip(data.shape.dims[:batch], indices.shape.dims[:batch]):
+            both = of_data.meet(of_indices)
+            at.require(both is not None, "C4", f"data {data.shape} and indices {indices.shape} differ in a batch dim")
+            assert both is not None
+            batches.append(both)
+        taken = indices.shape.dims[batch:]
+        if place is None:
+            return data.reshaped(batches + [Dim.unknown() for _ in range(len(data.shape) + len(taken) - 1 - batch)])
+        return data.reshaped([*batches, *data.shape.dims[batch:place], *taken, *data.shape.dims[place + 1 :]])
+
+    def _batch(self, rank: int) -> int:
+        return self.batch_dims + rank if self.batch_dims < 0 else self.batch_dims
+
+    def run(self, data: np.ndarray, indices: np.ndarray, axis: np.ndarray) -> np.ndarray:
+        place, batch = int(axis.item()) % data.ndim, self._batch(indices.ndim)
+        count = data.shape[place]
+        indices = indices.astype(np.int64)
+        inside = (indices >= -count) & (indices < count)
+        at = np.where(inside, indices % max(count, 1), 0)
+        outer, taken, inner = data.shape[batch:place], indices.shape[batch:], data.shape[place + 1 :]
+        shape = data.shape[:batch] + outer + taken + inner
+        if count == 0:
+            return np.zeros(shape, data.dtype)
+        if batch == 0:
+            found = np.take(data, at, place)
+        else:
+            batches = np.arange(math.prod(data.shape[:batch]))[:, None, None]
+            outers = np.arange(math.prod(outer))[:, None]
+            rows = data.reshape(batches.size, outers.size, count, *inner)
+            found = rows[batches, outers, at.reshape(batches.size, 1, math.prod(taken))].reshape(shape)
+        if not inside.all():
+            inside = inside.reshape(indices.shape[:batch] + (1,) * len(outer) + taken + (1,) * len(inner))
+            found = np.where(inside, found, np.zeros((), data.dtype))
+        return np.asarray(found, data.dtype)
+
+
+@op("Gather", since=7, spec="movement/gather-7")
+class Gather7(Gather8):
+    """As Gather-8, for indices within the axis only.
+
+    C1  ``axis`` holds one number.
+    C2  ``axis`` is within the rank of ``data``.
+    C3  ``batch_dims`` (negative: from the end of ``indices``) is within both ranks and not beyond ``axis``.
+    C4  The batch dims of ``data`` and ``indices`` are equal.
+    """
+
+    # OpenVINO: takes other indices as well; the core kernel as Gather-8 does, while the CPU plugin gives 0 for
+    # negative ones
+
+
+@op("Gather", since=1, spec="movement/gather-1")
+class Gather1(Gather7):
+    """As Gather-7, without batch dims.
+
+    C1  ``axis`` holds one number.
+    C2  ``axis`` is within the rank of ``data``.
+    """
+
+    attributes = {}
+    batch_dims = 0

@@ -1,0 +1,36 @@
+"""Gelu: Gaussian error linear unit.  Spec: activation/gelu-{2,7}."""
+
+import math
+
+import numpy as np
+
+from irrun.opdef import attr, op
+from irrun.ops._erf import erf
+from irrun.ops._unary import Unary
+
+
+@op("Gelu", since=7, spec="activation/gelu-7")
+class Gelu7(Unary):
+    """``x * Φ(x)``, Φ by the error function or approximated by a tanh."""
+
+    approximation_mode = attr.choice("erf", "tanh", default="erf")
+    types = {"T": "float"}
+
+    def kernel(self, x: np.ndarray) -> np.ndarray:
+        if self.approximation_mode == "erf":
+            return _by_erf(x)
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+
+
+@op("Gelu", since=2, spec="activation/gelu-2")
+class Gelu2(Unary):
+    """``x * Φ(x)``."""
+
+    types = {"T": "float"}
+
+    def kernel(self, x: np.ndarray) -> np.ndarray:
+        return _by_erf(x)
+
+
+def _by_erf(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1 + erf(x * x.dtype.type(math.sqrt(0.5))))

@@ -1,0 +1,27 @@
+"""GRN: divide by the Euclidean norm of the channels.  Spec: normalization/grn-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._normalization import total
+from irrun.ops._unary import through_floats
+
+
+@op("GRN", since=1, spec="normalization/grn-1")
+class GRN(Op):
+    """``data`` over the root of its sum of squares across the channels (axis 1) plus ``bias``.
+
+    C1  The rank of ``data`` is 2 to 4.
+    """
+
+    bias = attr.float()
+    inputs = ports(data="T")
+    # OpenVINO: takes integers and booleans as well
+    types = {"T": "boolean numeric"}
+
+    def infer(self, at: Site, data: Value) -> Value:
+        at.require(data.rank in (None, 2, 3, 4), "C1", f"data is {data.shape}")
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray) -> np.ndarray:
+        return through_floats(lambda x: x / np.sqrt(total(x * x, (1,)) + x.dtype.type(self.bias)), data)

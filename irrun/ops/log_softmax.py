@@ -1,0 +1,22 @@
+"""LogSoftmax: the logarithm of SoftMax.  Spec: activation/log-soft-max-5."""
+
+import numpy as np
+
+from irrun.opdef import op
+from irrun.ops._softmax import AlongAxis, shifted
+
+
+@op("LogSoftmax", since=5, spec="activation/log-soft-max-5")
+class LogSoftmax(AlongAxis):
+    """``x - log(sum(exp(x)))`` along ``axis``.
+
+    C1  ``axis`` lies within the rank, or before it by less than the rank.
+    """
+
+    # OpenVINO: takes integers as well
+    types = {"T": "numeric"}
+
+    def kernel(self, x: np.ndarray, axis: int) -> np.ndarray:
+        found = shifted(x, axis)
+        found -= np.log(np.exp(found).sum(axis, keepdims=True))
+        return found

@@ -1,0 +1,32 @@
+"""Logic on boolean tensors, element by element.  Spec: logical/logical-{and,or,xor,not}-1."""
+
+from functools import partial
+
+import numpy as np
+
+from irrun.ops._elementwise import binary
+from irrun.ops._unary import unary
+from irrun.types import Dim
+
+_logical = partial(binary, types="boolean")
+
+And = _logical("LogicalAnd", np.logical_and, Dim.min, doc="Whether both are true.", spec="logical/logical-and-1")
+Or = _logical("LogicalOr", np.logical_or, Dim.max, doc="Whether one or both are true.", spec="logical/logical-or-1")
+
+LogicalXor2 = _logical(
+    "LogicalXor", np.logical_xor, since=2, doc="Whether just one is true.", spec="logical/logical-xor-1"
+)
+# OpenVINO: reads LogicalXor under opset1 as well, where it writes Xor
+LogicalXor1 = _logical("LogicalXor", np.logical_xor, doc="Whether just one is true.", spec="logical/logical-xor-1")
+Xor = _logical("Xor", np.logical_xor, doc="Whether just one is true.", spec="logical/logical-xor-1")
+
+
+def _not(x: Dim) -> Dim:
+    return 1 - x
+
+
+# OpenVINO: takes numbers as well, and gives 0 and 1 of their type
+LogicalNot = unary(
+    "LogicalNot", np.logical_not, _not, exact=True, types="boolean numeric",
+    doc="Whether the element is false.", spec="logical/logical-not-1",
+)  # fmt: skip

@@ -1,0 +1,54 @@
+"""LRN: normalise by the squares of the neighbours.  Spec: normalization/lrn-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._normalization import check_axes, places
+from irrun.ops._unary import through_floats
+
+
+@op("LRN", since=1, spec="normalization/lrn-1")
+class LRN(Op):
+    """``data / (bias + alpha * m) ** beta``; m is the mean of squares in a region of side ``size`` along ``axes``.
+
+    C1  ``axes`` is 1D.
+    C2  Each of ``axes`` is within the rank of ``data``.
+    C3  ``size`` is positive.
+    """
+
+    alpha = attr.float()
+    beta = attr.float()
+    bias = attr.float()
+    size = attr.int()
+    inputs = ports(data="T", axes="T_IND")
+    # OpenVINO: takes integers and booleans as well
+    types = {"T": "boolean numeric", "T_IND": "int"}
+
+    def infer(self, at: Site, data: Value, axes: Value) -> Value:
+        at.require(self.size >= 1, "C3", f"size is {self.size}")
+        at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}")
+        check_axes(at, data, axes)
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
+        along = places(axes, data.ndim)
+
+        def kernel(x: np.ndarray) -> np.ndarray:
+            squares = x * x
+            for axis in along:
+                squares = self._around(squares, axis)
+            scale = self.alpha / self.size ** len(along)
+            return x / (self.bias + scale * squares) ** self.beta
+
+        return through_floats(kernel, data)
+
+    def _around(self, x: np.ndarray, axis: int) -> np.ndarray:
+        """Each element with its neighbours along ``axis`` added, zeros beyond the ends."""
+        # OpenVINO: a region of even size is one smaller; the specification's formula makes it one larger
+        reach = min((self.size - 1) // 2, x.shape[axis])
+        out = x.copy()
+        near, far = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
+        for step in range(1, reach + 1):
+            far[step:] += near[:-step]
+            far[:-step] += near[step:]
+        return out

@@ -1,0 +1,64 @@
+"""MVN: subtract the mean, divide by the deviation.  Spec: normalization/mvn-{1,6}."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._normalization import check_axes, mean, places, standardised
+from irrun.ops._unary import through_floats
+
+
+@op("MVN", since=6, spec="normalization/mvn-6")
+class MVN6(Op):
+    """``data`` less its mean along ``axes``; with ``normalize_variance`` over its deviation.
+
+    C1  ``axes`` is 1D.
+    C2  Each of ``axes`` is within the rank of ``data``.
+    """
+
+    normalize_variance = attr.bool()
+    eps = attr.float()
+    eps_mode = attr.choice("inside_sqrt", "outside_sqrt")
+    inputs = ports(data="T", axes="T_IND")
+    # OpenVINO: takes integers as well
+    types = {"T": "numeric", "T_IND": "i32 i64"}
+
+    def infer(self, at: Site, data: Value, axes: Value) -> Value:
+        at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}")
+        check_axes(at, data, axes)
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
+        along = places(axes, data.ndim)
+        if not self.normalize_variance:
+            return through_floats(lambda x: x - mean(x, along), data)
+        inside = self.eps_mode == "inside_sqrt"
+        return through_floats(lambda x: standardised(x, along, self.eps, inside=inside), data)
+
+
+@op("MVN", since=2, spec="normalization/mvn-1")
+class MVN2(Op):
+    """As MVN-6 with ``eps`` inside the root, along ``reduction_axes``, or else from axis 1 or 2 on.
+
+    C1  Each of ``reduction_axes`` is within the rank of ``data``.
+    """
+
+    # OpenVINO: writes across_channels beside reduction_axes, which win; the CPU plugin takes across_channels instead
+    across_channels = attr.bool(default=False)
+    reduction_axes = attr.ints(default=())
+    normalize_variance = attr.bool()
+    eps = attr.float()
+    inputs = ports(data="T")
+    # OpenVINO: takes integers and booleans as well
+    types = {"T": "boolean numeric"}
+
+    def infer(self, at: Site, data: Value) -> Value:
+        for axis in self.reduction_axes:
+            at.axis(axis, data.rank, "C1")
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray) -> np.ndarray:
+        along = tuple({axis % data.ndim for axis in self.reduction_axes})
+        along = along or tuple(range(1 if self.across_channels else 2, data.ndim))
+        if not self.normalize_variance:
+            return through_floats(lambda x: x - mean(x, along), data)
+        return through_floats(lambda x: standardised(x, along, self.eps), data)

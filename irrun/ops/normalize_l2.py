@@ -1,0 +1,45 @@
+"""NormalizeL2: divide by the Euclidean norm.  Spec: normalization/normalize-l2-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._normalization import check_axes, places, total
+from irrun.ops._unary import through_floats
+
+
+@op("NormalizeL2", since=1, spec="normalization/normalize-l2-1")
+class NormalizeL2(Op):
+    """``data`` over the root of its sum of squares along ``axes``, to which ``eps`` is added or which it bounds.
+
+    Without ``axes``, 1 for what is not 0.
+
+    C1  ``axes`` is a scalar or 1D.
+    C2  Each of ``axes`` is within the rank of ``data``.
+    C3  No two of ``axes`` are the same.
+    """
+
+    eps = attr.float()
+    eps_mode = attr.choice("add", "max")
+    inputs = ports(data="T", axes="T_IND")
+    # OpenVINO: takes integers and booleans as well
+    types = {"T": "boolean numeric", "T_IND": "int"}
+
+    def infer(self, at: Site, data: Value, axes: Value) -> Value:
+        at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}")
+        check_axes(at, data, axes)
+        found = axes.ints()
+        if found is not None and data.rank is not None:
+            distinct = {axis % data.rank for axis in found}
+            at.require(len(distinct) == len(found), "C3", f"axes {list(found)} name one twice")
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
+        if not axes.size:
+            return (data != 0).astype(data.dtype)
+        along = places(axes, data.ndim)
+
+        def kernel(x: np.ndarray) -> np.ndarray:
+            squares, eps = total(x * x, along), x.dtype.type(self.eps)
+            return x / np.sqrt(squares + eps if self.eps_mode == "add" else np.maximum(squares, eps))
+
+        return through_floats(kernel, data)

@@ -1,0 +1,114 @@
+"""Pad: grow or crop a tensor at its edges.  Spec: movement/pad-{1,12}."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
+
+
+@op("Pad", since=12, spec="movement/pad-12")
+class Pad12(Op):
+    """Add ``pads_begin`` and ``pads_end`` elements to each axis of ``data``; negative ones take elements away.
+
+    C1  ``pads_begin`` and ``pads_end`` are 1D, with one entry per axis of ``data``.
+    C2  constant: ``pad_value`` is a scalar.
+    C3  reflect: each pad is less than its dim; symmetric: none is more; edge: no dim that grows is 0.
+    C4  Strings are padded in constant mode only.
+    """
+
+    pad_mode = attr.choice("constant", "edge", "reflect", "symmetric")
+    # OpenVINO: pads_begin and pads_end may differ in type
+    inputs = ports(data="T", pads_begin="T_BEGIN", pads_end="T_END", pad_value=opt("T"))
+    types = {"T": "any", "T_BEGIN": "int", "T_END": "int"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None) -> Value:
+        if self.pad_mode == "constant":
+            rank = None if pad_value is None else pad_value.rank
+            at.require(rank in (None, 0), "C2", f"pad_value has rank {rank}")
+        else:
+            at.require(data.type.kind != "string", "C4", f"pad_mode is {self.pad_mode}")
+        count = self._rank(at, data, pads_begin, pads_end).value
+        if count is None:
+            return data.reshaped(UNKNOWN_RANK)
+        unknown = (Dim(-INF, INF),) * count
+        dims = []
+        for axis, (dim, begin, end) in enumerate(
+            zip(
+                data.shape.dims or PartialShape.of_rank(count),
+                pads_begin.dims() or unknown,
+                pads_end.dims() or unknown,
+            )
+        ):
+            self._check(at, axis, dim, begin, end)
+            dims.append((dim + begin + end).max(0))
+        return data.reshaped(dims)
+
+    def _rank(self, at: Site, data: Value, pads_begin: Value, pads_end: Value) -> Dim:
+        rank = Dim.unknown() if data.rank is None else Dim(data.rank)
+        for name, pads in (("pads_begin", pads_begin), ("pads_end", pads_end)):
+            at.require(pads.rank in (None, 1), "C1", f"{name} is {pads.shape}, not 1D")
+            both = rank.meet(pads.shape.count())
+            at.require(both is not None, "C1", f"{name} has {pads.shape.count()} entries, data is {data.shape}")
+            assert both is not None
+            rank = both
+        return rank
+
+    def _check(self, at: Site, axis: int, dim: Dim, begin: Dim, end: Dim) -> None:
+        """Whether the dim has what the pads are made of. Pads of 0 or less need nothing."""
+        most = {"constant": INF, "edge": INF if dim.hi > 0 else 0, "reflect": dim.hi - 1, "symmetric": dim.hi}
+        for pad in (begin, end):
+            enough = pad.lo <= max(most[self.pad_mode], 0)
+            at.require(enough, "C3", f"pad_mode is {self.pad_mode}: axis {axis} of {dim} cannot be padded by {pad}")
+
+    def run(
+        self, data: np.ndarray, pads_begin: np.ndarray, pads_end: np.ndarray, pad_value: np.ndarray | None = None
+    ) -> np.ndarray:
+        pads = [(int(begin), int(end)) for begin, end in zip(pads_begin, pads_end)]
+        if self.pad_mode == "constant":
+            return _filled(data, pads, np.zeros((), data.dtype) if pad_value is None else pad_value)
+        for axis, (begin, end) in enumerate(pads):
+            dim = data.shape[axis]
+            # a negative pad moves the window over the data, of which the pad at the other end still sees all
+            at = np.arange(-begin, max(dim + end, -begin))
+            if self.pad_mode == "edge":
+                at = np.clip(at, 0, max(dim - 1, 0))
+            else:
+                twice = 1 if self.pad_mode == "symmetric" else 0  # whether the edge itself is mirrored
+                at = np.where(at < 0, -at - twice, at)
+                at = np.where(at >= dim, 2 * (dim - 1) + twice - at, at)
+            if begin or end:
+                data = np.take(data, at, axis)
+        return data
+
+
+def _filled(data: np.ndarray, pads: list[tuple[int, int]], value: np.ndarray) -> np.ndarray:
+    out = np.full(
+        [max(begin + n + end, 0) for n, (begin, end) in zip(data.shape, pads)], value, np.result_type(data, value)
+    )
+    here, there = [], []  # the same elements in out and in data
+    for n, m, (begin, _) in zip(data.shape, out.shape, pads):
+        first = min(max(begin, 0), m)
+        last = max(min(begin + n, m), first)
+        here.append(slice(first, last))
+        there.append(slice(first - begin, last - begin))
+    out[tuple(here)] = data[tuple(there)]
+    return out
+
+
+@op("Pad", since=1, spec="movement/pad-1")
+class Pad1(Pad12):
+    """As Pad-12, without taking away.
+
+    C1  ``pads_begin`` and ``pads_end`` are 1D, with one entry per axis of ``data``.
+    C2  constant: ``pad_value`` is a scalar.
+    C3  reflect: each pad is less than its dim; symmetric: none is more; edge: no dim that grows is 0.
+    C4  Strings are padded in constant mode only.
+    C5  No pad is negative.
+    """
+
+    # OpenVINO: takes negative pads, too, and crops as Pad-12 does
+
+    def _check(self, at: Site, axis: int, dim: Dim, begin: Dim, end: Dim) -> None:
+        at.require(begin.hi >= 0 and end.hi >= 0, "C5", f"the pads of axis {axis} are {begin} and {end}")
+        super()._check(at, axis, dim, begin, end)

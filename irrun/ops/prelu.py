@@ -1,0 +1,41 @@
+"""PReLU: ReLU with a slope for negative elements, one for all or one a channel.  Spec: activation/prelu-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, ports
+from irrun.ops._elementwise import reaches
+from irrun.types import PartialShape
+
+
+@op("PReLU", since=1, spec="activation/prelu-1")
+class PReLU(Op):
+    """``data`` where it is not negative, elsewhere ``data * slope``.
+
+    C1  ``slope`` is 1D with an entry per channel (dim 1 of ``data``, or dim 0 of 1D ``data``), or numpy broadcasts it
+        to ``data``.
+    """
+
+    inputs = ports(data="T", slope="T")
+    # OpenVINO: takes integers and booleans as well
+    types = {"T": "boolean numeric"}
+
+    def infer(self, at: Site, data: Value, slope: Value) -> Value:
+        at.require(_fits(data.shape, slope.shape), "C1", f"slope {slope.shape} does not fit data {data.shape}")
+        return (slope if data.type.kind == "dynamic" else data).reshaped(data.shape)
+
+    def run(self, data: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        if slope.ndim == 1 and data.ndim > 1 and len(slope) == data.shape[1]:
+            slope = slope.reshape(-1, *(1,) * (data.ndim - 2))
+        elif slope.ndim > data.ndim:  # only 1s stand before the dims of data
+            slope = slope.reshape(slope.shape[slope.ndim - data.ndim :])
+        with np.errstate(all="ignore"):
+            return np.where(data < 0, np.multiply(data, slope), data)
+
+
+def _fits(data: PartialShape, slope: PartialShape) -> bool:
+    if data.rank is None or slope.dims is None:
+        return True
+    if slope.rank == 1 and data.rank > 1 and slope[0].meet(data[1]) is not None:
+        return True
+    beyond = max(len(slope) - data.rank, 0)
+    return all(n.fits(1) for n in slope.dims[:beyond]) and reaches(data, PartialShape(slope.dims[beyond:]))

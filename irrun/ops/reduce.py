@@ -1,0 +1,158 @@
+"""The reductions, one row each.  Spec: reduction/reduce-*."""
+
+import math
+import re
+from collections.abc import Callable
+from functools import reduce
+from typing import ClassVar
+
+import ml_dtypes
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.types import UNKNOWN_RANK, Dim, ElementType, PartialShape
+
+Fold = Callable[[np.ndarray, tuple[int, ...]], np.ndarray]
+"""Reduces an array over some axes and keeps them as 1; the element type may be wider than the array's."""
+
+_CLAUSES = """
+    C1  ``axes`` is a scalar or 1D.
+    C2  Each of ``axes`` is within the rank of ``data``.
+    C3  No two of ``axes`` are the same.
+"""
+
+
+class _Reduce(Op):
+    keep_dims = attr.bool(False)
+    inputs = ports(data="T", axes="T_IND")
+    fold: ClassVar[Fold]
+
+    def infer(self, at: Site, data: Value, axes: Value) -> Value:
+        at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}")
+        count, found, room = axes.shape.count(), axes.ints(), None
+        if data.rank is not None:
+            room = max(data.rank, 1)  # OpenVINO: a scalar has an axis 0 to reduce
+            at.require(count.lo <= room, "C3", f"there are {count} axes, data has rank {data.rank}")
+        if found is not None:
+            found = tuple(at.axis(axis, room, "C2") for axis in found)
+            at.require(len(set(found)) == len(found), "C3", f"axes {list(found)} name one twice")
+        if data.shape.dims is None:
+            return data.reshaped(UNKNOWN_RANK)
+        if found is None:
+            return data.reshaped(self._blurred(data.shape.dims, count.value))
+        if self.keep_dims:
+            return data.reshaped([Dim(1) if axis in found else dim for axis, dim in enumerate(data.shape)])
+        return data.reshaped([dim for axis, dim in enumerate(data.shape) if axis not in found])
+
+    def _blurred(self, dims: tuple[Dim, ...], count: int | None) -> PartialShape:
+        """The output where it is not known which axes are reduced, and perhaps (None) not how many."""
+        if self.keep_dims:
+            return PartialShape(tuple(Dim(1) if count == len(dims) else dim.union(Dim(1)) for dim in dims))
+        if count is None:
+            return UNKNOWN_RANK
+        windows = (dims[i : i + count + 1] for i in range(len(dims) - count))  # each output is one of these
+        return PartialShape(tuple(reduce(Dim.union, window) for window in windows))
+
+    def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
+        if axes.size == 0:
+            return data
+        places = {int(axis) % max(data.ndim, 1) for axis in axes.flat}
+        folded = type(self).fold(np.atleast_1d(data), tuple(places))
+        kept = [n for axis, n in enumerate(data.shape) if axis not in places]
+        return folded.reshape(folded.shape[: data.ndim] if self.keep_dims else kept).astype(data.dtype, copy=False)
+
+
+# ---------------------------------------------------------------------------------------------
+# kernels
+
+
+def _kind(x: np.ndarray) -> str:
+    found = ElementType.of(x.dtype)
+    return "dims" if found is None else found.kind
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    """The array in the type to accumulate in: results are rounded, or wrapped, to their own once at the end."""
+    kind = _kind(x)
+    if kind == "float":
+        return x if x.dtype == np.float64 else x.astype(np.float32, copy=False)
+    return x if kind == "dims" else x.astype(np.int64 if kind == "int" else np.uint64)
+
+
+def _empty(x: np.ndarray, axes: tuple[int, ...], end: str) -> np.ndarray:
+    # OpenVINO: what the specification leaves undefined is the type's lowest or highest finite number
+    limits = ml_dtypes.finfo(x.dtype) if _kind(x) == "float" else ml_dtypes.iinfo(x.dtype)
+    shape = [1 if axis in axes else n for axis, n in enumerate(x.shape)]
+    return np.full(shape, getattr(limits, end), x.dtype)
+
+
+def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return np.add.reduce(_wide(x), axes, keepdims=True)
+
+
+def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    total, count = _sum(x, axes), max(math.prod(x.shape[axis] for axis in axes), 1)  # OpenVINO: 0 for no elements
+    if total.dtype.kind == "f":
+        return total / count
+    quotient = total // count
+    return quotient + ((quotient < 0) & (quotient * count != total))  # towards 0, as C does
+
+
+def _prod(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return np.multiply.reduce(_wide(x), axes, keepdims=True)
+
+
+def _max(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return np.maximum.reduce(x, axes, keepdims=True) if x.size else _empty(x, axes, "min")
+
+
+def _min(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return np.minimum.reduce(x, axes, keepdims=True) if x.size else _empty(x, axes, "max")
+
+
+def _l1(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return np.add.reduce(np.abs(_wide(x)), axes, keepdims=True)
+
+
+def _l2(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    if _kind(x) == "float":
+        return np.sqrt(np.add.reduce(np.square(_wide(x)), axes, keepdims=True))
+    return np.sqrt(np.add.reduce(np.square(x.astype(np.float64)), axes, keepdims=True)).astype(np.int64)
+
+
+def _and(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return np.logical_and.reduce(x, axes, keepdims=True)
+
+
+def _or(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return np.logical_or.reduce(x, axes, keepdims=True)
+
+
+# ---------------------------------------------------------------------------------------------
+# the table
+
+
+def _row(
+    name: str, does: str, fold: Fold, *, since: int = 1, over: str = "numeric", carries: bool = False
+) -> type[_Reduce]:
+    """Declare a reduction over some element types."""
+    cls = type(name, (_Reduce,), {
+        "__doc__": f"{does} Without ``axes``, the identity.\n{_CLAUSES}",
+        "__module__": __name__,
+        "types": {"T": over, "T_IND": "int"},
+        "carries": carries,
+        "fold": staticmethod(fold),
+    })  # fmt: skip
+    page = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+    return op(name, since=since, spec=f"reduction/{page}-{since}")(cls)
+
+
+ReduceSum = _row("ReduceSum", "Add up along ``axes``.", _sum, carries=True)
+ReduceMean = _row("ReduceMean", "The arithmetic mean along ``axes``; of integers, towards 0.", _mean)
+ReduceMax = _row("ReduceMax", "The greatest along ``axes``.", _max)
+ReduceMin = _row("ReduceMin", "The least along ``axes``.", _min)
+ReduceProd = _row("ReduceProd", "Multiply along ``axes``.", _prod, carries=True)
+ReduceL1 = _row("ReduceL1", "The sum of magnitudes along ``axes``.", _l1, since=4)
+ReduceL2 = _row("ReduceL2", "The root of the sum of squares along ``axes``.", _l2, since=4)
+ReduceLogicalAnd = _row("ReduceLogicalAnd", "Whether all are true along ``axes``.", _and, over="boolean")
+ReduceLogicalOr = _row("ReduceLogicalOr", "Whether any is true along ``axes``.", _or, over="boolean")

@@ -1,0 +1,98 @@
+"""Reshape: the same elements in another shape.  Spec: shape/reshape-1."""
+
+import math
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.types import UNKNOWN_RANK, Dim, product
+
+
+@op("Reshape", since=1, spec="shape/reshape-1")
+class Reshape(Op):
+    """Give ``data`` the dims in ``shape``: -1 stands for what is left, with ``special_zero`` 0 for the dim of ``data``.
+
+    C1  ``shape`` is 1D.
+    C2  ``shape`` holds dims and at most one -1.
+    C3  special_zero: each 0 stands at an axis that ``data`` has.
+    C4  The output has as many elements as ``data``.
+    """
+
+    special_zero = attr.bool()
+    inputs = ports(data="T", shape="T_SHAPE")
+    types = {"T": "any", "T_SHAPE": "int"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, shape: Value) -> Value:
+        at.require(shape.rank in (None, 1), "C1", f"shape is {shape.shape}, not 1D")
+        entries = shape.dims()
+        if entries is None:
+            return data.reshaped(UNKNOWN_RANK)
+        target = f"shape [{','.join(map(str, entries))}]"
+        at.require(all(n.hi >= -1 for n in entries), "C2", f"{target} has an entry below -1")
+        at.require(sum(n == -1 for n in entries) <= 1, "C2", f"{target} has more than one -1")
+        copied = [i for i, n in enumerate(entries) if n == 0] if self.special_zero else []
+        dims = [n if n.lo >= 0 else Dim.unknown() for n in entries]  # what may be -1 may be any dim
+        if data.shape.dims is None:
+            return data.reshaped([Dim.unknown() if i in copied else n for i, n in enumerate(dims)])
+        at.require(
+            all(i < len(data.shape) for i in copied), "C3", f"{target} has a 0 beyond the axes of data {data.shape}"
+        )
+        for i, (n, own) in enumerate(zip(dims, data.shape)):
+            if i in copied:
+                dims[i] = own
+            elif self.special_zero and n.fits(0) and n.hi < own.hi:  # it may turn out to be a 0
+                dims[i] = n.union(own)
+        left = next((i for i, n in enumerate(entries) if n == -1), None)
+        whole = [n for i, n in enumerate(data.shape) if i not in copied]
+        parts = {i: n for i, n in enumerate(dims) if i not in copied and i != left}
+        _cancel(whole, parts, left is not None)
+        if left is None:
+            left = _only_unknown(parts)
+        given = Dim(1) if left is None else parts.pop(left, Dim.unknown())
+        quotient = _quotient(whole, list(parts.values()))
+        fitting = quotient and quotient.meet(given)
+        at.require(fitting is not None, "C4", f"data {data.shape} cannot have {target}: the elements do not fit")
+        if left is not None:
+            assert fitting is not None
+            dims[left] = fitting
+        return data.reshaped(dims)
+
+    def run(self, data: np.ndarray, shape: np.ndarray) -> np.ndarray:
+        entries = [int(n) for n in shape.tolist()]
+        copied = [i for i, n in enumerate(entries) if n == 0] if self.special_zero else []
+        dims = [data.shape[i] if i in copied else n for i, n in enumerate(entries)]
+        if -1 in dims:  # numpy does not infer it beside a dim of 0
+            whole = math.prod(n for i, n in enumerate(data.shape) if i not in copied)
+            parts = math.prod(n for i, n in enumerate(dims) if i not in copied and n != -1)
+            dims[dims.index(-1)] = whole // parts if parts else 1
+        return data.reshape(dims)
+
+
+def _cancel(whole: list[Dim], parts: dict[int, Dim], may_be_zero: bool) -> None:
+    """Remove what stands on both sides: of the unknown, what may be 0 only where there is a -1 to infer."""
+    for i, n in list(parts.items()):
+        twin = next((k for k, d in enumerate(whole) if d.same(n)), None)
+        if twin is not None and (n.lo > 0 or (may_be_zero and n != 0)):
+            del whole[twin], parts[i]
+
+
+def _only_unknown(parts: dict[int, Dim]) -> int | None:
+    """The one part that the number of elements determines."""
+    unknown = [i for i, n in parts.items() if not n.is_static]
+    determined = len(unknown) == 1 and all(n.lo > 0 for i, n in parts.items() if i not in unknown)
+    return unknown[0] if determined else None
+
+
+def _quotient(whole: list[Dim], parts: list[Dim]) -> Dim | None:
+    """The product of ``whole`` over that of ``parts``; None where it cannot be an integer."""
+    a, b = (math.prod(d.lo for d in dims if d.is_static) for dims in (whole, parts))
+    shared = math.gcd(a, b) or 1
+    over = product([d for d in whole if not d.is_static]) * (a // shared)
+    under = product([d for d in parts if not d.is_static]) * (b // shared)
+    if under == 0:  # OpenVINO: infers 1 for a -1 beside a 0, of which the specification says nothing
+        return Dim(1) if over.fits(0) else None
+    if under.lo == 0:
+        return Dim.unknown()
+    quotient = over // under
+    return quotient if over.ceil_div(under).lo <= quotient.hi else None

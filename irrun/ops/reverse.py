@@ -1,0 +1,42 @@
+"""Reverse: a tensor read backwards along some axes.  Spec: movement/reverse-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+
+
+@op("Reverse", since=1, spec="movement/reverse-1")
+class Reverse(Op):
+    """Reverse ``data`` along the axes that ``axis`` lists (mode index) or marks (mode mask).
+
+    C1  ``axis`` is 1D: of integers in mode index, of booleans in mode mask.
+    C2  index: each of ``axis`` is within the rank of ``data``.
+    C3  mask: ``axis`` has one entry per axis of ``data``.
+    """
+
+    mode = attr.choice("index", "mask")
+    inputs = ports(data="T", axis="T_AXIS")
+    types = {"T": "any", "T_AXIS": "int boolean"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, axis: Value) -> Value:
+        wanted = "boolean" if self.mode == "mask" else "integers"
+        is_mask = axis.type.kind == "boolean"
+        at.require(axis.rank in (None, 1), "C1", f"axis is {axis.shape}, not 1D")
+        at.require(
+            axis.type.kind == "dynamic" or is_mask == (self.mode == "mask"),
+            "C1",
+            f"axis is {axis.type}, mode {self.mode} takes {wanted}",
+        )
+        if data.rank is not None and self.mode == "mask":
+            count = axis.shape.count()
+            at.require(count.fits(data.rank), "C3", f"axis has {count} entries, data has rank {data.rank}")
+        if data.rank is not None and self.mode == "index":
+            for a in axis.ints() or ():
+                at.axis(a, data.rank, "C2")
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray, axis: np.ndarray) -> np.ndarray:
+        if self.mode == "mask":
+            return np.flip(data, tuple(np.flatnonzero(axis).tolist()))
+        return np.flip(data, tuple({Site().axis(int(a), data.ndim, "C2") for a in axis}))

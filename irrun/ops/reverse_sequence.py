@@ -1,0 +1,53 @@
+"""ReverseSequence: the beginning of each sequence of a batch read backwards.  Spec: movement/reverse-sequence-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
+
+
+@op("ReverseSequence", since=1, spec="movement/reverse-sequence-1")
+class ReverseSequence(Op):
+    """Reverse the first ``seq_lengths[i]`` elements along ``seq_axis`` in slice ``i`` along ``batch_axis``.
+
+    C1  The rank of ``data`` is at least 2.
+    C2  ``batch_axis`` and ``seq_axis`` are two axes within the rank of ``data``.
+    C3  ``seq_lengths`` is 1D, with one entry per slice along ``batch_axis``.
+    C4  Each of ``seq_lengths`` is from 0 to the dim of ``seq_axis``.
+    """
+
+    batch_axis = attr.int(0)
+    seq_axis = attr.int(1)
+    inputs = ports(data="T", seq_lengths="T_LENGTHS")
+    types = {"T": "any", "T_LENGTHS": "numeric"}
+
+    def infer(self, at: Site, data: Value, seq_lengths: Value) -> Value:
+        at.require(seq_lengths.rank in (None, 1), "C3", f"seq_lengths is {seq_lengths.shape}, not 1D")
+        if data.shape.dims is None:
+            return data.reshaped(data.shape)
+        at.require(len(data.shape) >= 2, "C1", f"data is {data.shape}")
+        batch, along = (at.axis(a, data.rank, "C2") for a in (self.batch_axis, self.seq_axis))
+        at.require(batch != along, "C2", f"batch_axis and seq_axis are both {batch}")
+        count = data.shape[batch].meet(seq_lengths.shape.count())
+        at.require(
+            count is not None, "C3", f"seq_lengths is {seq_lengths.shape}, data {data.shape} is cut along {batch}"
+        )
+        assert count is not None
+        for n in seq_lengths.ints() or ():
+            _check_length(n, data.shape[along].hi)
+        return data.reshaped(data.shape.replace(batch, count))
+
+    def run(self, data: np.ndarray, seq_lengths: np.ndarray) -> np.ndarray:
+        rows = np.moveaxis(data, (self.batch_axis, self.seq_axis), (0, 1))
+        count, steps = rows.shape[:2]
+        for n in seq_lengths.tolist():
+            _check_length(int(n), steps)
+        lengths = seq_lengths.astype(np.int64)[:, None]
+        at = np.arange(steps)
+        turned = rows[np.arange(count)[:, None], np.where(at < lengths, lengths - 1 - at, at)]
+        return np.moveaxis(turned, (0, 1), (self.batch_axis, self.seq_axis))
+
+
+def _check_length(length: int, steps: int) -> None:
+    # OpenVINO: takes 0 for 1, where the specification begins at 1
+    if not 0 <= length <= steps:
+        raise Refused(f"seq_lengths holds {length}, the sequences have {steps} elements", "C4")

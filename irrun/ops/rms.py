@@ -1,0 +1,40 @@
+"""RMS: divide by the root mean square.  OpenVINO's own: it stands in models saved after a plugin's transformations."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.ops._cast import cast, plain
+from irrun.ops._elementwise import reaches
+from irrun.ops._normalization import mean
+from irrun.types import ElementType
+
+
+@op("RMS", since=14, spec="normalization/rms-norm-14")
+class RMS(Op):
+    """``data`` over the root of the mean of its squares along the last axis plus ``epsilon``; times ``gamma``.
+
+    C1  ``data`` has at least rank 1.
+    C2  numpy broadcasts ``gamma`` to ``data``, one way.
+    """
+
+    epsilon = attr.float()
+    output_type: ElementType = attr.element_type("dynamic")
+    elementwise_affine = attr.bool(default=True)
+    inputs = ports(data="T", gamma=opt("T_GAMMA"))
+    types = {"T": "float", "T_GAMMA": "float"}
+
+    def infer(self, at: Site, data: Value, gamma: Value | None = None) -> Value:
+        at.require(data.rank != 0, "C1", "data is a scalar")
+        if gamma is not None:
+            at.require(reaches(data.shape, gamma.shape), "C2", f"gamma {gamma.shape} does not fit data {data.shape}")
+        return data.typed(data.type if self.output_type.kind == "dynamic" else self.output_type)
+
+    def run(self, data: np.ndarray, gamma: np.ndarray | None = None) -> np.ndarray:
+        x = plain(data)
+        with np.errstate(all="ignore"):
+            found = x / np.sqrt(mean(x * x, (x.ndim - 1,)) + x.dtype.type(self.epsilon))
+            if gamma is not None:
+                found = found * plain(gamma)
+        element_type = ElementType.of(data.dtype) if self.output_type.kind == "dynamic" else self.output_type
+        assert element_type is not None
+        return cast(found, element_type)

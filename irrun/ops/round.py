@@ -1,0 +1,25 @@
+"""Round: to the nearest integer.  Spec: arithmetic/round-5."""
+
+import numpy as np
+
+from irrun.opdef import attr, op
+from irrun.ops._cast import is_float
+from irrun.ops._unary import Unary
+
+
+@op("Round", since=5, spec="arithmetic/round-5")
+class Round(Unary):
+    """The nearest integer; ``mode`` says which one where there are two."""
+
+    mode = attr.choice("half_to_even", "half_away_from_zero", default="half_to_even")
+    # OpenVINO: takes booleans as well
+    types = {"T": "boolean numeric"}
+    exact = True
+
+    def kernel(self, x: np.ndarray) -> np.ndarray:
+        if not is_float(x):
+            return x
+        if self.mode == "half_to_even":
+            return np.rint(x)
+        whole = np.trunc(x)
+        return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(np.ones((), x.dtype), x), whole)

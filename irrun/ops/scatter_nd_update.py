@@ -1,0 +1,69 @@
+"""ScatterNDUpdate: put elements or slices into a tensor by tuples of indices.
+
+Spec: movement/scatter-nd-update-{3,15}.
+"""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._indices import check_indices, from_front, scatter
+from irrun.types import PartialShape
+
+
+@op("ScatterNDUpdate", since=15, spec="movement/scatter-nd-update-15")
+class ScatterNDUpdate15(Op):
+    """Put each of ``updates`` into ``data`` where the tuple along the last axis of ``indices`` points.
+
+    C1  ``data`` and ``indices`` have at least one axis.
+    C2  A tuple has no more indices than ``data`` has axes.
+    C3  ``updates`` has the dims of ``indices`` but the last, then those of ``data`` that no index is for.
+    C4  Each index is within its axis.
+    """
+
+    # OpenVINO: the CPU plugin can crash for negative indices, and XORs repeated booleans wrongly (sub)
+
+    reduction = attr.choice("none", "sum", "sub", "prod", "min", "max", default="none")
+    inputs = ports(data="T", indices="T_IND", updates="T")
+    types = {"T": "numeric boolean", "T_IND": "i32 i64"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, indices: Value, updates: Value) -> Value:
+        for name, value in (("data", data), ("indices", indices)):
+            at.require(value.rank != 0, "C1", f"{name} is a scalar")
+        if data.shape.dims is None or indices.shape.dims is None:
+            return data.reshaped(data.shape)
+        length = indices.shape[-1]
+        at.require(length.lo <= len(data.shape), "C2", f"tuples have {length} indices, data is {data.shape}")
+        count = length.value
+        if count is None:
+            return data.reshaped(data.shape)
+        for i in range(count):
+            column = None if indices.exact is None else indices.exact[..., i]
+            check_indices(at, "C4", column, data.shape[i])
+        wanted = PartialShape((*indices.shape.dims[:-1], *data.shape.dims[count:]))
+        single = len(wanted) == 0 and updates.shape.count().fits(1)  # one element, of whatever rank, is as good
+        fits = single or updates.shape.meet(wanted) is not None
+        at.require(fits, "C3", f"updates is {updates.shape}, not {wanted}")
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
+        count = indices.shape[-1]
+        columns = [from_front(indices[..., i], n, "C4") for i, n in enumerate(data.shape[:count])]
+        # the leading axis of 1 and its zeros stand for the place of a tuple of no indices
+        place = (np.zeros(indices.shape[:-1], np.int64), *columns)
+        updates = updates.reshape(indices.shape[:-1] + data.shape[count:])
+        return scatter(data[None], place, updates, self.reduction)[0]
+
+
+@op("ScatterNDUpdate", since=4, spec="movement/scatter-nd-update-3")
+class ScatterNDUpdate4(ScatterNDUpdate15):
+    """As ScatterNDUpdate-15, without reductions.
+
+    C1  ``data`` and ``indices`` have at least one axis.
+    C2  A tuple has no more indices than ``data`` has axes.
+    C3  ``updates`` has the dims of ``indices`` but the last, then those of ``data`` that no index is for.
+    C4  Each index is within its axis.
+    """
+
+    attributes = {}
+    reduction = "none"

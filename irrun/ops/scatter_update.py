@@ -1,0 +1,43 @@
+"""ScatterUpdate: put slices into a tensor along one axis, by index.  Spec: movement/scatter-update-3."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, ports
+from irrun.ops._indices import check_indices, from_front, one_number, scatter
+from irrun.types import PartialShape
+
+
+@op("ScatterUpdate", since=3, spec="movement/scatter-update-3")
+class ScatterUpdate(Op):
+    """Replace the slices of ``data`` along ``axis`` that ``indices`` number; of several for one place, the last stays.
+
+    C1  ``axis`` holds one number.
+    C2  ``axis`` is within the rank of ``data``.
+    C3  ``updates`` is shaped as ``data``, with the dims of ``indices`` in place of ``axis``.
+    C4  Each index is from 0 to the last of ``axis``.
+    """
+
+    inputs = ports(data="T", indices="T_IND", updates="T", axis="T_AXIS")
+    types = {"T": "numeric boolean", "T_IND": "int", "T_AXIS": "int"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, indices: Value, updates: Value, axis: Value) -> Value:
+        one_number(at, "C1", axis)
+        place = axis.scalar()
+        if place is not None:
+            place = at.axis(place, data.rank, "C2")
+        if data.shape.dims is None or indices.shape.dims is None:
+            return data.reshaped(data.shape)
+        if place is None:
+            wanted = PartialShape.of_rank(max(len(data.shape) + len(indices.shape) - 1, 0))
+        else:
+            check_indices(at, "C4", indices.exact, data.shape[place], negative=False)
+            dims = data.shape.dims
+            wanted = PartialShape((*dims[:place], *indices.shape.dims, *dims[place + 1 :]))
+        at.require(updates.shape.meet(wanted) is not None, "C3", f"updates is {updates.shape}, not {wanted}")
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: np.ndarray) -> np.ndarray:
+        place = int(axis.item()) % data.ndim
+        indices = from_front(indices, data.shape[place], "C4", negative=False)
+        return scatter(data, (*(slice(None),) * place, indices), updates, "none")

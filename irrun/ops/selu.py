@@ -1,0 +1,31 @@
+"""Selu: scaled exponential linear unit.  Spec: activation/selu-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, ports
+from irrun.ops._unary import through_floats
+
+
+@op("Selu", since=1, spec="activation/selu-1")
+class Selu(Op):
+    """``lambda * x`` where x is positive, elsewhere ``lambda * alpha * (exp(x) - 1)``.
+
+    C1  ``alpha`` and ``lambda`` have one element each.
+    """
+
+    inputs = ports(data="T", alpha="T", **{"lambda": "T"})
+    types = {"T": "float"}
+
+    def infer(self, at: Site, data: Value, alpha: Value, lambda_: Value) -> Value:
+        for name, value in ("alpha", alpha), ("lambda", lambda_):
+            at.require(
+                value.shape.count().fits(1), "C1", f"{name} is {value.shape}; it has more or fewer elements than one"
+            )
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray, alpha: np.ndarray, lambda_: np.ndarray) -> np.ndarray:
+        return through_floats(_selu, data, alpha.reshape(()), lambda_.reshape(()))
+
+
+def _selu(x: np.ndarray, alpha: np.ndarray, lambda_: np.ndarray) -> np.ndarray:
+    return lambda_ * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))

@@ -1,0 +1,35 @@
+"""ShuffleChannels: groups of channels interleaved.  Spec: movement/shuffle-channels-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._parts import part
+
+
+@op("ShuffleChannels", since=1, spec="movement/shuffle-channels-1")
+class ShuffleChannels(Op):
+    """Cut ``axis`` into ``group`` groups and take an element from each in turn.
+
+    C1  ``data`` is no scalar.
+    C2  ``axis`` is within the rank of ``data``.
+    C3  ``group`` is positive and divides the dim of ``axis``.
+    """
+
+    axis = attr.int(1)
+    group = attr.int(1)
+    inputs = ports(data="T")
+    types = {"T": "any"}
+
+    def infer(self, at: Site, data: Value) -> Value:
+        at.require(self.group > 0, "C3", f"group is {self.group}")
+        at.require(data.rank != 0, "C1", "data is a scalar")
+        if data.shape.dims is not None:
+            axis = at.axis(self.axis, data.rank, "C2")
+            part(at, data.shape[axis], self.group, "C3", f"dim {axis} of data {data.shape}")
+        return data.reshaped(data.shape)
+
+    def run(self, data: np.ndarray) -> np.ndarray:
+        axis = self.axis % data.ndim
+        channels = data.shape[axis]
+        grouped = (*data.shape[:axis], self.group, channels // self.group, *data.shape[axis + 1 :])
+        return data.reshape(grouped).swapaxes(axis, axis + 1).reshape(data.shape)

@@ -1,0 +1,30 @@
+"""Slice: a strided region of a tensor.  Spec: movement/slice-8."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, opt, ports
+from irrun.ops._slicing import region, slice_shape
+
+
+@op("Slice", since=8, spec="movement/slice-8")
+class Slice(Op):
+    """Take ``data[start:stop:step]``, as Python slices, along ``axes`` (the first ones by default).
+
+    C1  ``data`` has at least one axis.
+    C2  ``start``, ``stop``, ``step`` and ``axes`` are 1D, of one length, and no longer than ``data`` has axes.
+    C3  No ``step`` is 0.
+    C4  ``axes`` are within the rank of ``data``, and no two are the same.
+    """
+
+    # OpenVINO: start, stop and step may differ in type
+    inputs = ports(data="T", start="T_START", stop="T_STOP", step="T_STEP", axes=opt("T_AXIS"))
+    types = {"T": "any", "T_START": "int", "T_STOP": "int", "T_STEP": "int", "T_AXIS": "int"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, start: Value, stop: Value, step: Value, axes: Value | None = None) -> Value:
+        return data.reshaped(slice_shape(at, data, start, stop, step, axes))
+
+    def run(
+        self, data: np.ndarray, start: np.ndarray, stop: np.ndarray, step: np.ndarray, axes: np.ndarray | None = None
+    ) -> np.ndarray:
+        return data[region(data.ndim, start, stop, step, axes)]

@@ -1,0 +1,45 @@
+"""SliceScatter: put a tensor into a strided region of another.  Spec: movement/slice-scatter-15."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, opt, ports
+from irrun.ops._indices import scatter
+from irrun.ops._slicing import region, slice_shape
+
+
+@op("SliceScatter", since=15, spec="movement/slice-scatter-15")
+class SliceScatter(Op):
+    """Replace ``data[start:stop:step]``, as Python slices along ``axes`` (the first ones by default), by ``updates``.
+
+    C1  ``data`` has at least one axis.
+    C2  ``start``, ``stop``, ``step`` and ``axes`` are 1D, of one length, and no longer than ``data`` has axes.
+    C3  No ``step`` is 0.
+    C4  ``axes`` are within the rank of ``data``, and no two are the same.
+    C5  ``updates`` has the shape of the slice.
+    """
+
+    # OpenVINO: updates may be of another type than data, and so may start, stop and step among each other
+    inputs = ports(data="T", updates="T_UPDATES", start="T_START", stop="T_STOP", step="T_STEP", axes=opt("T_AXIS"))
+    types = {
+        "T": "numeric boolean", "T_UPDATES": "numeric boolean",
+        "T_START": "int", "T_STOP": "int", "T_STEP": "int", "T_AXIS": "int",
+    }  # fmt: skip
+    carries = True
+
+    def infer(
+        self, at: Site, data: Value, updates: Value, start: Value, stop: Value, step: Value, axes: Value | None = None
+    ) -> Value:
+        wanted = slice_shape(at, data, start, stop, step, axes)
+        at.require(updates.shape.meet(wanted) is not None, "C5", f"updates is {updates.shape}, the slice {wanted}")
+        return data.reshaped(data.shape)
+
+    def run(
+        self,
+        data: np.ndarray,
+        updates: np.ndarray,
+        start: np.ndarray,
+        stop: np.ndarray,
+        step: np.ndarray,
+        axes: np.ndarray | None = None,
+    ) -> np.ndarray:
+        return scatter(data, region(data.ndim, start, stop, step, axes), updates, "none")

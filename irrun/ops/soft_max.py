@@ -1,0 +1,32 @@
+"""SoftMax: exponentials along an axis, divided by their sum.  Spec: activation/softmax-{1,8}."""
+
+import numpy as np
+
+from irrun.opdef import Site, Value, op
+from irrun.ops._softmax import AlongAxis, shifted
+
+
+@op("SoftMax", since=8, spec="activation/softmax-8")
+class SoftMax8(AlongAxis):
+    """``exp(x) / sum(exp(x))`` along ``axis``.
+
+    C1  ``axis`` lies within the rank, or before it by less than the rank.
+    """
+
+    def kernel(self, x: np.ndarray, axis: int) -> np.ndarray:
+        found = shifted(x, axis)
+        np.exp(found, out=found)
+        found /= found.sum(axis, keepdims=True)
+        return found
+
+
+@op("SoftMax", since=1, spec="activation/softmax-1")
+class SoftMax1(SoftMax8):
+    """As SoftMax-8, without negative axes.
+
+    C1  ``axis`` lies within the rank, and is not negative.
+    """
+
+    def infer(self, at: Site, data: Value) -> Value:
+        at.require(self.axis >= 0, "C1", f"axis {self.axis} is negative")
+        return super().infer(at, data)

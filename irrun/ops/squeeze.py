@@ -1,0 +1,55 @@
+"""Squeeze: a tensor without some of its axes of length 1.  Spec: shape/squeeze-{1,15}."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.types import UNKNOWN_RANK
+
+
+@op("Squeeze", since=15, spec="shape/squeeze-15")
+class Squeeze15(Op):
+    """Drop those of ``axes`` whose dim is 1: every such axis where ``axes`` is empty or not given.
+
+    An unknown dim at one of ``axes`` is taken to be 1, unless ``allow_axis_skip`` says to wait and see.
+
+    C1  ``axes`` is a scalar or 1D.
+    C2  Each of ``axes`` is within the rank of ``data``.
+    """
+
+    allow_axis_skip = attr.bool(False)
+    inputs = ports(data="T", axes=opt("T_AXIS"))
+    # OpenVINO: takes axes of any numeric type, the specification integers
+    types = {"T": "any", "T_AXIS": "numeric"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, axes: Value | None = None) -> Value:
+        at.require(axes is None or axes.rank in (None, 0, 1), "C1", f"axes is {axes and axes.shape}, not 1D")
+        if data.shape.dims is None:
+            return data.reshaped(UNKNOWN_RANK)
+        dims = data.shape.dims
+        given = () if axes is None else axes.ints()
+        if given is None:
+            return data.reshaped(UNKNOWN_RANK if any(d.fits(1) for d in dims) else dims)
+        rank = max(len(dims), 1)  # a scalar has an axis 0 here: OpenVINO takes it, and nothing is dropped
+        squeezed = {at.axis(a, rank, "C2") for a in given} or set(range(rank))
+        uncertain = [d for i, d in enumerate(dims) if i in squeezed and d.fits(1) and d != 1]
+        if uncertain and (self.allow_axis_skip or not given):
+            return data.reshaped(UNKNOWN_RANK)
+        return data.reshaped([d for i, d in enumerate(dims) if i not in squeezed or not d.fits(1)])
+
+    def run(self, data: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
+        rank = data.ndim
+        squeezed = {int(a) % max(rank, 1) for a in np.ravel(() if axes is None else axes)} or range(rank)
+        return data.reshape([n for i, n in enumerate(data.shape) if i not in squeezed or n != 1])
+
+
+@op("Squeeze", since=1, spec="shape/squeeze-1")
+class Squeeze1(Squeeze15):
+    """As Squeeze-15, without ``allow_axis_skip``.
+
+    C1  ``axes`` is a scalar or 1D.
+    C2  Each of ``axes`` is within the rank of ``data``.
+    """
+
+    attributes = {}
+    allow_axis_skip = False

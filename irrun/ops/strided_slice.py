@@ -1,0 +1,110 @@
+"""StridedSlice: numpy's basic indexing, spelt with masks.  Spec: movement/strided-slice-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Refused, Site, Value, attr, op, opt, ports
+from irrun.ops._slicing import count_axes, sliced
+from irrun.types import INF, UNKNOWN_RANK, Dim
+
+
+@op("StridedSlice", since=1, spec="movement/strided-slice-1")
+class StridedSlice(Op):
+    """Take ``data[begin:end:strides]``, where masks open ends, insert axes, drop axes and skip some.
+
+    Each entry of ``begin`` stands for an axis of ``data``, for a new axis of 1, or (ellipsis) for all axes
+    that no other entry names. Where two masks are set, ellipsis wins over new axis, and that over shrink.
+
+    C1  ``begin``, ``end`` and ``strides`` are 1D and of one length.
+    C2  No stride of a sliced axis is 0.
+    C3  ``ellipsis_mask`` is set at most once.
+    C4  ``begin`` names no more axes than ``data`` has.
+    C5  Where ``shrink_axis_mask`` is set, ``begin`` is an index of the axis that it drops.
+    C6  Masks hold only 0 and 1.
+    """
+
+    # The specification requires the first two masks, and leaves them out in its first example
+    begin_mask = attr.ints(())
+    end_mask = attr.ints(())
+    new_axis_mask = attr.ints(())
+    shrink_axis_mask = attr.ints(())
+    ellipsis_mask = attr.ints(())
+    # OpenVINO: begin, end and strides may differ in type
+    inputs = ports(data="T", begin="T_BEGIN", end="T_END", strides=opt("T_STRIDES"))
+    types = {"T": "any", "T_BEGIN": "int", "T_END": "int", "T_STRIDES": "int"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, begin: Value, end: Value, strides: Value | None = None) -> Value:
+        for name in self.attributes:
+            mask = getattr(self, name)
+            at.require(set(mask) <= {0, 1}, "C6", f"{name} is {list(mask)}")
+        count = count_axes(at, "C1", begin=begin, end=end, strides=strides).value
+        if count is None:
+            keeps_rank = 1 not in (*self.new_axis_mask, *self.shrink_axis_mask)
+            blurred = [Dim(0, d.hi) for d in data.shape.dims or ()]
+            return data.reshaped(blurred if keeps_rank and data.rank is not None else UNKNOWN_RANK)
+        kinds = self._kinds(count)
+        at.require(kinds.count("ellipsis") <= 1, "C3", f"ellipsis_mask {list(self.ellipsis_mask)} is set twice")
+        unknown = (Dim(-INF, INF),) * count
+        begins, ends = begin.dims() or unknown, end.dims() or unknown
+        steps = (Dim(1),) * count if strides is None else strides.dims() or unknown
+        for i, kind in enumerate(kinds):
+            at.require(kind != "slice" or steps[i] != 0, "C2", f"stride {i} is 0")
+        if data.shape.dims is None:
+            return data.reshaped(data.shape)
+        used = kinds.count("slice") + kinds.count("shrink")
+        at.require(used <= len(data.shape), "C4", f"begin names {used} axes, data has rank {data.rank}")
+        if "ellipsis" not in kinds:
+            kinds.append("ellipsis")
+        left = iter(data.shape)
+        dims: list[Dim] = []
+        for i, kind in enumerate(kinds):
+            if kind == "new":
+                dims.append(Dim(1))
+            elif kind == "ellipsis":
+                dims += [next(left) for _ in range(len(data.shape) - used)]
+            elif kind == "shrink":
+                first, dim = Dim(0) if _bit(self.begin_mask, i) else begins[i], next(left)
+                at.require(first.lo < dim.hi and first.hi >= -dim.hi, "C5", f"begin {i} is {first}, its dim is {dim}")
+            else:
+                start = None if _bit(self.begin_mask, i) else begins[i]
+                stop = None if _bit(self.end_mask, i) else ends[i]
+                dims.append(sliced(next(left), start, stop, steps[i]))
+        return data.reshaped(dims)
+
+    def _kinds(self, count: int) -> list[str]:
+        """What each entry of ``begin`` stands for."""
+        masks = {"ellipsis": self.ellipsis_mask, "new": self.new_axis_mask, "shrink": self.shrink_axis_mask}
+        return [next((kind for kind, mask in masks.items() if _bit(mask, i)), "slice") for i in range(count)]
+
+    # OpenVINO: slices as numpy does, and not as the specification's prose: nothing lies between equal begin and
+    # end, and end_mask opens a backward slice as far as element 0
+
+    def run(
+        self, data: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray | None = None
+    ) -> np.ndarray:
+        index = []
+        kinds = self._kinds(len(begin))
+        for i, kind in enumerate(kinds):
+            if kind == "new":
+                index.append(None)
+            elif kind == "ellipsis":
+                index.append(...)
+            elif kind == "shrink":  # OpenVINO: the core kernel ignores begin_mask here, the CPU plugin does not
+                index.append(0 if _bit(self.begin_mask, i) else int(begin[i]))
+            else:
+                start = None if _bit(self.begin_mask, i) else int(begin[i])
+                stop = None if _bit(self.end_mask, i) else int(end[i])
+                index.append(slice(start, stop, 1 if strides is None else int(strides[i])))
+        if "ellipsis" not in kinds:
+            index.append(...)
+        try:
+            return data[tuple(index)]
+        except IndexError:
+            raise Refused(
+                f"begin {begin.tolist()} drops an axis of data {list(data.shape)} at no index", "C5"
+            ) from None
+
+
+def _bit(mask: tuple[int, ...], i: int) -> bool:
+    """Masks may be shorter than ``begin`` (zeros follow) or longer (the rest is ignored)."""
+    return i < len(mask) and mask[i] == 1

@@ -1,0 +1,56 @@
+"""Tile: a tensor repeated along its axes.  Spec: movement/tile-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, ports
+from irrun.types import UNKNOWN_RANK, Dim
+
+
+@op("Tile", since=1, spec="movement/tile-1")
+class Tile(Op):
+    """Repeat ``data`` along each axis as often as ``repeats`` says.
+
+    The shorter of the shape of ``data`` and ``repeats`` is first filled with leading ones.
+
+    C1  ``repeats`` is 1D.
+    """
+
+    inputs = ports(data="T", repeats="T_REPEATS")
+    types = {"T": "any", "T_REPEATS": "int"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, repeats: Value) -> Value:
+        at.require(repeats.rank in (None, 1), "C1", f"repeats is {repeats.shape}, not 1D")
+        counts = repeats.dims()
+        if data.shape.dims is None or counts is None:
+            return data.reshaped(UNKNOWN_RANK)
+        rank = max(len(data.shape), len(counts))
+        one = Dim(1)
+        dims = (one,) * (rank - len(data.shape)) + data.shape.dims
+        # OpenVINO: reads negative repeats as 0, of which the specification says nothing
+        counts = (one,) * (rank - len(counts)) + tuple(n.max(0) for n in counts)
+        return data.reshaped([d * n for d, n in zip(dims, counts)])
+
+    def run(self, data: np.ndarray, repeats: np.ndarray) -> np.ndarray:
+        rank = max(data.ndim, repeats.size)
+        dims = [1] * (rank - data.ndim) + list(data.shape)
+        counts = [1] * (rank - repeats.size) + [max(int(n), 0) for n in repeats]
+        shape = [d * n for d, n in zip(dims, counts)]
+        if 0 in shape:
+            return np.empty(shape, data.dtype)
+        run = 1
+        for axis in reversed(range(rank)):  # what is too short for a strided copy is first made longer
+            run *= dims[axis]
+            if counts[axis] > 1 and run < _SHORT:
+                data = data.reshape(-1, run).repeat(counts[axis], 0)
+                run, dims[axis], counts[axis] = run * counts[axis], shape[axis], 1
+        if max(counts, default=1) == 1:
+            return data.reshape(shape)
+        # [2,3] by (4,5) is one copy of [1,2,1,3] into [4,2,5,3]
+        tiles = np.empty([n for pair in zip(counts, dims) for n in pair], data.dtype)
+        tiles[...] = data.reshape([n for d in dims for n in (1, d)])
+        return tiles.reshape(shape)
+
+
+_SHORT = 64
+"""Elements in a row below which numpy's strided copy is slower than ``repeat``."""

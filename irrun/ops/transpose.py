@@ -1,0 +1,40 @@
+"""Transpose: the axes of a tensor in another order.  Spec: movement/transpose-1."""
+
+from functools import reduce
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, ports
+from irrun.types import Dim, PartialShape
+
+
+@op("Transpose", since=1, spec="movement/transpose-1")
+class Transpose(Op):
+    """Axis ``i`` of the output is axis ``order[i]`` of ``data``; an empty ``order`` reverses the axes.
+
+    C1  ``order`` is 1D, with one entry per axis of ``data`` or empty.
+    C2  ``order`` holds each axis of ``data`` once, counted from the front.
+    """
+
+    inputs = ports(data="T", order="T_AXIS")
+    types = {"T": "any", "T_AXIS": "int"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, order: Value) -> Value:
+        at.require(order.rank in (None, 1), "C1", f"order is {order.shape}, not 1D")
+        count = order.shape.count()
+        axes = order.ints()
+        if axes:
+            at.require(sorted(axes) == list(range(len(axes))), "C2", f"order {list(axes)} is no order of axes")
+        if data.shape.dims is None:
+            return data.reshaped(PartialShape(None) if not count.value else PartialShape.of_rank(count.value))
+        rank = len(data.shape)
+        at.require(count.fits(rank) or count.fits(0), "C1", f"order has {count} entries, data has rank {rank}")
+        if count == 0 or rank < 2:
+            return data.reshaped(data.shape.dims[::-1])
+        if axes is not None:
+            return data.reshaped([data.shape[a] for a in axes])
+        return data.reshaped([reduce(Dim.union, data.shape)] * rank)  # in some order
+
+    def run(self, data: np.ndarray, order: np.ndarray) -> np.ndarray:
+        return data.transpose([int(a) for a in order] or None)

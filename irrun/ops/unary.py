@@ -1,0 +1,111 @@
+"""Arithmetic and activations of one tensor, element by element.  Spec: {arithmetic,activation,comparison}/…"""
+
+from functools import partial
+
+import numpy as np
+
+from irrun.opdef import Site, Value
+from irrun.ops._cast import is_float
+from irrun.ops._erf import erf, erfinv
+from irrun.ops._unary import Unary, unary
+from irrun.types import ELEMENT_TYPES, Dim
+
+_BOOLEAN = ELEMENT_TYPES["boolean"]
+
+
+def _ceiling(x: np.ndarray) -> np.ndarray:
+    return np.ceil(x) if is_float(x) else x
+
+
+def _floor(x: np.ndarray) -> np.ndarray:
+    return np.floor(x) if is_float(x) else x
+
+
+def _same(x: Dim) -> Dim:
+    return x
+
+
+def _abs(x: Dim) -> Dim:
+    return x if x.lo >= 0 else -x if x.hi <= 0 else Dim(0, (-x).max(x).hi)
+
+
+def _relu(x: np.ndarray) -> np.ndarray:
+    return np.maximum(x, np.zeros((), x.dtype))
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def _mish(x: np.ndarray) -> np.ndarray:
+    """``x * tanh(softplus(x))`` with the logarithm and the tanh multiplied out."""
+    power = np.exp(np.minimum(x, 20))
+    power *= power + 2
+    return x * (power / (power + 2))
+
+
+def _soft_plus(x: np.ndarray) -> np.ndarray:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _hsigmoid(x: np.ndarray) -> np.ndarray:
+    return np.clip(x + 3, 0, 6) / 6
+
+
+_of_floats = partial(unary, types="float")
+
+Abs = unary("Abs", np.abs, _abs, exact=True, doc="``|x|``.", spec="arithmetic/abs-1")
+Ceiling = unary("Ceiling", _ceiling, _same, exact=True, doc="The least integer from x on.", spec="arithmetic/ceiling-1")
+Floor = unary("Floor", _floor, _same, exact=True, doc="The greatest integer up to x.", spec="arithmetic/floor-1")
+Negative = unary("Negative", np.negative, Dim.__neg__, exact=True, doc="``-x``.", spec="arithmetic/negative-1")
+Sign = unary("Sign", np.sign, exact=True, doc="-1, 0 or 1; NaN for NaN.", spec="arithmetic/sign-1")
+
+Exp = unary("Exp", np.exp, doc="e to the power of x.", spec="activation/exp-1")
+Log = unary("Log", np.log, doc="The natural logarithm.", spec="arithmetic/log-1")
+Sqrt = unary("Sqrt", np.sqrt, doc="The square root.", spec="arithmetic/sqrt-1")
+Erf = unary("Erf", erf, doc="The error function.", spec="arithmetic/erf-1")
+ErfInv = _of_floats(
+    "ErfInv", erfinv, doc="y with erf(y) = x; ±Inf for ±1, NaN beyond.", spec="arithmetic/erfinv-17", since=17
+)
+
+Sin = unary("Sin", np.sin, doc="The sine.", spec="arithmetic/sin-1")
+Cos = unary("Cos", np.cos, doc="The cosine.", spec="arithmetic/cos-1")
+Tan = unary("Tan", np.tan, doc="The tangent.", spec="arithmetic/tan-1")
+Asin = unary("Asin", np.arcsin, doc="The inverse sine.", spec="arithmetic/asin-1")
+Acos = unary("Acos", np.arccos, doc="The inverse cosine.", spec="arithmetic/acos-1")
+Atan = unary("Atan", np.arctan, doc="The inverse tangent.", spec="arithmetic/atan-1")
+Sinh = unary("Sinh", np.sinh, doc="The hyperbolic sine.", spec="arithmetic/sinh-1")
+Cosh = unary("Cosh", np.cosh, doc="The hyperbolic cosine.", spec="arithmetic/cosh-1")
+Tanh = unary("Tanh", np.tanh, doc="The hyperbolic tangent.", spec="arithmetic/tanh-1")
+Asinh = unary("Asinh", np.arcsinh, doc="The inverse hyperbolic sine.", spec="arithmetic/asinh-3", since=4)
+Acosh = unary("Acosh", np.arccosh, doc="The inverse hyperbolic cosine.", spec="arithmetic/acosh-3", since=4)
+Atanh = unary("Atanh", np.arctanh, doc="The inverse hyperbolic tangent.", spec="arithmetic/atanh-3", since=4)
+
+# OpenVINO: the CPU plugin's ReLU and HSigmoid of NaN are 0
+ReLU = unary("ReLU", _relu, lambda x: x.max(0), exact=True, doc="x, or 0 where that is more.", spec="activation/relu-1")
+Sigmoid = unary("Sigmoid", _sigmoid, doc="``1 / (1 + exp(-x))``.", spec="activation/sigmoid-1")
+HSigmoid = unary("HSigmoid", _hsigmoid, doc="``min(max(x + 3, 0), 6) / 6``.", spec="activation/hsigmoid-5", since=5)
+HSwish = unary(
+    "HSwish", lambda x: x * _hsigmoid(x), doc="``x * min(max(x + 3, 0), 6) / 6``.", spec="activation/hswish-4", since=4
+)
+Mish = _of_floats("Mish", _mish, doc="``x * tanh(log(exp(x) + 1))``.", spec="activation/mish-4", since=4)
+SoftPlus = _of_floats("SoftPlus", _soft_plus, doc="``log(exp(x) + 1)``.", spec="activation/softplus-4", since=4)
+SoftSign = _of_floats(
+    "SoftSign", lambda x: x / (1 + np.abs(x)), doc="``x / (1 + |x|)``.", spec="activation/softsign-9", since=9
+)
+
+
+class _Test(Unary):
+    """One tensor of floats; the output is boolean."""
+
+    def infer(self, at: Site, data: Value) -> Value:
+        return data.typed(_BOOLEAN)
+
+    def run(self, data: np.ndarray) -> np.ndarray:
+        return np.asarray(self.kernel(data))
+
+
+_test = partial(_of_floats, base=_Test, since=10)
+
+IsFinite = _test("IsFinite", np.isfinite, doc="Whether x is neither infinite nor NaN.", spec="comparison/isfinite-10")
+IsNaN = _test("IsNaN", np.isnan, doc="Whether x is NaN.", spec="comparison/isnan-10")

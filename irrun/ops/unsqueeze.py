@@ -1,0 +1,51 @@
+"""Unsqueeze: a tensor with further axes of length 1.  Spec: shape/unsqueeze-1."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, ports
+from irrun.types import UNKNOWN_RANK, Dim, PartialShape
+
+_D = TypeVar("_D")
+
+
+@op("Unsqueeze", since=1, spec="shape/unsqueeze-1")
+class Unsqueeze(Op):
+    """Insert an axis of length 1 at each of ``axes``, which count within the output.
+
+    C1  ``axes`` is a scalar or 1D, and not empty.
+    C2  Each of ``axes`` is within the rank of the output.
+    """
+
+    inputs = ports(data="T", axes="T_AXIS")
+    # OpenVINO: takes axes of any numeric type, the specification integers
+    types = {"T": "any", "T_AXIS": "numeric"}
+    carries = True
+
+    def infer(self, at: Site, data: Value, axes: Value) -> Value:
+        at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}, not 1D")
+        count = axes.shape.count()
+        at.require(count.hi > 0, "C1", "axes is empty")
+        if data.shape.dims is None:
+            return data.reshaped(UNKNOWN_RANK)
+        given = axes.ints()
+        if given is None:  # several unknown axes may be one and the same
+            return data.reshaped(PartialShape.of_rank(len(data.shape) + 1) if count == 1 else UNKNOWN_RANK)
+        rank = len(data.shape) + len(set(given))
+        for axis in given:
+            at.axis(axis, rank, "C2")
+        return data.reshaped(_inserted(data.shape.dims, given, Dim(1)))
+
+    def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
+        return data.reshape(_inserted(data.shape, [int(a) for a in axes.ravel()], 1))
+
+
+def _inserted(shape: Sequence[_D], axes: Sequence[int], one: _D) -> list[_D]:
+    # OpenVINO: inserts an axis that is named twice once
+    rank = len(shape) + len(set(axes))
+    dims = list(shape)
+    for axis in sorted({a % rank for a in axes}):
+        dims.insert(axis, one)
+    return dims

@@ -1,0 +1,69 @@
+"""VariadicSplit: a tensor cut into parts of given lengths.  Spec: movement/variadic-split-1."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, ports
+from irrun.types import INF, Dim
+
+
+@op("VariadicSplit", since=1, spec="movement/variadic-split-1")
+class VariadicSplit(Op):
+    """Cut ``data`` along ``axis`` into parts as long as ``split_lengths`` says; -1 stands for what is left.
+
+    C1  ``axis`` is a scalar or holds one number.
+    C2  ``axis`` is within the rank of ``data``.
+    C3  ``split_lengths`` is 1D, with one entry per output.
+    C4  ``split_lengths`` holds lengths and at most one -1.
+    C5  The lengths make up the dim of ``axis``.
+    """
+
+    inputs = ports(data="T", axis="T_AXIS", split_lengths="T_LENGTHS")
+    # OpenVINO: takes axis and split_lengths of different types, and of floats where they are constant
+    types = {"T": "any", "T_AXIS": "numeric", "T_LENGTHS": "numeric"}
+    outputs = None
+    carries = True
+
+    def infer(self, at: Site, data: Value, axis: Value, split_lengths: Value) -> tuple[Value, ...]:
+        at.require(axis.rank in (None, 0, 1) and axis.shape.count().fits(1), "C1", f"axis is {axis.shape}")
+        at.require(split_lengths.rank in (None, 1), "C3", f"split_lengths is {split_lengths.shape}, not 1D")
+        count = split_lengths.shape.count()
+        at.require(count.fits(at.outputs), "C3", f"split_lengths has {count} entries, the layer {at.outputs} outputs")
+        lengths = split_lengths.dims() or (Dim(-INF, INF),) * at.outputs
+        listed = f"split_lengths [{','.join(map(str, lengths))}]"
+        at.require(all(n.hi >= -1 for n in lengths), "C4", f"{listed} has an entry below -1")
+        at.require(sum(n == -1 for n in lengths) <= 1, "C4", f"{listed} has more than one -1")
+        if data.shape.dims is None:
+            return (data.reshaped(data.shape),) * at.outputs
+        place = 0 if data.rank == 1 and axis.scalar() is None else axis.scalar()
+        if place is None:
+            return (data.reshaped([Dim(0, d.hi) for d in data.shape]),) * at.outputs
+        place = at.axis(place, data.rank, "C2")
+        parts = _parts(data.shape[place], lengths)
+        at.require(parts is not None, "C5", f"{listed} does not make up dim {place} of {data.shape}")
+        assert parts is not None
+        return tuple(data.reshaped(data.shape.replace(place, n)) for n in parts)
+
+    def run(self, data: np.ndarray, axis: np.ndarray, split_lengths: np.ndarray) -> tuple[np.ndarray, ...]:
+        place = int(axis.item())
+        lengths = [int(n) for n in split_lengths]
+        if -1 in lengths:
+            lengths[lengths.index(-1)] = data.shape[place] - (sum(lengths) + 1)
+        return tuple(np.split(data, list(accumulate(lengths[:-1])), place))
+
+
+def _parts(dim: Dim, lengths: Sequence[Dim]) -> list[Dim] | None:
+    """Each length as far as it and what the others leave of ``dim`` tell, or None where they contradict."""
+    known = [n if n.lo >= 0 else Dim.unknown() for n in lengths]  # what may be -1 may be any length
+    before = list(accumulate(known, initial=Dim(0)))
+    after = list(accumulate(reversed(known), initial=Dim(0)))[::-1]
+    parts: list[Dim] = []
+    for i, (given, n) in enumerate(zip(lengths, known)):
+        left = dim - (before[i] + after[i + 1])
+        part = n.meet(left) if given is n else left.meet(n)
+        if part is None:
+            return None
+        parts.append(part)
+    return parts

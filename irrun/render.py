@@ -1,0 +1,92 @@
+"""Diagnostics as people and programs read them: text with the source line, one line each, or JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from irrun.diagnostics import Diagnostic
+
+__all__ = ["concise", "printable", "record", "text"]
+
+_WIDTH: Final = 120
+"""Longer source lines are shown in part: an IR may be written on one line of megabytes."""
+
+_COLOURS: Final = {"error": "bold red", "warning": "bold yellow"}
+
+
+def text(found: Diagnostic) -> Text:
+    """A diagnostic with its place, source line and notes, as a compiler shows it. Styled; ``.plain`` is not."""
+    colour = _COLOURS[found.severity]
+    out = Text()
+    out.append(f"{found.severity}[{found.code} {found.name}]", colour)
+    out.append(f": {printable(found.message)}\n", "bold")
+    if found.code == "IR000":  # no file, so no place in it: the message says all
+        return out
+    gutter = len(str(found.line)) if found.line else 1
+    if found.file:
+        out.append(" " * gutter + "--> ", "blue").append(f"{_place(found)}\n")
+    if found.span and found.source:
+        line, before, marked = _excerpt(found.source.line(found.span.line), found.span.column, found.span.end)
+        out.append(" " * gutter + " |\n", "blue")
+        out.append(f"{found.span.line} | ", "blue").append(f"{line}\n")
+        out.append(" " * gutter + " | ", "blue").append(" " * before).append("^" * marked + "\n", colour)
+    for note in filter(None, found.notes):
+        out.append(" " * gutter + " = ", "blue").append(f"{printable(note)}\n")
+    if found.help:
+        out.append(" " * gutter + " = ", "blue").append("help: ", "green").append(f"{printable(found.help)}\n")
+    return out
+
+
+def concise(found: Diagnostic) -> str:
+    """A diagnostic on one line: ``net.xml:57:12: IR401 message``."""
+    place = _place(found)
+    return f"{place}{': ' if place else ''}{found.code} {printable(found.message)}"
+
+
+def record(found: Diagnostic) -> dict[str, Any]:
+    """A diagnostic as it stands in JSON."""
+    return {
+        "code": found.code,
+        "name": found.name,
+        "severity": found.severity,
+        "message": found.message,
+        "layer": found.layer,
+        "port": found.port,
+        "file": found.file,
+        "line": found.line,
+        "column": found.column,
+        "end_column": found.span.end if found.span else None,
+        "label": found.label,
+        "notes": [note for note in found.notes if note],
+        "help": found.help,
+    }
+
+
+def printable(text: str) -> str:
+    """The text with everything escaped that a terminal would act on or not show."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _place(found: Diagnostic) -> str:
+    place = printable(found.file or "")
+    return f"{place}:{found.span.line}:{found.span.column}" if found.span else place
+
+
+def _excerpt(line: str, column: int, end: int) -> tuple[str, int, int]:
+    """What to show of a source line, and how many cells stand before the marked ones, and are marked."""
+    start, stop = column - 1, max(end - 1, column)
+    first = 0 if len(line) <= _WIDTH else max(0, start - _WIDTH // 3)
+    stop = min(stop, first + _WIDTH)
+    head = ("..." if first else "") + _flat(line[first:start])
+    marked = _flat(line[start:stop])
+    tail = _flat(line[stop : first + _WIDTH]) + ("..." if len(line) > first + _WIDTH else "")
+    return (head + marked + tail).rstrip(), cell_len(head), max(cell_len(marked), 1)
+
+
+def _flat(text: str) -> str:
+    return printable(text.replace("\t", "    "))

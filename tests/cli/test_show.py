@@ -1,0 +1,86 @@
+"""irrun show."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nets import Net
+
+
+def model() -> Net:
+    net = Net()
+    x = net.parameter("f32", "?,3,1..8", name="x", names="t,u")
+    w = net.const("f16", "3,1", bytes(6))
+    also_w = net.const("f16", "3,1", bytes(6), offset=0)  # the same bytes
+    scalar = net.const("i64", "", bytes(8))
+    net.add("Nonsense", [w, also_w, scalar], [("FP32", "")])
+    net.result(net.add("Abs", [x], [("FP32", "-1,3,-1")], names="y", opset="opset16"))
+    return net
+
+
+def test_text(call, tmp_path):
+    model().save(tmp_path)
+    result = call("show", "net.xml")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [line.split() for line in result.stdout.splitlines() if line] == [
+        ["net", "IR", "v11,", "net.xml"],
+        ["inputs"],
+        ["name", "type", "shape", "also", "called"],
+        ["x", "f32", "[?,3,1..8]", "t,", "u"],
+        ["outputs"],
+        ["name", "type", "shape", "also", "called"],
+        ["y", "f32", "[?,3,?]", "result6"],
+        ["operations"],
+        ["type", "version", "count"],
+        ["Const", "opset1", "3"],
+        ["Abs", "opset16", "1"],
+        ["Nonsense", "opset1", "1"],
+        ["Parameter", "opset1", "1"],
+        ["Result", "opset1", "1"],
+        ["in", "all", "7"],
+        ["weights"],
+        ["7", "parameters,", "14", "bytes", "(14", "bytes),", "net.bin"],
+    ]
+
+
+def test_json(call, tmp_path):
+    path = model().save(tmp_path)
+    facts = json.loads(call("show", path, "--format", "json").stdout)
+    assert facts["inputs"] == [{"name": "x", "names": ["x", "t", "u"], "type": "f32", "shape": ["?", 3, "1..8"]}]
+    assert facts["outputs"][0]["names"] == ["y", "result6"]
+    assert facts["operations"][0] == {"type": "Const", "version": "opset1", "count": 3}
+    assert (facts["layers"], facts["parameters"], facts["weight_bytes"]) == (7, 7, 14)
+    assert facts["ir_version"] == 11
+
+
+def test_the_weights_are_not_needed(call, tmp_path):
+    path = model().save(tmp_path)
+    path.with_suffix(".bin").unlink()
+    result = call("show", path)
+    assert result.exit_code == 0
+    assert result.stdout.endswith("7 parameters, 14 bytes (14 bytes), no .bin\n")
+
+
+def test_a_model_with_faults_is_shown_nevertheless(call, tmp_path):
+    path = model().save(tmp_path)
+    path.write_text(path.read_text().replace('to-layer="6"', 'to-layer="66"'))
+    result = call("show", path)
+    assert result.exit_code == 1
+    assert "Nonsense" in result.stdout
+    assert "error[IR103" in result.stderr
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_is_no_model(form, call):
+    Path("net.xml").write_text("<html/>")
+    result = call("show", "net.xml", "--format", form)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "error[IR003" in result.stderr
+
+
+def test_a_page_of_examples(call):
+    Path("page.txt").write_text('<layer type="Abs"><input><port id="0"><dim>2</dim></port></input></layer>\n' * 2)
+    result = call("show", "page.txt")
+    assert [line for line in result.stdout.splitlines() if "page" in line] == ["page.txt:1  Abs", "page.txt:2  Abs"]
+    assert len(json.loads(call("show", "page.txt", "--format", "json").stdout)["examples"]) == 2

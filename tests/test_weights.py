@@ -1,0 +1,253 @@
+"""Constants of every element type, as OpenVINO reads them; and what is wrong with a .bin."""
+
+import struct
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import openvino as ov
+import pytest
+from kit import oracle
+from nets import Net
+
+import irrun
+from irrun.diagnostics import Refused
+from irrun.types import ELEMENT_TYPES
+from irrun.weights import Weights
+
+NUMBERS = [name for name, t in ELEMENT_TYPES.items() if t.kind not in ("string", "dynamic")]
+TO_INTEGER = [name for name in NUMBERS if ELEMENT_TYPES[name].kind in ("int", "uint", "boolean")]
+
+
+def random_bytes(name: str, count: int) -> bytes:
+    data = np.random.default_rng(count).integers(0, 256, ELEMENT_TYPES[name].nbytes(count)).astype(np.uint8)
+    return (data & 1 if name == "boolean" else data).tobytes()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 9, 37])
+@pytest.mark.parametrize(
+    ("name", "to"), [*((n, "f32") for n in NUMBERS), *((n, "i32") for n in TO_INTEGER)], ids=lambda x: str(x)
+)
+def test_every_bit_pattern_is_what_openvino_reads(name: str, to: str, count: int, tmp_path: Path) -> None:
+    data = random_bytes(name, count)
+    net = Net()
+    const = net.const(name, str(count), data)
+    net.result(net.add("Convert", [const], [(ELEMENT_TYPES[to].port_name, str(count))], destination_type=to))
+    want = oracle(net.save(tmp_path), [], "core")[0]
+    bare = Net()
+    bare.result(bare.const(name, str(count), data))
+    (got,) = irrun.run(bare.save(tmp_path, "bare"), strict=True).arrays
+    assert got.dtype == ELEMENT_TYPES[name].dtype
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(got.astype(want.dtype), want)
+
+
+def test_packing_by_hand() -> None:
+    """A few by hand, so that the order of bits is written down somewhere."""
+
+    def unpacked(name: str, *data: int) -> list[float]:
+        weights, count = Weights(data=bytes(data)), {"u3": 8, "u6": 4}.get(name) or len(data) * 8 // ELEMENT_TYPES[name].bits
+        return weights.tensor(0, len(data), ELEMENT_TYPES[name], (count,)).astype(np.float32).tolist()
+
+    assert unpacked("u1", 0b10100000) == [1, 0, 1, 0, 0, 0, 0, 0]
+    assert unpacked("u2", 0b11_10_01_00) == [0, 1, 2, 3]
+    assert unpacked("u4", 0x21) == [1, 2]
+    assert unpacked("i4", 0x8F) == [-1, -8]
+    assert unpacked("u3", 0b01_00_11_10, 0, 0b1000_0000) == [5, 0, 3, 2, 0, 0, 0, 0]
+    assert unpacked("u6", 0x12, 0x34, 0b01_00_00_11) == [17, 2, 3, 52]
+    assert unpacked("nf4", 0xF0) == [-1, 1]
+    assert unpacked("f4e2m1", 0xF1) == [0.5, -6]
+    assert unpacked("boolean", 0, 1, 255) == [0, 1, 1]
+    assert unpacked("f8e8m0", 127, 128) == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16", "f32", "f64", "i16", "i64", "u32", "string"])
+def test_unaligned_offsets(name: str, tmp_path: Path) -> None:
+    element_type = ELEMENT_TYPES[name]
+    if name == "string":
+        data, want = struct.pack("<4i", 2, 0, 1, 3) + b"abc", np.array(["a", "bc"])
+    else:
+        want = np.arange(5).astype(element_type.dtype)
+        data = want.tobytes()
+    net = Net(bin=bytearray(b"\xaa\xbb\xcc" + data + b"tail"))
+    net.result(net.const(name, str(len(want)), data, offset=3))
+    path = net.save(tmp_path)
+    assert not irrun.check(path).diagnostics  # a .bin longer than needed is normal
+    (got,) = irrun.run(path).arrays
+    np.testing.assert_array_equal(got, want)
+
+
+def test_shared_offsets(tmp_path: Path) -> None:
+    net = Net()
+    one = net.const("i32", "2,2", np.arange(4, dtype=np.int32).tobytes())
+    two = net.const("i32", "4", bytes(16), offset=0)
+    half = net.const("i16", "2", bytes(4), offset=4)
+    for ref in (one, two, half):
+        net.result(ref)
+    outputs = irrun.run(net.save(tmp_path))
+    assert [a.tolist() for a in outputs.arrays] == [[[0, 1], [2, 3]], [0, 1, 2, 3], [1, 0]]
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0, 3)])
+@pytest.mark.parametrize("name", [*NUMBERS, "string"])
+def test_no_elements_take_a_byte_or_none(name: str, shape: tuple[int, ...]) -> None:
+    for size in (0, 1):
+        tensor = Weights(data=b"\0\0").tensor(1, size, ELEMENT_TYPES[name], shape)
+        assert tensor.shape == shape
+        assert tensor.dtype.kind == ELEMENT_TYPES[name].dtype.kind
+
+
+def test_what_openvino_writes_for_no_elements(tmp_path: Path) -> None:
+    results = [
+        ov.opset1.result(ov.op.Constant(getattr(ov.Type, name), ov.Shape([2, 0]), []))  # type: ignore[attr-defined]
+        for name in ("f32", "i64", "u4", "boolean")
+    ]
+    ov.serialize(ov.Model(results, [], "empty"), tmp_path / "empty.xml")  # pyright: ignore[reportGeneralTypeIssues]
+    assert not irrun.check(tmp_path / "empty.xml").diagnostics
+    assert [a.shape for a in irrun.run(tmp_path / "empty.xml").arrays] == [(2, 0)] * 4
+
+
+def test_a_scalar(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.const("f32", "", struct.pack("<f", 2.5)))
+    (got,) = irrun.run(net.save(tmp_path)).arrays
+    assert got.shape == ()
+    assert got == 2.5
+
+
+# ---------------------------------------------------------------------------------------------
+# mapped, not copied
+
+
+def test_a_tensor_is_a_view_of_the_mapped_file(tmp_path: Path) -> None:
+    path = tmp_path / "w.bin"
+    path.write_bytes(np.arange(100, dtype=np.float32).tobytes())
+    weights = Weights(path)
+    tensor = weights.tensor(40, 40, ELEMENT_TYPES["f32"], (2, 5))
+    assert np.shares_memory(tensor, weights.data)
+    assert not tensor.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        tensor[0, 0] = 1
+    with path.open("r+b") as file:  # what the file says is what the tensor holds
+        file.seek(40)
+        file.write(struct.pack("<f", -1))
+    assert tensor[0, 0] == -1
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_nobody_can_write_into_a_constant(name: str) -> None:
+    tensor = Weights(data=bytes(24)).tensor(0, 24, ELEMENT_TYPES[name], (24 * 8 // ELEMENT_TYPES[name].bits,))
+    assert not tensor.flags.writeable
+
+
+def test_a_result_of_a_constant_is_the_callers(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.const("i32", "2", bytes(8)))
+    executable = irrun.compile(net.save(tmp_path))
+    executable()[0][:] = 7
+    assert executable()[0].tolist() == [0, 0]
+    assert (tmp_path / "net.bin").read_bytes() == bytes(8)
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
+    """A sparse file of a terabyte: mapping it costs nothing."""
+    net = Net(bin=bytearray(1))
+    net.result(net.const("u8", "4", bytes(4), offset=(1 << 40) - 4))
+    path = net.save(tmp_path)
+    with path.with_suffix(".bin").open("wb") as file:
+        file.truncate(1 << 40)
+    assert irrun.run(path)[0].tolist() == [0, 0, 0, 0]
+
+
+# ---------------------------------------------------------------------------------------------
+# what is wrong with a .bin
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "shape", "code"),
+    [
+        (0, 12, (3,), ""),
+        (4, 8, (2,), ""),
+        (4, 12, (3,), "IR502"),
+        (12, 0, (0,), ""),
+        (13, 0, (0,), "IR502"),
+        (-4, 8, (2,), "IR502"),
+        (0, -4, (1,), "IR502"),
+        (1 << 70, 4, (1,), "IR502"),
+        (0, 8, (3,), "IR503"),
+        (0, 12, (2,), "IR503"),
+        (0, 12, (0,), "IR503"),
+        (0, 2, (0,), "IR503"),
+        (0, 0, (1,), "IR503"),
+        (0, 12, (1 << 40, 1 << 40), "IR503"),
+    ],
+)
+def test_range_and_size(offset: int, size: int, shape: tuple[int, ...], code: str) -> None:
+    weights = Weights(data=bytes(12))
+    if not code:
+        assert weights.tensor(offset, size, ELEMENT_TYPES["f32"], shape).shape == shape
+        return
+    with pytest.raises(Refused) as caught:
+        weights.tensor(offset, size, ELEMENT_TYPES["f32"], shape)
+    assert caught.value.code == code
+
+
+def test_no_file_and_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").touch()
+    for weights in (Weights(), Weights(tmp_path / "w.bin"), Weights(data=b"")):
+        assert len(weights) == 0
+        with pytest.raises(Refused, match="of a .bin of 0 bytes"):
+            weights.tensor(0, 4, ELEMENT_TYPES["f32"], (1,))
+
+
+# ---------------------------------------------------------------------------------------------
+# strings
+
+
+def packed(*offsets: int, text: bytes = b"", count: int | None = None) -> bytes:
+    return struct.pack(f"<{len(offsets) + 1}i", len(offsets) - 1 if count is None else count, *offsets) + text
+
+
+def test_strings_as_openvino_writes_them(tmp_path: Path) -> None:
+    words = np.array([["one", ""], ["zwölf 🎉", "  "]])
+    constant = ov.op.Constant(ov.Tensor(words))  # (of the array itself: crashes)
+    ov.serialize(ov.Model([ov.opset1.result(constant)], [], "s"), tmp_path / "s.xml")  # type: ignore[attr-defined]
+    (got,) = irrun.run(tmp_path / "s.xml", strict=True).arrays
+    np.testing.assert_array_equal(got, words)
+    assert got.dtype.kind == "U"
+    (want,) = oracle(tmp_path / "s.xml", [])
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("data", "count", "why"),
+    [
+        (packed(0, 1, 3, text=b"abc"), 3, "they hold 2|cannot hold"),
+        (packed(0, 1, 3, text=b"abc"), 1, "they hold 2"),
+        (packed(0, 1, 3, text=b"ab"), 2, "ascend"),
+        (packed(0, 3, 1, text=b"abc"), 2, "ascend"),
+        (packed(1, 2, 3, text=b"abc"), 2, "ascend"),
+        (packed(0, -1, 3, text=b"abc"), 2, "ascend"),
+        (packed(0, 1, 2, text=b"a\xff"), 2, "UTF-8"),
+        (packed(0, 1, 2, text="é".encode()), 2, "UTF-8"),
+        (packed(0, 1, count=-1), 1, "they hold -1"),
+        (b"\1\0\0", 1, "cannot hold the offsets"),
+        (b"", 1, "cannot hold the offsets"),
+        (packed(0), 1 << 40, "cannot hold the offsets"),
+    ],
+)
+def test_broken_strings(data: bytes, count: int, why: str) -> None:
+    with pytest.raises(Refused, match=why) as caught:
+        Weights(data=data).tensor(0, len(data), ELEMENT_TYPES["string"], (count,))
+    assert caught.value.code == "IR504"
+
+
+def test_types_of_ml_dtypes_travel_as_such(tmp_path: Path) -> None:
+    net = Net()
+    for name, data in (("bf16", b"\x80\x3f"), ("f8e4m3", b"\x38"), ("i4", b"\x01"), ("f4e2m1", b"\x02")):
+        net.result(net.const(name, "1", data))
+    outputs = irrun.run(net.save(tmp_path)).arrays
+    assert [a.dtype for a in outputs] == [
+        ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4, ml_dtypes.float4_e2m1fn,
+    ]  # fmt: skip
+    assert [float(a[0]) for a in outputs] == [1, 1, 1, 1]
