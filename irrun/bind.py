@@ -18,7 +18,7 @@ ALIASES: Final = {"constant": "Const"}
 # Attributes that converters of 2020 and 2021 wrote though the operation has none of that name.
 MEANINGLESS: Final = {("convolution", "output_padding"), ("groupconvolution", "output_padding")}
 LATEST_OPSET: Final = 17
-EXTENSIONS: Final = ("extension", "experimental")
+EXTENSIONS: Final = ("extension", "experimental", "ie_internal_opset")
 """Opset names under which operations of the numbered opsets stand as well."""
 
 
@@ -63,7 +63,7 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
         try:
             values[name] = attribute.parse(text)
         except (ValueError, OverflowError):
-            message = f'{text_name}="{text}" is not {attribute.expects}'
+            message = f'{text_name}="{text}" should be {attribute.expects}'
             problems.append(at(attribute.code, message, data(), text_name))
             values[name] = None
     missing = [a for name, a in cls.attributes.items() if a.required and name not in values]

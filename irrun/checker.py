@@ -14,7 +14,7 @@ import numpy as np
 
 from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, Refused, Report, diagnostic
-from irrun.infer import Values, declared, needed, propagate, site
+from irrun.infer import Values, declared, needed, propagate, site, wrong_output_count
 from irrun.model import Layer, Model, Port
 from irrun.opdef import Op, Value, infer, input_at
 from irrun.parse import Parsed
@@ -85,7 +85,9 @@ class _Checker:
         if model.is_fragment:
             return
         if not model.results:
-            self.found.append(diagnostic("IR107", "the model has no Result", source=model.source, node=0))
+            help = "add a Result layer for each output"
+            no_result = diagnostic("IR107", "the model has no Result", source=model.source, node=0, help=help)
+            self.found.append(no_result)
         if model.weights is None and model.constants:
             self.found.append(weights_missing(model))
 
@@ -104,8 +106,7 @@ class _Checker:
             return as_declared
         if len(found) != len(layer.outputs):
             if layer.outputs or not self.model.is_fragment:
-                message = f'{layer.type} "{layer.name}" has {len(layer.outputs)} outputs; it gives {len(found)}'
-                self.add("IR206", message, layer, layer.node)
+                self.add("IR206", wrong_output_count(layer, self.ops[layer.id], len(found)), layer, layer.node)
             return (*found, *as_declared[len(found) :])[: len(layer.outputs)]
         return [
             self.output(layer, position, value, claim)
@@ -118,10 +119,11 @@ class _Checker:
         as_inferred = True
         if port.type is not None and value.type.kind != "dynamic" and port.type is not value.type:
             as_inferred = False
-            message = f'{layer.type} "{layer.name}" output {port.id}: precision is {port.type}, inferred {value.type}'
+            said, found = port.type.port_name, value.type.port_name
+            message = f'{layer.type} "{layer.name}" output {port.id}: precision is {said}, inferred {found}'
             self.add(
                 "IR303", message, layer, port.node, "precision", port=port.id,
-                notes=self.inputs(layer), help=f'declare precision="{value.type.port_name}"',
+                notes=self.inputs(layer), help=f'declare precision="{found}"',
             )  # fmt: skip
         if port.shape is not None and value.shape.meet(port.shape) is None:
             as_inferred = False
@@ -227,9 +229,10 @@ class _Checker:
             title = f'{layer.type} "{layer.name}" input {port.id}'
             origin = f'{source.type} "{source.name}" output {output.id}'
             if port.type and output.type and port.type is not output.type:
+                said, fed_with = port.type.port_name, output.type.port_name
                 self.add(
-                    "IR304", f"{title}: precision is {port.type}, but {origin} is {output.type}", layer, port.node,
-                    "precision", port=port.id, help=f'declare precision="{output.type.port_name}"',
+                    "IR304", f"{title}: precision is {said}, but {origin} is {fed_with}", layer, port.node,
+                    "precision", port=port.id, help=f'declare precision="{fed_with}"',
                 )  # fmt: skip
             if port.shape is None or output.shape is None or port.shape.meet(output.shape) is not None:
                 continue

@@ -20,6 +20,7 @@ __all__ = [
     "Refused",
     "Report",
     "UnsupportedError",
+    "counted",
     "diagnostic",
 ]
 
@@ -65,7 +66,7 @@ CODES: Final = _codes(
     ("IR006", "encoding", "The bytes of the file are not text in the encoding that it declares (UTF-8 where "
      "it declares none). Save it as UTF-8."),
     ("IR007", "malformed-element", "An element lacks an attribute that every reader needs (a layer's id or "
-     "type, a port's id, an edge's ends), or has one that is no number. Write the attribute."),
+     "type, a port's id, an edge's ends), or has one that is no number; or a layer lacks its body. Write it."),
     ("IR008w", "irregular-fragment", "A <layer> example as printed in documentation is not quite XML or not "
      "quite IR: a literal ' ... ' in the tag, a port id used twice. irrun reads it as it was meant and says "
      "how."),
@@ -200,6 +201,11 @@ def diagnostic(
         message = f"{message[: _LONGEST * 2 // 3]} … {message[-_LONGEST // 3 :]}"
     found = Diagnostic(code, CODES[code].severity, message, file=file, span=span, source=source)
     return replace(found, **more) if more else found  # type: ignore[arg-type]
+
+
+def counted(number: int, what: str) -> str:
+    """``1 input``, ``2 inputs``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)

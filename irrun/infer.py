@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irrun.bind import bind
-from irrun.diagnostics import Refused
+from irrun.diagnostics import Refused, counted
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Site, Value, infer
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, PartialShape
 
-__all__ = ["InferredBody", "Values", "declared", "declared_inside", "needed", "propagate", "site"]
+__all__ = ["InferredBody", "Values", "declared", "declared_inside", "needed", "propagate", "site", "wrong_output_count"]
 
 Values = dict[tuple[int, int], Value]
 """What is known of each output: by layer id and position among its outputs."""
@@ -22,6 +22,12 @@ Settle = Callable[[Layer, "tuple[Value, ...] | Exception"], Sequence[Value]]
 
 def site(layer: Layer, name: str | None = None) -> Site:
     return Site(len(layer.outputs), tuple(p.type for p in layer.outputs), name or layer.name)
+
+
+def wrong_output_count(layer: Layer, op: Op | None, count: int) -> str:
+    """The message of IR206."""
+    gives = f"{op.type}-{op.since} gives {count}" if op else f"{count} are given"
+    return f'{layer.type} "{layer.name}" declares {counted(len(layer.outputs), "output")}; {gives}'
 
 
 def declared(layer: Layer) -> tuple[Value, ...]:
@@ -40,11 +46,18 @@ def needed(op: Op, model: Model, layer: Layer) -> dict[str, Any]:
 
 _OFFERS: dict[str, Callable[[Model, Layer], Any]] = {
     "weights": lambda model, layer: model.weights,
-    "bodies": lambda model, layer: {tag: InferredBody(body) for tag, body in layer.bodies.items()},
+    "bodies": lambda model, layer: _Bodies((tag, InferredBody(body)) for tag, body in layer.bodies.items()),
     "maps": lambda model, layer: layer.maps,
     "back_edges": lambda model, layer: layer.back_edges,
     "variables": lambda model, layer: None,
 }
+
+
+class _Bodies(dict[str, "InferredBody"]):
+    """The bodies of a layer by tag; one that the file lacks is refused."""
+
+    def __missing__(self, tag: str) -> InferredBody:
+        raise Refused(f"has no <{tag}>", code="IR007")
 
 
 class InferredBody:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
-from irrun.diagnostics import Refused
+from irrun.diagnostics import Refused, counted
 from irrun.types import (
     ELEMENT_TYPES,
     INF,
@@ -534,7 +534,9 @@ def _check_arity(cls_op: Op, count: int, inputs: Sequence[Value | None]) -> None
     if count < least or (most is not None and count > most):
         wanted = f"{least}" if least == most else f"{least} or more" if most is None else f"{least} to {most}"
         names = ", ".join(p.name + ("…" if p.variadic else "?" if p.optional else "") for p in declared)
-        raise Refused(f"has {count} inputs; {cls_op.type}-{cls_op.since} takes {wanted} ({names})", code="IR205")
+        raise Refused(
+            f"has {counted(count, 'input')}; {cls_op.type}-{cls_op.since} takes {wanted} ({names})", code="IR205"
+        )
     for position, value in enumerate(inputs):
         port = input_at(declared, position)
         if value is None and port is not None and not port.optional:
@@ -555,11 +557,10 @@ def _check_types(cls_op: Op, inputs: Sequence[Value | None]) -> None:
                 code="IR301",
             )
         if port.type in cls_op.types:
-            first, name = bound.setdefault(port.type, (value.type, port.name))
+            own = f"{port.name}[{position - len(cls_op.inputs) + 1}]" if port.variadic else port.name
+            first, name = bound.setdefault(port.type, (value.type, own))
             if first is not value.type:
-                raise Refused(
-                    f"{port.name} is {value.type} but {name} is {first}; {port.type} is one type", code="IR302"
-                )
+                raise Refused(f"{own} is {value.type} but {name} is {first}; {port.type} is one type", code="IR302")
 
 
 _allowed = cache(type_set)

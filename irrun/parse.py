@@ -207,15 +207,17 @@ class Reader:
             for code, message, node, attribute, more in self._late
         ]
 
-    def _integer(self, attributes: Mapping[str, str], name: str, what: str, node: int | None = None) -> int | None:
+    def _integer(
+        self, attributes: Mapping[str, str], name: str, what: str, node: int | None = None, layer: str | None = None
+    ) -> int | None:
         node = self._node if node is None else node
         text = attributes.get(name)
         if text is None:
-            self.report("IR007", f"{what} has no {name}", node)
+            self.report("IR007", f"{what} has no {name}", node, layer=layer)
             return None
         found = _int(text)
         if found is None:
-            self.report("IR007", f'{what} has {name}="{text}", which is no integer', node, name)
+            self.report("IR007", f'{what} has {name}="{text}", which is no integer', node, name, layer=layer)
         return found
 
     # -- net ------------------------------------------------------------------------------------
@@ -260,7 +262,8 @@ class Reader:
             names = [f'"{layer.name}"' for layer in cycle]
             names = names if len(names) < 8 else [*names[:6], "…", names[-1]]
             message = f"layers feed each other in a circle: {' -> '.join((*names, names[0]))}"
-            self.report("IR106", message, cycle[0].node, layer=cycle[0].name)
+            help = "one of these edges is wrong; what is computed over and over stands in a Loop or TensorIterator"
+            self.report("IR106", message, cycle[0].node, layer=cycle[0].name, help=help)
         if self._layers:
             self._layers[-1].bodies[net.tag] = model
         else:
@@ -271,7 +274,7 @@ class Reader:
     def _close_layer(self, made: _Layer) -> None:
         bare = not self._nets
         name, type = made.name, made.tag.get("type")
-        id = 0 if bare else self._integer(made.tag, "id", f'layer "{name}"', made.node)
+        id = 0 if bare else self._integer(made.tag, "id", f'layer "{name}"', made.node, name)
         if type is None:
             self.report("IR007", f'layer "{name}" has no type', made.node, layer=name)
         if id is None or type is None:
@@ -346,7 +349,7 @@ class Reader:
         elif text is not None and text.isdecimal() and len(text) < 10:
             id = int(text)
         else:
-            found = self._integer(attributes, "id", f'a port of layer "{layer.name}"', node)
+            found = self._integer(attributes, "id", f'a port of layer "{layer.name}"', node, layer.name)
             if found is None and self._nets:
                 self._nets[-1].doubtful = True
             id = -2 - len(layer.inputs) - len(layer.outputs) if found is None else found
@@ -390,10 +393,10 @@ class Reader:
         named = {attributes.get("external_port_id") for kind, attributes, _ in entries if kind == "output"} - {"-1"}
         if not named <= {str(id) for id in by_id["output"]}:
             by_id["output"] = {}  # files of 2021 count the outputs of If from 0 instead of naming their ports
-        what = f"an entry of <{tag}>"
+        what = f'an entry of <{tag}> of "{layer.name}"'
         for kind, attributes, node in entries:
-            external = self._integer(attributes, "external_port_id", what, node)
-            internal = self._integer(attributes, "internal_layer_id", what, node)
+            external = self._integer(attributes, "external_port_id", what, node, layer.name)
+            internal = self._integer(attributes, "internal_layer_id", what, node, layer.name)
             if external is None or internal is None:
                 continue
             wanted = "Parameter" if kind == "input" else "Result"
@@ -481,7 +484,8 @@ class Reader:
         if len(unfed) > lost and not net.doubtful:
             for layer, port in unfed:
                 message = f'no edge leads to input port {port.id} of {layer.type} "{layer.name}"'
-                self.report("IR104", message, port.node, layer=layer.name, port=port.id)
+                help = "add the edge, or remove the port"
+                self.report("IR104", message, port.node, layer=layer.name, port=port.id, help=help)
         return {id: tuple(row) for id, row in feeds.items()}
 
     def _dangling(
@@ -491,12 +495,15 @@ class Reader:
         layer = layers.get(id)
         if layer is None:
             message, attribute = f"an edge leads {end} layer {id}, which does not exist", f"{end}-layer"
+            help = None
         else:
             wrong = "an output" if end == "to" else "an input"
             why = f"which is {wrong}" if (id, port) in others else "which does not exist"
             message = f'an edge leads {end} port {port} of {layer.type} "{layer.name}", {why}'
             attribute = f"{end}-port"
-        self.report("IR103", message, edge.node, attribute, layer=layer.name if layer else None)
+            known = ", ".join(str(p.id) for p in (layer.outputs if end == "from" else layer.inputs)) or "none"
+            help = f"its {'output' if end == 'from' else 'input'} ports are {known}"
+        self.report("IR103", message, edge.node, attribute, layer=layer.name if layer else None, help=help)
 
 
 _ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")

@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, Refused, UnsupportedError, diagnostic
-from irrun.infer import Values, needed, propagate
+from irrun.infer import Values, needed, propagate, wrong_output_count
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.types import ElementType
@@ -67,7 +67,7 @@ def plan(model: Model, max_memory: int) -> Plan:
         if isinstance(found, Exception):
             raise ModelError(kernel_failed(model, layer, found, "")) from found
         if len(found) != len(layer.outputs):
-            message = f'{layer.type} "{layer.name}" has {len(layer.outputs)} outputs; it gives {len(found)}'
+            message = wrong_output_count(layer, ops[layer.id], len(found))
             raise ModelError(diagnostic("IR206", message, source=model.source, node=layer.node, layer=layer.name))
         for value in found:
             refuse_too_large(model, layer, value, max_memory)

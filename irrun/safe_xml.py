@@ -65,8 +65,7 @@ def _utf8(source: Source) -> bytes:
     except LookupError as error:
         message, line, column = f'the encoding "{error.args[0]}" is not one that irrun reads', 1, 1
     except UnicodeDecodeError as error:
-        before = source.data[: error.start].decode(error.encoding, "replace").removeprefix("\ufeff")
-        line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        line, column = _place(source.data[: error.start].decode(error.encoding, "replace").removeprefix("\ufeff"))
         message = f"the bytes are not valid {error.encoding}: {error.reason}"
     span = Span(source.first_line - 1 + line, column, column + 1)
     raise ReadError(
@@ -76,16 +75,22 @@ def _utf8(source: Source) -> bytes:
     )  # fmt: skip
 
 
+def _place(before: str) -> tuple[int, int]:
+    """The line and column, from 1, that follow a text."""
+    lines = re.split(r"\r\n?|\n", before)
+    return len(lines), len(lines[-1]) + 1
+
+
 class _Stop(Exception):  # noqa: N818
     pass
 
 
 def _refuse_doctype(source: Source, data: bytes) -> None:
     parser = expat.ParserCreate("utf-8")
-    found: list[tuple[int, int]] = []
+    found: list[int] = []
 
     def doctype(*_: object) -> None:
-        found.append((parser.CurrentLineNumber, parser.CurrentColumnNumber))
+        found.append(parser.CurrentByteIndex)
         raise _Stop
 
     def stop(*_: object) -> None:
@@ -101,11 +106,11 @@ def _refuse_doctype(source: Source, data: bytes) -> None:
     except (_Stop, expat.ExpatError):
         pass  # what is not well-formed is told by the real parser
     if found:
-        line, column = found[0][0] + source.first_line - 1, found[0][1]
+        line, column = _place(data[: data.rfind(b"<!DOCTYPE", 0, found[0] + 9)].decode())
         raise ReadError(
             Diagnostic(
-                "IR002", "error", "the file has a DOCTYPE, which irrun refuses",
-                file=source.path, source=source, span=Span(line, column + 1, column + 10),
+                "IR002", "error", "the file has a DOCTYPE, which irrun refuses", file=source.path, source=source,
+                span=Span(source.first_line - 1 + line, column, column + 9),
                 help="remove the declaration; OpenVINO IR never needs one",
             )
         )  # fmt: skip

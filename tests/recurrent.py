@@ -6,6 +6,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+
 from kit import Case, Refusal, Shapes, Values, random
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4, "AUGRU": 3}
@@ -58,7 +59,7 @@ def _cell(kind: str, inputs: list[np.ndarray], attributes: dict[str, Any]) -> tu
         _element(kind, x[n], [s[n] for s in states], w, r, b, more[0][n, 0] if more else 0, attributes)
         for n in range(len(x))
     ]
-    return tuple(np.array([found[k] for found in after]) for k in range(count))
+    return tuple(np.array([found[k] for found in after]).reshape(states[k].shape) for k in range(count))
 
 
 def _sequence(kind: str, inputs: list[np.ndarray], attributes: dict[str, Any]) -> tuple[np.ndarray, ...]:
@@ -67,7 +68,7 @@ def _sequence(kind: str, inputs: list[np.ndarray], attributes: dict[str, Any]) -
     x, *others = (a.astype(np.float64) for a in inputs)
     first, (lengths, w, r, b, *more) = others[:count], others[count:]
     y = np.zeros((len(x), len(w), x.shape[1], r.shape[2]))
-    last = [np.zeros_like(y[:, :, 0]) for _ in range(count)]
+    last = [np.zeros_like(first[0]) for _ in range(count)]
     for n in range(len(x)):
         for way, step in enumerate(_STEPS[attributes.get("direction", "forward")]):
             states = [s[n, way] for s in first]
@@ -91,8 +92,8 @@ def expected(op: str, inputs: list[np.ndarray], attributes: dict[str, Any]) -> A
     """The outputs by the formulas, rounded to the element type of the inputs."""
     kind, of = _parts(op)
     outputs = of(kind, inputs, attributes)
-    rounded = tuple(a.astype(inputs[0].dtype) for a in outputs)
-    return rounded if len(rounded) > 1 else rounded[0]
+    rounded = [a.astype(inputs[0].dtype) for a in outputs]
+    return tuple(rounded) if len(rounded) > 1 else rounded[0]
 
 
 def _parts(op: str) -> tuple[str, Any]:
@@ -117,7 +118,9 @@ def layouts(op: str, *, linear: bool = False, **dims: Any) -> list[list[Any]]:
     return rows + ([[n, 1]] if kind == "AUGRU" else [])
 
 
-def inputs(op: str, lengths: Any = (5, 5), dtype: Any = np.float32, length_dtype: Any = np.int64, **dims: Any) -> list[np.ndarray]:
+def inputs(
+    op: str, lengths: Any = (5, 5), dtype: Any = np.float32, length_dtype: Any = np.int64, **dims: Any
+) -> list[np.ndarray]:
     found = [random(*shape, dtype=dtype, seed=seed) for seed, shape in enumerate(layouts(op, n=len(lengths), **dims))]
     if "Sequence" in op:
         found[1 + _states(_parts(op)[0])] = np.array(lengths, length_dtype)
@@ -140,7 +143,7 @@ def _formulas(op: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("plain", {}, {}),
         ("clip", {"clip": 0.4}, {}),
-        ("relu", {"activations": ["relu"] * count}, {}),
+        ("relu", {"activations": ["relu"] * count, "clip": 1}, {}),
         ("mixed", {"activations": ["tanh", "Relu", "SIGMOID"][:count], "clip": 0.7}, {}),
     ]
     if "GRU" in op:

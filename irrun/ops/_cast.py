@@ -21,8 +21,8 @@ def cast(array: np.ndarray, to: ElementType) -> np.ndarray:
             return array if array.dtype == to.dtype else np.asarray(plain(array) != 0)
         if not to.is_integer:
             return _to_float(array, to)
-        found = _truncated(plain(array), to) if is_float(array) else array
-        found = found.astype(to.dtype, copy=False)
+        x = plain(array)
+        found = (_truncated(x, to) if is_float(x) else x).astype(to.dtype, copy=False)
         return found & ((1 << to.bits) - 1) if to.name in ("u1", "u3", "u6") else found
 
 
@@ -58,11 +58,14 @@ def _to_float(array: np.ndarray, to: ElementType) -> np.ndarray:
     if to.name == "nf4":
         middles = (NF4[1:] + NF4[:-1]) / 2
         return NF4[np.searchsorted(middles, np.nan_to_num(plain(array), nan=-1))]
-    if to.name == "f8e8m0" and array.dtype != to.dtype:
-        return _power_of_two(plain(array)).astype(to.dtype)
-    if to.name == "f4e2m1" and array.dtype != to.dtype:
-        return np.nan_to_num(plain(array), nan=6).astype(to.dtype)  # it has neither NaN nor Inf
-    return array.astype(to.dtype, copy=False)
+    if array.dtype == to.dtype:
+        return array
+    x = plain(array)
+    if to.name == "f8e8m0":
+        x = _power_of_two(x)
+    elif to.name == "f4e2m1":  # it has neither NaN nor Inf
+        x = np.nan_to_num(x, nan=6)
+    return x.astype(to.dtype)
 
 
 def _power_of_two(x: np.ndarray) -> np.ndarray:

@@ -20,24 +20,43 @@ from irrun.types import Dim, PartialShape
 class Filtering(Sliding):
     """Base of all convolutions: ``filters`` have ``leading`` axes before the spatial ones.
 
-    C1  ``data`` has rank 3, 4 or 5, ``filters`` one that fits it.
+    C1  ``data`` has one of ``ranks``, ``filters`` one that fits it.
     C5  The channels of ``data`` are those that the filters take.
     """
 
     dilations = attr.ints()
     types = {"T": "numeric", "T_SHAPE": "int"}
+    ranks = frozenset({3, 4, 5})
     leading = 2
 
     def spatial(self, at: Site, data: Value, filters: Value) -> int | None:
         """The number of spatial axes, as far as it is known."""
-        ranks = {r for r in (data.rank, filters.rank and filters.rank - self.leading + 2) if r is not None}
+        found = {r for r in (data.rank, filters.rank and filters.rank - self.leading + 2) if r is not None}
         shapes = f"data is {data.shape}, filters are {filters.shape}"
-        at.require(len(ranks) <= 1 and ranks <= {3, 4, 5}, "C1", shapes)
-        return max(ranks, default=2) - 2 or len(self.strides or self.dilations) or None
+        at.require(len(found) <= 1 and found <= self.ranks, "C1", shapes)
+        if len(self.ranks) == 1:
+            found = set(self.ranks)
+        return max(found, default=2) - 2 or len(self.strides or self.dilations) or None
 
     def channels(self, at: Site, data: Dim, filters: Sequence[Dim]) -> Dim:
         """The channels of the output, from those of ``data`` and the leading dims of the filters."""
         raise NotImplementedError
+
+    def correlated(self, at: Site, data: Value, filters: Value) -> Value:
+        """The output of all but the transposed convolutions."""
+        spatial = self.spatial(at, data, filters)
+        if spatial is None:
+            return data.reshaped(PartialShape(None))
+        batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(2 + spatial)
+        given = filters.shape.dims or tuple(PartialShape.of_rank(self.leading + spatial))
+        out = self.channels(at, channels, given[: self.leading])
+        return data.reshaped([batch, out, *self.slide(at, sizes, given[self.leading :])])
+
+
+def ungrouped(at: Site, data: Dim, ins: Dim, outs: Dim) -> Dim:
+    """``channels`` of an operation without groups."""
+    at.require(data.meet(ins) is not None, "C5", f"data has {data} channels, the filters take {ins}")
+    return outs
 
 
 def grouped(at: Site, data: Dim, groups: Dim, ins: Dim, outs: Dim) -> Dim:
@@ -56,13 +75,7 @@ class ConvolutionBase(Filtering):
     inputs = ports(data="T", filters="T")
 
     def infer(self, at: Site, data: Value, filters: Value) -> Value:
-        spatial = self.spatial(at, data, filters)
-        if spatial is None:
-            return data.reshaped(PartialShape(None))
-        batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(2 + spatial)
-        given = filters.shape.dims or tuple(PartialShape.of_rank(self.leading + spatial))
-        out = self.channels(at, channels, given[: self.leading])
-        return data.reshaped([batch, out, *self.slide(at, sizes, given[self.leading :])])
+        return self.correlated(at, data, filters)
 
     def prepare(self, shapes: tuple[PartialShape | None, ...], constants: tuple[np.ndarray | None, ...]) -> Kernel:
         filters = constants[1]

@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from irrun.opdef import Op, Site, Value, attr, ports
 from irrun.types import Dim, PartialShape
 
@@ -41,6 +43,15 @@ def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], tuple[slice, .
     for tap in itertools.product(*(range(axis.kernel) for axis in axes)):
         spans = [axis.span(n) for axis, n in zip(axes, tap)]
         yield tap, tuple(windows for windows, _ in spans), tuple(elements for _, elements in spans)
+
+
+def means(total: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """``total / counts``, and 0 where nothing counts."""
+    counts = np.maximum(counts, 1)  # OpenVINO: the CPU plugin gives NaN for a mean of nothing
+    if total.dtype.kind != "i":
+        return total / counts.astype(total.dtype)
+    down, rest = np.divmod(total, counts)
+    return down + ((2 * rest > counts) | ((2 * rest == counts) & (down % 2 == 1)))
 
 
 class Sliding(Op):

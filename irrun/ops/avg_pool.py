@@ -7,7 +7,7 @@ import numpy as np
 
 from irrun.opdef import Site, Value, attr, op
 from irrun.ops._gemm import narrow, wide
-from irrun.ops._windows import Axis, Pooling
+from irrun.ops._windows import Axis, Pooling, means
 
 
 class _AvgPool(Pooling):
@@ -21,7 +21,7 @@ class _AvgPool(Pooling):
         total = data.astype(wide(data.dtype), copy=False)
         for axis, windows in enumerate(axes, 2):
             total = _sums(total, axis, windows)
-        return narrow(_means(total, self._counts(axes)), data.dtype)
+        return narrow(means(total, self._counts(axes)), data.dtype)
 
     def _counts(self, axes: tuple[Axis, ...]) -> np.ndarray:
         """The number of elements of each window, as far as they count."""
@@ -78,12 +78,3 @@ def _sums(data: np.ndarray, axis: int, windows: Axis) -> np.ndarray:
         seeing, seen = windows.span(tap)
         total[(*before, seeing)] += data[(*before, seen)]
     return total
-
-
-def _means(total: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """``total / counts``, and 0 where nothing counts."""
-    counts = np.maximum(counts, 1)  # OpenVINO: the CPU plugin gives NaN for a mean of nothing
-    if total.dtype.kind != "i":
-        return total / counts.astype(total.dtype)
-    down, rest = np.divmod(total, counts)
-    return down + ((2 * rest > counts) | ((2 * rest == counts) & (down % 2 == 1)))

@@ -23,7 +23,9 @@ class Broadcast3(Op):
     carries = True
 
     def infer(self, at: Site, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> Value:
-        at.require((axes_mapping is None) == (self.mode != "explicit"), "C1", f"mode is {self.mode}")
+        given = axes_mapping is not None
+        message = f"mode is {self.mode}, but axes_mapping is {'' if given else 'not '}given"
+        at.require(given == (self.mode == "explicit"), "C1", message)
         at.require(target_shape.rank in (None, 1), "C5", f"target_shape is {target_shape.shape}, not 1D")
         target = target_shape.as_shape()  # [1,?,50]: each entry as far as it is known
         if target.dims is None:

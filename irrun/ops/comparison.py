@@ -40,5 +40,5 @@ LessEqual = _comparison(
 )
 Greater = _comparison("Greater", np.greater, lambda a, b: _less(b, a), doc="``a > b``.", spec="comparison/greater-1")
 GreaterEqual = _comparison(
-    "GreaterEqual", np.greater_equal, lambda a, b: 1 - _less(a, b), doc="``a >= b``.", spec="comparison/greaterequal-1"
+    "GreaterEqual", np.greater_equal, lambda a, b: 1 - _less(a, b), doc="``a >= b``.", spec="comparison/greater-equal-1"
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from irrun.opdef import Site, op
-from irrun.ops._convolution import ConvolutionBase, convolve
+from irrun.ops._convolution import ConvolutionBase, convolve, ungrouped
 from irrun.types import Dim
 
 
@@ -22,8 +22,7 @@ class Convolution(ConvolutionBase):
 
     def channels(self, at: Site, data: Dim, filters: Sequence[Dim]) -> Dim:
         outs, ins = filters
-        at.require(data.meet(ins) is not None, "C5", f"data has {data} channels, the filters take {ins}")
-        return outs
+        return ungrouped(at, data, ins, outs)
 
     def run(self, data: np.ndarray, filters: np.ndarray) -> np.ndarray:
         return convolve(data, filters[np.newaxis], self.axes(data.shape[2:], filters.shape[2:]))

@@ -6,6 +6,7 @@ import numpy as np
 
 from irrun.opdef import Site, op
 from irrun.ops._backprop import BackpropBase, spread
+from irrun.ops._convolution import ungrouped
 from irrun.types import Dim
 
 
@@ -23,8 +24,7 @@ class ConvolutionBackpropData(BackpropBase):
 
     def channels(self, at: Site, data: Dim, filters: Sequence[Dim]) -> Dim:
         ins, outs = filters
-        at.require(data.meet(ins) is not None, "C5", f"data has {data} channels, the filters take {ins}")
-        return outs
+        return ungrouped(at, data, ins, outs)
 
     def run(self, data: np.ndarray, filters: np.ndarray, output_shape: np.ndarray | None = None) -> np.ndarray:
         wanted = None if output_shape is None else output_shape.tolist()

@@ -73,7 +73,7 @@ def _case(op: str, dtype: type, a: tuple[int, ...], b: tuple[int, ...], attribut
     return Case(name, op, [x, y], attributes)
 
 
-# OpenVINO: the CPU plugin mixes up dims where these broadcast as pdpd does, so that is left to VALUES
+# OpenVINO: the CPU plugin fails on pdpd broadcasting of these, which is left to VALUES
 CASES = [
     *(
         _case(op, dtype, a, b, {})

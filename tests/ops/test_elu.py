@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
 
 _X = [-3.0, -1.0, -1e-5, 0.0, 0.5, 2.0]
 _EXPECTED = [1.5 * math.expm1(x) if x < 0 else x for x in _X]
@@ -13,11 +13,11 @@ _EXPECTED = [1.5 * math.expm1(x) if x < 0 else x for x in _X]
 VALUES = [
     *[Values(f"{np.dtype(t).name}", "Elu-1", [np.array(_X, t)], _EXPECTED, {"alpha": 1.5}, rtol=rtol)
       for t, rtol in ((np.float64, 1e-15), (np.float32, 2e-7), (np.float16, 1e-2), (ml_dtypes.bfloat16, 1e-2))],
-    Values("alpha-0-is-relu", "Elu-1", [np.float32([-2, 3])], [0, 3], {"alpha": 0}),
-    Values("special", "Elu-1", [np.float32([np.nan, np.inf, -np.inf, 1000])], [np.nan, np.inf, -2, 1000], {"alpha": 2}),
-    Values("integers", "Elu-1", [np.int32([-3, -1, 0, 5])], np.int32([-1, -1, 0, 5]), {"alpha": 1}),
+    Values("alpha-0-is-relu", "Elu-1", [f32([-2, 3])], [0, 3], {"alpha": 0}),
+    Values("special", "Elu-1", [f32([np.nan, np.inf, -np.inf, 1000])], [np.nan, np.inf, -2, 1000], {"alpha": 2}),
+    Values("integers", "Elu-1", [np.array([-3, -1, 0, 5], np.int32)], np.array([-1, -1, 0, 5], np.int32), {"alpha": 1}),
     Values("booleans", "Elu-1", [np.array([True, False])], [True, False], {"alpha": 1}),
-    Values("scalar", "Elu-1", [np.float32(2)], np.float32(2), {"alpha": 1}),
+    Values("scalar", "Elu-1", [f32(2)], f32(2), {"alpha": 1}),
 ]  # fmt: skip
 
 SHAPES = [
@@ -32,7 +32,7 @@ CASES = [
       for t in (*NUMERIC, np.bool_) for alpha in (0.0, 1.0, 2.5)],
     *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "Elu-1", [random(*s)], {"alpha": 0.5})
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))],
-    Case("special", "Elu-1", [np.float32([np.nan, np.inf, -np.inf])], {"alpha": 2.0}),
+    Case("special", "Elu-1", [f32([np.nan, np.inf, -np.inf])], {"alpha": 2.0}),
 ]  # fmt: skip
 
 test_values = values(VALUES)

@@ -64,10 +64,10 @@ def _case(destination: dict[str, Any], dtype: type, data: tuple[int, ...], scale
 
 
 CASES = [
-    _case(destination, dtype, *row, shift)
+    _case(destination, dtype, data, scale, shift)
     for destination in (E4M3, E5M2)
     for dtype in (np.float32, np.float16)
-    for row in _SHAPES
+    for data, scale in _SHAPES
     for shift in (False, True)
 ]
 

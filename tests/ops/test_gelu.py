@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
 
 _X = [-3.0, -1.0, 0.0, 0.5, 2.0]
 _ERF = [0.5 * x * (1 + math.erf(x / math.sqrt(2))) for x in _X]
@@ -16,9 +16,9 @@ VALUES = [
     *[Values(f"{op}-{np.dtype(t).name}-{mode.get('approximation_mode', '')}", op, [np.array(_X, t)], expected, mode, rtol=rtol)
       for op, mode, expected in _MODES
       for t, rtol in ((np.float64, 1e-13), (np.float32, 2e-5), (np.float16, 1e-3), (ml_dtypes.bfloat16, 1e-2))],
-    Values("special", "Gelu-7", [np.float32([np.nan, np.inf, 1e30, -1e30])], [np.nan, np.inf, 1e30, 0]),
-    Values("special-tanh", "Gelu-7", [np.float32([np.nan, np.inf, 1e30, -1e30])], [np.nan, np.inf, 1e30, 0], {"approximation_mode": "TANH"}),
-    Values("scalar", "Gelu-2", [np.float32(0)], np.float32(0)),
+    Values("special", "Gelu-7", [f32([np.nan, np.inf, 1e30, -1e30])], [np.nan, np.inf, 1e30, 0]),
+    Values("special-tanh", "Gelu-7", [f32([np.nan, np.inf, 1e30, -1e30])], [np.nan, np.inf, 1e30, 0], {"approximation_mode": "TANH"}),
+    Values("scalar", "Gelu-2", [f32(0)], f32(0)),
 ]  # fmt: skip
 
 SHAPES = [

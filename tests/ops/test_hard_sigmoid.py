@@ -3,16 +3,16 @@
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
 
 _FLOATS = (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)
 
 VALUES = [
     *[Values(f"{np.dtype(t).name}", "HardSigmoid-1", [np.array([-4, -1, 0, 0.5, 3], t), t(0.5), t(0.75)], [0, 0.25, 0.75, 1, 1])
       for t in _FLOATS],
-    Values("special", "HardSigmoid-1", [np.float32([np.nan, np.inf, -np.inf]), np.float32(0.2), np.float32(0.5)], [np.nan, 1, 0]),
-    Values("integers", "HardSigmoid-1", [np.int32([-1, 0, 1]), np.int32(2), np.int32(0)], np.int32([0, 0, 1])),
-    Values("scalar", "HardSigmoid-1", [np.float32(0), np.float32(1), np.float32(0.5)], np.float32(0.5)),
+    Values("special", "HardSigmoid-1", [f32([np.nan, np.inf, -np.inf]), f32(0.2), f32(0.5)], [np.nan, 1, 0]),
+    Values("integers", "HardSigmoid-1", [np.array([-1, 0, 1], np.int32), np.int32(2), np.int32(0)], np.array([0, 0, 1], np.int32)),
+    Values("scalar", "HardSigmoid-1", [f32(0), f32(1), f32(0.5)], f32(0.5)),
 ]  # fmt: skip
 
 SHAPES = [
@@ -31,7 +31,7 @@ CASES = [
       for t in (np.float32, np.float16)],
     *[Case(f"{np.dtype(t).name}", "HardSigmoid-1", [random(2, 3, dtype=t), *np.array([1, 1], t)], constants=[1, 2])
       for t in NUMERIC[2:]],
-    *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "HardSigmoid-1", [random(*s), *np.float32([0.2, 0.5])], constants=[1, 2])
+    *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "HardSigmoid-1", [random(*s), *f32([0.2, 0.5])], constants=[1, 2])
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))],
 ]  # fmt: skip
 

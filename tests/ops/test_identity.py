@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, refusals, shapes, values
+from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, f32, refusals, shapes, values
 
 VALUES = [
-    Values("numbers", "Identity-16", [np.float32([[1, 2], [3, 4]])], [[1, 2], [3, 4]]),
+    Values("numbers", "Identity-16", [f32([[1, 2], [3, 4]])], [[1, 2], [3, 4]]),
     Values("strings", "Identity-16", [np.array(["a", "bc"])], np.array(["a", "bc"])),
     Values("scalar", "Identity-16", [np.int64(7)], np.int64(7)),
 ]

@@ -5,7 +5,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
 
 _X = [np.nan, np.inf, -np.inf, 0, -7]
 
@@ -15,7 +15,7 @@ VALUES = [
     *[Values(f"negative-{negative}-positive-{positive}", "IsInf-10", [np.array(_X)], [False, positive, negative, False, False],
              {"detect_negative": negative, "detect_positive": positive})
       for negative, positive in itertools.product((False, True), repeat=2)],
-    Values("scalar", "IsInf-10", [np.float32(np.inf)], True),
+    Values("scalar", "IsInf-10", [f32(np.inf)], True),
     Values("empty", "IsInf-10", [np.empty((0, 2), np.float32)], np.empty((0, 2), bool)),
 ]  # fmt: skip
 

@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
 
 _X = [[-1.0, 0.0, 2.0], [3.0, 3.0, 3.0]]
 _ROWS = [[x - math.log(sum(map(math.exp, row))) for x in row] for row in _X]
@@ -14,9 +14,9 @@ VALUES = [
     *[Values(f"{np.dtype(t).name}", "LogSoftmax-5", [np.array(_X, t)], _ROWS, rtol=rtol)
       for t, rtol in ((np.float64, 1e-14), (np.float32, 1e-6), (np.float16, 1e-3), (ml_dtypes.bfloat16, 1e-2))],
     Values("negative-axis", "LogSoftmax-5", [np.array(_X)], _ROWS, {"axis": -1}),
-    Values("large", "LogSoftmax-5", [np.float32([[1000, 0]])], [[0, -1000]]),
-    Values("masked", "LogSoftmax-5", [np.float32([[-np.inf, 5]])], [[-np.inf, 0]]),
-    Values("scalar", "LogSoftmax-5", [np.float32(3)], np.float32(0), {"axis": 0}),
+    Values("large", "LogSoftmax-5", [f32([[1000, 0]])], [[0, -1000]]),
+    Values("masked", "LogSoftmax-5", [f32([[-np.inf, 5]])], [[-np.inf, 0]]),
+    Values("scalar", "LogSoftmax-5", [f32(3)], f32(0), {"axis": 0}),
     Values("empty", "LogSoftmax-5", [np.empty((2, 0, 3), np.float32)], np.empty((2, 0, 3))),
 ]  # fmt: skip
 

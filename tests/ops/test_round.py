@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
 
 _X = [-4.5, -1.9, -1.5, 0.5, 0.9, 1.5, 2.3, 2.5]
 _EVEN, _AWAY = [-4, -2, -2, 0, 1, 2, 2, 2], [-5, -2, -2, 1, 1, 2, 2, 3]
@@ -13,15 +13,15 @@ VALUES = [
     *[Values(f"spec-{mode}-{np.dtype(t).name}", "Round-5", [np.array(_X, t)], expected, {"mode": mode})
       for mode, expected in zip(_MODES, (_EVEN, _AWAY))
       for t in (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)],
-    Values("default-is-even", "Round-5", [np.float32([2.5])], [2]),
-    Values("just-below-half", "Round-5", [np.float32([0.49999997, -0.49999997])], [0, 0], {"mode": "half_away_from_zero"}),
-    Values("odd-and-large", "Round-5", [np.float32([8388609, -16777215])], [8388609, -16777215], {"mode": "half_away_from_zero"}),
-    *[Values(f"special-{mode}", "Round-5", [np.float32([np.nan, np.inf, -np.inf])], [np.nan, np.inf, -np.inf], {"mode": mode})
+    Values("default-is-even", "Round-5", [f32([2.5])], [2]),
+    Values("just-below-half", "Round-5", [f32([0.49999997, -0.49999997])], [0, 0], {"mode": "half_away_from_zero"}),
+    Values("odd-and-large", "Round-5", [f32([8388609, -16777215])], [8388609, -16777215], {"mode": "half_away_from_zero"}),
+    *[Values(f"special-{mode}", "Round-5", [f32([np.nan, np.inf, -np.inf])], [np.nan, np.inf, -np.inf], {"mode": mode})
       for mode in _MODES],
     *[Values(f"integers-{mode}", "Round-5", [np.array([2**53 + 1, -3])], np.array([2**53 + 1, -3]), {"mode": mode}, rtol=0)
       for mode in _MODES],
     Values("booleans", "Round-5", [np.array([True, False])], [True, False]),
-    Values("scalar", "Round-5", [np.float32(1.5)], np.float32(2), {"mode": "half_away_from_zero"}),
+    Values("scalar", "Round-5", [f32(1.5)], f32(2), {"mode": "half_away_from_zero"}),
 ]  # fmt: skip
 
 SHAPES = [

@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
 
 ALPHA, LAMBDA = 1.67326324, 1.05070098
 _X = [-3.0, -1.0, 0.0, 0.5, 2.0]
@@ -19,8 +19,8 @@ def _constants(dtype: type, *shape: int) -> list[np.ndarray]:
 VALUES = [
     *[Values(f"{np.dtype(t).name}", "Selu-1", [np.array(_X, t), *_constants(t, 1)], _EXPECTED, rtol=rtol)
       for t, rtol in ((np.float64, 1e-15), (np.float32, 3e-7), (np.float16, 2e-3), (ml_dtypes.bfloat16, 1e-2))],
-    Values("special", "Selu-1", [np.float32([np.nan, np.inf, -np.inf]), np.float32([2]), np.float32([3])], [np.nan, np.inf, -6]),
-    Values("scalars", "Selu-1", [np.float32(2), np.float32(2), np.float32(3)], np.float32(6)),
+    Values("special", "Selu-1", [f32([np.nan, np.inf, -np.inf]), f32([2]), f32([3])], [np.nan, np.inf, -6]),
+    Values("scalars", "Selu-1", [f32(2), f32(2), f32(3)], f32(6)),
 ]  # fmt: skip
 
 SHAPES = [
@@ -39,7 +39,7 @@ REFUSALS = [
 CASES = [
     *[Case(f"{np.dtype(t).name}", "Selu-1", [random(2, 3, dtype=t), *_constants(t, 1)], shapes=[1, 2])
       for t in (np.float32, np.float16)],
-    *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "Selu-1", [random(*s), *_constants(np.float32)])
+    *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "Selu-1", [random(*s), *_constants(np.float32)], constants=[1, 2])
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))],
 ]  # fmt: skip
 

@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
 
 _X = [[-1.0, 0.0, 2.0], [3.0, 3.0, 3.0]]
 _ROWS = [[math.exp(x) / sum(map(math.exp, row)) for x in row] for row in _X]
@@ -17,12 +17,12 @@ VALUES = [
       for t, rtol in ((np.float64, 1e-15), (np.float32, 3e-7), (np.float16, 1e-3), (ml_dtypes.bfloat16, 1e-2))],
     *[Values(f"axis-{axis}", "SoftMax-8", [np.array(_X)], expected, {"axis": axis}, rtol=1e-14)
       for axis, expected in ((-1, _ROWS), (-2, _COLUMNS), (0, _COLUMNS))],
-    Values("large", "SoftMax-8", [np.float32([[1000, 1000]])], [[0.5, 0.5]]),
-    Values("masked", "SoftMax-8", [np.float32([[-np.inf, 5, 5]])], [[0, 0.5, 0.5]]),
-    Values("nan", "SoftMax-8", [np.float32([[np.nan, 5]])], [[np.nan, np.nan]]),
-    Values("scalar", "SoftMax-8", [np.float32(3)], np.float32(1), {"axis": 0}),
+    Values("large", "SoftMax-8", [f32([[1000, 1000]])], [[0.5, 0.5]]),
+    Values("masked", "SoftMax-8", [f32([[-np.inf, 5, 5]])], [[0, 0.5, 0.5]]),
+    Values("nan", "SoftMax-8", [f32([[np.nan, 5]])], [[np.nan, np.nan]]),
+    Values("scalar", "SoftMax-8", [f32(3)], f32(1), {"axis": 0}),
     Values("empty", "SoftMax-8", [np.empty((2, 0, 3), np.float32)], np.empty((2, 0, 3))),
-    Values("integers", "SoftMax-8", [np.int32([[0, 9]])], np.int32([[0, 1]])),
+    Values("integers", "SoftMax-8", [np.array([[0, 9]], np.int32)], np.array([[0, 1]], np.int32)),
 ]  # fmt: skip
 
 SHAPES = [

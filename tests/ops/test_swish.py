@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
 
 _X = [-3.0, -1.0, 0.0, 0.5, 2.0]
 
@@ -19,8 +19,8 @@ _PRECISIONS = ((np.float64, 1e-15), (np.float32, 3e-7), (np.float16, 1e-3), (ml_
 VALUES = [
     *[Values(f"{np.dtype(t).name}", "Swish-4", [np.array(_X, t)], _swish(1), rtol=rtol) for t, rtol in _PRECISIONS],
     *[Values(f"{np.dtype(t).name}-beta", "Swish-4", [np.array(_X, t), t(0.5)], _swish(0.5), rtol=rtol) for t, rtol in _PRECISIONS],
-    Values("special", "Swish-4", [np.float32([np.nan, np.inf, 1000, -1000])], [np.nan, np.inf, 1000, 0]),
-    Values("scalar", "Swish-4", [np.float32(0)], np.float32(0)),
+    Values("special", "Swish-4", [f32([np.nan, np.inf, 1000, -1000])], [np.nan, np.inf, 1000, 0]),
+    Values("scalar", "Swish-4", [f32(0)], f32(0)),
 ]  # fmt: skip
 
 SHAPES = [
@@ -37,10 +37,10 @@ REFUSALS = [
 
 CASES = [
     *[Case(f"{np.dtype(t).name}", "Swish-4", [random(2, 3, dtype=t)]) for t in (np.float32, np.float16)],
-    *[Case(f"{np.dtype(t).name}-beta", "Swish-4", [random(2, 3, dtype=t), t(1.7)], constants=[1]) for t in (np.float32, np.float16)],
+    *[Case(f"{np.dtype(t).name}-beta", "Swish-4", [random(2, 3, dtype=t), np.array(1.7, t)], constants=[1]) for t in (np.float32, np.float16)],
     # OpenVINO: the CPU plugin takes beta from a constant only
-    Case("beta-parameter", "Swish-4", [random(2, 3), np.float32(1.7)], how="core"),
-    *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "Swish-4", [random(*s), np.float32(0.5)], constants=[1])
+    Case("beta-parameter", "Swish-4", [random(2, 3), f32(1.7)], how="core"),
+    *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "Swish-4", [random(*s), f32(0.5)], constants=[1])
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))],
 ]  # fmt: skip
 

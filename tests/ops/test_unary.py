@@ -6,9 +6,8 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
-
 from irrun.ops._erf import erf, erfinv
+from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
 
 INF, NAN = math.inf, math.nan
 

@@ -1,0 +1,52 @@
+"""What AdaptiveAvgPool and AdaptiveMaxPool share: windows that divide the spatial axes into a given number of parts."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, ports
+from irrun.types import PartialShape
+
+
+class AdaptiveBase(Op):
+    """Base of the two.
+
+    C1  ``data`` has rank 3, 4 or 5.
+    C2  ``output_shape`` is 1D with one entry for each spatial axis of ``data``, none negative.
+    C3  A spatial axis of no elements has no windows.
+    """
+
+    inputs = ports(data="T", output_shape="T_SHAPE")
+    types = {"T": "numeric boolean", "T_SHAPE": "int"}  # OpenVINO: pools integers and booleans, too
+
+    def pooled(self, at: Site, data: Value, output_shape: Value) -> Value:
+        at.require(data.rank in (None, 3, 4, 5), "C1", f"data is {data.shape}")
+        at.require(output_shape.rank in (None, 1), "C2", f"output_shape is {output_shape.shape}, not 1D")
+        count = output_shape.shape[0]
+        spatial = count.value if data.rank is None else data.rank - 2
+        if spatial is None:
+            return data.reshaped(PartialShape(None))
+        message = f"output_shape has {count} entries, data is {data.shape}"
+        at.require(count.fits(spatial) and spatial in (1, 2, 3), "C2", message)
+        batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(2 + spatial)
+        wanted = output_shape.as_shape()
+        if wanted.dims is None:
+            wanted = PartialShape.of_rank(spatial)
+        at.require(all(d.hi >= 0 for d in wanted), "C2", f"output_shape {wanted} has a negative entry")
+        at.require(
+            all(size.hi > 0 or d.lo == 0 for size, d in zip(sizes, wanted)),
+            "C3",
+            f"data {data.shape} has a spatial axis of no elements, output_shape is {wanted}",
+        )
+        return data.reshaped([batch, channels, *wanted])
+
+
+def parts(size: int, count: int) -> Iterator[slice]:
+    """The windows of one axis: ``count`` of them, that together cover it and may overlap."""
+    for n in range(count):
+        yield slice(n * size // count, -(-(n + 1) * size // count))
+
+
+def joined(windows: list[np.ndarray], data: np.ndarray, axis: int) -> np.ndarray:
+    """What each window gives, as ``axis`` of the output."""
+    return np.stack(windows, axis) if windows else np.take(data, [], axis)

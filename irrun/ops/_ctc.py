@@ -1,0 +1,29 @@
+"""Connectionist temporal classification: what the greedy decoders share."""
+
+import numpy as np
+
+from irrun.opdef import Site, Value
+from irrun.types import Dim
+
+
+def same_dim(at: Site, label: str, **found: tuple[Value, int]) -> Dim:
+    """The dim that several inputs have in common, each at an axis of its own; refused where they differ."""
+    dim = Dim.unknown()
+    for name, (value, axis) in found.items():
+        if value.shape.dims is None:
+            continue
+        both = dim.meet(value.shape[axis])
+        at.require(both is not None, label, f"{name} is {value.shape}: dim {axis} is {value.shape[axis]}, not {dim}")
+        dim = both or dim
+    return dim
+
+
+def decode(best: np.ndarray, inside: np.ndarray, blank: int, merge_repeated: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The classes [batch, time] of the best path without repetitions and blanks, then -1; and their number."""
+    kept = inside & (best != blank)
+    if merge_repeated:
+        kept[:, 1:] &= best[:, 1:] != best[:, :-1]
+    count = kept.sum(axis=1)
+    front = np.argsort(~kept, axis=1, kind="stable")
+    classes = np.take_along_axis(best, front, axis=1)
+    return np.where(np.arange(best.shape[1]) < count[:, None], classes, -1), count

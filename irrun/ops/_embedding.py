@@ -1,0 +1,140 @@
+"""Bags of embeddings: rows of a table, weighted and summed. What all five Embedding operations share."""
+
+import numpy as np
+
+from irrun.opdef import Op, Refused, Site, Value, opt, ports
+from irrun.ops._gemm import narrow, wide
+from irrun.ops._indices import check_indices, from_front
+from irrun.types import UNKNOWN_RANK, Dim
+
+
+class Bags(Op):
+    """Base of the operations; their clauses have the same labels everywhere.
+
+    C1  ``emb_table`` is no scalar.
+    C2  ``indices`` has the rank that the operation wants.
+    C3  Each of ``indices`` and ``default_index`` is a row of ``emb_table``; a default of -1 stands for zeros.
+    C4  ``per_sample_weights`` has the shape of ``indices``, and stands only where ``reduction`` is sum.
+    """
+
+    # OpenVINO: takes booleans, too, which the specification does not count as numeric
+    types = {"T": "numeric boolean", "T_IND": "i32 i64"}
+    reduction = "sum"
+
+    def check(
+        self, at: Site, rank: int, table: Value, indices: Value, default: Value | None, weights: Value | None
+    ) -> None:
+        at.require(table.rank != 0, "C1", "emb_table is a scalar")
+        at.require(indices.rank in (None, rank), "C2", f"indices is {indices.shape}, not {rank}D")
+        rows = table.shape[0]
+        check_indices(at, "C3", indices.exact, rows, negative=False)
+        if default is not None:
+            at.require(default.rank in (None, 0), "C3", f"default_index is {default.shape}, not a scalar")
+            row = default.scalar()
+            at.require(row is None or -1 <= row < rows.hi, "C3", f"default_index is {row}, emb_table has {rows} rows")
+        if weights is not None:
+            at.require(self.reduction == "sum", "C4", f"per_sample_weights is given, reduction is {self.reduction}")
+            fitting = weights.shape.meet(indices.shape) is not None
+            at.require(fitting, "C4", f"per_sample_weights is {weights.shape}, indices {indices.shape}")
+
+    def bags(
+        self,
+        table: np.ndarray,
+        indices: np.ndarray,
+        bag: np.ndarray,
+        count: int,
+        default: np.ndarray | None,
+        weights: np.ndarray | None,
+    ) -> np.ndarray:
+        """``count`` bags, of which each of ``indices`` is in that which ``bag`` says."""
+        indices = from_front(indices, len(table), "C3", negative=False)
+        order = np.argsort(bag, kind="stable")
+        rows = table[indices[order]].astype(wide(table.dtype))
+        if weights is not None:
+            rows *= weights[order].astype(rows.dtype).reshape(-1, *[1] * (table.ndim - 1))
+        sizes = np.bincount(bag, minlength=count)
+        filled = sizes > 0
+        out = np.zeros((count, *table.shape[1:]), rows.dtype)
+        if filled.any():
+            out[filled] = np.add.reduceat(rows, (np.cumsum(sizes) - sizes)[filled], axis=0)
+        if self.reduction == "mean":
+            out = _mean(out, np.maximum(sizes, 1).reshape(-1, *[1] * (table.ndim - 1)))
+        if default is not None and default != -1 and not filled.all():
+            out[~filled] = table[from_front(default, len(table), "C3", negative=False)]
+        return narrow(out, table.dtype)
+
+
+def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The mean; of integers, cut off towards zero as in C."""
+    if total.dtype.kind == "i":
+        return np.sign(total) * (np.abs(total) // count)
+    return total / count.astype(total.dtype)
+
+
+def bagged(table: Value, count: Dim) -> Value:
+    """``count`` bags of rows of ``table``."""
+    if table.shape.dims is None:
+        return table.reshaped(UNKNOWN_RANK)
+    return table.reshaped([count, *table.shape.dims[1:]])
+
+
+class Offsets(Bags):
+    """``offsets`` says where in ``indices`` each bag begins.
+
+    C5  ``offsets`` is 1D; its entries ascend from 0 to at most the number of ``indices``.
+    """
+
+    inputs = ports(
+        emb_table="T", indices="T_IND", offsets="T_IND", default_index=opt("T_IND"), per_sample_weights=opt("T")
+    )
+
+    def infer(
+        self,
+        at: Site,
+        table: Value,
+        indices: Value,
+        offsets: Value,
+        default: Value | None = None,
+        weights: Value | None = None,
+    ) -> Value:
+        self.check(at, 1, table, indices, default, weights)
+        at.require(offsets.rank in (None, 1), "C5", f"offsets is {offsets.shape}, not 1D")
+        if (begins := offsets.exact) is not None:
+            _sizes(begins, indices.shape.count().hi)
+        return bagged(table, offsets.shape[0])
+
+    def run(
+        self,
+        table: np.ndarray,
+        indices: np.ndarray,
+        offsets: np.ndarray,
+        default: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> np.ndarray:
+        sizes = _sizes(offsets, len(indices))
+        first = len(indices) - sizes.sum()  # what stands before the first offset is in no bag
+        bag = np.repeat(np.arange(len(sizes)), sizes)
+        return self.bags(table, indices[first:], bag, len(sizes), default, None if weights is None else weights[first:])
+
+
+def _sizes(offsets: np.ndarray, count: int) -> np.ndarray:
+    """How many of ``count`` indices are in each bag."""
+    sizes = np.diff(offsets.astype(np.int64), append=count)
+    if len(offsets) and (offsets[0] < 0 or sizes.min() < 0):
+        raise Refused(f"offsets {offsets.tolist()} does not ascend within 0..{count}", "C5")
+    return sizes
+
+
+class Packed(Bags):
+    """Each row of ``indices`` is a bag."""
+
+    inputs = ports(emb_table="T", indices="T_IND", per_sample_weights=opt("T"))
+
+    def infer(self, at: Site, table: Value, indices: Value, weights: Value | None = None) -> Value:
+        self.check(at, 2, table, indices, None, weights)
+        return bagged(table, indices.shape[0])
+
+    def run(self, table: np.ndarray, indices: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        count, size = indices.shape
+        bag = np.repeat(np.arange(count), size)
+        return self.bags(table, indices.ravel(), bag, count, None, None if weights is None else weights.ravel())

@@ -1,0 +1,52 @@
+"""BinaryConvolution: a convolution of ones and minus ones, kept as bits.  Spec: convolution/binary-convolution-1."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from irrun.opdef import Site, Value, attr, op, ports
+from irrun.ops._convolution import Filtering, convolve, ungrouped
+from irrun.ops._gemm import narrow
+from irrun.types import Dim
+
+
+@op("BinaryConvolution", since=1, spec="convolution/binary-convolution-1")
+class BinaryConvolution(Filtering):
+    """Correlate ``data`` with each of ``filters``, in both of which 0 stands for -1 and 1 for 1.
+
+    That is how many bits agree less how many do not. ``pad_value`` is taken as it is.
+
+    C1  ``data`` and ``filters`` have rank 4.
+    C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
+    C3  Strides, dilations and the dims of the kernel are positive, pads not negative.
+    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C5  ``data`` has as many channels as each filter takes.
+    """
+
+    mode = attr.choice("xnor-popcount")
+    pad_value = attr.float()
+    inputs = ports(data="T", filters="u1")
+    ranks = frozenset({4})
+
+    def infer(self, at: Site, data: Value, filters: Value) -> Value:
+        return self.correlated(at, data, filters)
+
+    def channels(self, at: Site, data: Dim, filters: Sequence[Dim]) -> Dim:
+        outs, ins = filters
+        return ungrouped(at, data, ins, outs)
+
+    def run(self, data: np.ndarray, filters: np.ndarray) -> np.ndarray:
+        signs = np.where(_low_first(filters), 1.0, -1.0)
+        # pads count as 0 when all is seen from pad_value
+        shifted = np.where(data > 0, 1.0, -1.0) - self.pad_value
+        out = convolve(shifted, signs[np.newaxis], self.axes(data.shape[2:], filters.shape[2:]))
+        return narrow(out + self.pad_value * signs.sum((1, 2, 3)).reshape(-1, 1, 1), data.dtype)
+
+
+def _low_first(bits: np.ndarray) -> np.ndarray:
+    """The bits with those of each byte turned round."""
+    # OpenVINO: takes the bits of these filters low first (and wrote them so), of all other u1 constants high first
+    flat = bits.ravel().copy()
+    whole = flat[: flat.size // 8 * 8].reshape(-1, 8)
+    whole[:] = whole[:, ::-1].copy()
+    return flat.reshape(bits.shape)

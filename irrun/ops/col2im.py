@@ -1,0 +1,93 @@
+"""Col2Im: an image put together from its sliding blocks.  Spec: movement/col2im-15."""
+
+import itertools
+import math
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.ops._gemm import narrow, wide
+from irrun.ops._parts import part
+from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
+
+
+@op("Col2Im", since=15, spec="movement/col2im-15")
+class Col2Im(Op):
+    """Add up blocks of ``[C * kernel, L]`` or ``[N, C * kernel, L]`` where they lay in an image of ``output_size``.
+
+    C1  ``data`` is 2D or 3D.
+    C2  ``output_size`` and ``kernel_size`` are given, each as an input or as an attribute, with two entries;
+        none is negative, and none of the kernel is 0.
+    C3  ``strides``, ``dilations`` and pads have two entries each, positive (pads: not negative).
+    C4  The kernel divides the channels.
+    C5  There are as many blocks as the sizes, strides, dilations and pads give.
+    """
+
+    # OpenVINO: has output_size and kernel_size as inputs, and writes "strides"
+    output_size = attr.ints(None)
+    kernel_size = attr.ints(None)
+    strides = attr.ints((1, 1), name="stride", aliases=("strides",))
+    dilations = attr.ints((1, 1), aliases=("dilation",))
+    pads_begin = attr.ints((0, 0))
+    pads_end = attr.ints((0, 0))
+    inputs = ports(data="T", output_size=opt("T_IND"), kernel_size=opt("T_IND"))
+    types = {"T": "numeric boolean", "T_IND": "i32 i64"}
+
+    def infer(self, at: Site, data: Value, output_size: Value | None = None, kernel_size: Value | None = None) -> Value:
+        sizes = _two(at, "output_size", output_size, self.output_size, 0)
+        kernel = _two(at, "kernel_size", kernel_size, self.kernel_size, 1)
+        for name, least in (("strides", 1), ("dilations", 1), ("pads_begin", 0), ("pads_end", 0)):
+            pair = getattr(self, name)
+            at.require(len(pair) == 2 and min(pair) >= least, "C3", f"{name} is {list(pair)}")
+        at.require(data.rank in (None, 2, 3), "C1", f"data is {data.shape}, not 2D or 3D")
+        if data.shape.dims is None:
+            return data.reshaped(UNKNOWN_RANK)
+        *batch, depth, count = data.shape
+        channels = part(at, depth, kernel[0] * kernel[1], "C4", f"data is {data.shape}: the channels times the kernel")
+        down, across = self._blocks(sizes, kernel)
+        at.require(
+            count.meet(down * across) is not None, "C5", f"data is {data.shape}, of {down} × {across} blocks an image"
+        )
+        return data.reshaped([*batch, channels, *sizes])
+
+    def _blocks(self, sizes: tuple[Dim, Dim], kernel: tuple[Dim, Dim]) -> tuple[Dim, ...]:
+        """How many blocks there are down and across the image."""
+        pads = [begin + end for begin, end in zip(self.pads_begin, self.pads_end)]
+        return tuple(
+            ((size + (pad - 1) - (k - 1) * dilation) // stride + 1).max(0)
+            for size, pad, k, dilation, stride in zip(sizes, pads, kernel, self.dilations, self.strides)
+        )
+
+    def run(
+        self, data: np.ndarray, output_size: np.ndarray | None = None, kernel_size: np.ndarray | None = None
+    ) -> np.ndarray:
+        size = self.output_size if output_size is None else tuple(output_size.tolist())
+        kernel = self.kernel_size if kernel_size is None else tuple(kernel_size.tolist())
+        *batch, depth, _ = data.shape
+        down, across = map(int, self._blocks((Dim(size[0]), Dim(size[1])), (Dim(kernel[0]), Dim(kernel[1]))))
+        blocks = data.astype(wide(data.dtype)).reshape(*batch, depth // math.prod(kernel), *kernel, down, across)
+        padded = [n + begin + end for n, begin, end in zip(size, self.pads_begin, self.pads_end)]
+        image = np.zeros((*blocks.shape[:-4], *padded), blocks.dtype)
+        for i, j in itertools.product(*map(range, kernel)):
+            rows, columns = (
+                slice(tap * dilation, tap * dilation + stride * count, stride)
+                for tap, dilation, stride, count in zip((i, j), self.dilations, self.strides, (down, across))
+            )
+            image[..., rows, columns] += blocks[..., i, j, :, :]
+        top, left = self.pads_begin
+        return narrow(image[..., top : top + size[0], left : left + size[1]], data.dtype)
+
+
+def _two(at: Site, name: str, value: Value | None, attribute: tuple[int, ...] | None, least: int) -> tuple[Dim, Dim]:
+    """The two entries of what is an input or an attribute."""
+    given = "twice" if value is not None else "neither as an input nor as an attribute"
+    at.require((value is None) != (attribute is None), "C2", f"{name} is given {given}")
+    if value is None:
+        entries = tuple(Dim(n) for n in attribute or ())
+        at.require(len(entries) == 2, "C2", f"{name} is {list(attribute or ())}")
+    else:
+        at.require(value.shape.meet(PartialShape.of([2])) is not None, "C2", f"{name} is {value.shape}, not [2]")
+        entries = value.dims() or (Dim(-INF, INF),) * 2
+    first, second = entries
+    at.require(first.hi >= least and second.hi >= least, "C2", f"{name} is [{first},{second}]")
+    return first.max(least), second.max(least)

@@ -1,0 +1,123 @@
+"""DeformableConvolution: a convolution whose taps are moved by offsets.  Spec: convolution/deformable-convolution-{1,8}."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from irrun.opdef import Site, Value, attr, op, opt, ports
+from irrun.ops._convolution import Filtering, grouped
+from irrun.ops._gemm import matmul, narrow, wide
+from irrun.types import Dim, PartialShape
+
+
+@op("DeformableConvolution", since=8, spec="convolution/deformable-convolution-8")
+class DeformableConvolution8(Filtering):
+    """Correlate ``data`` with each of ``filters``; each tap of each window sees ``data`` at its own offset.
+
+    ``offsets`` move taps by fractions, so that values are interpolated; ``mask`` scales what they see.
+
+    C1  All inputs have rank 4.
+    C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
+    C3  Strides, dilations and the dims of the kernel are positive, pads not negative.
+    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C5  ``data`` has as many channels as the filters of all groups take.
+    C6  ``group`` and ``deformable_group`` are positive; they divide the filters and the channels of ``data``.
+    C7  ``offsets`` are two for each deformable group, tap and window.
+    C8  ``mask`` is one for each deformable group, tap and window.
+    """
+
+    group = attr.int(1)
+    deformable_group = attr.int(1)
+    bilinear_interpolation_pad = attr.bool(False)
+    inputs = ports(data="T", offsets="T", filters="T", mask=opt("T"))
+    ranks = frozenset({4})
+
+    def infer(self, at: Site, data: Value, offsets: Value, filters: Value, mask: Value | None = None) -> Value:
+        for name in ("group", "deformable_group"):
+            at.require(getattr(self, name) >= 1, "C6", f"{name} is {getattr(self, name)}")
+        out = self.correlated(at, data, filters)
+        taps = self.deformable_group * filters.shape[2] * filters.shape[3]
+        out = self._each(at, out, offsets, 2 * taps, "offsets", "C7")
+        return out if mask is None else self._each(at, out, mask, taps, "mask", "C8")
+
+    def channels(self, at: Site, data: Dim, filters: Sequence[Dim]) -> Dim:
+        outs, ins = filters
+        at.require(not outs.is_static or outs.lo % self.group == 0, "C6", f"{outs} filters in {self.group} groups")
+        divided = not data.is_static or data.lo % self.deformable_group == 0
+        at.require(divided, "C6", f"{data} channels in {self.deformable_group} deformable groups")
+        grouped(at, data, Dim(self.group), ins, outs)
+        return outs
+
+    def _each(self, at: Site, out: Value, given: Value, count: Dim, name: str, label: str) -> Value:
+        """The output, with what ``given`` tells of its batch and its windows."""
+        at.require(given.rank in (None, 4), "C1", f"{name} has shape {given.shape}")
+        batch, channels, *windows = out.shape
+        met = given.shape.meet(PartialShape.of([batch, count, *windows]))
+        at.require(met is not None, label, f"{name} has shape {given.shape}, not [{batch},{count},{windows[0]},{windows[1]}]")
+        assert met is not None
+        return out.reshaped([met[0], channels, *met.dims[2:]]) if met.dims else out
+
+    def run(
+        self, data: np.ndarray, offsets: np.ndarray, filters: np.ndarray, mask: np.ndarray | None = None
+    ) -> np.ndarray:
+        work = np.dtype(np.float64) if wide(data.dtype).kind == "i" else wide(data.dtype)
+        axes = self.axes(data.shape[2:], filters.shape[2:])
+        kernel, windows = filters.shape[2:], tuple(axis.out for axis in axes)
+        parts, taps = self.deformable_group, kernel[0] * kernel[1]
+        moves = offsets.reshape(len(data), parts, taps, 2, *windows).astype(work, copy=False)
+        # where each tap of each window would be without an offset
+        places = [
+            axis.stride * np.arange(axis.out) + axis.dilation * np.arange(axis.kernel)[:, np.newaxis] - axis.begin
+            for axis in axes
+        ]
+        y = moves[:, :, :, 0] + np.repeat(places[0], kernel[1], 0).reshape(taps, windows[0], 1)
+        x = moves[:, :, :, 1] + np.tile(places[1], (kernel[0], 1)).reshape(taps, 1, windows[1])
+        seen = self._sample(data.astype(work, copy=False).reshape(len(data), parts, -1, *data.shape[2:]), y, x)
+        if mask is not None:
+            seen = seen * mask.reshape(len(data), parts, 1, taps, *windows).astype(work, copy=False)
+        matrix = seen.reshape(len(data), self.group, -1, windows[0] * windows[1])
+        weights = filters.reshape(self.group, len(filters) // self.group, -1).astype(work, copy=False)
+        return narrow(matmul(weights, matrix).reshape(len(data), len(filters), *windows), data.dtype)
+
+    def _sample(self, data: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(batch, part, channel, height, width) interpolated at places (batch, part, tap, windows)."""
+        height, width = data.shape[3:]
+        if self.bilinear_interpolation_pad:  # less than a pixel outside, the data fade out
+            inside = (y > -1) & (y < height) & (x > -1) & (x < width)
+        else:  # beyond the last pixel counts as on it
+            inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+            y, x = np.minimum(y, height - 1), np.minimum(x, width - 1)
+        y, x = np.where(inside, y, 0), np.where(inside, x, 0)
+        flat = data.reshape(*data.shape[:3], height * width)
+        total = np.zeros((*data.shape[:3], *y.shape[2:]), data.dtype)
+        for row, near_y in _neighbours(y):
+            for column, near_x in _neighbours(x):
+                there = inside & (row >= 0) & (row < height) & (column >= 0) & (column < width)
+                index = np.where(there, row * width + column, 0).reshape(*y.shape[:2], 1, -1)
+                values = np.take_along_axis(flat, index, 3).reshape(total.shape)
+                total += values * np.where(there, near_y * near_x, 0)[:, :, np.newaxis]
+        return total
+
+
+def _neighbours(place: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The whole numbers on both sides, each with its weight."""
+    below = np.floor(place)
+    share = place - below
+    first = below.astype(np.int64)
+    return [(first, 1 - share), (first + 1, share)]
+
+
+@op("DeformableConvolution", since=1, spec="convolution/deformable-convolution-1")
+class DeformableConvolution1(DeformableConvolution8):
+    """As DeformableConvolution-8, without ``mask`` and ``bilinear_interpolation_pad``.
+
+    C1  All inputs have rank 4.
+    C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
+    C3  Strides, dilations and the dims of the kernel are positive, pads not negative.
+    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C5  ``data`` has as many channels as the filters of all groups take.
+    C6  ``group`` and ``deformable_group`` are positive; they divide the filters and the channels of ``data``.
+    C7  ``offsets`` are two for each deformable group, tap and window.
+    """
+
+    inputs = ports(data="T", offsets="T", filters="T")

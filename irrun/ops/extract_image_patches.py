@@ -1,0 +1,60 @@
+"""ExtractImagePatches: what each window of an image sees, as channels.  Spec: movement/extract-image-patches-3."""
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.types import Dim, PartialShape
+
+
+@op("ExtractImagePatches", since=3, spec="movement/extract-image-patches-3")
+class ExtractImagePatches(Op):
+    """Stack the pixels that a window of ``sizes`` sees, ``rates`` apart, at each place ``strides`` apart.
+
+    Channels are ordered by row, by column and by depth of the pixel. Pads are zeros.
+
+    C1  ``data`` is 4D.
+    C2  ``sizes``, ``strides`` and ``rates`` have two entries each, all positive.
+    """
+
+    sizes = attr.ints()
+    strides = attr.ints()
+    rates = attr.ints()
+    auto_pad = attr.choice("same_upper", "same_lower", "valid")
+    inputs = ports(data="T")
+    types = {"T": "any"}
+
+    def infer(self, at: Site, data: Value) -> Value:
+        for name, pair in (("sizes", self.sizes), ("strides", self.strides), ("rates", self.rates)):
+            at.require(len(pair) == 2 and min(pair) > 0, "C2", f"{name} is {list(pair)}")
+        at.require(data.rank in (None, 4), "C1", f"data is {data.shape}, not 4D")
+        batch, depth, *image = data.shape.dims or PartialShape.of_rank(4)
+        windows = [self._windows(axis, n) for axis, n in enumerate(image)]
+        return data.reshaped([batch, depth * (self.sizes[0] * self.sizes[1]), *windows])
+
+    def _windows(self, axis: int, size: Dim) -> Dim:
+        """How many windows there are along one axis of the image."""
+        stride = self.strides[axis]
+        if self.auto_pad != "valid":
+            return size.ceil_div(stride)
+        return (size + (stride - self._span(axis))).max(0) // stride
+
+    def _span(self, axis: int) -> int:
+        return (self.sizes[axis] - 1) * self.rates[axis] + 1
+
+    def run(self, data: np.ndarray) -> np.ndarray:
+        batch, depth, *image = data.shape
+        counts = [int(self._windows(axis, Dim(n))) for axis, n in enumerate(image)]
+        shape = (batch, self.sizes[0] * self.sizes[1] * depth, *counts)
+        if 0 in shape:
+            return np.zeros(shape, data.dtype)
+        spans = self._span(0), self._span(1)
+        if self.auto_pad != "valid":
+            missing = [max((m - 1) * s + k - n, 0) for m, s, k, n in zip(counts, self.strides, spans, image)]
+            begins = [(n + (self.auto_pad == "same_lower")) // 2 for n in missing]
+            padded = np.zeros((batch, depth, *(n + more for n, more in zip(image, missing))), data.dtype)
+            padded[:, :, begins[0] : begins[0] + image[0], begins[1] : begins[1] + image[1]] = data
+            data = padded
+        seen = sliding_window_view(data, spans, (2, 3))
+        seen = seen[:, :, :: self.strides[0], :: self.strides[1], :: self.rates[0], :: self.rates[1]]
+        return seen.transpose(0, 4, 5, 1, 2, 3).reshape(shape)

@@ -1,0 +1,301 @@
+"""Interpolate: resize a tensor along some axes.  Spec: image/interpolate-{1,4,11}.
+
+Every mode is a product of sums, one per axis: each output element along an axis is a weighted sum of a few input
+elements, its taps. The axes are resized one after the other.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.ops._sampling import cubic_weights, is_integer, saturated
+from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
+
+_MODES = ("nearest", "linear", "linear_onnx", "cubic")
+_COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+_ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+
+Taps = tuple[np.ndarray, np.ndarray]
+"""Of each output element along an axis (rows): the indices of its taps and their weights."""
+
+
+@op("Interpolate", since=11, spec="image/interpolate-11")
+class Interpolate11(Op):
+    """Resize ``image`` along ``axes`` (all by default) to the sizes, or by the scales, of ``scales_or_sizes``.
+
+    C1  ``scales_or_sizes`` and ``axes`` are 1D and of one length.
+    C2  ``axes`` are indices of axes of ``image`` from the front, and no two are the same.
+    C3  No pad, size or scale is negative, and no scale is infinite.
+    C4  An axis without elements is not resized to have some.
+    C5  Sizes are integers, scales are floats.
+    """
+
+    mode = attr.choice(*_MODES, "bilinear_pillow", "bicubic_pillow")
+    shape_calculation_mode = attr.choice("sizes", "scales")
+    coordinate_transformation_mode = attr.choice(*_COORDINATES, default="half_pixel")
+    nearest_mode = attr.choice(*_ROUNDINGS, default="round_prefer_floor")
+    antialias = attr.bool(False)
+    pads_begin = attr.ints((0,))
+    pads_end = attr.ints((0,))
+    cube_coeff = attr.float(-0.75)
+    inputs = ports(image="T", scales_or_sizes="T_VALUES", axes=opt("T_AXES"))
+    types = {"T": "numeric", "T_VALUES": "int float", "T_AXES": "int"}
+
+    def infer(self, at: Site, image: Value, scales_or_sizes: Value, axes: Value | None = None) -> Value:
+        kind = scales_or_sizes.type.kind
+        by_scales = self.shape_calculation_mode == "scales"
+        at.require(
+            kind == "dynamic" or (kind == "float") == by_scales,
+            "C5",
+            f"shape_calculation_mode is {self.shape_calculation_mode}, scales_or_sizes {scales_or_sizes.type}",
+        )
+        return self.resized(at, image, scales_or_sizes, axes)
+
+    def resized(self, at: Site, image: Value, values: Value, axes: Value | None) -> Value:
+        """The output for sizes or scales as ``values``."""
+        rank = image.rank
+        count = Dim.unknown() if rank is None else Dim(rank)
+        if axes is not None:
+            at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}, not 1D")
+            count = axes.shape.count()
+        at.require(values.rank in (None, 1), "C1", f"the {self.shape_calculation_mode} are {values.shape}, not 1D")
+        counts = f"there are {values.shape.count()} {self.shape_calculation_mode} and {count} axes"
+        at.require(values.shape.count().meet(count) is not None, "C1", counts)
+        at.require(min((0, *self.pads_begin, *self.pads_end)) == 0, "C3", "a pad is negative")
+        if image.shape.dims is None or rank is None:
+            return image.reshaped(UNKNOWN_RANK)
+        places = tuple(range(rank)) if axes is None else axes.ints()
+        if places is None:
+            return image.reshaped(PartialShape.of_rank(rank))
+        at.require(all(0 <= axis < rank for axis in places), "C2", f"axes {list(places)} are not of a rank of {rank}")
+        at.require(len(set(places)) == len(places), "C2", f"axes {list(places)} name one twice")
+        dims = [dim + begin + end for dim, (begin, end) in zip(image.shape.dims, self._pads(rank))]
+        for i, axis in enumerate(places):
+            size = self._size(at, dims[axis], values, i)
+            at.require(dims[axis].hi > 0 or size.lo == 0, "C4", f"axis {axis} of {dims[axis]} is resized to {size}")
+            dims[axis] = size
+        return image.reshaped(dims)
+
+    def _size(self, at: Site, dim: Dim, values: Value, i: int) -> Dim:
+        """The dim that the i-th value makes of ``dim``."""
+        if self.shape_calculation_mode == "sizes":
+            sizes = values.dims()
+            size = Dim.unknown() if sizes is None else sizes[i]
+            at.require(size.hi >= 0, "C3", f"size {i} is {size}")
+            return size.max(0)
+        if values.exact is None:
+            return Dim.unknown()
+        scale = np.float32(values.exact[i])
+        at.require(0 <= scale < np.inf, "C3", f"scale {i} is {scale}")
+        if scale == 1:
+            return dim
+        term = (dim * int(scale)).term if scale == int(scale) else None
+        return Dim(_scaled(dim.lo, scale), INF if dim.hi == INF else _scaled(dim.hi, scale), term)
+
+    def _pads(self, rank: int) -> list[tuple[int, int]]:
+        """Begin and end of each axis; lists that are too short go on with 0, and too long ones are cut."""
+        begin, end = ((*pads, *(0,) * rank)[:rank] for pads in (self.pads_begin, self.pads_end))
+        return list(zip(begin, end))
+
+    def run(self, image: np.ndarray, scales_or_sizes: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
+        return self.resize(image, scales_or_sizes, range(image.ndim) if axes is None else axes.tolist())
+
+    def resize(self, image: np.ndarray, values: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+        """The kernel, for sizes or scales as ``values``."""
+        pads = self._pads(image.ndim)
+        if any(map(any, pads)):
+            image = np.pad(image, pads)
+        if self.shape_calculation_mode == "scales":
+            scales = [np.float32(scale) for scale in values.tolist()]
+            sizes = [_scaled(image.shape[axis], scale) for axis, scale in zip(axes, scales)]
+        else:
+            sizes = values.tolist()
+            scales = [np.float32(size) / np.float32(image.shape[axis] or 1) for axis, size in zip(axes, sizes)]
+        shrinks = self.antialias and any(scale < 1 for scale in scales)
+        x = image if self.mode == "nearest" else image.astype(np.result_type(image, np.float32), copy=False)
+        # Pillow resizes the rows first, and then the columns of what it has rounded
+        for axis, size, scale in sorted(zip(axes, sizes, scales), reverse=True):
+            count = image.shape[axis]
+            if size == count or scale == 1:
+                continue  # OpenVINO: an axis that keeps its size is left alone, whatever its coordinates would be
+            if count == 0 or size == 0:
+                x = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
+            elif self.mode == "nearest":
+                x = np.take(x, self._nearest(size, scale, count), axis)
+            else:
+                x = _weighted(x, axis, *self._taps(size, scale, count, shrinks))
+                if self.mode.endswith("pillow") and is_integer(image.dtype):
+                    x = np.rint(x)
+        # OpenVINO: so the CPU plugin, while the core kernel cuts off in modes linear_onnx and cubic, and wraps
+        return (
+            saturated(np.rint(x), image.dtype) if is_integer(image.dtype) and x is not image else x.astype(image.dtype)
+        )
+
+    def _coordinates(self, size: int, scale: np.float32, count: int) -> np.ndarray:
+        """Where each of ``size`` output elements lies among the ``count`` of the input: in f32, as OpenVINO has them."""
+        x = np.arange(size, dtype=np.float32)
+        half = np.float32(0.5)
+        if self.coordinate_transformation_mode == "asymmetric":
+            return x / scale
+        if self.coordinate_transformation_mode == "tf_half_pixel_for_nn":
+            return (x + half) / scale
+        if self.coordinate_transformation_mode == "align_corners":
+            return x * np.float32(count - 1) / np.float32(max(size - 1, 1))
+        if self.coordinate_transformation_mode == "pytorch_half_pixel" and size == 1:
+            return x
+        return (x + half) / scale - half
+
+    def _nearest(self, size: int, scale: np.float32, count: int) -> np.ndarray:
+        """The index of the input element for each output element."""
+        x = self._coordinates(size, scale, count)
+        if self.nearest_mode == "round_prefer_floor":
+            found = np.ceil(x - np.float32(0.5))
+        elif self.nearest_mode == "round_prefer_ceil":
+            found = _rounded(x)
+        elif self.nearest_mode == "ceil" or (self.nearest_mode == "simple" and scale < 1):
+            found = np.ceil(x)
+        else:
+            found = np.floor(x)
+        return np.clip(found.astype(np.int64), 0, count - 1)
+
+    def _taps(self, size: int, scale: np.float32, count: int, shrinks: bool) -> Taps:
+        if self.mode == "bilinear_pillow":
+            return _pillow(size, count, 1, lambda x: 1 - x)
+        if self.mode == "bicubic_pillow":
+            return _pillow(size, count, 2, self._bicubic)
+        x = self._coordinates(size, scale, count)
+        if self.mode == "linear":
+            return _linear(x, count, scale if shrinks else np.float32(1))
+        if self.mode == "linear_onnx":
+            x = np.clip(x, 0, np.float32(count - 1))
+            low = x.astype(np.int64)
+            part = x - low
+            return np.stack([low, np.minimum(low + 1, count - 1)], axis=-1), np.stack([1 - part, part], axis=-1)
+        low = np.floor(x)
+        near = low.astype(np.int64)[:, None] + np.arange(-1, 3)
+        return np.clip(near, 0, count - 1), cubic_weights(x - low, np.float32(self.cube_coeff))
+
+    def _bicubic(self, x: np.ndarray) -> np.ndarray:
+        a = self.cube_coeff
+        return np.where(x < 1, ((a + 2) * x - (a + 3)) * x * x + 1, (((x - 5) * x + 8) * x - 4) * a)
+
+
+def _scaled(n: int, scale: np.float32) -> int:
+    """``floor(n * scale)``. OpenVINO: with a little more than the scale, in f32."""
+    return int(np.floor(np.float32(n) * (scale + np.float32(1e-6))))
+
+
+def _rounded(x: np.ndarray) -> np.ndarray:
+    """The nearest whole numbers, halves away from 0."""
+    whole = np.trunc(x)
+    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)
+
+
+def _linear(x: np.ndarray, count: int, a: np.float32) -> Taps:
+    """Triangles about each coordinate, as wide as ``a`` is small; what lies outside the input has no weight."""
+    reach = int(np.ceil(2 / a))
+    near = _rounded(x).astype(np.int64)[:, None] + np.arange(-reach, reach + 1)
+    weights = np.maximum(0, 1 - np.abs(a * (x[:, None] - near.astype(np.float32))))
+    weights = np.where((near >= 0) & (near < count), weights, 0)
+    return np.clip(near, 0, count - 1), _normalised(weights)
+
+
+def _pillow(size: int, count: int, reach: int, filter: Callable[[np.ndarray], np.ndarray]) -> Taps:
+    """The taps of Pillow's resampling: a filter about the middle of each element, wider where the image shrinks."""
+    scale = count / size
+    width = max(scale, 1.0)
+    middle = (np.arange(size) + 0.5) * scale
+    first = np.maximum(np.trunc(middle - reach * width + 0.5), 0)
+    last = np.minimum(np.trunc(middle + reach * width + 0.5), count)
+    near = first[:, None] + np.arange(int((last - first).max()))
+    distance = np.abs(near - middle[:, None] + 0.5) / width
+    weights = np.where((near < last[:, None]) & (distance < reach), filter(distance), 0)
+    return np.clip(near, 0, count - 1).astype(np.int64), _normalised(weights)
+
+
+def _normalised(weights: np.ndarray) -> np.ndarray:
+    total = weights.sum(axis=-1, keepdims=True)
+    return weights / np.where(total == 0, 1, total)
+
+
+def _weighted(x: np.ndarray, axis: int, indices: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The sum of the taps along an axis, in the type of ``x``."""
+    out = np.zeros((*x.shape[:axis], len(indices), *x.shape[axis + 1 :]), x.dtype)
+    weights = weights.astype(x.dtype)
+    for column in np.flatnonzero(weights.any(axis=0)):
+        of_axis = weights[:, column].reshape(-1, *(1,) * (x.ndim - axis - 1))
+        out += np.take(x, indices[:, column], axis) * of_axis
+    return out
+
+
+@op("Interpolate", since=4, spec="image/interpolate-4")
+class Interpolate4(Interpolate11):
+    """As Interpolate-11 without the modes of Pillow, and with sizes and scales as two inputs, one of which counts.
+
+    C1  ``sizes`` or ``scales``, whichever counts, and ``axes`` are 1D and of one length.
+    C2  ``axes`` are indices of axes of ``data`` from the front, and no two are the same.
+    C3  No pad, size or scale is negative, and no scale is infinite.
+    C4  An axis without elements is not resized to have some.
+    """
+
+    mode = attr.choice(*_MODES)
+    inputs = ports(data="T", sizes="T_SIZE", scales="T_SCALES", axes=opt("T_AXES"))
+    types = {"T": "numeric", "T_SIZE": "int", "T_SCALES": "float", "T_AXES": "int"}
+
+    def infer(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, at: Site, data: Value, sizes: Value, scales: Value, axes: Value | None = None
+    ) -> Value:
+        return self.resized(at, data, scales if self.shape_calculation_mode == "scales" else sizes, axes)
+
+    def run(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, data: np.ndarray, sizes: np.ndarray, scales: np.ndarray, axes: np.ndarray | None = None
+    ) -> np.ndarray:
+        values = scales if self.shape_calculation_mode == "scales" else sizes
+        return self.resize(data, values, range(data.ndim) if axes is None else axes.tolist())
+
+
+@op("Interpolate", since=1, spec="image/interpolate-1")
+class Interpolate1(Op):
+    """Resize ``data`` along ``axes`` to ``target_spatial_shape``.
+
+    C1  ``target_spatial_shape`` is 1D and has one entry per entry of ``axes``.
+    C2  ``axes`` are indices of axes of ``data`` from the front, and no two are the same.
+    C3  No pad or size is negative.
+    C4  An axis without elements is not resized to have some.
+    C5  ``mode`` is not area, which the specification names and does not define.
+    """
+
+    # OpenVINO: sorts ``axes`` first, so that its sizes count from the front; and it has no mode area
+
+    axes = attr.ints()
+    mode = attr.choice("nearest", "linear", "cubic", "area")
+    align_corners = attr.bool(True)
+    antialias = attr.bool(False)
+    pads_begin = attr.ints((0,))
+    pads_end = attr.ints((0,))
+    inputs = ports(data="T", target_spatial_shape="T_SIZE")
+    types = {"T": "numeric", "T_SIZE": "int"}  # OpenVINO: integers as well as the floats of the specification
+
+    def infer(self, at: Site, data: Value, target_spatial_shape: Value) -> Value:
+        at.require(self.mode != "area", "C5", "mode is area")
+        axes = Value.of(np.array(self.axes, np.int64))
+        return self._newer(data.rank or 4).resized(at, data, target_spatial_shape, axes)
+
+    def run(self, data: np.ndarray, target_spatial_shape: np.ndarray) -> np.ndarray:
+        return self._newer(data.ndim).resize(data, target_spatial_shape, self.axes)
+
+    def _newer(self, rank: int) -> Interpolate11:
+        """The operation in the words of Interpolate-11, which OpenVINO makes of it; the specification is silent."""
+        mode = "linear_onnx" if self.mode == "linear" and rank < 5 else self.mode
+        pads = any((*self.pads_begin, *self.pads_end))
+        if self.align_corners:
+            coordinates = "align_corners"
+        elif self.mode == "linear" and not pads and not (rank == 4 and set(self.axes) == {2, 3}):
+            coordinates = "half_pixel"
+        else:
+            coordinates = "asymmetric"
+        return Interpolate11(
+            mode=mode, shape_calculation_mode="sizes", coordinate_transformation_mode=coordinates,
+            nearest_mode="simple", antialias=self.antialias, pads_begin=self.pads_begin, pads_end=self.pads_end,
+        )  # fmt: skip

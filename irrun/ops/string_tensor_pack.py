@@ -1,0 +1,40 @@
+"""StringTensorPack: strings cut out of their bytes.  Spec: type/string-tensor-pack-15."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, ports
+from irrun.types import ELEMENT_TYPES
+
+
+@op("StringTensorPack", since=15, spec="type/string-tensor-pack-15")
+class StringTensorPack(Op):
+    """Make of ``symbols``, UTF-8 bytes, the strings that go from each of ``begins`` up to each of ``ends``.
+
+    C1  ``begins`` and ``ends`` have one shape.
+    C2  ``symbols`` is 1D.
+    C3  No string begins before 0 or after its end, or ends after ``symbols``.
+    """
+
+    inputs = ports(begins="T_IDX", ends="T_IDX", symbols="u8")
+    types = {"T_IDX": "i32 i64"}
+
+    def infer(self, at: Site, begins: Value, ends: Value, symbols: Value) -> Value:
+        shape = begins.shape.meet(ends.shape)
+        at.require(shape is not None, "C1", f"begins is {begins.shape}, ends {ends.shape}")
+        at.require(symbols.rank in (None, 1), "C2", f"symbols is {symbols.shape}, not 1D")
+        assert shape is not None
+        for begin, end in zip(begins.ints() or (), ends.ints() or ()):
+            _check(at, begin, end, symbols.shape[0].hi)
+        return Value(ELEMENT_TYPES["string"], shape)
+
+    def run(self, begins: np.ndarray, ends: np.ndarray, symbols: np.ndarray) -> np.ndarray:
+        text = symbols.tobytes()
+        strings: list[str] = []
+        for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist()):
+            _check(Site(), begin, end, len(text))
+            strings.append(text[begin:end].decode(errors="surrogateescape"))  # so that no byte is lost
+        return np.array(strings, np.str_).reshape(begins.shape)
+
+
+def _check(at: Site, begin: int, end: int, length: int) -> None:
+    at.require(0 <= begin <= end <= length, "C3", f"a string goes from {begin} to {end}, symbols has {length} bytes")

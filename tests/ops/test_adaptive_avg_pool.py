@@ -1,0 +1,59 @@
+"""AdaptiveAvgPool-8."""
+
+import ml_dtypes
+import numpy as np
+
+from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+
+VALUES = [
+    Values("overlapping", "AdaptiveAvgPool-8", [[[[1.0, 2, 3, 4, 5]]], i64(3)], [[[1.5, 3, 4.5]]]),
+    Values("more-windows-than-elements", "AdaptiveAvgPool-8", [[[[1.0, 2, 3]]], i64(5)], [[[1, 1.5, 2, 2.5, 3]]]),
+    Values("2d", "AdaptiveAvgPool-8", [arange(1, 2, 2, 3, start=1), i64(1, 2)], np.array([[[[3, 4]], [[9, 10]]]], np.float32)),
+    Values("half-to-even", "AdaptiveAvgPool-8", [[[[1, 2, 3, 4]]], i64(3)], [[[2, 2, 4]]]),
+    Values("i64-beyond-2**53", "AdaptiveAvgPool-8", [[[[2**53 + 1, 2**53 + 1]]], i64(1)], [[[2**53 + 1]]]),
+    Values("f16-rounds-once", "AdaptiveAvgPool-8", [np.array([[[2048, 1, 1, 2]]], np.float16), i64(1)], np.array([[[513]]], np.float16)),
+    Values("bf16", "AdaptiveAvgPool-8", [np.array([[[256, 1, 3, 4]]], ml_dtypes.bfloat16), i64(1)], np.array([[[66]]], ml_dtypes.bfloat16)),
+    Values("nan", "AdaptiveAvgPool-8", [[[[1.0, np.nan, 2, 4]]], i64(2)], [[[np.nan, 3]]]),
+    Values("no-windows", "AdaptiveAvgPool-8", [np.ones((1, 2, 3, 4)), i64(0, 2)], np.ones((1, 2, 0, 2))),
+    Values("no-batch", "AdaptiveAvgPool-8", [np.ones((0, 2, 3)), i64(2)], np.ones((0, 2, 2))),
+    Values("nothing-of-nothing", "AdaptiveAvgPool-8", [np.ones((1, 2, 0)), i64(0)], np.ones((1, 2, 0))),
+]  # fmt: skip
+
+SHAPES = [
+    Shapes("spec", "AdaptiveAvgPool-8", ["f32[1,3,32,32]", "i64{16,16}"], "f32[1,3,16,16]"),
+    Shapes("dynamic", "AdaptiveAvgPool-8", ["f32[?,?,?]", "i32{7}"], "f32[?,?,7]"),
+    Shapes("partial-shape", "AdaptiveAvgPool-8", ["f32[1,3,9,9]", "i64{?,7}"], "f32[1,3,?,7]"),
+    Shapes("unknown-shape", "AdaptiveAvgPool-8", ["f32[1,3,9,9]", "i64[?]"], "f32[1,3,?,?]"),
+    Shapes("unknown-rank", "AdaptiveAvgPool-8", ["f32[...]", "i64{7,8}"], "f32[?,?,7,8]"),
+    Shapes("unknown", "AdaptiveAvgPool-8", ["f32[...]", "i64[...]"], "f32[...]"),
+]
+
+REFUSALS = [
+    Refusal("c1-rank-2", "AdaptiveAvgPool-8", ["f32[1,3]", "i64{}"]),
+    Refusal("c1-rank-6", "AdaptiveAvgPool-8", ["f32[1,3,1,1,1,1]", "i64{1,1,1,1}"]),
+    Refusal("c2-2d", "AdaptiveAvgPool-8", ["f32[1,3,4]", "i64[1,1]"]),
+    Refusal("c2-entries", "AdaptiveAvgPool-8", ["f32[1,3,4]", "i64{1,1}"]),
+    Refusal("c2-four-entries", "AdaptiveAvgPool-8", ["f32[...]", "i64{1,1,1,1}"]),
+    Refusal("c2-negative", "AdaptiveAvgPool-8", ["f32[1,3,4]", "i64{-1}"]),
+    Refusal("c3-nothing", "AdaptiveAvgPool-8", ["f32[1,3,0]", "i64{1}"]),
+    Refusal("ir301-float-shape", "AdaptiveAvgPool-8", ["f32[1,3,4]", "f32[1]"]),
+]
+
+_MODELS = [
+    ((2, 3, 7), (3,)),
+    ((1, 2, 3), (5,)),
+    ((2, 3, 7, 8), (2, 3)),
+    ((1, 3, 6, 5), (1, 1)),
+    ((1, 3, 6, 5), (6, 7)),
+    ((2, 1, 4, 5, 6), (3, 2, 4)),
+]
+
+CASES = [
+    Case(f"{shape}-{wanted}", "AdaptiveAvgPool-8", [random(*shape), i64(*wanted)], shapes=[1])
+    for shape, wanted in _MODELS
+] + [Case(np.dtype(t).name, "AdaptiveAvgPool-8", [random(1, 2, 7, dtype=t), i64(3)], shapes=[1]) for t in NUMERIC]
+
+test_values = values(VALUES)
+test_shapes = shapes(SHAPES)
+test_refusals = refusals(REFUSALS)
+test_against_openvino = against_openvino(CASES)

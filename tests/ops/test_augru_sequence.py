@@ -1,0 +1,19 @@
+"""AUGRUSequence. OpenVINO makes it, but does not read it from a file."""
+
+from kit import Values, f32, i64, refusals, shapes, values
+from recurrent import refusals_of, shapes_of, values_of
+
+_OP = "AUGRUSequence-5"
+_W, _R, _B = f32([[[0], [0], [1]]]), f32([[[0], [0], [0]]]), f32([[0, 0, 0]])
+
+VALUES = [
+    Values(
+        "by-hand", _OP, [f32([[[2], [2]]]), f32([[[8]]]), i64(2), _W, _R, _B, f32([[[0], [0.5]]])],
+        (f32([[[[5], [2.75]]]]), f32([[[2.75]]])), {"hidden_size": 1, "activations": "sigmoid,relu"},
+    ),
+    *values_of(_OP),
+]  # fmt: skip
+
+test_values = values(VALUES)
+test_shapes = shapes(shapes_of(_OP))
+test_refusals = refusals(refusals_of(_OP))

@@ -1,0 +1,20 @@
+"""RNNCell-1."""
+
+from kit import Values, against_openvino, f32, refusals, shapes, values
+from recurrent import cases_of, refusals_of, shapes_of, values_of
+
+_OP = "RNNCell-1"
+_PLAIN = {"hidden_size": 1, "activations": "relu"}
+
+VALUES = [
+    # 2 * 3 + 10 * 0.5 + 1
+    Values("by-hand", _OP, [f32([[3]]), f32([[0.5]]), f32([[2]]), f32([[10]]), f32([1])], f32([[12]]), _PLAIN),
+    Values("no-bias", _OP, [f32([[3]]), f32([[0.5]]), f32([[2]]), f32([[10]])], f32([[11]]), _PLAIN),
+    Values("clip", _OP, [f32([[3]]), f32([[0.5]]), f32([[2]]), f32([[10]])], f32([[4]]), _PLAIN | {"clip": 4}),
+    *values_of(_OP),
+]
+
+test_values = values(VALUES)
+test_shapes = shapes(shapes_of(_OP))
+test_refusals = refusals(refusals_of(_OP))
+test_against_openvino = against_openvino(cases_of(_OP))
