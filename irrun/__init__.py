@@ -1,7 +1,9 @@
 """irrun: read, check and run OpenVINO IR in pure Python.
 
-``irrun.read_model``, ``irrun.check``, ``irrun.compile`` and ``irrun.run`` are the whole surface; every error
-that a user can cause is an ``irrun.IrrunError``. Nothing heavy is imported before it is asked for.
+``irrun.read_model``, ``irrun.check``, ``irrun.compile``, ``irrun.run`` and ``irrun.save_model`` are what most need;
+``irrun.build`` makes models, ``irrun.extract`` cuts them, ``irrun.op`` registers operations of one's own, and hooks
+look inside a run (``irrun.Hook``, ``irrun.Dump``). Every error that a user can cause is an ``irrun.IrrunError``.
+Nothing heavy is imported before it is asked for.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from irrun.executor import Executable, Outputs
+    from irrun.extract import extract
+    from irrun.hooks import Dump, Hook
     from irrun.model import Model
+    from irrun.opdef import Op, Site, Value, attr, op, opt, ports, variadic
+    from irrun.plan import Step
+    from irrun.write import save_model
 
 __version__ = "0.1.0"
 
@@ -34,11 +41,17 @@ _HOMES = {
     ),
     "irrun.model": ("Model",),
     "irrun.executor": ("Executable", "Outputs"),
+    "irrun.write": ("save_model",),
+    "irrun.extract": ("extract",),
+    "irrun.hooks": ("Dump", "Hook"),
+    "irrun.opdef": ("Op", "Site", "Value", "attr", "op", "opt", "ports", "variadic"),
+    "irrun.plan": ("Step",),
 }  # fmt: skip
 
 __all__ = [
-    "Diagnostic", "Executable", "ExecutionError", "FeedError", "IrrunError", "Model", "ModelError", "Outputs",
-    "ReadError", "Report", "UnsupportedError", "check", "compile", "read_model", "run",
+    "Diagnostic", "Dump", "Executable", "ExecutionError", "FeedError", "Hook", "IrrunError", "Model", "ModelError", "Op",
+    "Outputs", "ReadError", "Report", "Site", "Step", "UnsupportedError", "Value", "attr", "check", "compile", "extract",
+    "op", "opt", "ports", "read_model", "run", "save_model", "variadic",
 ]  # fmt: skip
 
 

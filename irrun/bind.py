@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from irrun.diagnostics import Diagnostic, diagnostic
 from irrun.model import Layer, Model
-from irrun.opdef import Op, all_ops, find, resolve
+from irrun.opdef import Op, all_ops, find, is_custom, resolve
 
 __all__ = ["bind", "opset_of"]
 
@@ -92,11 +92,14 @@ def _operation(model: Model, layer: Layer) -> type[Op] | _Unknown:
     try:
         opset = None if model.is_fragment and layer.version is None else opset_of(layer.version)
     except ValueError:
+        custom = resolve(type, None)
+        if custom is not None and is_custom(custom):  # `version` names an operation set of its owner's
+            return custom
         if re.fullmatch(r"opset\d+", layer.version or ""):
             known = f"{layer.version} is not known; irrun knows opset1 to opset{LATEST_OPSET}"
             return _Unknown("IR207", known, "version")
         message = f'version="{layer.version}" is no operation set of OpenVINO'
-        return _Unknown("IR201", message, "version", "a custom operation needs a kernel of your own")
+        return _Unknown("IR201", message, "version", "register a custom operation with @irrun.op (--plugin FILE.py)")
     cls = resolve(type, opset)
     if cls is not None:
         return cls

@@ -14,7 +14,7 @@ import numpy as np
 
 from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, Refused, Report, diagnostic
-from irrun.infer import Values, declared, needed, propagate, site, wrong_output_count
+from irrun.infer import Values, declared, needed, propagate, refusal, site, wrong_output_count
 from irrun.model import Layer, Model, Port
 from irrun.opdef import Op, Value, infer, input_at
 from irrun.parse import Parsed
@@ -98,7 +98,8 @@ class _Checker:
         if None in self.model.feeds[layer.id] or layer.id in self.broken_bodies:  # that is reported already
             return as_declared
         if isinstance(found, Refused):
-            self.refused(layer, found)
+            notes = self.inputs(layer)
+            self.found.append(refusal(self.model, layer, self.ops[layer.id], found, notes=notes))
             return as_declared
         if isinstance(found, Exception):
             message = f'{layer.type} "{layer.name}": irrun failed to infer it: {found!r}'
@@ -180,19 +181,6 @@ class _Checker:
         self.add(
             "IR401", message, layer, node, port=port.id, notes=(gives, *self.inputs(layer)),
             help=f"{help}, or change what it follows from" if layer.inputs else help,
-        )  # fmt: skip
-
-    def refused(self, layer: Layer, refused: Refused) -> None:
-        op = self.ops[layer.id]
-        label = f" ({op.type}-{op.since} {refused.label})" if op and refused.label else ""
-        attribute = {"IR502": "offset", "IR503": "size", "IR504": "offset"}.get(refused.code)
-        node = layer.node
-        if attribute:
-            node = self.model.source.children(layer.node, "data")[0]
-        message = f'{layer.type} "{layer.name}": {refused.message}{label}'
-        self.add(
-            refused.code, message, layer, node, attribute, notes=self.inputs(layer), help=refused.help,
-            label=refused.label,
         )  # fmt: skip
 
     def inputs(self, layer: Layer) -> tuple[str, ...]:

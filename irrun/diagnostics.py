@@ -159,7 +159,7 @@ class Diagnostic:
     help: str | None = None
     label: str | None = None
     """The clause of the operation's specification, such as ``C3``."""
-    source: Source | None = field(default=None, repr=False)
+    source: Source | None = field(default=None, repr=False, compare=False)
 
     @property
     def line(self) -> int | None:

@@ -17,15 +17,15 @@ from irrun.diagnostics import (
     diagnostic,
 )
 from irrun.hooks import Hook, Strict
-from irrun.infer import declared_inside, site
+from irrun.infer import declared_inside, refusal, site
 from irrun.model import Layer, Model
 from irrun.opdef import Value, Variables, infer
-from irrun.plan import Plan, Step, kernel_failed, plan, refusal, refuse_too_large
+from irrun.plan import Plan, Step, kernel_failed, plan, refuse_too_large
 from irrun.types import ElementType, PartialShape
 
 __all__ = ["Executable", "Feeds", "Outputs"]
 
-Feeds = Mapping[Any, Any] | Sequence[Any] | np.ndarray | None
+Feeds = Mapping[Any, Any] | Sequence[Any] | np.ndarray | np.generic | int | float | None
 """Inputs by parameter name, tensor name or position; as a sequence in Parameter order; or the only array."""
 
 
@@ -219,15 +219,19 @@ class Executable:
         try:
             outputs = infer(step.op, site(step.layer), values, dict(step.needed), contents=False)
         except Refused as refused:
-            code = "IR605" if refused.code == "IR403" else refused.code
-            raise ExecutionError(refusal(self.model, step.layer, step.op, refused, code)) from None
+            raise self._refused(step, refused) from None
         for value in outputs:
             refuse_too_large(self.model, step.layer, value, self.max_memory)
+
+    def _refused(self, step: Step, refused: Refused) -> ExecutionError:
+        if refused.code == "IR403":  # it is the values that break the rule, not the model
+            refused.code = "IR605"
+        return ExecutionError(refusal(self.model, step.layer, step.op, refused))
 
     def _failed(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], error: Exception) -> ExecutionError:
         """Who is to blame for an exception of a kernel: the values that reached it, the memory, or irrun."""
         if isinstance(error, Refused):
-            return ExecutionError(refusal(self.model, step.layer, step.op, error, "IR605"))
+            return self._refused(step, error)
         try:
             self._check(plan, step, inputs)
         except ExecutionError as refused:
@@ -290,7 +294,7 @@ def _read(array: np.ndarray, wanted: ElementType) -> np.ndarray:
     """Plain numbers, truth values or words as an array of ``wanted``."""
     if not array.size:
         return np.empty(array.shape, wanted.dtype)
-    kinds = {"float": "fiuO", "int": "iuO", "uint": "iuO", "boolean": "biu", "string": "U"}[wanted.kind]
+    kinds = {"float": "fiu", "int": "iuO", "uint": "iuO", "boolean": "biu", "string": "U"}[wanted.kind]
     if array.dtype.kind not in kinds and array.dtype != wanted.dtype:
         raise TypeError(f"it holds {array.dtype.name}")
     if wanted.kind in ("int", "uint", "boolean"):

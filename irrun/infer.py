@@ -6,12 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irrun.bind import bind
-from irrun.diagnostics import Refused, counted
+from irrun.diagnostics import Diagnostic, Refused, counted, diagnostic
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Site, Value, infer
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, PartialShape
 
-__all__ = ["InferredBody", "Values", "declared", "declared_inside", "needed", "propagate", "site", "wrong_output_count"]
+__all__ = [
+    "InferredBody",
+    "Values",
+    "declared",
+    "declared_inside",
+    "needed",
+    "propagate",
+    "refusal",
+    "site",
+    "wrong_output_count",
+]
 
 Values = dict[tuple[int, int], Value]
 """What is known of each output: by layer id and position among its outputs."""
@@ -22,6 +32,18 @@ Settle = Callable[[Layer, "tuple[Value, ...] | Exception"], Sequence[Value]]
 
 def site(layer: Layer, name: str | None = None) -> Site:
     return Site(len(layer.outputs), tuple(p.type for p in layer.outputs), name or layer.name)
+
+
+def refusal(model: Model, layer: Layer, op: Op | None, refused: Refused, **more: object) -> Diagnostic:
+    """A rule that a layer breaks, with the clause of its specification, at the layer or the attribute at fault."""
+    label = f" ({op.type}-{op.since} {refused.label})" if op and refused.label else ""
+    attribute = {"IR502": "offset", "IR503": "size", "IR504": "offset"}.get(refused.code)
+    data = model.source.children(layer.node, "data") if attribute else []
+    node = data[0] if data else layer.node
+    return diagnostic(
+        refused.code, f'{layer.type} "{layer.name}": {refused.message}{label}', source=model.source, node=node,
+        attribute=attribute, layer=layer.name, help=refused.help, label=refused.label, **more,
+    )  # fmt: skip
 
 
 def wrong_output_count(layer: Layer, op: Op | None, count: int) -> str:

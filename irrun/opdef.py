@@ -11,6 +11,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -247,8 +248,9 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
 
     @staticmethod
     def choice(
-        *values: str, default: str | _Required = _REQUIRED, name: str = "", also: dict[str, str] | None = None
-    ) -> str:
+        *values: str, default: str | _Required = _REQUIRED, name: str = "", also: dict[str, str] | None = None,
+        aliases: tuple[str, ...] = (),
+    ) -> str:  # fmt: skip
         """One of ``values``, in any case of letters; ``also`` maps other accepted spellings."""
         known = {v.lower(): v for v in values} | {k.lower(): v for k, v in (also or {}).items()}
 
@@ -258,7 +260,7 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
                 raise ValueError(text)
             return known[word]
 
-        return attr._make(parse, "one of " + ", ".join(values), default, name, ())
+        return attr._make(parse, "one of " + ", ".join(values), default, name, aliases)
 
     @staticmethod
     def ints(
@@ -449,18 +451,27 @@ _registry: dict[str, dict[int, type[Op]]] = {}
 _O = TypeVar("_O", bound=type[Op])
 
 
-def op(type: str, *, since: int, spec: str) -> Callable[[_O], _O]:
-    """Register an operation: ``since`` is the opset that first holds this version, ``spec`` its page."""
+def op(type: str, *, since: int = 1, spec: str = "") -> Callable[[_O], _O]:
+    """Register an operation: ``since`` is the opset that first holds this version, ``spec`` its page.
+
+    One of your own stands under any ``version`` that a file gives it, numbered opsets from ``since`` on.
+    """
 
     def register(cls: _O) -> _O:
         cls.type, cls.since, cls.spec = type, since, spec
+        if is_custom(cls):
+            _load(None)  # irrun's own come first
         versions = _registry.setdefault(type.lower(), {})
-        if since in versions and versions[since].__qualname__ != cls.__qualname__:
+        if since in versions and _home(versions[since]) != _home(cls):
             raise TypeError(f"{type}-{since} is registered twice")
         versions[since] = cls
         return cls
 
     return register
+
+
+def _home(cls: type[Op]) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
 
 
 @cache
@@ -472,6 +483,19 @@ def _load(type: str | None) -> None:
             importlib.import_module(f"irrun.ops.{module.name}")
 
 
+@cache
+def _load_plugins() -> None:
+    """Import what other packages offer under the entry point group ``irrun.ops``."""
+    from importlib import metadata  # slow to import, and seldom needed
+
+    for entry_point in metadata.entry_points(group="irrun.ops"):
+        try:
+            entry_point.load()
+        except Exception as error:  # theirs; the model may well do without
+            message = f"the operations of {entry_point.value} cannot be imported: {error!r}"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
 def find(type: str) -> dict[int, type[Op]]:
     """All versions of the operations of one type, by ``since``; empty where there is none."""
     key = type.lower()
@@ -479,6 +503,8 @@ def find(type: str) -> dict[int, type[Op]]:
         _load(key)
     if key not in _registry:  # a row of a table that is named after its family
         _load(None)
+    if key not in _registry:
+        _load_plugins()
     return _registry.get(key, {})
 
 
@@ -486,6 +512,11 @@ def resolve(type: str, opset: int | None) -> type[Op] | None:
     """The newest version that opset ``opset`` holds (the newest of all for None), or None."""
     versions = [since for since in find(type) if opset is None or since <= opset]
     return find(type)[max(versions)] if versions else None
+
+
+def is_custom(cls: type[Op]) -> bool:
+    """Whether an operation was registered outside of irrun."""
+    return not cls.__module__.startswith("irrun.ops.")
 
 
 def all_ops() -> list[type[Op]]:

@@ -16,7 +16,7 @@ from irrun.source import Source
 from irrun.types import INF, Dim, ElementType, PartialShape
 from irrun.weights import Weights
 
-__all__ = ["Parsed", "Reader", "parse", "read_bytes"]
+__all__ = ["KNOWN_CHILDREN", "VERSIONS", "Parsed", "Reader", "parse", "read_bytes"]
 
 VERSIONS: Final = (10, 11)
 
@@ -56,7 +56,7 @@ def parse(source: Source, weights: Weights | None = None) -> Parsed:
 
 
 # Which elements mean something, and where; all others (rt_info, meta_data, statistics …) are passed over.
-_CHILDREN: Final[dict[str, dict[str, str]]] = {
+KNOWN_CHILDREN: Final[dict[str, dict[str, str]]] = {
     "document": {"net": "net", "layer": "layer"},
     "net": {"layers": "layers", "edges": "edges"},
     "layers": {"layer": "layer"},
@@ -141,7 +141,7 @@ class Reader:
         if self._skipped:
             self._skipped += 1
             return
-        children = _CHILDREN[self._state]
+        children = KNOWN_CHILDREN[self._state]
         state = children.get(tag) or children.get(tag.lower())  # tags in capitals are met as well
         if state is None:
             self._skipped = 1

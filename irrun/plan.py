@@ -10,12 +10,12 @@ import numpy as np
 
 from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, Refused, UnsupportedError, diagnostic
-from irrun.infer import Values, needed, propagate, wrong_output_count
+from irrun.infer import Values, needed, propagate, refusal, wrong_output_count
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.types import ElementType
 
-__all__ = ["Plan", "Step", "human", "kernel_failed", "plan", "refusal", "refuse_too_large"]
+__all__ = ["Plan", "Step", "human", "kernel_failed", "plan", "refuse_too_large"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,12 @@ def plan(model: Model, max_memory: int) -> Plan:
             refuse_too_large(model, layer, value, max_memory)
         return found
 
+    # bodies first: what is wrong in one is reported where it stands
+    bodies = {
+        id: {tag: plan(body, max_memory) for tag, body in layer.bodies.items()} for id, layer in model.layers.items()
+    }
     propagate(model, ops, settle, values, {})
-    return _assemble(model, ops, values, max_memory)
+    return _assemble(model, ops, values, bodies)
 
 
 def _bind_all(model: Model) -> dict[int, Op]:
@@ -91,7 +95,7 @@ def _bind_all(model: Model) -> dict[int, Op]:
     return ops
 
 
-def _assemble(model: Model, ops: Mapping[int, Op], values: Values, max_memory: int) -> Plan:
+def _assemble(model: Model, ops: Mapping[int, Op], values: Values, bodies: Mapping[int, Mapping[str, Plan]]) -> Plan:
     slot = {key: number for number, key in enumerate(values)}
     constants = {slot[id, 0]: _constant(values[id, 0]) for id in model.order if ops[id].type == "Const"}
     last_read: dict[int, int] = {}
@@ -114,8 +118,7 @@ def _assemble(model: Model, ops: Mapping[int, Op], values: Values, max_memory: i
             last_read[read] = len(pending)
         for write in writes:  # an output that nobody reads is freed by its own step
             last_read[write] = len(pending)
-        bodies = {tag: plan(body, max_memory) for tag, body in layer.bodies.items()}
-        pending.append(Step(layer, op, call, reads, writes, (), dynamic, needed(op, model, layer), bodies))
+        pending.append(Step(layer, op, call, reads, writes, (), dynamic, needed(op, model, layer), bodies[id]))
     results = tuple(slot[feed] for r in model.results if (feed := model.feeds[r.id][0]) is not None)
     kept = {-1, *constants, *results}
     frees: dict[int, list[int]] = {}
@@ -139,14 +142,6 @@ def _constant(value: Value) -> np.ndarray:
 
 # ---------------------------------------------------------------------------------------------
 # what a plan and a run have to say
-
-
-def refusal(model: Model, layer: Layer, op: Op, refused: Refused, code: str | None = None) -> Diagnostic:
-    label = f" ({op.type}-{op.since} {refused.label})" if refused.label else ""
-    return diagnostic(
-        code or refused.code, f'{layer.type} "{layer.name}": {refused.message}{label}', source=model.source,
-        node=layer.node, layer=layer.name, help=refused.help, label=refused.label,
-    )  # fmt: skip
 
 
 def kernel_failed(model: Model, layer: Layer, error: Exception, inputs: str) -> Diagnostic:

@@ -18,7 +18,7 @@ import numpy as np
 from irrun.diagnostics import Refused
 from irrun.types import NF4, ElementType
 
-__all__ = ["Weights"]
+__all__ = ["Weights", "pack"]
 
 
 class Weights:
@@ -112,6 +112,41 @@ _UNPACK: Final[dict[str, Callable[[np.ndarray, int], np.ndarray]]] = {
     "nf4": lambda raw, count: NF4[_fields(raw, 4, count, low_first=True)],
     "f4e2m1": lambda raw, count: _fields(raw, 4, count, low_first=True).view(ml_dtypes.float4_e2m1fn),
 }
+
+
+def pack(array: np.ndarray, element_type: ElementType) -> bytes:
+    """The bytes that a tensor takes in the .bin: what ``Weights.tensor`` reads back."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if element_type.kind == "string":
+        words = [str(word).encode() for word in flat]
+        offsets = np.cumsum([0, *map(len, words)])
+        return np.array([len(words), *offsets], np.int32).tobytes() + b"".join(words)
+    if not flat.size:
+        return b"\0"  # as OpenVINO does: it refuses a .bin without a byte
+    if element_type.bits >= 8:
+        return flat.astype(element_type.dtype, copy=False).tobytes()
+    if element_type.name == "nf4":
+        codes = np.abs(flat.astype(np.float32)[:, None] - NF4).argmin(1).astype(np.uint8)
+    elif element_type.kind == "float":
+        codes = flat.astype(element_type.dtype).view(np.uint8)
+    else:
+        codes = flat.astype(np.int8 if element_type.kind == "int" else np.uint8).view(np.uint8)
+    group = {"u3": 8, "u6": 4}.get(element_type.name, 8 // element_type.bits)
+    codes = np.pad(codes & ((1 << element_type.bits) - 1), (0, -flat.size % group)).reshape(-1, group)
+    if element_type.name == "u3":
+        low, high = _joined(codes & 3, 2, low_first=False), _joined(codes >> 2, 1, low_first=False)
+    elif element_type.name == "u6":
+        low, high = _joined(codes & 15, 4, low_first=False), _joined(codes >> 4, 2, low_first=False)
+    else:
+        return _joined(codes, element_type.bits, low_first=element_type.name != "u1").tobytes()
+    return np.hstack([low.reshape(-1, 2), high.reshape(-1, 1)]).tobytes()
+
+
+def _joined(codes: np.ndarray, bits: int, *, low_first: bool) -> np.ndarray:
+    """Bytes of unsigned fields of ``bits`` each: what ``_fields`` takes apart."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    parts = codes.reshape(-1, 8 // bits) << (shifts if low_first else shifts[::-1])
+    return np.bitwise_or.reduce(parts, axis=1)
 
 
 def _strings(raw: np.ndarray, count: int) -> np.ndarray:

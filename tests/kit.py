@@ -199,7 +199,8 @@ def against_openvino(cases: Sequence[Case]) -> Callable[..., None]:
     @pytest.mark.parametrize("case", cases, ids=lambda c: c.id)
     def test(case: Case) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            expected = None if case.expected is None else [np.asarray(case.expected)]
+            given = case.expected if isinstance(case.expected, tuple) else (case.expected,)
+            expected = None if case.expected is None else [np.asarray(e) for e in given]
             for number, (declared, as_parameters) in enumerate(_variants(case)):
                 path = Path(folder, f"{number}.xml")
                 feeds = build(case, path, declared, as_parameters)

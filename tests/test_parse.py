@@ -9,11 +9,11 @@ import networkx as nx
 import numpy as np
 import openvino as ov
 import pytest
-from nets import Net
 
 import irrun
 from irrun.diagnostics import IrrunError, ReadError
 from irrun.types import ELEMENT_TYPES
+from nets import Net
 
 HEAD = '<?xml version="1.0"?>\n'
 
@@ -158,7 +158,9 @@ def test_versions_that_are_read(version: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["1", "2", "5", "7", "9"])
 def test_old_versions(version: str, tmp_path: Path) -> None:
-    text = HEAD + f'<net batch="1" name="LeNet" version="{version}">\n<layers><layer id="0" type="Input"/></layers></net>'
+    text = (
+        HEAD + f'<net batch="1" name="LeNet" version="{version}">\n<layers><layer id="0" type="Input"/></layers></net>'
+    )
     found = only(tmp_path, text)
     assert (found.code, found.line) == ("IR004", 2)
     assert f"IR version {version}; irrun reads versions 10 and 11" in found.message
@@ -197,7 +199,8 @@ def test_bodies_and_their_maps(tmp_path: Path) -> None:
         '<output external_port_id="1" internal_layer_id="1"/><input external_port_id="-1" internal_layer_id="0" purpose="current_iteration"/></port_map>'
         f'<back_edges><edge from-layer="1" to-layer="0"/></back_edges><body>{body}</body></layer>'
         '<layer id="2" name="if" type="If" version="opset8"><input><port id="0"/></input><output><port id="1"/></output>'
-        '<then_port_map><input external_port_id="0" internal_layer_id="0"/></then_port_map><else_port_map><output external_port_id="0" internal_layer_id="1"/></else_port_map>'
+        '<then_port_map><input external_port_id="0" internal_layer_id="0"/><output external_port_id="1" internal_layer_id="1"/></then_port_map>'
+        '<else_port_map><output external_port_id="0" internal_layer_id="1"/><input external_port_id="0" internal_layer_id="0"/></else_port_map>'
         f'<then_body>{body}</then_body><else_body>{body}</else_body></layer>'
         '<layer id="3" name="r" type="Result" version="opset1"><input><port id="0"/></input></layer></layers>'
         '<edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>'
@@ -213,7 +216,13 @@ def test_bodies_and_their_maps(tmp_path: Path) -> None:
     assert [(e.kind, e.external, e.internal, e.purpose) for e in entries] == [
         ("input", 0, 0, ""), ("output", 0, 1, ""), ("input", None, 0, "current_iteration"),
     ]  # fmt: skip
-    assert (entries[0].axis, entries[0].start, entries[0].end, entries[0].stride, entries[0].part_size) == (0, -1, 0, -1, 1)
+    assert (entries[0].axis, entries[0].start, entries[0].end, entries[0].stride, entries[0].part_size) == (
+        0,
+        -1,
+        0,
+        -1,
+        1,
+    )
     assert sorted(branch.bodies) == ["else_body", "then_body"]
     assert sorted(branch.maps) == ["else_port_map", "then_port_map"]
     assert len(model.layers) == 4  # a body's layers are its own
@@ -438,7 +447,11 @@ def test_mutated_files_raise_nothing_but_irrun_errors(seed: int, tmp_path: Path)
             assert not bugs, bugs
             executable = irrun.compile(path, max_memory=1 << 24)
             if report.ok:
-                arrays = [np.zeros([d.lo if d.lo else 1 for d in p.outputs[0].shape or ()], t.dtype) for p in executable.model.parameters if (t := p.outputs[0].type)]
+                arrays = [
+                    np.zeros([d.lo if d.lo else 1 for d in p.outputs[0].shape or ()], t.dtype)
+                    for p in executable.model.parameters
+                    if (t := p.outputs[0].type)
+                ]
                 executable(arrays)
         except IrrunError as error:
             assert error.diagnostics  # noqa: PT017

@@ -132,7 +132,9 @@ def test_a_tag_of_very_many_lines() -> None:
     assert source.span(0, "version") == Span(300_002, 2, 14)
 
 
-@given(st.lists(st.sampled_from(["<a>", "</a>", "<b x='1'/>", "é", "😀", "\n", "\r\n", "\t", "<!-- <a> -->"]), max_size=40))
+@given(
+    st.lists(st.sampled_from(["<a>", "</a>", "<b x='1'/>", "é", "😀", "\n", "\r\n", "\t", "<!-- <a> -->"]), max_size=40)
+)
 def test_every_start_tag_is_found_where_it_stands(parts: list[str]) -> None:
     depth = 0
     well_formed: list[str] = []

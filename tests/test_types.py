@@ -215,7 +215,7 @@ def test_bounds_stay_bounds() -> None:
     assert Dim(3) == 3
     assert Dim(3, 4) != 3
     assert Dim(3) != "3"
-    assert as_dim(np.int64(5)) == 5
+    assert as_dim(np.int64(5)) == 5  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import ml_dtypes
 import numpy as np
 import openvino as ov
 import pytest
-from kit import oracle
-from nets import Net
 
 import irrun
 from irrun.diagnostics import Refused
 from irrun.types import ELEMENT_TYPES
 from irrun.weights import Weights
+from kit import oracle
+from nets import Net
 
 NUMBERS = [name for name, t in ELEMENT_TYPES.items() if t.kind not in ("string", "dynamic")]
 TO_INTEGER = [name for name in NUMBERS if ELEMENT_TYPES[name].kind in ("int", "uint", "boolean")]
@@ -46,7 +46,10 @@ def test_packing_by_hand() -> None:
     """A few by hand, so that the order of bits is written down somewhere."""
 
     def unpacked(name: str, *data: int) -> list[float]:
-        weights, count = Weights(data=bytes(data)), {"u3": 8, "u6": 4}.get(name) or len(data) * 8 // ELEMENT_TYPES[name].bits
+        weights, count = (
+            Weights(data=bytes(data)),
+            {"u3": 8, "u6": 4}.get(name) or len(data) * 8 // ELEMENT_TYPES[name].bits,
+        )
         return weights.tensor(0, len(data), ELEMENT_TYPES[name], (count,)).astype(np.float32).tolist()
 
     assert unpacked("u1", 0b10100000) == [1, 0, 1, 0, 0, 0, 0, 0]
@@ -196,7 +199,7 @@ def test_no_file_and_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "w.bin").touch()
     for weights in (Weights(), Weights(tmp_path / "w.bin"), Weights(data=b"")):
         assert len(weights) == 0
-        with pytest.raises(Refused, match="of a .bin of 0 bytes"):
+        with pytest.raises(Refused, match=r"of a \.bin of 0 bytes"):
             weights.tensor(0, 4, ELEMENT_TYPES["f32"], (1,))
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from irrun.opdef import Site, Value
-from irrun.types import Dim, ElementType
+from irrun.ops._accumulate import wide
+from irrun.types import Dim
 
 
 def check_indices(at: Site, label: str, indices: np.ndarray | None, dim: Dim, *, negative: bool = True) -> None:
@@ -45,12 +46,10 @@ def scatter(
         out = data.astype(object if object in (data.dtype, updates.dtype) else data.dtype)
         out[place] = updates  # of several updates to one place, the last stays
         return out
-    if data.dtype == np.bool_:
-        accumulate = _LOGICAL[reduction]
-        out = data.copy()
-    else:
-        accumulate = _ARITHMETIC[reduction]
-        out, updates = _wide(data), _wide(updates)
+    if object in (data.dtype, updates.dtype):  # Dims must be known to be reduced
+        data, updates = data.astype(np.int64), updates.astype(np.int64)
+    accumulate = (_LOGICAL if data.dtype == np.bool_ else _ARITHMETIC)[reduction]
+    out, updates = (data.copy(), updates) if data.dtype == np.bool_ else (np.array(wide(data)), wide(updates))
     if not from_data:
         out[place] = _neutral(reduction, out.dtype)
     with np.errstate(all="ignore"):
@@ -69,15 +68,6 @@ _ARITHMETIC = {
 _LOGICAL = {
     "sum": np.logical_or, "sub": np.logical_xor, "prod": np.logical_and, "min": np.logical_and, "max": np.logical_or,
 }  # fmt: skip
-
-
-def _wide(x: np.ndarray) -> np.ndarray:
-    """A copy in the type to accumulate in: results are rounded, or wrapped, to their own once at the end."""
-    found = ElementType.of(x.dtype)
-    kind = "int" if found is None else found.kind  # Dims must be known to be reduced
-    if kind == "float":
-        return x.astype(np.float64 if x.dtype == np.float64 else np.float32)
-    return x.astype(np.int64 if kind == "int" else np.uint64)
 
 
 def _neutral(reduction: str, dtype: np.dtype) -> bool | float | int:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.types import Dim, PartialShape
+from irrun.types import PartialShape
 
 
 @op("Broadcast", since=3, spec="movement/broadcast-3")
@@ -72,7 +72,7 @@ class Broadcast3(Op):
         return axes
 
     def run(self, data: np.ndarray, target_shape: np.ndarray, axes_mapping: np.ndarray | None = None) -> np.ndarray:
-        target = _shape(target_shape)
+        target = tuple(int(n) for n in target_shape.tolist())
         if self.mode == "bidirectional":
             return np.broadcast_to(data, np.broadcast_shapes(data.shape, target))
         if axes_mapping is not None:
@@ -81,10 +81,6 @@ class Broadcast3(Op):
                 aligned[axis] = n
             data = data.reshape(aligned)
         return np.broadcast_to(data, target)
-
-
-def _shape(target: np.ndarray) -> tuple[int, ...]:
-    return tuple(n.lo if isinstance(n, Dim) else int(n) for n in target.tolist())
 
 
 @op("Broadcast", since=1, spec="movement/broadcast-1")

@@ -1,5 +1,6 @@
-"""DeformableConvolution: a convolution whose taps are moved by offsets.  Spec: convolution/deformable-convolution-{1,8}."""
+"""DeformableConvolution: convolutions with moved taps.  Spec: convolution/deformable-convolution-{1,8}."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,26 +11,11 @@ from irrun.ops._gemm import matmul, narrow, wide
 from irrun.types import Dim, PartialShape
 
 
-@op("DeformableConvolution", since=8, spec="convolution/deformable-convolution-8")
-class DeformableConvolution8(Filtering):
-    """Correlate ``data`` with each of ``filters``; each tap of each window sees ``data`` at its own offset.
-
-    ``offsets`` move taps by fractions, so that values are interpolated; ``mask`` scales what they see.
-
-    C1  All inputs have rank 4.
-    C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
-    C3  Strides, dilations and the dims of the kernel are positive, pads not negative.
-    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
-    C5  ``data`` has as many channels as the filters of all groups take.
-    C6  ``group`` and ``deformable_group`` are positive; they divide the filters and the channels of ``data``.
-    C7  ``offsets`` are two for each deformable group, tap and window.
-    C8  ``mask`` is one for each deformable group, tap and window.
-    """
-
+class _Deformable(Filtering):
     group = attr.int(1)
     deformable_group = attr.int(1)
-    bilinear_interpolation_pad = attr.bool(False)
-    inputs = ports(data="T", offsets="T", filters="T", mask=opt("T"))
+    bilinear_interpolation_pad: bool = False
+    inputs = ports(data="T", offsets="T", filters="T")
     ranks = frozenset({4})
 
     def infer(self, at: Site, data: Value, offsets: Value, filters: Value, mask: Value | None = None) -> Value:
@@ -52,8 +38,9 @@ class DeformableConvolution8(Filtering):
         """The output, with what ``given`` tells of its batch and its windows."""
         at.require(given.rank in (None, 4), "C1", f"{name} has shape {given.shape}")
         batch, channels, *windows = out.shape
-        met = given.shape.meet(PartialShape.of([batch, count, *windows]))
-        at.require(met is not None, label, f"{name} has shape {given.shape}, not [{batch},{count},{windows[0]},{windows[1]}]")
+        wanted = PartialShape.of([batch, count, *windows])
+        met = given.shape.meet(wanted)
+        at.require(met is not None, label, f"{name} has shape {given.shape}, not {wanted}")
         assert met is not None
         return out.reshaped([met[0], channels, *met.dims[2:]]) if met.dims else out
 
@@ -72,11 +59,13 @@ class DeformableConvolution8(Filtering):
         ]
         y = moves[:, :, :, 0] + np.repeat(places[0], kernel[1], 0).reshape(taps, windows[0], 1)
         x = moves[:, :, :, 1] + np.tile(places[1], (kernel[0], 1)).reshape(taps, 1, windows[1])
-        seen = self._sample(data.astype(work, copy=False).reshape(len(data), parts, -1, *data.shape[2:]), y, x)
+        split = data.reshape(len(data), parts, data.shape[1] // parts, *data.shape[2:])
+        seen = self._sample(split.astype(work, copy=False), y, x)
         if mask is not None:
             seen = seen * mask.reshape(len(data), parts, 1, taps, *windows).astype(work, copy=False)
-        matrix = seen.reshape(len(data), self.group, -1, windows[0] * windows[1])
-        weights = filters.reshape(self.group, len(filters) // self.group, -1).astype(work, copy=False)
+        height = filters.shape[1] * taps
+        matrix = seen.reshape(len(data), self.group, height, windows[0] * windows[1])
+        weights = filters.reshape(self.group, len(filters) // self.group, height).astype(work, copy=False)
         return narrow(matmul(weights, matrix).reshape(len(data), len(filters), *windows), data.dtype)
 
     def _sample(self, data: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -93,22 +82,34 @@ class DeformableConvolution8(Filtering):
         for row, near_y in _neighbours(y):
             for column, near_x in _neighbours(x):
                 there = inside & (row >= 0) & (row < height) & (column >= 0) & (column < width)
-                index = np.where(there, row * width + column, 0).reshape(*y.shape[:2], 1, -1)
+                index = np.where(there, row * width + column, 0).reshape(*y.shape[:2], 1, math.prod(y.shape[2:]))
                 values = np.take_along_axis(flat, index, 3).reshape(total.shape)
                 total += values * np.where(there, near_y * near_x, 0)[:, :, np.newaxis]
         return total
 
 
-def _neighbours(place: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The whole numbers on both sides, each with its weight."""
-    below = np.floor(place)
-    share = place - below
-    first = below.astype(np.int64)
-    return [(first, 1 - share), (first + 1, share)]
+@op("DeformableConvolution", since=8, spec="convolution/deformable-convolution-8")
+class DeformableConvolution8(_Deformable):
+    """Correlate ``data`` with each of ``filters``; each tap of each window sees ``data`` at its own offset.
+
+    ``offsets`` move taps by fractions, so that values are interpolated; ``mask`` scales what they see.
+
+    C1  All inputs have rank 4.
+    C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
+    C3  Strides, dilations and the dims of the kernel are positive, pads not negative.
+    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C5  ``data`` has as many channels as the filters of all groups take.
+    C6  ``group`` and ``deformable_group`` are positive; they divide the filters and the channels of ``data``.
+    C7  ``offsets`` are two for each deformable group, tap and window.
+    C8  ``mask`` is one for each deformable group, tap and window.
+    """
+
+    bilinear_interpolation_pad = attr.bool(False)
+    inputs = ports(data="T", offsets="T", filters="T", mask=opt("T"))
 
 
 @op("DeformableConvolution", since=1, spec="convolution/deformable-convolution-1")
-class DeformableConvolution1(DeformableConvolution8):
+class DeformableConvolution1(_Deformable):
     """As DeformableConvolution-8, without ``mask`` and ``bilinear_interpolation_pad``.
 
     C1  All inputs have rank 4.
@@ -120,4 +121,10 @@ class DeformableConvolution1(DeformableConvolution8):
     C7  ``offsets`` are two for each deformable group, tap and window.
     """
 
-    inputs = ports(data="T", offsets="T", filters="T")
+
+def _neighbours(place: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The whole numbers on both sides, each with its weight."""
+    below = np.floor(place)
+    share = place - below
+    first = below.astype(np.int64)
+    return [(first, 1 - share), (first + 1, share)]

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._indices import one_number
 from irrun.types import UNKNOWN_RANK, Dim
 
 
@@ -26,7 +27,7 @@ class Gather8(Op):
     carries = True
 
     def infer(self, at: Site, data: Value, indices: Value, axis: Value) -> Value:
-        at.require(axis.shape.count().fits(1) and axis.rank in (None, 0, 1), "C1", f"axis is {axis.shape}")
+        one_number(at, "C1", axis)
         place = axis.scalar()
         if place is not None:
             place = at.axis(place, data.rank, "C2")

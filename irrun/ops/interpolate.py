@@ -31,6 +31,9 @@ class Interpolate11(Op):
     C5  Sizes are integers, scales are floats.
     """
 
+    # OpenVINO: the CPU plugin antialiases otherwise than its core kernel and the specification, takes cube_coeff for
+    # -0.5 in mode bicubic_pillow, and rounds i32 and i64 only once in the modes of Pillow
+
     mode = attr.choice(*_MODES, "bilinear_pillow", "bicubic_pillow")
     shape_calculation_mode = attr.choice("sizes", "scales")
     coordinate_transformation_mode = attr.choice(*_COORDINATES, default="half_pixel")
@@ -112,28 +115,24 @@ class Interpolate11(Op):
         else:
             sizes = values.tolist()
             scales = [np.float32(size) / np.float32(image.shape[axis] or 1) for axis, size in zip(axes, sizes)]
+        # OpenVINO: an axis that keeps its size is left alone, whatever its coordinates would be
+        resized = [row for row in zip(axes, sizes, scales) if row[1] != image.shape[row[0]] and row[2] != 1]
+        if self.mode == "nearest" or image.size == 0 or 0 in sizes:
+            for axis, size, scale in resized:
+                image = np.take(image, self._nearest(size, scale, image.shape[axis]), axis)
+            return image
         shrinks = self.antialias and any(scale < 1 for scale in scales)
-        x = image if self.mode == "nearest" else image.astype(np.result_type(image, np.float32), copy=False)
-        # Pillow resizes the rows first, and then the columns of what it has rounded
-        for axis, size, scale in sorted(zip(axes, sizes, scales), reverse=True):
-            count = image.shape[axis]
-            if size == count or scale == 1:
-                continue  # OpenVINO: an axis that keeps its size is left alone, whatever its coordinates would be
-            if count == 0 or size == 0:
-                x = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
-            elif self.mode == "nearest":
-                x = np.take(x, self._nearest(size, scale, count), axis)
-            else:
-                x = _weighted(x, axis, *self._taps(size, scale, count, shrinks))
-                if self.mode.endswith("pillow") and is_integer(image.dtype):
-                    x = np.rint(x)
+        whole = is_integer(image.dtype)
+        x = image.astype(np.result_type(image, np.float32), copy=False)
+        for axis, size, scale in sorted(resized, reverse=True):  # Pillow resizes rows first, then rounds, then columns
+            x = _weighted(x, axis, *self._taps(size, scale, image.shape[axis], shrinks))
+            if whole and self.mode.endswith("pillow"):
+                x = _rounded(x)
         # OpenVINO: so the CPU plugin, while the core kernel cuts off in modes linear_onnx and cubic, and wraps
-        return (
-            saturated(np.rint(x), image.dtype) if is_integer(image.dtype) and x is not image else x.astype(image.dtype)
-        )
+        return saturated(np.rint(x), image.dtype) if whole else x.astype(image.dtype, copy=False)
 
     def _coordinates(self, size: int, scale: np.float32, count: int) -> np.ndarray:
-        """Where each of ``size`` output elements lies among the ``count`` of the input: in f32, as OpenVINO has them."""
+        """Where each of ``size`` output elements lies among the ``count`` of the input; in f32, as OpenVINO."""
         x = np.arange(size, dtype=np.float32)
         half = np.float32(0.5)
         if self.coordinate_transformation_mode == "asymmetric":
@@ -174,7 +173,7 @@ class Interpolate11(Op):
             return np.stack([low, np.minimum(low + 1, count - 1)], axis=-1), np.stack([1 - part, part], axis=-1)
         low = np.floor(x)
         near = low.astype(np.int64)[:, None] + np.arange(-1, 3)
-        return np.clip(near, 0, count - 1), cubic_weights(x - low, np.float32(self.cube_coeff))
+        return np.clip(near, 0, count - 1), cubic_weights(x - low, self.cube_coeff)
 
     def _bicubic(self, x: np.ndarray) -> np.ndarray:
         a = self.cube_coeff

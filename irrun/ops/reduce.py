@@ -10,7 +10,8 @@ import ml_dtypes
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.types import UNKNOWN_RANK, Dim, ElementType, PartialShape
+from irrun.ops._accumulate import kind, wide
+from irrun.types import UNKNOWN_RANK, Dim, PartialShape
 
 Fold = Callable[[np.ndarray, tuple[int, ...]], np.ndarray]
 """Reduces an array over some axes and keeps them as 1; the element type may be wider than the array's."""
@@ -66,28 +67,17 @@ class _Reduce(Op):
 # kernels
 
 
-def _kind(x: np.ndarray) -> str:
-    found = ElementType.of(x.dtype)
-    return "dims" if found is None else found.kind
-
-
-def _wide(x: np.ndarray) -> np.ndarray:
-    """The array in the type to accumulate in: results are rounded, or wrapped, to their own once at the end."""
-    kind = _kind(x)
-    if kind == "float":
-        return x if x.dtype == np.float64 else x.astype(np.float32, copy=False)
-    return x if kind == "dims" else x.astype(np.int64 if kind == "int" else np.uint64)
-
-
 def _empty(x: np.ndarray, axes: tuple[int, ...], end: str) -> np.ndarray:
-    # OpenVINO: what the specification leaves undefined is the type's lowest or highest finite number
-    limits = ml_dtypes.finfo(x.dtype) if _kind(x) == "float" else ml_dtypes.iinfo(x.dtype)
+    """The identity, as in ONNX and numpy: the specification leaves undefined what no elements give."""
+    # OpenVINO: the CPU plugin gives the least or largest finite float
     shape = [1 if axis in axes else n for axis, n in enumerate(x.shape)]
-    return np.full(shape, getattr(limits, end), x.dtype)
+    if kind(x) == "float":
+        return np.full(shape, -np.inf if end == "min" else np.inf, x.dtype)
+    return np.full(shape, getattr(ml_dtypes.iinfo(x.dtype), end), x.dtype)
 
 
 def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    return np.add.reduce(_wide(x), axes, keepdims=True)
+    return np.add.reduce(wide(x), axes, keepdims=True)
 
 
 def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
@@ -99,7 +89,7 @@ def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _prod(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    return np.multiply.reduce(_wide(x), axes, keepdims=True)
+    return np.multiply.reduce(wide(x), axes, keepdims=True)
 
 
 def _max(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
@@ -111,12 +101,12 @@ def _min(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _l1(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    return np.add.reduce(np.abs(_wide(x)), axes, keepdims=True)
+    return np.add.reduce(np.abs(wide(x)), axes, keepdims=True)
 
 
 def _l2(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    if _kind(x) == "float":
-        return np.sqrt(np.add.reduce(np.square(_wide(x)), axes, keepdims=True))
+    if kind(x) == "float":
+        return np.sqrt(np.add.reduce(np.square(wide(x)), axes, keepdims=True))
     return np.sqrt(np.add.reduce(np.square(x.astype(np.float64)), axes, keepdims=True)).astype(np.int64)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, op, ports
+from irrun.opdef import Op, Refused, Site, Value, op, ports
 from irrun.ops._indices import check_indices, from_front, one_number, scatter
 from irrun.types import PartialShape
 
@@ -39,5 +39,8 @@ class ScatterUpdate(Op):
 
     def run(self, data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: np.ndarray) -> np.ndarray:
         place = int(axis.item()) % data.ndim
+        wanted = data.shape[:place] + indices.shape + data.shape[place + 1 :]
+        if updates.shape != wanted:
+            raise Refused(f"updates is {list(updates.shape)}, not {list(wanted)}", "C3")
         indices = from_front(indices, data.shape[place], "C4", negative=False)
         return scatter(data, (*(slice(None),) * place, indices), updates, "none")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, op, opt, ports
+from irrun.opdef import Op, Refused, Site, Value, op, opt, ports
 from irrun.ops._indices import scatter
 from irrun.ops._slicing import region, slice_shape
 
@@ -42,4 +42,8 @@ class SliceScatter(Op):
         step: np.ndarray,
         axes: np.ndarray | None = None,
     ) -> np.ndarray:
-        return scatter(data, region(data.ndim, start, stop, step, axes), updates, "none")
+        place = region(data.ndim, start, stop, step, axes)
+        wanted = data[place].shape
+        if updates.shape != wanted:
+            raise Refused(f"updates is {list(updates.shape)}, the slice {list(wanted)}", "C5")
+        return scatter(data, place, updates, "none")

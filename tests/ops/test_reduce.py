@@ -55,7 +55,7 @@ VALUES = [
     Values("no-axes-scalar", "ReduceL1-4", [f32(-3), i64()], f32(-3)),
     # no elements
     *(Values(f"empty-{o}", o, [np.zeros((2, 0), np.float32), i64(1)], f32([n, n]))
-      for o, n in zip(_NUMERIC_OPS, [0, 0, np.finfo(np.float32).min, np.finfo(np.float32).max, 1, 0, 0])),
+      for o, n in zip(_NUMERIC_OPS, [0, 0, -_INF, _INF, 1, 0, 0])),
     *(Values(f"empty-i32-{o}", o, [np.zeros((2, 0), np.int32), i64(1)], np.array([n, n], np.int32))
       for o, n in zip(_NUMERIC_OPS, [0, 0, -(2**31), 2**31 - 1, 1, 0, 0])),
     Values("empty-and", "ReduceLogicalAnd-1", [np.zeros((1, 0), bool), i64(1)], [True]),
@@ -111,6 +111,11 @@ def _small(o, data):
     return data % 2 if o in ("ReduceProd-1", "ReduceL2-4") and data.dtype.kind in "iu" else data
 
 
+def _identity(o, shape, axes, keep):
+    reduce = np.max if o == "ReduceMax-1" else np.min
+    return reduce(np.zeros(shape, np.float32), axes, keepdims=keep, initial=-_INF if o == "ReduceMax-1" else _INF)
+
+
 CASES = [
     Case(
         f"{o}-{np.dtype(t).name}-{list(shape)}-{list(axes)}-{keep}",
@@ -118,6 +123,8 @@ CASES = [
         [_small(o, random(*shape, dtype=t)), i64(*axes)],
         {"keep_dims": keep},
         shapes=[1],
+        # OpenVINO: the CPU plugin gives the least or largest finite number for no elements
+        expected=_identity(o, shape, axes, keep) if o in ("ReduceMax-1", "ReduceMin-1") and shape == (3, 0) else None,
     )
     for o in _NUMERIC_OPS
     for number, (shape, axes) in enumerate(_REDUCED)

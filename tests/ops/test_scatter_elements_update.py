@@ -1,5 +1,7 @@
 """ScatterElementsUpdate-3 and ScatterElementsUpdate-12."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -111,7 +113,7 @@ _SCATTERED = [
 def _expected(reduction, data, indices, updates, axis, use_init_val):
     """One update at a time, for what the CPU plugin rounds or wraps otherwise."""
     out = data.astype(object)
-    seen: dict[tuple[int, ...], list[object]] = {}
+    seen: dict[tuple[int, ...], list[Any]] = {}
     for at in np.ndindex(indices.shape):
         place = list(at)
         place[axis] = int(indices[at])

@@ -86,3 +86,9 @@ def test_c4_when_only_a_run_can_see_it():
     with pytest.raises(Refused) as caught:
         operation(_OP).run(f32([1, 2]), i64(-1), f32([3]), i64(0))
     assert caught.value.label == "C4"
+
+
+def test_c3_when_only_a_run_can_see_it():
+    with pytest.raises(Refused) as caught:
+        operation(_OP).run(arange(2, 3), i64(1), arange(1, 3), i64(1))
+    assert caught.value.label == "C3"

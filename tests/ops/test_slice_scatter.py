@@ -2,7 +2,9 @@
 
 import ml_dtypes
 import numpy as np
+import pytest
 
+from irrun.opdef import Refused
 from kit import (
     NUMERIC,
     Case,
@@ -13,6 +15,7 @@ from kit import (
     arange,
     f32,
     i64,
+    operation,
     random,
     refusals,
     shapes,
@@ -88,3 +91,9 @@ test_values = values(VALUES)
 test_shapes = shapes(SHAPES)
 test_refusals = refusals(REFUSALS)
 test_against_openvino = against_openvino(CASES)
+
+
+def test_c5_when_only_a_run_can_see_it():
+    with pytest.raises(Refused) as caught:
+        operation(_OP).run(_DATA, f32([[1]]), i64(0), i64(1), i64(1))
+    assert caught.value.label == "C5"

@@ -1,0 +1,117 @@
+"""Fourier transforms along axes, each of a given size: what DFT, IDFT, RDFT and IRDFT share."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, opt, ports
+from irrun.ops._gemm import narrow, wide
+from irrun.types import INF, UNKNOWN_RANK, Dim
+
+
+class Fourier(Op):
+    """Base of the operations; their clauses have the same labels everywhere.
+
+    C1  ``data`` is no scalar; if complex, its last dim is 2, and there is another.
+    C2  ``axes`` is 1D and holds axes of ``data``, without that of the parts of complex numbers, each once.
+    C3  ``signal_size`` is 1D with one entry per axis: a size, or -1 for that of ``data``.
+    """
+
+    inputs = ports(data="T", axes="T_IND", signal_size=opt("T_SIZE"))
+    types = {"T": "float", "T_IND": "i32 i64", "T_SIZE": "i32 i64"}
+    complex_in: ClassVar[bool] = True
+    complex_out: ClassVar[bool] = True
+
+    def size(self, dim: Dim, last: bool) -> Dim:
+        """The size of a signal in which ``data`` has ``dim``; ``last``: along the last of ``axes``."""
+        return dim
+
+    def result(self, size: Dim, last: bool) -> Dim:
+        """The dim that the output has for a signal of ``size``."""
+        return size
+
+    def transform(self, x: np.ndarray, sizes: list[int], axes: list[int]) -> np.ndarray:
+        raise NotImplementedError
+
+    def infer(self, at: Site, data: Value, axes: Value, signal_size: Value | None = None) -> Value:
+        at.require(axes.rank in (None, 1), "C2", f"axes is {axes.shape}, not 1D")
+        some = (self.complex_in and self.complex_out) or axes.shape.count().hi > 0
+        at.require(some, "C2", "axes is empty, and so has no last one to turn into or from real numbers")
+        if signal_size is not None:
+            fitting = signal_size.shape.meet(axes.shape) is not None
+            at.require(fitting, "C3", f"signal_size is {signal_size.shape}, axes {axes.shape}")
+        sizes = None if signal_size is None else signal_size.dims()
+        at.require(all(n.hi >= -1 for n in sizes or ()), "C3", "signal_size has an entry below -1")
+        if data.shape.dims is None:
+            return data.reshaped(UNKNOWN_RANK)
+        dims = list(data.shape)
+        at.require(len(dims) > self.complex_in, "C1", f"data is {data.shape}")
+        if self.complex_in:
+            parts = dims.pop()
+            at.require(parts.fits(2), "C1", f"data is {data.shape}; its last dim holds the two parts of a number")
+        given = axes.ints()
+        if given is not None:
+            places = _places(at, given, len(dims))
+            wanted = [Dim(-1)] * len(places) if signal_size is None else sizes or [Dim(-1, INF)] * len(places)
+            dims = self._plan(dims, places, wanted)[1]
+        elif signal_size is not None or not (self.complex_in and self.complex_out):
+            dims = [Dim.unknown() for _ in dims]
+        return data.reshaped([*dims, 2] if self.complex_out else dims)
+
+    def _plan(self, dims: Sequence[Dim], places: Sequence[int], wanted: Sequence[Dim]) -> tuple[list[Dim], list[Dim]]:
+        """The size of the signal along each of ``places``, and the dims of the output."""
+        sizes: list[Dim] = []
+        found = list(dims)
+        for i, (place, size) in enumerate(zip(places, wanted)):
+            last = i == len(places) - 1
+            if size.lo < 0:
+                whole = self.size(dims[place], last)
+                size = whole if size.hi < 0 else size.max(0).union(whole)
+            sizes.append(size)
+            found[place] = self.result(size, last)
+        return sizes, found
+
+    def run(self, data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None = None) -> np.ndarray:
+        dims = [Dim(n) for n in (data.shape[:-1] if self.complex_in else data.shape)]
+        places = _places(Site(), axes.tolist(), len(dims))
+        wanted = [-1] * len(places) if signal_size is None else signal_size.tolist()
+        sizes, shape = (list(map(int, ns)) for ns in self._plan(dims, places, [Dim(n) for n in wanted]))
+        if self.complex_out:
+            shape.append(2)
+        if 0 in sizes or data.size == 0:
+            return np.zeros(shape, data.dtype)
+        x = as_complex(data) if self.complex_in else data.astype(wide(data.dtype))
+        y = self.transform(x, sizes, places) if places else x
+        return narrow(as_parts(y) if self.complex_out else y, data.dtype)
+
+
+def _places(at: Site, axes: Sequence[int], rank: int) -> list[int]:
+    places = [at.axis(a, rank, "C2") for a in axes]
+    at.require(len(set(places)) == len(places), "C2", f"axes {list(axes)} names an axis twice")
+    return places
+
+
+def as_complex(parts: np.ndarray) -> np.ndarray:
+    """Complex numbers, of which the last axis holds the two parts."""
+    parts = np.ascontiguousarray(parts, wide(parts.dtype))
+    return parts.view(np.result_type(parts.dtype, np.complex64))[..., 0]
+
+
+def as_parts(numbers: np.ndarray) -> np.ndarray:
+    """The two parts of complex numbers along a further axis, the last."""
+    return np.stack([np.real(numbers), np.imag(numbers)], -1)
+
+
+def positive(at: Site, name: str, value: Value, label: str) -> Dim:
+    """The number in ``value``, which must be a scalar and positive."""
+    at.require(value.rank in (None, 0), label, f"{name} is {value.shape}, not a scalar")
+    number = (value.dims() or (Dim.unknown(),))[0]
+    at.require(number.hi > 0, label, f"{name} is {number}")
+    return number.max(1)
+
+
+def framed(window: np.ndarray, size: int) -> np.ndarray:
+    """``window`` in the middle of a frame of ``size``, with zeros around it."""
+    left = (size - len(window)) // 2
+    return np.pad(window, (left, size - len(window) - left))

@@ -1,0 +1,185 @@
+"""Non-maximum suppression: of boxes that overlap, only the best are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import repeat
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr
+from irrun.ops._gemm import narrow, wide
+from irrun.types import ELEMENT_TYPES, Dim, PartialShape
+
+Overlap = Callable[[int, np.ndarray], np.ndarray]
+"""``overlap(one, others)``: the IoU of a box with some others, all given by their indices."""
+
+
+# ---------------------------------------------------------------------------------------------
+# the algorithms, on the boxes of one class
+
+
+def iou(boxes: np.ndarray, offset: float = 0) -> Overlap:
+    """The overlap of boxes [n, 4], each its least corner and its greatest; ``offset`` is added to every side."""
+    low, high = boxes[:, :2], boxes[:, 2:]
+    areas = np.where((high < low).any(axis=1), 0, (high - low + offset).prod(axis=1))
+
+    def overlap(one: int, others: np.ndarray) -> np.ndarray:
+        sides = np.minimum(high[one], high[others]) - np.maximum(low[one], low[others]) + offset
+        return over_union(np.maximum(sides, 0).prod(axis=1), areas[one], areas[others])
+
+    return overlap
+
+
+def over_union(common: np.ndarray, area: np.ndarray, areas: np.ndarray) -> np.ndarray:
+    """Intersection over union; 0 where a box has no area."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((area > 0) & (areas > 0), common / (area + areas - common), 0)
+
+
+def best_first(scores: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """The indices of the candidates (a mask), by descending score; of equal ones the first is first."""
+    order = np.argsort(-scores, kind="stable")
+    return order[candidates[order]]
+
+
+def suppress(
+    order: np.ndarray,
+    overlap: Overlap,
+    limit: int | None,
+    thresholds: Iterable[float],
+    kept: Callable[[np.ndarray, float], np.ndarray] = np.less_equal,
+) -> np.ndarray:
+    """Take the first of ``order`` and drop what overlaps it too much, until none is left or ``limit`` are taken.
+
+    ``thresholds`` gives the one to compare with after each that was taken, ``kept`` how to.
+    """
+    taken: list[int] = []
+    worst = np.zeros(len(order), np.float32)
+    for threshold in thresholds:
+        if not order.size or len(taken) == limit:
+            break
+        taken.append(order[0])
+        worst = np.maximum(worst[1:], overlap(order[0], order[1:]))
+        keep = kept(worst, threshold)
+        order, worst = order[1:][keep], worst[keep]
+    return np.array(taken, np.int64)
+
+
+def soften(
+    scores: np.ndarray,
+    candidates: np.ndarray,
+    overlap: Overlap,
+    limit: int,
+    weight: Callable[[np.ndarray], np.ndarray],
+    least: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Take the best of the candidates (a mask) and weigh the scores of the others by their overlap with it.
+
+    Those that sink to ``least`` are dropped. The indices taken, and the scores that they then had.
+    """
+    left = np.flatnonzero(candidates)
+    taken: list[int] = []
+    found: list[float] = []
+    scores = scores[left]
+    while left.size and len(taken) < limit:
+        best = int(scores.argmax())
+        one = left[best]
+        taken.append(one)
+        found.append(scores[best])
+        left, scores = np.delete(left, best), np.delete(scores, best)
+        scores = scores * weight(overlap(one, left))
+        alive = scores > least
+        left, scores = left[alive], scores[alive]
+    return np.array(taken, np.int64), np.array(found, scores.dtype)
+
+
+# ---------------------------------------------------------------------------------------------
+# NonMaxSuppression and NMSRotated
+
+
+class Suppression(Op):
+    """Base of the operations that give a row [batch, class, box] for each box that they keep.
+
+    C1  ``boxes`` [num_batches, num_boxes, ...] and ``scores`` [num_batches, num_classes, num_boxes] are 3D.
+    C2  num_batches and num_boxes are the same in both.
+    C3  Each of the other inputs has one element.
+    C4  ``output_type`` is i32 or i64.
+    """
+
+    sort_result_descending = attr.bool(True)
+    output_type = attr.element_type("i64")
+    # OpenVINO: every input may have a type of its own
+    types = {"T_MAX_BOXES": "int"}
+    outputs = 3
+    box_size = 4
+    one_element: tuple[int, ...] = (0, 1)
+    """The ranks that an input of one element may have."""
+
+    def infer(
+        self, at: Site, boxes: Value, scores: Value, max_output_boxes_per_class: Value | None = None,
+        iou_threshold: Value | None = None, *others: Value | None,
+    ) -> Value | tuple[Value, ...]:  # fmt: skip
+        size = self.box_size
+        at.require(
+            boxes.rank in (None, 3) and boxes.shape[2].fits(size), "C1", f"boxes is {boxes.shape}, not [?,?,{size}]"
+        )
+        at.require(scores.rank in (None, 3), "C1", f"scores is {scores.shape}, not 3D")
+        batches, count = boxes.shape[0].meet(scores.shape[0]), boxes.shape[1].meet(scores.shape[2])
+        if batches is None or count is None:
+            at.refuse("C2", f"boxes {boxes.shape} and scores {scores.shape} differ in num_batches or num_boxes")
+        for port, value in zip(self.inputs[2:], (max_output_boxes_per_class, iou_threshold, *others)):
+            if value is not None and value.rank is not None:
+                one = value.rank in self.one_element and value.shape.count().fits(1)
+                at.require(one, "C3", f"{port.name} is {value.shape}, not one element")
+        at.require(self.output_type.name in ("i32", "i64"), "C4", f"output_type is {self.output_type}")
+        limit = Dim(0)
+        if max_output_boxes_per_class is not None:
+            known = max_output_boxes_per_class.scalar()
+            limit = Dim.unknown() if known is None else Dim(max(known, 0))
+        rows = PartialShape.of([self.rows(batches, scores.shape[1], count, limit), 3])
+        # OpenVINO: scores are f32, where the specification says the type of the thresholds
+        found = Value(ELEMENT_TYPES["f32"], rows)
+        values = Value(self.output_type, rows), found, Value(self.output_type, PartialShape.of([1]))
+        return values[: self.outputs]
+
+    def rows(self, batches: Dim, classes: Dim, boxes: Dim, limit: Dim) -> Dim:
+        """How many rows the output has."""
+        return Dim(0, (boxes.min(limit) * batches * classes).hi)
+
+    def overlap(self, boxes: np.ndarray) -> Overlap:
+        """How much the boxes of one batch element overlap."""
+        raise NotImplementedError
+
+    def select(
+        self, overlap: Overlap, scores: np.ndarray, limit: int, threshold: float, least: float, sigma: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The boxes of one class that are kept, and their scores."""
+        # OpenVINO: a score equal to the threshold is too low
+        taken = suppress(best_first(scores, scores > least), overlap, limit, repeat(threshold))
+        return taken, scores[taken]
+
+    def run(
+        self, boxes: np.ndarray, scores: np.ndarray, max_output_boxes_per_class: np.ndarray | None = None,
+        iou_threshold: np.ndarray | None = None, *others: np.ndarray | None,
+    ) -> np.ndarray | tuple[np.ndarray, ...]:  # fmt: skip
+        limit = 0 if max_output_boxes_per_class is None else max(int(max_output_boxes_per_class.item()), 0)
+        threshold, least, sigma = (
+            0.0 if a is None else float(a.item()) for a in (iou_threshold, *others, None, None)[:3]
+        )
+        wide_boxes, wide_scores = (a.astype(wide(a.dtype), copy=False) for a in (boxes, scores))
+        kept = [np.zeros((0, 3), np.int64)]
+        found = [np.zeros(0, wide_scores.dtype)]
+        for batch, of_batch in enumerate(wide_scores):
+            overlap = self.overlap(wide_boxes[batch])
+            for number, of_class in enumerate(of_batch):
+                taken, its_scores = self.select(overlap, of_class, limit, threshold, least, sigma)
+                kept.append(np.stack([np.full(len(taken), batch), np.full(len(taken), number), taken], axis=1))
+                found.append(its_scores)
+        rows, row_scores = np.concatenate(kept), np.concatenate(found)
+        if self.sort_result_descending:
+            order = np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0], -row_scores))
+            rows, row_scores = rows[order], row_scores[order]
+        triplets = np.concatenate([rows[:, :2], row_scores[:, None]], axis=1)
+        count = np.array([len(rows)], self.output_type.dtype)
+        return rows.astype(self.output_type.dtype), narrow(triplets, np.dtype(np.float32)), count

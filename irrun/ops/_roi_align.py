@@ -1,0 +1,85 @@
+"""What ROIAlign and ROIAlignRotated share: regions divided into bins, and each bin into samples."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, ports
+from irrun.ops._gemm import narrow, wide
+from irrun.ops._rois import batch_fault, bilinear, check_batches
+
+
+class RoiAlignBase(Op):
+    """Base of the two; ``columns`` is what a row of ``rois`` has.
+
+    C1  ``data`` is 4D, ``rois`` are 2D with ``columns`` columns, ``batch_indices`` are 1D.
+    C2  There is a batch index for each region.
+    C3  ``pooled_h``, ``pooled_w`` and ``spatial_scale`` are positive, ``sampling_ratio`` is not negative.
+    C4  Batch indices are within the batch of ``data``.
+    """
+
+    pooled_h = attr.int()
+    pooled_w = attr.int()
+    sampling_ratio = attr.int()
+    spatial_scale = attr.float()
+    mode: str = "avg"
+    inputs = ports(data="T", rois="T", batch_indices="T_IND")
+    types = {"T": "float", "T_IND": "int"}
+    columns: ClassVar[int]
+
+    def infer(self, at: Site, data: Value, rois: Value, batch_indices: Value) -> Value:
+        at.require(data.rank in (None, 4), "C1", f"data is {data.shape}, not 4D")
+        at.require(rois.rank in (None, 2), "C1", f"rois are {rois.shape}, not 2D")
+        at.require(rois.shape[1].fits(self.columns), "C1", f"rois are {rois.shape}, not of {self.columns} columns")
+        at.require(batch_indices.rank in (None, 1), "C1", f"batch_indices are {batch_indices.shape}, not 1D")
+        count = rois.shape[0].meet(batch_indices.shape[0])
+        at.require(count is not None, "C2", f"rois are {rois.shape}, batch_indices {batch_indices.shape}")
+        assert count is not None
+        for name in ("pooled_h", "pooled_w", "spatial_scale"):
+            at.require(getattr(self, name) > 0, "C3", f"{name} is {getattr(self, name):g}")
+        at.require(self.sampling_ratio >= 0, "C3", f"sampling_ratio is {self.sampling_ratio}")
+        given, batches = batch_indices.exact, data.shape[0].value
+        if given is not None and batches is not None:
+            fault = batch_fault(given, batches)
+            at.require(fault is None, "C4", fault or "")
+        return data.reshaped([count, data.shape[1], self.pooled_h, self.pooled_w])
+
+    def box(self, roi: np.ndarray) -> tuple[np.floating, np.floating, np.floating, np.floating]:
+        """Where a region begins (x, y) and how large it is, on the feature map."""
+        raise NotImplementedError
+
+    def placed(self, roi: np.ndarray, y: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Samples of a region as places on the feature map."""
+        return y, x
+
+    def run(self, data: np.ndarray, rois: np.ndarray, batch_indices: np.ndarray) -> np.ndarray:
+        work = wide(data.dtype)
+        check_batches(batch_indices, len(data), "C4")
+        out = np.zeros((len(rois), data.shape[1], self.pooled_h, self.pooled_w), work)
+        for n, (roi, batch) in enumerate(zip(rois.astype(work), batch_indices.tolist())):
+            out[n] = self._pool(data[batch].astype(work, copy=False), roi)
+        return narrow(out, data.dtype)
+
+    def _pool(self, maps: np.ndarray, roi: np.ndarray) -> np.ndarray:
+        height, width = maps.shape[1:]
+        x1, y1, wide, high = self.box(roi)
+        # (bin row, bin column, sample row, sample column)
+        y = self._samples(y1, high, self.pooled_h)[:, np.newaxis, :, np.newaxis]
+        x = self._samples(x1, wide, self.pooled_w)[:, np.newaxis, :]
+        y, x = self.placed(roi, y, x)
+        inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
+        near_y, near_x = np.clip(np.where(inside, y, 0), 0, height - 1), np.clip(np.where(inside, x, 0), 0, width - 1)
+        seen = np.where(inside, bilinear(maps, slice(None), near_y, near_x), 0)
+        if self.mode == "max":
+            return seen.max((3, 4), initial=0)  # OpenVINO: nothing is less than 0
+        # OpenVINO: the CPU plugin gives NaN for a bin of no samples, the reference kernel 0
+        return seen.sum((3, 4)) / maps.dtype.type(max(1, seen.shape[3] * seen.shape[4]))
+
+    def _samples(self, start: np.floating, size: np.floating, bins: int) -> np.ndarray:
+        """The samples (bin, sample) along one axis, each in the middle of its part of the bin."""
+        step = size / start.dtype.type(bins)
+        count = self.sampling_ratio or max(0, int(np.ceil(step)))
+        first = start + np.arange(bins, dtype=start.dtype) * step
+        return first[:, np.newaxis] + (np.arange(count, dtype=start.dtype) + start.dtype.type(0.5)) * (
+            step / max(count, 1)
+        )

@@ -1,0 +1,54 @@
+"""What the operations on regions of interest share. A region is a row: batch index, x1, y1, x2, y2."""
+
+import numpy as np
+
+from irrun.opdef import Refused, Site, Value
+from irrun.types import Dim
+
+
+def check_regions(at: Site, data: Value, rois: Value, labels: tuple[str, str]) -> tuple[Dim, Dim]:
+    """The number of regions and of channels. The first label is that of ranks, the second of batch indices."""
+    at.require(data.rank in (None, 4), labels[0], f"data is {data.shape}, not 4D")
+    at.require(rois.rank in (None, 2), labels[0], f"rois are {rois.shape}, not 2D")
+    at.require(rois.shape[1].fits(5), labels[0], f"rois are {rois.shape}, not of five columns")
+    given, batches = rois.exact, data.shape[0].value
+    if given is not None and batches is not None:
+        fault = batch_fault(regions(given)[:, 0], batches)
+        at.require(fault is None, labels[1], fault or "")
+    return rois.shape[0], data.shape[1]
+
+
+def regions(rois: np.ndarray) -> np.ndarray:
+    """The rows that count."""
+    # OpenVINO: a batch index of -1 ends the list; what Proposal could not fill begins with one
+    ends = np.flatnonzero(rois[:, 0] == -1)
+    return rois[: ends[0]] if ends.size else rois
+
+
+def check_batches(indices: np.ndarray, batches: int, label: str) -> None:
+    """Raises Refused where a batch index is out of range."""
+    fault = batch_fault(indices, batches)
+    if fault is not None:
+        raise Refused(fault, label)
+
+
+def batch_fault(indices: np.ndarray, batches: int) -> str | None:
+    """What is wrong with batch indices."""
+    wrong = indices[~((indices >= 0) & (indices < batches))]
+    return f"batch index {wrong[0]:g} is outside a batch of {batches}" if wrong.size else None
+
+
+def bilinear(maps: np.ndarray, channel: np.ndarray | slice, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """``maps`` (channels, height, width) between pixels: ``channel`` at places within [0, size - 1]."""
+    top, left = np.floor(y).astype(int), np.floor(x).astype(int)
+    bottom, right = np.minimum(top + 1, maps.shape[1] - 1), np.minimum(left + 1, maps.shape[2] - 1)
+    down, across = (y - top).astype(maps.dtype), (x - left).astype(maps.dtype)
+    upper = maps[channel, top, left] * (1 - across) + maps[channel, top, right] * across
+    lower = maps[channel, bottom, left] * (1 - across) + maps[channel, bottom, right] * across
+    return upper * (1 - down) + lower * down
+
+
+def rounded(values: np.ndarray) -> np.ndarray:
+    """To the nearest whole number, halves away from zero."""
+    whole = np.trunc(values)
+    return whole + np.where(abs(values - whole) >= 0.5, np.sign(values), 0).astype(values.dtype)

@@ -1,0 +1,91 @@
+"""DeformablePSROIPooling: as PSROIPooling, with bins moved by offsets.  Spec: detection/deformable-psroi-pooling-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.ops._gemm import narrow, wide
+from irrun.ops._rois import bilinear, check_batches, check_regions, regions, rounded
+from irrun.types import Dim, PartialShape
+
+
+@op("DeformablePSROIPooling", since=1, spec="detection/deformable-psroi-pooling-1")
+class DeformablePSROIPooling(Op):
+    """Divide each region into ``group_size``² bins; of each, from its own channel of ``data``, the mean of some places.
+
+    ``offsets`` (x, then y) move the bins by fractions of the region. Places outside ``data`` do not count.
+
+    C1  ``data`` and ``offsets`` are 4D, ``rois`` are 2D with five columns.
+    C2  ``output_dim``, ``group_size``, ``spatial_bins_x``, ``spatial_bins_y`` and ``part_size`` are positive.
+    C3  ``spatial_scale`` is positive.
+    C4  Batch indices are within the batch of ``data``.
+    C5  ``data`` has ``output_dim`` channels for each bin.
+    C6  ``offsets`` are two for each region, class and part; the classes divide ``output_dim``.
+    """
+
+    output_dim = attr.int()
+    spatial_scale = attr.float()
+    group_size = attr.int(1)
+    mode = attr.choice("bilinear_deformable", default="bilinear_deformable")
+    spatial_bins_x = attr.int(1)
+    spatial_bins_y = attr.int(1)
+    trans_std = attr.float(1)
+    part_size = attr.int(1)
+    inputs = ports(data="T", rois="T", offsets=opt("T"))
+    types = {"T": "numeric"}  # OpenVINO: takes integers, too
+
+    def infer(self, at: Site, data: Value, rois: Value, offsets: Value | None = None) -> Value:
+        for name in ("output_dim", "group_size", "spatial_bins_x", "spatial_bins_y", "part_size"):
+            at.require(getattr(self, name) > 0, "C2", f"{name} is {getattr(self, name)}")
+        at.require(self.spatial_scale > 0, "C3", f"spatial_scale is {self.spatial_scale:g}")
+        count, channels = check_regions(at, data, rois, ("C1", "C4"))
+        wanted = self.output_dim * self.group_size**2
+        at.require(channels.fits(wanted), "C5", f"data has {channels} channels, not {wanted}")
+        if offsets is not None:
+            at.require(offsets.rank in (None, 4), "C1", f"offsets are {offsets.shape}, not 4D")
+            met = offsets.shape.meet(PartialShape.of([count, Dim.unknown(), self.part_size, self.part_size]))
+            classes = offsets.shape[1].value
+            divided = classes is None or (classes > 0 and 2 * self.output_dim % classes == classes % 2 == 0)
+            parts = f"{self.part_size}² parts, {self.output_dim} outputs"
+            at.require(met is not None and divided, "C6", f"offsets are {offsets.shape}, for {count} regions, {parts}")
+            assert met is not None
+            count = met[0]
+        return data.reshaped([count, self.output_dim, self.group_size, self.group_size])
+
+    def run(self, data: np.ndarray, rois: np.ndarray, offsets: np.ndarray | None = None) -> np.ndarray:
+        work = np.dtype(np.float64) if wide(data.dtype).kind == "i" else wide(data.dtype)
+        out = np.zeros((len(rois), self.output_dim, self.group_size, self.group_size), work)
+        boxes = regions(rois).astype(work)
+        check_batches(boxes[:, 0], len(data), "C4")
+        for n, (batch, *box) in enumerate(boxes):
+            moves = np.zeros((1, 2, 1, 1), work) if offsets is None else self._moves(offsets[n].astype(work))
+            out[n] = self._pool(data[int(batch)].astype(work, copy=False), np.array(box), moves)
+        return narrow(np.rint(out) if wide(data.dtype).kind == "i" else out, data.dtype)
+
+    def _moves(self, offsets: np.ndarray) -> np.ndarray:
+        """The offsets (outputs, x and y, bins) of one region."""
+        parts = np.arange(self.group_size) * self.part_size // self.group_size
+        split = offsets.reshape(len(offsets) // 2, 2, self.part_size, self.part_size)[:, :, parts][..., parts]
+        return np.repeat(split, self.output_dim // len(split), 0) * offsets.dtype.type(self.trans_std)
+
+    def _pool(self, maps: np.ndarray, box: np.ndarray, moves: np.ndarray) -> np.ndarray:
+        size, (height, width) = self.group_size, maps.shape[1:]
+        half, least = box.dtype.type(0.5), box.dtype.type(0.1)
+        whole = rounded(box) + np.array([0, 0, 1, 1], box.dtype)
+        x1, y1, x2, y2 = whole * box.dtype.type(self.spatial_scale) - half
+        wide, high = max(x2 - x1, least), max(y2 - y1, least)
+        bins = np.arange(size, dtype=box.dtype)
+        # (output, bin row, bin column), then the places in a bin
+        x = x1 + bins * (wide / size) + moves[:, 0] * wide
+        y = y1 + bins[:, np.newaxis] * (high / size) + moves[:, 1] * high
+        x = x[..., np.newaxis, np.newaxis] + _places(wide / size, self.spatial_bins_x)
+        y = y[..., np.newaxis, np.newaxis] + _places(high / size, self.spatial_bins_y)[:, np.newaxis]
+        inside = (y >= -half) & (y <= height - half) & (x >= -half) & (x <= width - half)
+        channel = np.arange(len(maps)).reshape(self.output_dim, size, size, 1, 1)
+        near_y, near_x = np.clip(np.where(inside, y, 0), 0, height - 1), np.clip(np.where(inside, x, 0), 0, width - 1)
+        seen = np.where(inside, bilinear(maps, channel, near_y, near_x), 0).sum((3, 4))
+        return seen / np.maximum(inside.sum((3, 4)), 1).astype(maps.dtype)
+
+
+def _places(size: np.floating, count: int) -> np.ndarray:
+    """``count`` places in a bin, the first in its corner."""
+    return np.arange(count, dtype=size.dtype) * (size / count)

@@ -1,0 +1,100 @@
+"""ISTFT: a signal from the Fourier transforms of its overlapping frames.  Spec: signals/istft-16."""
+
+import math
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.ops._fourier import as_complex, framed, positive
+from irrun.ops._gemm import narrow, wide
+from irrun.types import UNKNOWN_RANK, Dim
+
+
+@op("ISTFT", since=16, spec="signals/istft-16")
+class ISTFT(Op):
+    """Transform each frame back, multiply it by ``window``, in its middle, and put the frames together.
+
+    Where frames overlap, they are averaged with the squares of the window as weights. The signal is cut or filled
+    up with zeros to ``signal_length``; with ``center``, half a frame was put before and after it.
+
+    C1  ``data`` is 3D or 4D; its last dim is 2.
+    C2  ``window`` is 1D and not longer than a frame.
+    C3  ``frame_size`` is a scalar and positive; ``data`` holds ``frame_size // 2 + 1`` results of each frame.
+    C4  ``frame_step`` is a scalar and positive.
+    C5  ``signal_length`` holds one number, which is not negative.
+    """
+
+    center = attr.bool()
+    normalized = attr.bool()
+    inputs = ports(data="T", window="T", frame_size="T_SIZE", frame_step="T_STEP", signal_length=opt("T_LENGTH"))
+    # OpenVINO: takes frame_size, frame_step and signal_length of different types
+    types = {"T": "float", "T_SIZE": "i32 i64", "T_STEP": "i32 i64", "T_LENGTH": "i32 i64"}
+
+    def infer(
+        self,
+        at: Site,
+        data: Value,
+        window: Value,
+        frame_size: Value,
+        frame_step: Value,
+        signal_length: Value | None = None,
+    ) -> Value:
+        at.require(data.rank in (None, 3, 4), "C1", f"data is {data.shape}, not 3D or 4D")
+        at.require(window.rank in (None, 1), "C2", f"window is {window.shape}, not 1D")
+        size = positive(at, "frame_size", frame_size, "C3")
+        step = positive(at, "frame_step", frame_step, "C4")
+        at.require(window.shape[0].lo <= size.hi, "C2", f"window is {window.shape}, frame_size {size}")
+        if signal_length is not None:
+            one = signal_length.rank in (None, 0, 1) and signal_length.shape.count().fits(1)
+            at.require(one, "C5", f"signal_length is {signal_length.shape}, not one number")
+        if data.shape.dims is None:
+            return data.reshaped(UNKNOWN_RANK)
+        *batch, results, frames, parts = data.shape
+        at.require(parts.fits(2), "C1", f"data is {data.shape}; its last dim holds the two parts of a number")
+        wanted = size // 2 + 1
+        at.require(results.meet(wanted) is not None, "C3", f"data is {data.shape}, frame_size {size}")
+        if signal_length is None:
+            return data.reshaped([*batch, self._length(frames, size, step)])
+        length = (signal_length.dims() or (Dim.unknown(),))[0]
+        at.require(length.hi >= 0, "C5", f"signal_length is {length}")
+        return data.reshaped([*batch, length.max(0)])
+
+    def _length(self, frames: Dim, size: Dim, step: Dim) -> Dim:
+        steps = ((frames - 1) * step).max(0)
+        return steps if self.center else steps + size
+
+    def run(
+        self,
+        data: np.ndarray,
+        window: np.ndarray,
+        frame_size: np.ndarray,
+        frame_step: np.ndarray,
+        signal_length: np.ndarray | None = None,
+    ) -> np.ndarray:
+        size, step = int(frame_size), int(frame_step)
+        weights = framed(window.astype(wide(data.dtype)), size)
+        frames = np.fft.irfft(as_complex(data).swapaxes(-1, -2), size) * weights
+        if self.normalized:
+            frames *= math.sqrt(size)
+        count = frames.shape[-2]
+        total = _overlapped(np.broadcast_to(weights * weights, (count, size)), step)
+        signal = _overlapped(frames, step) / np.where(total == 0, 1, total)
+        default = int(self._length(Dim(count), Dim(size), Dim(step)))
+        length = default if signal_length is None else int(signal_length.item())
+        start = size // 2 if self.center else 0
+        signal = signal[..., start : start + length]
+        missing = length - signal.shape[-1]
+        return narrow(np.pad(signal, [(0, 0)] * (signal.ndim - 1) + [(0, missing)]), data.dtype)
+
+
+def _overlapped(frames: np.ndarray, step: int) -> np.ndarray:
+    """The sum of frames that begin ``step`` after one another."""
+    *batch, count, size = frames.shape
+    pieces = -(-size // step)
+    padded = np.zeros((*batch, count, pieces * step), frames.dtype)
+    padded[..., :size] = frames
+    split = padded.reshape(*batch, count, pieces, step)
+    total = np.zeros((*batch, count + pieces - 1, step), frames.dtype)
+    for piece in range(pieces):  # all first pieces of the frames, all second ones …
+        total[..., piece : piece + count, :] += split[..., piece, :]
+    return total.reshape(*batch, -1)[..., : (count - 1) * step + size]

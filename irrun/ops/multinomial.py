@@ -1,0 +1,68 @@
+"""Multinomial: classes drawn by their probabilities.  Spec: generation/multinomial-13."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._cast import plain
+from irrun.ops._random import seeded_by_sequence, seeds
+from irrun.types import Dim
+
+
+@op("Multinomial", since=13, spec="generation/multinomial-13")
+class Multinomial(Op):
+    """``num_samples`` classes for each row of ``probs``, which are weights, or with ``log_probs`` their logarithms.
+
+    The seeds determine them; both 0: other ones every time.
+
+    C1  ``probs`` is 2D.
+    C2  ``num_samples`` has one element, as a scalar or 1D, and is not negative.
+    C3  ``convert_type`` is i32 or i64.
+    C4  Without replacement there are at least as many classes as samples.
+    """
+
+    convert_type = attr.element_type()
+    with_replacement = attr.bool()
+    log_probs = attr.bool()
+    global_seed = attr.int(default=0)
+    op_seed = attr.int(default=0)
+    inputs = ports(probs="T", num_samples="T_SAMPLES")
+    types = {"T": "f16 bf16 f32 f64", "T_SAMPLES": "i32 i64"}
+    pure = False
+
+    def infer(self, at: Site, probs: Value, num_samples: Value) -> Value:
+        at.require(self.convert_type.name in ("i32", "i64"), "C3", f"convert_type is {self.convert_type}")
+        at.require(probs.rank in (None, 2), "C1", f"probs is {probs.shape}, not 2D")
+        single = num_samples.rank in (None, 0, 1) and num_samples.shape.count().fits(1)
+        at.require(single, "C2", f"num_samples is {num_samples.shape}, not a scalar or 1D of one element")
+        samples = (num_samples.dims() or (Dim.unknown(),))[0]
+        at.require(samples.hi >= 0, "C2", f"num_samples is {samples}, less than 0")
+        classes = probs.shape[1]
+        enough = self.with_replacement or samples.lo <= classes.hi
+        at.require(enough, "C4", f"{samples} samples are to be drawn from {classes} classes, without replacement")
+        return Value(self.convert_type, probs.shape).reshaped([probs.shape[0], samples.max(0)])
+
+    # The specification names no generator: this is the CPU plugin's
+    def run(self, probs: np.ndarray, num_samples: np.ndarray) -> np.ndarray:
+        numbers = seeded_by_sequence(seeds(self.global_seed, self.op_seed), len(probs) * int(num_samples.item()))
+        wanted = (numbers.astype(np.float32) / np.float32(2**32)).reshape(len(probs), -1)
+        with np.errstate(all="ignore"):
+            weights = np.exp(plain(probs)) if self.log_probs else plain(probs)
+            cdf = np.cumsum(weights, axis=1, dtype=weights.dtype)
+            cdf /= cdf[:, -1:]
+            classes = self._with_replacement if self.with_replacement else self._without_replacement
+            return classes(cdf, wanted).astype(self.convert_type.dtype)
+
+    def _with_replacement(self, cdf: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        classes = [np.searchsorted(row, numbers) for row, numbers in zip(cdf, wanted)]
+        return np.reshape(classes, wanted.shape)
+
+    def _without_replacement(self, cdf: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        classes = np.empty(wanted.shape, np.int64)
+        columns = np.arange(cdf.shape[1])
+        for i, number in enumerate(wanted.T):
+            chosen = (cdf < number[:, None]).sum(axis=1)[:, None]
+            classes[:, i] = chosen[:, 0]
+            # the chosen class loses its probability, the others share it
+            lost = np.take_along_axis(np.diff(cdf, axis=1, prepend=0), chosen, axis=1)
+            cdf = np.where(columns >= chosen, cdf - lost, cdf) / (1 - lost)
+        return classes

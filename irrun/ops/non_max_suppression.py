@@ -1,0 +1,117 @@
+"""NonMaxSuppression: of the boxes of a class that overlap, the best.  Spec: sort/non-max-suppression-{1,3,4,5,9}."""
+
+import numpy as np
+
+from irrun.opdef import attr, op, opt, ports
+from irrun.ops._nms import Overlap, Suppression, iou, soften
+from irrun.types import ELEMENT_TYPES, Dim
+
+
+@op("NonMaxSuppression", since=9, spec="sort/non-max-suppression-9")
+class NonMaxSuppression9(Suppression):
+    """A row [batch, class, box] for each box that is kept, best first; the scores likewise; and their number.
+
+    A box is dropped where its IoU with a better one of its class exceeds ``iou_threshold``; with
+    ``soft_nms_sigma``, its score is multiplied by exp(-IoU**2 / 2 sigma) instead.
+
+    C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
+    C2  num_batches and num_boxes are the same in both.
+    C3  Each of the other inputs is a scalar, or 1D with one element.
+    C4  ``output_type`` is i32 or i64.
+    """
+
+    box_encoding = attr.choice("corner", "center", default="corner")
+    inputs = ports(
+        boxes="float", scores="float", max_output_boxes_per_class=opt("int"), iou_threshold=opt("float"),
+        score_threshold=opt("float"), soft_nms_sigma=opt("float"),
+    )  # fmt: skip
+
+    def overlap(self, boxes: np.ndarray) -> Overlap:
+        if self.box_encoding == "center":
+            center, half = boxes[:, :2], boxes[:, 2:] / 2
+            return iou(np.concatenate([center - half, center + half], axis=1))
+        one, other = boxes[:, :2], boxes[:, 2:]  # any two opposite corners
+        return iou(np.concatenate([np.minimum(one, other), np.maximum(one, other)], axis=1))
+
+    def select(
+        self, overlap: Overlap, scores: np.ndarray, limit: int, threshold: float, least: float, sigma: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if sigma <= 0:
+            return super().select(overlap, scores, limit, threshold, least, sigma)
+        return soften(scores, scores > least, overlap, limit, lambda found: self.weight(found, threshold, sigma), least)
+
+    def weight(self, found: np.ndarray, threshold: float, sigma: float) -> np.ndarray:
+        """What a score is multiplied by, for an IoU with a better box."""
+        return np.exp(-0.5 * found * found / sigma)
+
+
+@op("NonMaxSuppression", since=5, spec="sort/non-max-suppression-5")
+class NonMaxSuppression5(NonMaxSuppression9):
+    """As NonMaxSuppression-9, but ``iou_threshold`` holds with ``soft_nms_sigma``, too.
+
+    C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
+    C2  num_batches and num_boxes are the same in both.
+    C3  Each of the other inputs is a scalar, or 1D with one element.
+    C4  ``output_type`` is i32 or i64.
+    """
+
+    def weight(self, found: np.ndarray, threshold: float, sigma: float) -> np.ndarray:
+        # OpenVINO: its CPU plugin computes version 9 instead
+        return np.where(found <= threshold, super().weight(found, threshold, sigma), 0)
+
+
+@op("NonMaxSuppression", since=4, spec="sort/non-max-suppression-4")
+class NonMaxSuppression4(NonMaxSuppression9):
+    """Only the rows [batch, class, box], as many as there could be: those left over hold -1.
+
+    C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
+    C2  num_batches and num_boxes are the same in both.
+    C3  Each of the other inputs is a scalar.
+    C4  ``output_type`` is i32 or i64.
+    """
+
+    inputs = NonMaxSuppression9.inputs[:-1]
+    outputs = 1
+    one_element = (0,)
+
+    def rows(self, batches: Dim, classes: Dim, boxes: Dim, limit: Dim) -> Dim:
+        return boxes.min(limit) * batches * classes
+
+    def run(
+        self, boxes: np.ndarray, scores: np.ndarray, max_output_boxes_per_class: np.ndarray | None = None,
+        iou_threshold: np.ndarray | None = None, *others: np.ndarray | None,
+    ) -> np.ndarray:  # fmt: skip
+        found = super().run(boxes, scores, max_output_boxes_per_class, iou_threshold, *others)[0]
+        limit = 0 if max_output_boxes_per_class is None else max(int(max_output_boxes_per_class.item()), 0)
+        dims = (Dim(n) for n in (*scores.shape, limit))
+        # OpenVINO: its CPU plugin gives the rows of the boxes that are kept, and no others
+        rows = np.full((self.rows(*dims).lo, 3), -1, found.dtype)
+        rows[: len(found)] = found[: len(rows)]
+        return rows
+
+
+@op("NonMaxSuppression", since=3, spec="sort/non-max-suppression-3")
+class NonMaxSuppression3(NonMaxSuppression4):
+    """As NonMaxSuppression-4, with fewer rows: at most num_boxes.
+
+    C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
+    C2  num_batches and num_boxes are the same in both.
+    C3  Each of the other inputs is a scalar.
+    C4  ``output_type`` is i32 or i64.
+    """
+
+    def rows(self, batches: Dim, classes: Dim, boxes: Dim, limit: Dim) -> Dim:
+        return boxes.min(limit * classes)
+
+
+@op("NonMaxSuppression", since=1, spec="sort/non-max-suppression-1")
+class NonMaxSuppression1(NonMaxSuppression3):
+    """As NonMaxSuppression-3, in i64.
+
+    C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
+    C2  num_batches and num_boxes are the same in both.
+    C3  Each of the other inputs is a scalar.
+    """
+
+    attributes = {k: v for k, v in NonMaxSuppression3.attributes.items() if k != "output_type"}
+    output_type = ELEMENT_TYPES["i64"]

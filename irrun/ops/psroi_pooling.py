@@ -1,0 +1,95 @@
+"""PSROIPooling: regions pooled bin by bin, each bin from channels of its own.  Spec: detection/psroi-pooling-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._gemm import narrow, wide
+from irrun.ops._rois import bilinear, check_batches, check_regions, regions, rounded
+
+
+@op("PSROIPooling", since=1, spec="detection/psroi-pooling-1")
+class PSROIPooling(Op):
+    """Divide each region into ``group_size``² bins and take the mean of each.
+
+    average: bin by bin from its own channel of ``data``. bilinear: the mean over ``spatial_bins``, each from its own
+    channels, of ``data`` at one place; the coordinates are fractions of the feature map.
+
+    C1  ``data`` is 4D, ``rois`` are 2D with five columns.
+    C2  ``output_dim``, ``group_size`` and, for bilinear, ``spatial_bins_x`` and ``spatial_bins_y`` are positive.
+    C3  ``spatial_scale`` is positive.
+    C4  Batch indices are within the batch of ``data``.
+    C5  ``data`` has ``output_dim`` channels for each bin (average) or spatial bin (bilinear).
+    """
+
+    output_dim = attr.int()
+    group_size = attr.int(1)
+    spatial_scale = attr.float()
+    mode = attr.choice("average", "bilinear", default="average")
+    spatial_bins_x = attr.int(1)
+    spatial_bins_y = attr.int(1)
+    inputs = ports(data="T", rois="T")
+    types = {"T": "float"}
+
+    def infer(self, at: Site, data: Value, rois: Value) -> Value:
+        for name in (
+            "output_dim",
+            "group_size",
+            *(["spatial_bins_x", "spatial_bins_y"] if self.mode == "bilinear" else []),
+        ):
+            at.require(getattr(self, name) > 0, "C2", f"{name} is {getattr(self, name)}")
+        at.require(self.spatial_scale > 0, "C3", f"spatial_scale is {self.spatial_scale:g}")
+        count, channels = check_regions(at, data, rois, ("C1", "C4"))
+        bins = self.group_size**2 if self.mode == "average" else self.spatial_bins_x * self.spatial_bins_y
+        wanted = self.output_dim * bins
+        at.require(
+            channels.fits(wanted), "C5", f"data has {channels} channels, not {self.output_dim} for each of {bins} bins"
+        )
+        return data.reshaped([count, self.output_dim, self.group_size, self.group_size])
+
+    def run(self, data: np.ndarray, rois: np.ndarray) -> np.ndarray:
+        work = wide(data.dtype)
+        out = np.zeros((len(rois), self.output_dim, self.group_size, self.group_size), work)
+        boxes = regions(rois).astype(work)
+        check_batches(boxes[:, 0], len(data), "C4")
+        pool = self._average if self.mode == "average" else self._bilinear
+        for n, (batch, *box) in enumerate(boxes):
+            out[n] = pool(data[int(batch)].astype(work, copy=False), np.array(box))
+        return narrow(out, data.dtype)
+
+    def _average(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        height, width = maps.shape[1:]
+        x1, y1, x2, y2 = (rounded(box) + np.array([0, 0, 1, 1], box.dtype)) * box.dtype.type(self.spatial_scale)
+        split = maps.reshape(self.output_dim, self.group_size, self.group_size, height, width)
+        out = np.zeros(split.shape[:3], maps.dtype)
+        for row, down in enumerate(_bins(y1, y2, self.group_size, height)):
+            for column, across in enumerate(_bins(x1, x2, self.group_size, width)):
+                if (seen := split[:, row, column, down, across]).size:
+                    out[:, row, column] = seen.mean((1, 2))
+        return out
+
+    def _bilinear(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        height, width = maps.shape[1:]
+        x1, y1, x2, y2 = box * box.dtype.type(self.spatial_scale)
+        # channels are spatial bins (y, x) by outputs
+        channel = np.arange(len(maps)).reshape(self.spatial_bins_y, self.spatial_bins_x, self.output_dim, 1, 1)
+        y = _places(y1, y2, self.spatial_bins_y, self.group_size, height)[:, np.newaxis, np.newaxis, :, np.newaxis]
+        x = _places(x1, x2, self.spatial_bins_x, self.group_size, width)[:, np.newaxis, np.newaxis, :]
+        inside = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
+        seen = bilinear(maps, channel, np.where(inside, y, 0), np.where(inside, x, 0))
+        return np.where(inside, seen, 0).mean((0, 1))
+
+
+def _bins(start: np.floating, end: np.floating, count: int, size: int) -> list[slice]:
+    """``count`` bins, each with all the elements that it touches; together a tenth of one at least."""
+    step = max(end - start, start.dtype.type(0.1)) / start.dtype.type(count)
+    edges = [(np.floor(start + n * step), np.ceil(start + (n + 1) * step)) for n in range(count)]
+    return [slice(int(np.clip(first, 0, size)), int(np.clip(last, 0, size))) for first, last in edges]
+
+
+def _places(start: np.floating, end: np.floating, parts: int, count: int, size: int) -> np.ndarray:
+    """``count`` places in each of ``parts`` parts of an axis; a single one is in the middle."""
+    step = (end - start) / start.dtype.type(parts)
+    begin = (start + np.arange(parts, dtype=start.dtype) * step)[:, np.newaxis] * (size - 1)
+    if count == 1:
+        return begin + step * (size - 1) / 2
+    return begin + np.arange(count, dtype=start.dtype) * (step * (size - 1) / (count - 1))

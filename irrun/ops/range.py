@@ -1,0 +1,110 @@
+"""Range: numbers at equal distances.  Spec: generation/range-{1,4}."""
+
+import math
+
+import numpy as np
+
+from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
+from irrun.ops._cast import cast, plain
+from irrun.types import Dim, ElementType
+
+
+class _Range(Op):
+    def element_type(self, start: ElementType) -> ElementType:
+        """The type of the output."""
+        raise NotImplementedError
+
+    def infer(self, at: Site, start: Value, stop: Value, step: Value) -> Value:
+        element_type = self.element_type(start.type)
+        for name, value in ("start", start), ("stop", stop), ("step", step):
+            at.require(value.rank in (None, 0), "C1", f"{name} is {value.shape}, not a scalar")
+        if step.exact is not None:
+            _step(step.exact, element_type)
+        return Value(element_type, start.shape).reshaped([self._count(element_type, start, stop, step)])
+
+    def _count(self, element_type: ElementType, start: Value, stop: Value, step: Value) -> Dim:
+        if start.exact is not None and stop.exact is not None and step.exact is not None:
+            return Dim(_numbers(start.exact, stop.exact, step.exact, element_type)[2])
+        distance = step.scalar() if step.type.is_integer else None
+        if distance is None or not (start.type.is_integer and stop.type.is_integer):
+            return Dim.unknown()
+        (first,), (last,) = start.dims() or (Dim.unknown(),), stop.dims() or (Dim.unknown(),)
+        span = last - first if distance > 0 else first - last
+        return span.ceil_div(abs(distance)).max(0)
+
+    def run(self, start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray:
+        found = ElementType.of(start.dtype)
+        assert found is not None
+        element_type = self.element_type(found)
+        first, distance, count = _numbers(start, stop, step, element_type)
+        if isinstance(first, float):
+            return cast(first + distance * np.arange(count), element_type)
+        whole = np.arange(count, dtype=np.uint64) * np.uint64(distance % 2**64) + np.uint64(first % 2**64)
+        return cast(whole, element_type)
+
+
+def _numbers(
+    start: np.ndarray, stop: np.ndarray, step: np.ndarray, element_type: ElementType
+) -> tuple[int, int, int] | tuple[float, float, int]:
+    """The first number, their distance, and how many there are: as ints for an integer type, else as floats."""
+    distance = _step(step, element_type)
+    first, last = _finite(start, "start"), _finite(stop, "stop")
+    if element_type.is_integer:
+        whole = math.trunc(first), math.trunc(last), math.trunc(distance)
+        return whole[0], whole[2], max(0, -((whole[0] - whole[1]) // whole[2]))
+    return float(first), float(distance), max(0, math.ceil((last - first) / distance))
+
+
+def _step(step: np.ndarray, element_type: ElementType) -> float | int:
+    distance = _finite(step, "step")
+    if (math.trunc(distance) if element_type.is_integer else distance) == 0:
+        raise Refused(f"step is {distance}, which is 0 as {element_type}", "C2")
+    return distance
+
+
+def _finite(value: np.ndarray, name: str) -> float | int:
+    number = plain(value).item()
+    if not math.isfinite(number):
+        raise Refused(f"{name} is {number}", "C3")
+    return number
+
+
+@op("Range", since=4, spec="generation/range-4")
+class Range4(_Range):
+    """From ``start`` up to, not including, ``stop``, every ``step``; computed in f64, or exactly for integers.
+
+    For an integer ``output_type`` the inputs are first cut to integers.
+
+    C1  ``start``, ``stop`` and ``step`` are scalars.
+    C2  ``step`` is not zero, nor becomes it as ``output_type``.
+    C3  ``start``, ``stop`` and ``step`` are finite.
+    C4  ``output_type`` is numeric.
+    """
+
+    output_type = attr.element_type()
+    inputs = ports(start="T1", stop="T2", step="T3")
+    types = {"T1": "numeric", "T2": "numeric", "T3": "numeric"}
+
+    def element_type(self, start: ElementType) -> ElementType:
+        return self.output_type
+
+    def infer(self, at: Site, start: Value, stop: Value, step: Value) -> Value:
+        numeric = self.output_type.kind in ("float", "int", "uint")
+        at.require(numeric, "C4", f"output_type is {self.output_type}, which is not numeric")
+        return super().infer(at, start, stop, step)
+
+
+@op("Range", since=1, spec="generation/range-1")
+class Range1(_Range):
+    """From ``start`` up to, not including, ``stop``, every ``step``; computed in f64, or exactly for integers.
+
+    C1  ``start``, ``stop`` and ``step`` are scalars.
+    C2  ``step`` is not zero.
+    C3  ``start``, ``stop`` and ``step`` are finite.
+    """
+
+    inputs = ports(start="T", stop="T", step="T")
+    types = {"T": "numeric"}
+
+    def element_type(self, start: ElementType) -> ElementType:
+        return start

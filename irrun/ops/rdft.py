@@ -1,0 +1,27 @@
+"""RDFT: the discrete Fourier transform of real numbers.  Spec: signals/rdft-9."""
+
+import numpy as np
+
+from irrun.opdef import op
+from irrun.ops._fourier import Fourier
+from irrun.types import Dim
+
+
+@op("RDFT", since=9, spec="signals/rdft-9")
+class RDFT(Fourier):
+    """Transform ``data`` along ``axes``, each cut or filled up with zeros to its ``signal_size``.
+
+    Along the last of ``axes``, only the first half is given: the other one is its mirror image.
+
+    C1  ``data`` is no scalar.
+    C2  ``axes`` is 1D and holds axes of ``data``, each once; at least one.
+    C3  ``signal_size`` is 1D with one entry per axis: a size, or -1 for that of ``data``.
+    """
+
+    complex_in = False
+
+    def result(self, size: Dim, last: bool) -> Dim:
+        return size // 2 + 1 if last else size
+
+    def transform(self, x: np.ndarray, sizes: list[int], axes: list[int]) -> np.ndarray:
+        return np.fft.rfftn(x, sizes, axes)

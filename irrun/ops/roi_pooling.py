@@ -1,0 +1,77 @@
+"""ROIPooling: regions of a feature map, each pooled to one size.  Spec: detection/roi-pooling-1."""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._gemm import narrow, wide
+from irrun.ops._rois import bilinear, check_batches, check_regions, regions, rounded
+
+
+@op("ROIPooling", since=2, spec="detection/roi-pooling-1")
+class ROIPooling(Op):
+    """Divide each region into bins: of each the largest element (max), or ``data`` at one place (bilinear).
+
+    For bilinear, the coordinates are fractions of the feature map. Bins outside it are 0.
+
+    C1  ``data`` is 4D, ``rois`` are 2D with five columns.
+    C2  ``pooled_h`` and ``pooled_w`` are positive.
+    C3  ``spatial_scale`` is positive.
+    C4  Batch indices are within the batch of ``data``.
+    """
+
+    pooled_h = attr.int()
+    pooled_w = attr.int()
+    spatial_scale = attr.float()
+    method = attr.choice("max", "bilinear", default="max")
+    # OpenVINO: writes the number of bins two more times
+    output_size = attr.ints(())
+    output_roi = attr.ints(())
+    inputs = ports(data="T", rois="T")
+    types = {"T": "float"}
+
+    def infer(self, at: Site, data: Value, rois: Value) -> Value:
+        at.require(self.pooled_h > 0 and self.pooled_w > 0, "C2", f"the bins are {self.pooled_h} by {self.pooled_w}")
+        at.require(self.spatial_scale > 0, "C3", f"spatial_scale is {self.spatial_scale:g}")
+        count, channels = check_regions(at, data, rois, ("C1", "C4"))
+        return data.reshaped([count, channels, self.pooled_h, self.pooled_w])
+
+    def run(self, data: np.ndarray, rois: np.ndarray) -> np.ndarray:
+        work = wide(data.dtype)
+        out = np.zeros((len(rois), data.shape[1], self.pooled_h, self.pooled_w), work)
+        boxes = regions(rois).astype(work)
+        check_batches(boxes[:, 0], len(data), "C4")
+        pool = self._largest if self.method == "max" else self._between
+        for n, (batch, *box) in enumerate(boxes):
+            out[n] = pool(data[int(batch)].astype(work, copy=False), np.array(box))
+        return narrow(out, data.dtype)
+
+    def _largest(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        x1, y1, x2, y2 = rounded(box * box.dtype.type(self.spatial_scale))
+        out = np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
+        for row, down in enumerate(_bins(y1, y2, self.pooled_h, maps.shape[1])):
+            for column, across in enumerate(_bins(x1, x2, self.pooled_w, maps.shape[2])):
+                if (seen := maps[:, down, across]).size:
+                    out[:, row, column] = seen.max((1, 2))
+        return out
+
+    def _between(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        x1, y1, x2, y2 = box
+        y = _places(y1, y2, self.pooled_h, maps.shape[1])[:, np.newaxis]
+        x = _places(x1, x2, self.pooled_w, maps.shape[2])
+        inside = (y >= 0) & (y <= maps.shape[1] - 1) & (x >= 0) & (x <= maps.shape[2] - 1)
+        return np.where(inside, bilinear(maps, slice(None), np.where(inside, y, 0), np.where(inside, x, 0)), 0)
+
+
+def _bins(start: np.floating, end: np.floating, count: int, size: int) -> list[slice]:
+    """``count`` bins from ``start`` to ``end`` inclusive, at least one element in all, cut to what there is."""
+    step = max(end - start + 1, start.dtype.type(1)) / start.dtype.type(count)
+    edges = [(start + np.floor(n * step), start + np.ceil((n + 1) * step)) for n in range(count)]
+    return [slice(int(np.clip(first, 0, size)), int(np.clip(last, 0, size))) for first, last in edges]
+
+
+def _places(start: np.floating, end: np.floating, count: int, size: int) -> np.ndarray:
+    """``count`` places from one fraction of an axis to the other; a single one is in the middle."""
+    if count == 1:
+        return np.array([(start + end) * (size - 1) / 2])
+    step = (end - start) * (size - 1) / (count - 1)
+    return np.append(np.arange(count - 1, dtype=start.dtype) * step + start * (size - 1), end * (size - 1))

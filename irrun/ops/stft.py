@@ -1,0 +1,44 @@
+"""STFT: the Fourier transforms of overlapping frames of a signal.  Spec: signals/stft-15."""
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._fourier import as_parts, framed, positive
+from irrun.ops._gemm import narrow, wide
+from irrun.types import UNKNOWN_RANK
+
+
+@op("STFT", since=15, spec="signals/stft-15")
+class STFT(Op):
+    """Cut ``signal`` into frames, multiply each by ``window``, in its middle, and transform it.
+
+    C1  ``signal`` is 1D or 2D.
+    C2  ``window`` is 1D and not longer than a frame.
+    C3  ``frame_size`` is a scalar, positive and not longer than ``signal``.
+    C4  ``frame_step`` is a scalar and positive.
+    """
+
+    transpose_frames = attr.bool()
+    inputs = ports(signal="T", window="T", frame_size="T_SIZE", frame_step="T_STEP")
+    # OpenVINO: takes frame_size and frame_step of different types
+    types = {"T": "float", "T_SIZE": "i32 i64", "T_STEP": "i32 i64"}
+
+    def infer(self, at: Site, signal: Value, window: Value, frame_size: Value, frame_step: Value) -> Value:
+        at.require(signal.rank in (None, 1, 2), "C1", f"signal is {signal.shape}, not 1D or 2D")
+        at.require(window.rank in (None, 1), "C2", f"window is {window.shape}, not 1D")
+        size = positive(at, "frame_size", frame_size, "C3")
+        step = positive(at, "frame_step", frame_step, "C4")
+        at.require(window.shape[0].lo <= size.hi, "C2", f"window is {window.shape}, frame_size {size}")
+        if signal.shape.dims is None:
+            return signal.reshaped(UNKNOWN_RANK)
+        *batch, length = signal.shape
+        at.require(size.lo <= length.hi, "C3", f"frame_size is {size}, signal {signal.shape}")
+        frames, results = (length - size).max(0) // step + 1, size // 2 + 1
+        return signal.reshaped([*batch, *((results, frames) if self.transpose_frames else (frames, results)), 2])
+
+    def run(self, signal: np.ndarray, window: np.ndarray, frame_size: np.ndarray, frame_step: np.ndarray) -> np.ndarray:
+        work, size = wide(signal.dtype), int(frame_size)
+        frames = sliding_window_view(signal.astype(work), size, -1)[..., :: int(frame_step), :]
+        found = np.fft.rfft(frames * framed(window.astype(work), size))
+        return narrow(as_parts(found.swapaxes(-1, -2) if self.transpose_frames else found), signal.dtype)

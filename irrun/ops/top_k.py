@@ -1,0 +1,113 @@
+"""TopK: the k largest or smallest elements along an axis.  Spec: sort/top-k-{1,3,11}."""
+
+import numpy as np
+
+from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
+from irrun.ops._cast import is_float, plain
+from irrun.types import Dim
+
+
+class _TopK(Op):
+    axis = attr.int()
+    mode = attr.choice("max", "min")
+    sort = attr.choice("value", "index", "none")
+    index_element_type = attr.element_type(default="i32")
+    inputs = ports(data="T", k="T_K")
+    # OpenVINO: takes booleans as well
+    types = {"T": "boolean numeric", "T_K": "int"}
+    outputs = 2
+
+    def infer(self, at: Site, data: Value, k: Value) -> tuple[Value, Value]:
+        index = self.index_element_type
+        at.require(index.name in ("i32", "i64"), "C4", f"index_element_type is {index}")
+        at.require(data.rank != 0, "C1", "data is a scalar")
+        at.require(k.rank in (None, 0), "C2", f"k is {k.shape}, not a scalar")
+        axis = at.axis(self.axis, data.rank, "C1")
+        length = data.shape[axis]
+        count = (k.dims() or (Dim.unknown(),))[0].max(0).meet(Dim(0, length.hi))
+        # the specification asks for at least one; OpenVINO's shape rule allows none
+        fits = count is not None and (k.scalar() or 0) >= 0
+        at.require(fits, "C3", f"k is {k.scalar()}, axis {axis} of data has {length} elements")
+        assert count is not None
+        shape = data.shape if data.shape.dims is None else data.shape.replace(axis, count)
+        return data.reshaped(shape), Value(index, shape)
+
+    # of equal elements the first ones are taken, and stay in their order, whether or not ``stable`` asks for it
+    def run(self, data: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        count, length = int(k), data.shape[self.axis]
+        if not 0 <= count <= length:
+            raise Refused(f"k is {count}, axis {self.axis} of data has {length} elements", "C3")
+        x = np.moveaxis(plain(data), self.axis, -1)
+        chosen = self._chosen(x, count)
+        if self.sort != "index":
+            order = self._order(np.take_along_axis(x, chosen, axis=-1))
+            chosen = np.take_along_axis(chosen, order, axis=-1)
+        indices = np.moveaxis(chosen, -1, self.axis)
+        return np.take_along_axis(data, indices, self.axis), indices.astype(self.index_element_type.dtype)
+
+    def _chosen(self, x: np.ndarray, count: int) -> np.ndarray:
+        """The indices of the ``count`` first by value, ascending."""
+        length = x.shape[-1]
+        if count in (0, length) or _has_nan(x):
+            return np.sort(self._order(x)[..., :count])
+        last = count - 1 if self.mode == "min" else length - count
+        bound = np.partition(x, last)[..., last : last + 1]
+        better = x < bound if self.mode == "min" else x > bound
+        equal = x == bound
+        room = count - better.sum(axis=-1, keepdims=True)
+        taken = better | equal & (np.cumsum(equal, axis=-1) <= room)
+        return np.nonzero(taken)[-1].reshape(*x.shape[:-1], count)
+
+    def _order(self, x: np.ndarray) -> np.ndarray:
+        """The stable order by value."""
+        if self.mode == "min":
+            return _ascending(x)
+        # descending is ascending backwards, with the input backwards so that equal elements keep their order
+        return x.shape[-1] - 1 - _ascending(x[..., ::-1])[..., ::-1]
+
+
+def _ascending(x: np.ndarray) -> np.ndarray:
+    # "NaN values are treated as smaller than any valid number"
+    return np.lexsort((x, ~np.isnan(x)), axis=-1) if _has_nan(x) else np.argsort(x, axis=-1, kind="stable")
+
+
+def _has_nan(x: np.ndarray) -> bool:
+    return is_float(x) and bool(np.isnan(x).any())
+
+
+@op("TopK", since=11, spec="sort/top-k-11")
+class TopK11(_TopK):
+    """The ``k`` largest or smallest elements along ``axis``, and their indices; sorted by value or by index.
+
+    C1  ``data`` is not a scalar; ``axis`` lies within its rank, or before it by less than the rank.
+    C2  ``k`` is a scalar.
+    C3  ``k`` is not negative, nor more than the dim at ``axis``.
+    C4  ``index_element_type`` is i32 or i64.
+    """
+
+    stable = attr.bool(default=False)
+
+
+@op("TopK", since=3, spec="sort/top-k-3")
+class TopK3(_TopK):
+    """The ``k`` largest or smallest elements along ``axis``, and their indices; sorted by value or by index.
+
+    C1  ``data`` is not a scalar; ``axis`` lies within its rank, or before it by less than the rank.
+    C2  ``k`` is a scalar.
+    C3  ``k`` is not negative, nor more than the dim at ``axis``.
+    C4  ``index_element_type`` is i32 or i64.
+    """
+
+
+@op("TopK", since=1, spec="sort/top-k-1")
+class TopK1(TopK3):
+    """As TopK-3.
+
+    C1  ``data`` is not a scalar; ``axis`` lies within its rank, or before it by less than the rank.
+    C2  ``k`` is a scalar.
+    C3  ``k`` is not negative, nor more than the dim at ``axis``.
+    C4  ``index_element_type`` is i32 or i64.
+    """
+
+    # OpenVINO: takes no other types
+    types = {"T": "boolean numeric", "T_K": "i8 i32 i64"}

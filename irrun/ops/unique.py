@@ -1,0 +1,84 @@
+"""Unique: each element, or each slice along an axis, once.  Spec: movement/unique-10."""
+
+import math
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.ops._cast import plain
+from irrun.types import Dim, PartialShape
+
+
+@op("Unique", since=10, spec="movement/unique-10")
+class Unique(Op):
+    """The unique elements, where each first stands, which one of them every element is, and how many of each there are.
+
+    With ``axis``, slices along it take the place of the elements. ``sorted`` or in the order of their first occurrence.
+
+    C1  ``axis`` has one element, as a scalar or 1D.
+    C2  ``axis`` lies within the rank, or before it by less than the rank.
+    C3  ``index_element_type`` and ``count_element_type`` are i32 or i64.
+    """
+
+    sorted = attr.bool(default=True)
+    index_element_type = attr.element_type(default="i64")
+    count_element_type = attr.element_type(default="i64")
+    inputs = ports(data="T", axis=opt("T_AXIS"))
+    types = {"T": "any", "T_AXIS": "i32 i64"}
+    outputs = 4
+
+    def infer(self, at: Site, data: Value, axis: Value | None = None) -> tuple[Value, Value, Value, Value]:
+        index, count = self.index_element_type, self.count_element_type
+        for name, element_type in ("index_element_type", index), ("count_element_type", count):
+            at.require(element_type.name in ("i32", "i64"), "C3", f"{name} is {element_type}")
+        if axis is None:
+            total = data.shape.count()
+            shape = PartialShape((_found(total),))
+        else:
+            single = axis.rank in (None, 0, 1) and axis.shape.count().fits(1)
+            at.require(single, "C1", f"axis is {axis.shape}, not a scalar or 1D of one element")
+            total, shape = Dim.unknown(), data.shape
+            if data.rank is not None:
+                number = axis.scalar()
+                shape = PartialShape.of_rank(data.rank)
+                if number is not None:
+                    number = at.axis(number, data.rank, "C2")
+                    total = data.shape[number]
+                    shape = data.shape.replace(number, _found(total))
+        found = [_found(total)]
+        return (
+            data.reshaped(shape),
+            Value(index, data.shape).reshaped(found),
+            Value(index, data.shape).reshaped([total]),
+            Value(count, data.shape).reshaped(found),
+        )
+
+    def run(
+        self, data: np.ndarray, axis: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        at = 0 if axis is None else int(axis.item())
+        slices = data.reshape(-1) if axis is None else np.moveaxis(data, at, 0)
+        rows = plain(slices).reshape(len(slices), math.prod(slices.shape[1:]))
+        order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
+        ranked = rows[order]
+        starts = np.ones(len(rows), bool)
+        starts[1:] = (ranked[1:] != ranked[:-1]).any(axis=1)
+        first = order[starts]
+        which = np.empty_like(order)
+        which[order] = np.cumsum(starts) - 1
+        if not self.sorted:
+            by_position = np.argsort(first)
+            first, which = first[by_position], np.argsort(by_position)[which]
+        counts = np.bincount(which, minlength=len(first))
+        index = self.index_element_type.dtype
+        return (
+            np.moveaxis(slices[first], 0, at),
+            first.astype(index),
+            which.astype(index),
+            counts.astype(self.count_element_type.dtype),
+        )
+
+
+def _found(total: Dim) -> Dim:
+    """How many are unique of this many."""
+    return total if total.is_static and total.lo <= 1 else Dim(min(total.lo, 1), total.hi)

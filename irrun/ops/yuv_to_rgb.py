@@ -1,0 +1,136 @@
+"""From NV12 and I420 images to RGB and BGR.  Spec: image/nv12-to-{rgb,bgr}-8, image/i420-to-{rgb,bgr}-8.
+
+Both have a brightness Y for each pixel and two colours U and V for each square of four: NV12 as pairs, I420 as two
+planes of their own.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, op, opt, ports
+from irrun.types import PartialShape
+
+Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Y [N,H,W], U and V [N,H/2,W/2]."""
+
+
+class _YuvToRgb(Op):
+    types = {"T": "u8 float"}
+    blue_first: ClassVar[bool] = False
+
+    def infer(self, at: Site, *planes: Value | None) -> Value:
+        given = [plane for plane in planes if plane is not None]
+        for plane in given:
+            at.require(plane.rank in (None, 4), "C1", f"a plane is {plane.shape}, not 4D")
+        first = given[0]
+        batch, height, width, channels = first.shape.dims or PartialShape.of_rank(4)
+        at.require(channels.fits(1), "C2", f"the first plane is {first.shape}")
+        if len(given) == 1:
+            whole = height.value is None or height.lo % 3 == 0
+            even = width.value is None or width.lo % 2 == 0
+            at.require(whole and even, "C3", f"the plane is {first.shape}")
+            return first.reshaped([batch, height // 3 * 2, width, 3])
+        for plane in given[1:]:
+            parts, rows, columns, colours = plane.shape.dims or PartialShape.of_rank(4)
+            met = [a.meet(b) for a, b in ((batch, parts), (height, rows * 2), (width, columns * 2))]
+            fits = None not in met and colours.fits(4 - len(given))  # pairs of U and V, or one of them
+            at.require(fits, "C4", f"the first plane is {first.shape}, a plane of colours {plane.shape}")
+            batch, height, width = (dim for dim in met if dim is not None)
+        return first.reshaped([batch, height, width, 3])
+
+    def run(self, *planes: np.ndarray | None) -> np.ndarray:
+        given = [plane for plane in planes if plane is not None]
+        wide = np.result_type(given[0], np.float32)
+        y, u, v = (plane.astype(wide) for plane in self._planes(given))
+        u, v = (np.repeat(np.repeat(plane, 2, 1), 2, 2) - 128 for plane in (u, v))
+        y = 1.164 * (y - 16)
+        colours = [y + 1.596 * v, y - 0.813 * v - 0.391 * u, y + 2.018 * u]
+        image = np.clip(np.stack(colours[::-1] if self.blue_first else colours, axis=-1), 0, 255)
+        return (np.rint(image) if given[0].dtype == np.uint8 else image).astype(given[0].dtype)
+
+    def _planes(self, given: Sequence[np.ndarray]) -> Planes:
+        raise NotImplementedError
+
+
+def _split(plane: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A single plane as Y [N,H,W] and what follows it, flat."""
+    height = plane.shape[1] // 3 * 2
+    return plane[:, :height, :, 0], plane[:, height:].reshape(len(plane), plane.shape[1] // 3 * plane.shape[2])
+
+
+@op("NV12toRGB", since=8, spec="image/nv12-to-rgb-8")
+class NV12toRGB(_YuvToRgb):
+    """An RGB image [N,H,W,3] of Y [N,H,W,1] and UV [N,H/2,W/2,2], or of one plane that has UV below Y.
+
+    C1  Each plane is 4D.
+    C2  The first plane has one channel.
+    C3  A single plane has 3/2 times the rows of the image, and an even width.
+    C4  The colours have the batch of Y, half its height and width, and two channels.
+    """
+
+    inputs = ports(Y="T", UV=opt("T"))
+
+    def _planes(self, given: Sequence[np.ndarray]) -> Planes:
+        if len(given) == 1:
+            y, rest = _split(given[0])
+            pairs = rest.reshape(len(y), y.shape[1] // 2, y.shape[2] // 2, 2)
+        else:
+            y, pairs = given[0][..., 0], given[1]
+        return y, pairs[..., 0], pairs[..., 1]
+
+
+@op("NV12toBGR", since=8, spec="image/nv12-to-bgr-8")
+class NV12toBGR(NV12toRGB):
+    """As NV12toRGB, with blue first.
+
+    C1  Each plane is 4D.
+    C2  The first plane has one channel.
+    C3  A single plane has 3/2 times the rows of the image, and an even width.
+    C4  The colours have the batch of Y, half its height and width, and two channels.
+    """
+
+    blue_first = True
+
+
+@op("I420toRGB", since=8, spec="image/i420-to-rgb-8")
+class I420toRGB(_YuvToRgb):
+    """An RGB image [N,H,W,3] of Y [N,H,W,1], U and V [N,H/2,W/2,1], or of one plane that has them one after another.
+
+    C1  Each plane is 4D.
+    C2  The first plane has one channel.
+    C3  A single plane has 3/2 times the rows of the image, and an even width.
+    C4  The colours have the batch of Y, half its height and width, and one channel.
+    C5  There are one or three planes.
+    """
+
+    inputs = ports(Y="T", U=opt("T"), V=opt("T"))
+
+    def infer(self, at: Site, *planes: Value | None) -> Value:
+        count = sum(plane is not None for plane in planes)
+        at.require(count != 2, "C5", f"there are {count} planes")
+        return super().infer(at, *planes)
+
+    def _planes(self, given: Sequence[np.ndarray]) -> Planes:
+        if len(given) == 3:
+            y, u, v = (plane[..., 0] for plane in given)
+            return y, u, v
+        y, rest = _split(given[0])
+        shape = (len(y), y.shape[1] // 2, y.shape[2] // 2)
+        u, v = np.split(rest, 2, axis=1)
+        return y, u.reshape(shape), v.reshape(shape)
+
+
+@op("I420toBGR", since=8, spec="image/i420-to-bgr-8")
+class I420toBGR(I420toRGB):
+    """As I420toRGB, with blue first.
+
+    C1  Each plane is 4D.
+    C2  The first plane has one channel.
+    C3  A single plane has 3/2 times the rows of the image, and an even width.
+    C4  The colours have the batch of Y, half its height and width, and one channel.
+    C5  There are one or three planes.
+    """
+
+    blue_first = True

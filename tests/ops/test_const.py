@@ -1,0 +1,81 @@
+"""Const-1. (How each element type lies in the .bin: test_weights.py.)"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irrun
+from irrun.diagnostics import Refused
+from irrun.opdef import Site, infer
+from irrun.types import ELEMENT_TYPES
+from irrun.weights import Weights
+from kit import operation
+from nets import Net
+
+_WEIGHTS = Weights(data=np.arange(4, dtype=np.float32).tobytes() + b"\2\0\0\0\0\0\0\0\5\0\0\0\3\0\0\0abcde")
+
+
+@pytest.mark.parametrize(
+    ("shape", "offset", "size", "expected"),
+    [
+        ("2,2", 0, 16, [[0, 1], [2, 3]]),
+        ("", 4, 4, 1),
+        (" 3 ", 4, 12, [1, 2, 3]),
+        ("0", 7, 1, []),
+        ("2,0", 0, 0, [[], []]),
+    ],
+)
+def test_values(shape: str, offset: int, size: int, expected: object) -> None:
+    op = operation("Const-1", {"element_type": "f32", "shape": shape, "offset": offset, "size": size})
+    (value,) = infer(op, Site(), [], {"weights": _WEIGHTS})
+    assert value.data is not None
+    assert value.data.tolist() == expected
+    assert value.shape.static == value.data.shape
+    assert op.run(weights=_WEIGHTS).tolist() == expected
+
+
+def test_the_shape_is_known_without_the_bin() -> None:
+    op = operation("Const-1", {"element_type": "i64", "shape": "2,3", "offset": 0, "size": 48})
+    (value,) = infer(op, Site(), [], {"weights": None})
+    assert (str(value.type), str(value.shape), value.data) == ("i64", "[2,3]", None)
+
+
+def test_the_port_tells_the_element_type_where_the_attribute_is_missing() -> None:
+    op = operation("Const-1", {"shape": "4", "offset": 0, "size": 16})
+    (value,) = infer(op, Site(declared=(ELEMENT_TYPES["f32"],)), [], {"weights": _WEIGHTS})
+    assert value.data is not None
+    assert value.data.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("label", "attributes"),
+    [
+        ("C1", {"shape": "8", "offset": 8, "size": 32}),
+        ("C1", {"shape": "1", "offset": -4, "size": 4}),
+        ("C2", {"shape": "3", "offset": 0, "size": 16}),
+        ("C2", {"shape": "4", "offset": 0, "size": 8}),
+        ("C2", {"shape": "4", "offset": 0, "size": 16, "element_type": None}),
+        ("C3", {"shape": "2", "offset": 16, "size": 21, "element_type": "string"}),
+        ("C4", {"shape": "2,?", "offset": 0, "size": 16}),
+        ("C4", {"shape": "...", "offset": 0, "size": 16}),
+        ("C4", {"shape": "1..4", "offset": 0, "size": 16}),
+    ],
+)
+def test_refusals(label: str, attributes: dict[str, object]) -> None:
+    given = {k: v for k, v in ({"element_type": "f32"} | attributes).items() if v is not None}
+    for declared in ((None,), ()):
+        with pytest.raises(Refused) as caught:
+            infer(operation("Const-1", given), Site(declared=declared), [], {"weights": _WEIGHTS})
+        assert caught.value.label == label
+
+
+def test_also_spelt_constant(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.const("i32", "2", bytes(8)))
+    net.layers[0] = net.layers[0].replace('type="Const"', 'type="Constant"')
+    path = net.save(tmp_path)
+    assert not irrun.check(path).diagnostics
+    assert irrun.run(path)[0].tolist() == [0, 0]
+    path.with_suffix(".bin").unlink()
+    assert [d.code for d in irrun.check(path)] == ["IR501"]

@@ -1,0 +1,16 @@
+"""Result-1. (What it hands out: test_executor.py.)"""
+
+from irrun.opdef import Site, infer
+from kit import Refusal, operation, refusals, tensor
+
+REFUSALS = [
+    Refusal("ir205-nothing", "Result-1", []),
+    Refusal("ir205-two", "Result-1", ["f32[2]", "f32[2]"]),
+]
+
+test_refusals = refusals(REFUSALS)
+
+
+def test_takes_anything_and_gives_nothing() -> None:
+    for text in ("f32[2,?]", "string[...]", "boolean[]", "u1[0]", "i64{1,2}"):
+        assert infer(operation("Result-1"), Site(outputs=0), [tensor(text)], {}) == ()

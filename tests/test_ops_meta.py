@@ -1,0 +1,101 @@
+"""What holds for every operation: a page, a docstring, a test file, and a refusal for each labelled clause."""
+
+import importlib.util
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import irrun.ops
+from irrun.opdef import Op, all_ops, find, labels, resolve
+from kit import Refusal
+
+TESTS = Path(__file__).parent / "ops"
+MODULES = sorted(
+    path.stem for path in Path(irrun.ops.__file__ or "").parent.glob("*.py") if not path.stem.startswith("_")
+)
+OPS = all_ops()
+
+
+def name(cls: type[Op]) -> str:
+    return f"{cls.type}-{cls.since}"
+
+
+def module(cls: type[Op]) -> str:
+    return cls.__module__.rsplit(".", 1)[-1]
+
+
+@cache
+def refused(module: str) -> list[tuple[type[Op] | None, str]]:
+    """What the parametrised tests of a test file refuse: the operation (None: each of the module's) and the id.
+
+    Rows of ``kit.refusals`` and, where an operation needs more than tensors, ids or first values such as ``C2``.
+    """
+    spec = importlib.util.spec_from_file_location(f"meta_{module}", TESTS / f"test_{module}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    found: list[tuple[type[Op] | None, str]] = []
+    for test in vars(loaded).values():
+        for mark in (m for m in getattr(test, "pytestmark", []) if m.name == "parametrize"):
+            rows, ids = list(mark.args[1]), mark.kwargs.get("ids")
+            for number, row in enumerate(rows):
+                if isinstance(row, Refusal):
+                    found.append((resolve(*_split(row.op)), row.id))
+                    continue
+                id = ids[number] if isinstance(ids, (list, tuple)) else row[0] if isinstance(row, tuple) and row else ""
+                if isinstance(id, str) and re.match(r"[cC]\d+(-|$)", id):
+                    found.append((None, id))
+    return found
+
+
+def reasons(cls: type[Op]) -> set[str]:
+    """The clauses and codes for which an operation is shown to refuse."""
+    return {id.split("-")[0].upper() for of, id in refused(module(cls)) if of in (cls, None)}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_has_a_test_file(module: str) -> None:
+    assert (TESTS / f"test_{module}.py").is_file()
+
+
+@pytest.mark.parametrize("cls", OPS, ids=name)
+def test_every_operation_has_a_page_and_a_docstring(cls: type[Op]) -> None:
+    assert re.fullmatch(r"[\w-]+/[\w.-]+|none", cls.spec), cls.spec
+    assert cls.__doc__
+    assert cls.__doc__ != Op.__doc__
+    assert cls.__doc__.strip().split("\n")[0].endswith(".")
+    numbers = [int(label[1:]) for label in labels(cls)]
+    assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("cls", [c for c in OPS if labels(c)], ids=name)
+def test_every_clause_has_a_refusal(cls: type[Op]) -> None:
+    """For this very version: a row of another one does not count."""
+    missing = labels(cls).keys() - reasons(cls)
+    assert not missing, f"no refusal row of {name(cls)} begins with {', '.join(sorted(missing)).lower()}"
+
+
+@pytest.mark.parametrize("cls", OPS, ids=name)
+def test_every_refusal_names_a_clause_or_a_code(cls: type[Op]) -> None:
+    for reason in {id.split("-")[0].upper() for of, id in refused(module(cls)) if of is cls}:
+        assert reason in labels(cls) or re.fullmatch(r"IR\d{3}", reason), f"{name(cls)} has no {reason}"
+
+
+def _split(op: str) -> tuple[str, int]:
+    type, since = op.rsplit("-", 1)
+    return type, int(since)
+
+
+@pytest.mark.parametrize("cls", OPS, ids=name)
+def test_declarations(cls: type[Op]) -> None:
+    """Ports and type variables are declared soundly, and the class is found under its own name."""
+    assert find(cls.type)[cls.since] is cls
+    assert find(cls.type.upper())[cls.since] is cls
+    names = [port.name for port in cls.inputs]
+    assert len(set(names)) == len(names)
+    assert all(not port.variadic for port in cls.inputs[:-1]), "only the last input repeats"
+    spellings = [s for a in cls.attributes.values() for s in (a.name, *a.aliases)]
+    assert len(set(spellings)) == len(spellings)
