@@ -23,12 +23,13 @@ if TYPE_CHECKING:
         Report,
         UnsupportedError,
     )
+    from irrun.dump import Dump
     from irrun.executor import Executable, Outputs
-    from irrun.extract import extract
-    from irrun.hooks import Dump, Hook
+    from irrun.hooks import Hook
     from irrun.model import Model
     from irrun.opdef import Op, Site, Value, attr, op, opt, ports, variadic
     from irrun.plan import Step
+    from irrun.submodel import extract
     from irrun.write import save_model
 
 __version__ = "0.1.0"
@@ -42,16 +43,17 @@ _HOMES = {
     "irrun.model": ("Model",),
     "irrun.executor": ("Executable", "Outputs"),
     "irrun.write": ("save_model",),
-    "irrun.extract": ("extract",),
-    "irrun.hooks": ("Dump", "Hook"),
+    "irrun.submodel": ("extract",),
+    "irrun.dump": ("Dump",),
+    "irrun.hooks": ("Hook",),
     "irrun.opdef": ("Op", "Site", "Value", "attr", "op", "opt", "ports", "variadic"),
     "irrun.plan": ("Step",),
 }  # fmt: skip
 
 __all__ = [
-    "Diagnostic", "Dump", "Executable", "ExecutionError", "FeedError", "Hook", "IrrunError", "Model", "ModelError", "Op",
-    "Outputs", "ReadError", "Report", "Site", "Step", "UnsupportedError", "Value", "attr", "check", "compile", "extract",
-    "op", "opt", "ports", "read_model", "run", "save_model", "variadic",
+    "Diagnostic", "Dump", "Executable", "ExecutionError", "FeedError", "Hook", "IrrunError", "Model", "ModelError",
+    "Op", "Outputs", "ReadError", "Report", "Site", "Step", "UnsupportedError", "Value", "attr", "check", "compile",
+    "extract", "op", "opt", "ports", "read_model", "run", "save_model", "variadic",
 ]  # fmt: skip
 
 

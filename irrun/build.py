@@ -21,7 +21,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -406,13 +405,16 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class sliced:  # noqa: N801  (a word of the language)
-    """An input of Loop or TensorIterator that enters the body in slices along ``axis``."""
+    """An input of Loop or TensorIterator that enters the body in slices along ``axis``, one after the other.
+
+    Backwards with ``start=-1, end=0, stride=-1``; ``stride`` is ``part_size`` where it is not given.
+    """
 
     value: Any
     axis: int = 0
     start: int = 0
     end: int = -1
-    stride: int = 1
+    stride: int | None = None
     part_size: int = 1
 
 
@@ -425,17 +427,19 @@ class invariant:  # noqa: N801
 
 @dataclass(frozen=True, eq=False)
 class concatenated:  # noqa: N801
-    """What a body gives in each iteration, put together along ``axis``."""
+    """What a body gives in each iteration, put together along ``axis``; ``part_size`` is its dim there."""
 
     value: Any
     axis: int = 0
     start: int = 0
     end: int = -1
-    stride: int = 1
-    part_size: int = 1
+    stride: int | None = None
+    part_size: int | None = None
 
 
-def If(cond: Any, *inputs: Any, then: Callable[..., Any], otherwise: Callable[..., Any], name: str | None = None) -> Node:  # noqa: E501, N802
+def If(  # noqa: N802
+    cond: Any, *inputs: Any, then: Callable[..., Any], otherwise: Callable[..., Any], name: str | None = None
+) -> Node:
     """``then(*inputs)`` where ``cond`` is true and ``otherwise(*inputs)`` where not: both give as many outputs."""
     source = _CallSite()
     given = [_some(cond), *map(_some, inputs)]
@@ -519,10 +523,15 @@ def _slice(shape: PartialShape, item: sliced) -> PartialShape:
     return shape if shape.dims is None else shape.replace(item.axis, item.part_size)
 
 
-def _slicing(item: Any) -> dict[str, int]:
+def _slicing(item: Any) -> dict[str, Any]:
     if not isinstance(item, (sliced, concatenated)):
         return {}
-    return {n: getattr(item, n) for n in ("axis", "start", "end", "stride", "part_size")}
+    size = item.part_size
+    if size is None:
+        shape = _some(item.value).shape
+        size = (shape[item.axis].value if shape.dims else None) or 1
+    stride = size if item.stride is None else item.stride
+    return {"axis": item.axis, "start": item.start, "end": item.end, "stride": stride, "part_size": size}
 
 
 def _widened(before: PartialShape, after: PartialShape) -> PartialShape:
@@ -627,9 +636,9 @@ class _Graph:
             for node in own:
                 if not any(node is p for p in parameters):
                     what = f'parameter "{node.layer.name}"' if node.layer.name else "a parameter"
-                    where = f"the body of {owner} uses" if owner else "the outputs follow from"
-                    help = "hand it in as an input" if owner else "which is not among the inputs"
-                    raise ValueError(f"{where} {what} of the model around it; {help}" if owner else f"{where} {what}, {help}")
+                    if owner is None:
+                        raise ValueError(f"the outputs follow from {what}, which is not among the inputs")
+                    raise ValueError(f"the body of {owner} uses {what} of the model around it; hand it in as an input")
             own = list(parameters)
         return _Graph((*own, *(n for n in nodes if n.layer.type != "Parameter")), tuple(results))
 

@@ -137,6 +137,9 @@ CODES: Final = _codes(
      "allocating it. A target shape is probably wrong; otherwise raise --max-memory."),
     ("IR605", "invalid-value", "The values that reached a layer break a rule of its specification (an index "
      "out of range, a target shape that does not fit)."),
+    ("IR606", "bad-selection", "A layer that was asked for (--tap, --from, --to) is not in the model, or no way "
+     "leads between the layers that a part shall begin and end with. Names are those of the layers, or globs "
+     "such as 'conv*'."),
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from irrun.diagnostics import (
     Refused,
     diagnostic,
 )
-from irrun.hooks import Hook, Strict
+from irrun.hooks import Hook, Strict, Tap
 from irrun.infer import declared_inside, refusal, site
 from irrun.model import Layer, Model
 from irrun.opdef import Value, Variables, infer
@@ -32,11 +32,18 @@ Feeds = Mapping[Any, Any] | Sequence[Any] | np.ndarray | np.generic | int | floa
 class Outputs(Mapping[str, np.ndarray]):
     """The results of a run, in Result order: by name, by position, or all of them as ``arrays``.
 
-    Each is an array of its own, with the numpy (or ml_dtypes) type of its element type.
+    Each is an array of its own, with the numpy (or ml_dtypes) type of its element type. ``taps`` are the
+    intermediate values that were asked for, by layer name.
     """
 
-    def __init__(self, names: Sequence[tuple[str, ...]], arrays: Sequence[np.ndarray]) -> None:
+    def __init__(
+        self,
+        names: Sequence[tuple[str, ...]],
+        arrays: Sequence[np.ndarray],
+        taps: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
         self.arrays = tuple(arrays)
+        self.taps: Mapping[str, np.ndarray] = taps or {}
         self._names = [own[0] for own in names]
         self._position: dict[str, int] = {}
         for position, own in enumerate(names):
@@ -76,13 +83,18 @@ class Executable:
         self._variables = Variables()
         self._output_names = [model.result_names(r) for r in model.results]
 
-    def __call__(self, feeds: Feeds = None, *, hooks: Sequence[Hook] = ()) -> Outputs:
+    def __call__(self, feeds: Feeds = None, *, hooks: Sequence[Hook] = (), taps: str | Sequence[str] = ()) -> Outputs:
         """Run the model.
+
+        ``hooks`` are called around every layer. ``taps`` are names or globs of layers whose outputs the result
+        brings as its ``taps``: by layer name, or ``name:port`` from a layer's second output on.
 
         Raises FeedError (IR601) where ``feeds`` do not fit it, ExecutionError (IR602 to IR605) where it fails.
         """
         arrays = self._arrays(feeds)
-        every: tuple[Hook, ...] = (Strict(self.model), *hooks) if self.strict else tuple(hooks)
+        wanted = (taps,) if isinstance(taps, str) else taps
+        tap = Tap(self.model, wanted, self._known(arrays)) if wanted else None
+        every: tuple[Hook, ...] = (*([Strict(self.model)] if self.strict else []), *hooks, *([tap] if tap else []))
         try:
             with np.errstate(all="ignore"):  # NaN and Inf are values here, as in the runtime
                 results = self._walk(self.plan, arrays, every)
@@ -90,7 +102,15 @@ class Executable:
             self._variables.discard()
             raise
         self._variables.commit()
-        return Outputs(self._output_names, _own(results, (*arrays, *self.plan.constants.values())))
+        owned = _own(results, (*arrays, *self.plan.constants.values()))
+        return Outputs(self._output_names, owned, tap.arrays if tap else None)
+
+    def _known(self, arrays: Sequence[np.ndarray]) -> dict[int, np.ndarray]:
+        """What is known before a run, by layer id."""
+        slots = {number: id for number, (id, _) in enumerate(self.plan.values)}
+        return {slots[number]: array for number, array in self.plan.constants.items()} | {
+            parameter.id: array for parameter, array in zip(self.model.parameters, arrays)
+        }
 
     @property
     def state(self) -> Mapping[str, np.ndarray]:
@@ -276,7 +296,10 @@ def _accept(given: Any, wanted: ElementType, version: int) -> np.ndarray | None:
     """
     array = np.asarray(given)
     if wanted.kind == "dynamic":
-        return array
+        found = ElementType.of(array.dtype.newbyteorder("="))
+        if found is None:
+            raise TypeError(f"no element type has dtype {array.dtype.name}")
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
     if not isinstance(given, np.ndarray):
         return _read(array, wanted)
     if array.dtype.newbyteorder("=") == wanted.dtype:

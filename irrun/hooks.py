@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from irrun.diagnostics import ExecutionError, diagnostic
-from irrun.model import Model
+from irrun.diagnostics import Diagnostic, ExecutionError, FeedError, diagnostic
+from irrun.model import Layer, Model
 from irrun.types import ElementType
 
 if TYPE_CHECKING:
     from irrun.plan import Step
 
-__all__ = ["Hook", "Strict"]
+__all__ = ["Hook", "Strict", "Tap"]
 
 
 class Hook(Protocol):
@@ -59,3 +61,49 @@ def _is(element_type: ElementType, dtype: np.dtype) -> bool:
         or (element_type.kind == "string" and dtype.kind == "U")
         or element_type.kind == "dynamic"
     )
+
+
+class Tap:
+    """Keeps copies of what some layers of the model give: by layer name, ``name:port`` from the second output on.
+
+    ``wanted`` are names or globs. Raises FeedError (IR606) for one that no layer has.
+    """
+
+    def __init__(self, model: Model, wanted: Sequence[str], known: Mapping[int, np.ndarray]) -> None:
+        """``known`` are the arrays of Parameters and constants, by layer id."""
+        self.arrays: dict[str, np.ndarray] = {}
+        self.model = model
+        self._layers: dict[int, Layer] = {}
+        for pattern in wanted:
+            found = find_layers(model, pattern)
+            if not found:
+                raise FeedError(no_such_layer(model, pattern))
+            self._layers |= {layer.id: layer for layer in found}
+        for id, array in known.items():
+            if id in self._layers:
+                self._keep(self._layers[id], [array])
+
+    def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+        pass
+
+    def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
+        if self._layers.get(step.layer.id) is step.layer:  # and not one of a body
+            self._keep(step.layer, outputs)
+
+    def _keep(self, layer: Layer, outputs: Sequence[np.ndarray]) -> None:
+        for position, array in enumerate(outputs[: len(layer.outputs)]):
+            self.arrays[self.model.output_name(layer.id, position)] = np.array(array)
+
+
+def find_layers(model: Model, pattern: str) -> list[Layer]:
+    """The layers of a name, or else those whose names a glob fits, in file order."""
+    names = model.unique_names
+    exact = [layer for id, layer in model.layers.items() if pattern in (layer.name, names[id])]
+    return exact or [layer for id, layer in model.layers.items() if fnmatchcase(names[id], pattern)]
+
+
+def no_such_layer(model: Model, pattern: str) -> Diagnostic:
+    """That no layer has a name."""
+    near = difflib.get_close_matches(pattern, model.unique_names.values(), 1)
+    help = f'did you mean "{near[0]}"?' if near else "`irrun show` tells what is in the model"
+    return Diagnostic("IR606", "error", f'no layer is called "{pattern}"', file=model.source.path, help=help)

@@ -133,6 +133,11 @@ class Model:
         count = Counter(layer.name for layer in self.layers.values())
         return {id: l.name if l.name and count[l.name] == 1 else f"{l.name}#{id}" for id, l in self.layers.items()}
 
+    def output_name(self, id: int, position: int) -> str:
+        """How an output is called that a person names: as its layer, ``name:port`` from the second output on."""
+        name = self.unique_names[id]
+        return f"{name}:{self.layers[id].outputs[position].id}" if position else name
+
     @cached_property
     def graph(self) -> nx.MultiDiGraph:
         """The layers by id, one edge for each connection (``Multiply(x, x)`` has two).

@@ -112,8 +112,10 @@ def _assemble(model: Model, ops: Mapping[int, Op], values: Values, bodies: Mappi
         except Exception as error:
             raise ModelError(kernel_failed(model, layer, error, "")) from error
         writes = tuple(slot[id, i] for i in range(len(layer.outputs)))
-        known = [v for v in inputs if v is not None] + [values[id, i] for i in range(len(layer.outputs))]
-        dynamic = not all(v.shape.is_static for v in known) or any(_may_be_shape(v) for v in inputs)
+        given = [v for v in inputs if v is not None]
+        found = [values[id, i] for i in range(len(layer.outputs))]
+        unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*given, *found))
+        dynamic = unknown or any(_may_be_shape(v) for v in given)
         for read in reads:
             last_read[read] = len(pending)
         for write in writes:  # an output that nobody reads is freed by its own step
@@ -130,9 +132,9 @@ def _assemble(model: Model, ops: Mapping[int, Op], values: Values, bodies: Mappi
     return Plan(model, steps, len(slot), constants, parameters, results, values, tuple(v.type for v in values.values()))
 
 
-def _may_be_shape(value: Value | None) -> bool:
+def _may_be_shape(value: Value) -> bool:
     """Whether this may be a shape, axes and the like, known only when the model runs."""
-    return value is not None and value.data is None and value.type.is_integer and value.rank in (0, 1)
+    return value.data is None and value.type.is_integer and value.rank in (0, 1)
 
 
 def _constant(value: Value) -> np.ndarray:

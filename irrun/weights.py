@@ -54,6 +54,8 @@ class Weights:
             )
         raw = self.data[offset : offset + size]
         count = math.prod(shape)
+        if element_type.kind == "dynamic":
+            raise Refused("no constant has the element type dynamic", "C2", code="IR305")
         if element_type.kind == "string":
             return _strings(raw, count).reshape(shape)
         needed = element_type.nbytes(count)

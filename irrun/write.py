@@ -253,8 +253,10 @@ _TABS: Final = ["\t" * depth for depth in range(260)]
 
 def _merged(attributes: Mapping[str, str | None], original: Original) -> dict[str, str]:
     """The attributes of an element (None for one that is not there), and others of the original, in its order."""
-    before = {} if original is None else {k: v for k, v in original.attrib.items() if not k.startswith("{")}
-    return {name: text for name, text in (before | attributes).items() if text is not None}
+    before: dict[str, str | None] = (
+        {} if original is None else {k: v for k, v in original.attrib.items() if not k.startswith("{")}
+    )
+    return {name: text for name, text in {**before, **attributes}.items() if text is not None}
 
 
 def _attributes(attributes: Mapping[str, str]) -> str:

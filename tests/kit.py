@@ -277,9 +277,10 @@ def build(case: Case, path: Path, declared: str = "static", as_parameters: bool 
 
 
 def _constant(array: np.ndarray) -> ov.Node:
-    if array.size:
+    if array.size and array.dtype.isbuiltin != 2:
         return ov.opset1.constant(array)  # type: ignore[attr-defined]
-    return ov.op.Constant(_type(array), ov.Shape(array.shape), [])
+    # no elements, or bf16 and others that numpy has from ml_dtypes
+    return ov.op.Constant(_type(array), ov.Shape(array.shape), array.astype(np.float64).ravel().tolist())
 
 
 def _type(array: np.ndarray) -> ov.Type:

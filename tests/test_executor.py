@@ -633,3 +633,16 @@ def test_a_run_that_fails_leaves_the_state_alone(tmp_path: Path) -> None:
     assert executable(np.ones(1, np.float32))[0].tolist() == [6, 6, 6]
     executable.reset_state()
     assert executable(np.ones(1, np.float32))[0].tolist() == [3, 3, 3]
+
+
+def test_an_element_type_that_only_a_run_can_tell(tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("dynamic", "2", name="x")
+    net.result(net.add("Sqrt", [x], [("", "2")], name="root"))
+    executable = irrun.compile(net.save(tmp_path))
+    for dtype in (np.float32, np.float16, ml_dtypes.bfloat16, ">f8"):
+        assert executable(np.full(2, 4, dtype))[0].tolist() == [2, 2]
+    with pytest.raises(FeedError, match="no element type has dtype object"):
+        executable(np.full(2, None, object))
+    with pytest.raises(ExecutionError, match=r'IR301.*Sqrt "root": input 0 \(data\) is boolean'):
+        executable(np.full(2, True))

@@ -8,25 +8,31 @@ from pathlib import Path
 import pytest
 
 import irrun
+from irrun.opdef import all_ops
 
 ROOT = Path(irrun.__file__).parent
 
 # each may import those above it
 ORDER = [
     "types", "source", "diagnostics", "weights", "model", "safe_xml", "parse", "opdef", "ops", "bind", "infer",
-    "checker", "write", "plan", "hooks", "executor", "fragment", "feeds", "api", "render", "cli", "__main__",
+    "checker", "write", "plan", "hooks", "dump", "submodel", "executor", "fragment", "feeds", "build", "api", "render",
+    "testing", "pytest_plugin", "cli", "__main__",
 ]  # fmt: skip
 
 # who may import what from outside; the standard library anybody
 OUTSIDE = {
     "lxml": {"safe_xml", "write"},
-    "networkx": {"model"},
+    "networkx": {"model", "submodel"},
+    "pytest": {"pytest_plugin"},
     "click": {"cli"},
     "rich": {"cli", "render"},
     "PIL": {"cli"},
     "numpy": set(ORDER),
     "ml_dtypes": set(ORDER),
 }
+
+# the topmost rooms import late, so that `irrun --help` and a run of pytest without irrun are quick
+LATE = {"testing", "pytest_plugin", "cli", "__main__"}
 
 # what an operation may know of the house
 OPERATIONS = {"irrun.opdef", "irrun.types", "irrun.diagnostics", "irrun.weights"}
@@ -68,8 +74,8 @@ def test_rooms(path: Path) -> None:
             if top not in sys.stdlib_module_names and top != "__future__":
                 assert own in OUTSIDE.get(top, set()), f"{module} has no business in {own}"
             continue
-        if own in ("cli", "__main__"):
-            continue  # the topmost room; it imports late, so that `irrun --help` is quick
+        if own in LATE:
+            continue
         assert not lazy, f"{module} is imported within a function: a hidden cycle?"
         assert rest, "import from the module that has it"
         if own == "ops":
@@ -80,17 +86,13 @@ def test_rooms(path: Path) -> None:
 
 
 def test_the_core_names_no_operation() -> None:
-    """Everything else has never heard of any operation, but for those that every model has."""
-    known = {"Parameter", "Result", "Const", "Constant", "If", "Loop", "TensorIterator"}
-    types = {path.stem.replace("_", "") for path in (ROOT / "ops").glob("[a-z]*.py")}
+    """What reads, checks and runs has never heard of any operation, but for those that every model has."""
+    types = {cls.type for cls in all_ops()} - {"Parameter", "Result", "Const", "Loop", "TensorIterator"}
     for path in FILES:
-        if room(path) in ("ops", "cli"):
+        if room(path) == "ops" or room(path) not in {*ORDER[: ORDER.index("hooks")], "hooks", "executor"}:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in known:
-                assert node.value.lower() not in types - {"op", "result", "parameter"} or node.value.islower(), (
-                    node.value
-                )
+        constants = {n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant)}
+        assert not constants & types, path
 
 
 def test_importing_irrun_is_light() -> None:

@@ -157,8 +157,11 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     net = Net(bin=bytearray(1))
     net.result(net.const("u8", "4", bytes(4), offset=(1 << 40) - 4))
     path = net.save(tmp_path)
-    with path.with_suffix(".bin").open("wb") as file:
-        file.truncate(1 << 40)
+    try:
+        with path.with_suffix(".bin").open("wb") as file:
+            file.truncate(1 << 40)
+    except OSError:
+        pytest.skip("no file of a terabyte here")
     assert irrun.run(path)[0].tolist() == [0, 0, 0, 0]
 
 
@@ -193,6 +196,12 @@ def test_range_and_size(offset: int, size: int, shape: tuple[int, ...], code: st
     with pytest.raises(Refused) as caught:
         weights.tensor(offset, size, ELEMENT_TYPES["f32"], shape)
     assert caught.value.code == code
+
+
+def test_no_constant_is_dynamic() -> None:
+    with pytest.raises(Refused) as caught:
+        Weights(data=bytes(8)).tensor(0, 1, ELEMENT_TYPES["dynamic"], (0,))
+    assert caught.value.code == "IR305"
 
 
 def test_no_file_and_an_empty_one(tmp_path: Path) -> None:

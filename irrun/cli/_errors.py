@@ -24,7 +24,7 @@ def exit_status(found: Iterable[Diagnostic]) -> int:
     codes = {d.code for d in found if d.severity == "error"}
     if not codes:
         return 0
-    if codes & {*UNREADABLE, "IR601"}:
+    if codes & {*UNREADABLE, "IR601", "IR606"}:
         return 2
     return 3 if codes <= {*_UNSUPPORTED} else 1
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
-__all__ = ["Size", "format_option", "weights_option"]
+__all__ = ["Size", "format_option", "plugin_option", "weights_option"]
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -36,3 +41,29 @@ def format_option(*formats: str) -> Any:
 weights_option: Final = click.option(
     "-w", "--weights", metavar="BIN", help="The .bin file. [default: beside the .xml under the same name]"
 )
+
+
+def _import(ctx: click.Context, param: click.Parameter, files: Sequence[str]) -> None:
+    """Import files that register operations (``@irrun.op``)."""
+    for file in files:
+        name = f"irrun_plugin_{re.sub(r'[^a-zA-Z0-9_]', '_', Path(file).stem)}"
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise click.BadParameter(f"{file} is no Python file", ctx, param)
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except OSError as error:
+            raise click.BadParameter(
+                f"cannot read {file}: {(error.strerror or str(error)).lower()}", ctx, param
+            ) from None
+        except Exception as error:
+            frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+            place = f"{file}:{frames[-1].lineno}" if frames else file
+            raise click.BadParameter(f"{place}: {type(error).__name__}: {error}", ctx, param) from None
+
+
+plugin_option: Final = click.option(
+    "--plugin", metavar="FILE.py", multiple=True, callback=_import, expose_value=False, is_eager=True,
+    help="Operations of your own, registered with @irrun.op. May be repeated.",
+)  # fmt: skip

@@ -13,9 +13,10 @@ import numpy as np
 
 from irrun.cli._inputs import stand_in
 from irrun.executor import Executable, Outputs
+from irrun.model import Port
 from irrun.types import ElementType, PartialShape
 
-__all__ = ["Output", "describe", "number", "save"]
+__all__ = ["Output", "describe", "describe_taps", "number", "save"]
 
 _FIRST: Final = 6
 
@@ -55,14 +56,26 @@ def describe(executable: Executable, outputs: Outputs) -> list[Output]:
         names.add(own[0])
         fed = model.fed_by(result, 0)
         port = fed[1] if fed else None
-        known = plan.types[slot]
-        element_type = known if known.kind != "dynamic" else ElementType.of(array.dtype) or known
-        figures = _figures(array)
-        first = tuple(_plain(array.flat[i]) for i in range(min(array.size, _FIRST)))
-        found.append(
-            Output(own[0], array, element_type, port and port.type, port and port.shape, *figures, first)
-        )  # fmt: skip
+        found.append(_output(own[0], array, plan.types[slot], port))
     return found
+
+
+def describe_taps(executable: Executable, outputs: Outputs) -> list[Output]:
+    """The intermediate values that were asked for, in figures."""
+    model = executable.model
+    keys = {model.output_name(id, i): (id, i) for id, l in model.layers.items() for i in range(len(l.outputs))}
+    found: list[Output] = []
+    for name, array in outputs.taps.items():
+        id, position = keys[name]
+        known = executable.plan.values[id, position].type
+        found.append(_output(name, array, known, model.layers[id].outputs[position]))
+    return found
+
+
+def _output(name: str, array: np.ndarray, known: ElementType, port: Port | None) -> Output:
+    element_type = known if known.kind != "dynamic" else ElementType.of(array.dtype) or known
+    first = tuple(_plain(array.flat[i]) for i in range(min(array.size, _FIRST)))
+    return Output(name, array, element_type, port and port.type, port and port.shape, *_figures(array), first)
 
 
 def _figures(array: np.ndarray) -> tuple[Any, float | None, Any, int, int]:

@@ -13,7 +13,7 @@ import click
 
 from irrun.checker import check
 from irrun.cli import _errors, _models, _terminal
-from irrun.cli._options import format_option, weights_option
+from irrun.cli._options import format_option, plugin_option, weights_option
 from irrun.diagnostics import CODES, Diagnostic, ReadError
 from irrun.render import concise, record, text
 
@@ -35,6 +35,7 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
 @click.command("check")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @weights_option
+@plugin_option
 @format_option("text", "concise", "json")
 @click.option("--select", metavar="CODE", multiple=True, callback=_codes, help="Only these, such as IR401 or IR4.")
 @click.option("--ignore", metavar="CODE", multiple=True, callback=_codes, help="All but these.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from rich.text import Text
 from irrun import api
 from irrun.cli import _errors, _models, _terminal
 from irrun.cli._inputs import Input, gather
-from irrun.cli._options import Size, format_option, weights_option
-from irrun.cli._outputs import Output, describe, number, save
+from irrun.cli._options import Size, format_option, plugin_option, weights_option
+from irrun.cli._outputs import Output, describe, describe_taps, number, save
 from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, ModelError, ReadError
+from irrun.dump import Dump
 from irrun.executor import Executable, Outputs
+from irrun.hooks import Hook
 from irrun.parse import Parsed
 from irrun.plan import Step
 from irrun.render import concise, printable, record
@@ -37,6 +40,12 @@ __all__ = ["command"]
     help="An input, by parameter name, tensor name or position. May be repeated.",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="OUT.npz", help="Write the outputs to a file.")
+@click.option(
+    "--tap", "taps", metavar="LAYER", multiple=True,
+    help="Show and write what this layer gives as well, by name or glob. May be repeated.",
+)  # fmt: skip
+@click.option("--dump", metavar="DIR", help="Write what every layer gives to a folder, with an index.json.")
+@plugin_option
 @format_option("text", "json")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of random inputs.")
 @click.option(
@@ -50,6 +59,8 @@ def command(
     weights: str | None,
     inputs: Sequence[str],
     output: str | None,
+    taps: Sequence[str],
+    dump: str | None,
     form: str,
     seed: int,
     strict: bool,
@@ -78,7 +89,7 @@ def command(
         if example > len(found):
             raise click.BadParameter(f"{model} holds {len(found)} of them", param_hint="--example")
         found = [found[example - 1]]
-    elif len(found) > 1 and (inputs or output):
+    elif len(found) > 1 and (inputs or output or taps or dump):
         raise click.UsageError(f"{model} holds {len(found)} examples; choose one with --example N")
     out = _terminal.console()
     records: list[dict[str, Any]] = []
@@ -91,7 +102,7 @@ def command(
                 out.print()
             _terminal.title(out, printable(title))
         try:
-            ran = _run(item, inputs, seed, strict, max_memory or api.default_max_memory())
+            ran = _run(item, inputs, taps, dump, seed, strict, max_memory or api.default_max_memory())
         except IrrunError as error:
             problems += error.diagnostics
             _errors.show(error.diagnostics)
@@ -102,7 +113,8 @@ def command(
         else:
             records.append({**head, **_record(*ran)})
         if target is not None:
-            _save(target, ran[1])
+            names = {o.name for o in ran[1]}
+            _save(target, [*ran[1], *(o for o in ran[2] if o.name not in names)])
     if form == "json":
         _terminal.print_json({"examples": records} if examples and example is None else records[0])
     return _errors.exit_status(problems)
@@ -124,8 +136,10 @@ def _target(output: str | None) -> Path | None:
 
 
 def _run(
-    item: Parsed | ReadError, specs: Sequence[str], seed: int, strict: bool, max_memory: int
-) -> tuple[list[Input], list[Output]]:
+    item: Parsed | ReadError, specs: Sequence[str], taps: Sequence[str], dump: str | None, seed: int, strict: bool,
+    max_memory: int,
+) -> tuple[list[Input], list[Output], list[Output]]:  # fmt: skip
+    """What went in, what came out, and what was tapped."""
     if isinstance(item, ReadError):
         raise item
     err = _terminal.console(stderr=True)
@@ -136,19 +150,27 @@ def _run(
     executable = api.compile(item.model, strict=strict, max_memory=max_memory)
     inputs = gather(item.model, specs, seed, max_memory)
     try:
-        outputs = _execute(executable, inputs, err)
+        outputs = _execute(executable, inputs, taps, dump, err)
     except ExecutionError:
         _hint(inputs, err)
         raise
-    return inputs, describe(executable, outputs)
+    return inputs, describe(executable, outputs), describe_taps(executable, outputs)
 
 
-def _execute(executable: Executable, inputs: Sequence[Input], err: Console) -> Outputs:
+def _execute(
+    executable: Executable, inputs: Sequence[Input], taps: Sequence[str], dump: str | None, err: Console
+) -> Outputs:
     arrays = [i.array for i in inputs]
-    if not err.is_interactive:
-        return executable(arrays)
-    with _Bar(len(executable.plan.steps), err) as bar:
-        return executable(arrays, hooks=[bar])
+    hooks: list[Hook] = []
+    with ExitStack() as stack:
+        if dump is not None:
+            values = stack.enter_context(Dump(dump))
+            for parameter, array in zip(executable.model.parameters, arrays):
+                values.add(parameter, parameter.outputs[0], array)
+            hooks.append(values)
+        if err.is_interactive:
+            hooks.append(stack.enter_context(_Bar(len(executable.plan.steps), err)))
+        return executable(arrays, hooks=hooks, taps=taps)
 
 
 class _Bar:
@@ -187,17 +209,20 @@ def _hint(inputs: Sequence[Input], err: Console) -> None:
 # what is printed
 
 
-def _print(out: Console, inputs: Sequence[Input], outputs: Sequence[Output]) -> None:
+def _print(out: Console, inputs: Sequence[Input], outputs: Sequence[Output], taps: Sequence[Output]) -> None:
     if inputs:
         _terminal.title(out, "inputs")
         rows = [(i.name, str(i.type), str(PartialShape.of(i.array.shape)), i.origin) for i in inputs]
         _terminal.print_table(out, ("name", "type", "shape", "from"), rows)
-    _terminal.title(out, "outputs")
-    columns = ["name", "type", "shape", "declared", "min", "mean", "max", "first values"]
-    if odd := any(o.nans or o.infinities for o in outputs):
-        columns.insert(-1, "not finite")
-    rows = [_row(o, odd) for o in outputs]
-    _terminal.print_table(out, columns, rows, right=("min", "mean", "max"))
+    for title, values in (("outputs", outputs), ("taps", taps)):
+        if not values and title == "taps":
+            continue
+        _terminal.title(out, title)
+        columns = ["name", "type", "shape", "declared", "min", "mean", "max", "first values"]
+        if odd := any(o.nans or o.infinities for o in values):
+            columns.insert(-1, "not finite")
+        rows = [_row(o, odd) for o in values]
+        _terminal.print_table(out, columns, rows, right=("min", "mean", "max"))
 
 
 def _row(output: Output, odd: bool) -> list[str | Text]:
@@ -226,28 +251,31 @@ def _declared(output: Output) -> str | Text:
     return Text("no: " + " ".join(str(part) for part in said if part is not None), "red")
 
 
-def _record(inputs: Sequence[Input], outputs: Sequence[Output]) -> dict[str, Any]:
+def _record(inputs: Sequence[Input], outputs: Sequence[Output], taps: Sequence[Output]) -> dict[str, Any]:
     return {
         "inputs": [
             {"name": i.name, "type": str(i.type), "shape": list(i.array.shape), "from": i.origin} for i in inputs
         ],
-        "outputs": [
-            {
-                "name": o.name,
-                "type": str(o.type),
-                "shape": list(o.array.shape),
-                "as_declared": o.as_declared,
-                "declared_type": None if o.declared_type is None else str(o.declared_type),
-                "declared_shape": None if o.declared_shape is None else str(o.declared_shape),
-                "min": _json(o.least),
-                "mean": _json(o.mean),
-                "max": _json(o.most),
-                "nan": o.nans,
-                "inf": o.infinities,
-                "first": [_json(value) for value in o.first],
-            }
-            for o in outputs
-        ],
+        "outputs": [_fields(o) for o in outputs],
+        **({"taps": [_fields(o) for o in taps]} if taps else {}),
+    }
+
+
+def _fields(output: Output) -> dict[str, Any]:
+    o = output
+    return {
+        "name": o.name,
+        "type": str(o.type),
+        "shape": list(o.array.shape),
+        "as_declared": o.as_declared,
+        "declared_type": None if o.declared_type is None else str(o.declared_type),
+        "declared_shape": None if o.declared_shape is None else str(o.declared_shape),
+        "min": _json(o.least),
+        "mean": _json(o.mean),
+        "max": _json(o.most),
+        "nan": o.nans,
+        "inf": o.infinities,
+        "first": [_json(value) for value in o.first],
     }
 
 

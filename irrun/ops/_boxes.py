@@ -5,6 +5,19 @@ Where a box spans pixels, of which the last belongs to it, its sides are longer 
 
 import numpy as np
 
+from irrun.types import Dim
+
+
+def agreed(*dims: Dim) -> Dim | None:
+    """The dim that all of these are, or None."""
+    first, *others = dims
+    for dim in others:
+        met = first.meet(dim)
+        if met is None:
+            return None
+        first = met
+    return first
+
 
 def moved(boxes: np.ndarray, deltas: np.ndarray, margin: float = 0, largest: float = np.inf) -> np.ndarray:
     """The boxes moved and scaled by deltas ``[dx, dy, log(dw), log(dh)]`` in units of their sides.
@@ -27,19 +40,28 @@ def best(scores: np.ndarray, count: int | None = None) -> np.ndarray:
     return np.argsort(-scores, kind="stable")[:count]
 
 
-def apart(boxes: np.ndarray, threshold: float, most: int | None = None, margin: float = 0) -> np.ndarray:
+def apart(
+    boxes: np.ndarray, threshold: float, most: int | None = None, margin: float = 0, eta: float = 1
+) -> np.ndarray:
     """Non-maximum suppression: the places of the boxes to keep, of those in descending order of their scores.
 
-    A box goes where its intersection with one kept before it is more than ``threshold`` of their union.
-    At most ``most`` are kept.
+    A box goes where its intersection with one kept before it is more than ``threshold`` of their union; each box
+    kept multiplies a threshold above 0.5 by ``eta``. At most ``most`` are kept.
     """
-    areas = np.prod(boxes[:, 2:] - boxes[:, :2] + margin, -1)
-    left, kept = np.arange(len(boxes)), []
-    while left.size and len(kept) != most:
-        place, left = left[0], left[1:]
+    low, high = boxes[:, :2], boxes[:, 2:]
+    areas = np.prod(high - low + margin, -1)
+    overlaps, kept = np.full(len(boxes), -np.inf, boxes.dtype), []
+    for place in range(len(boxes)):
+        if overlaps[place] > threshold:
+            continue
+        if len(kept) == most:
+            break
         kept.append(place)
-        sides = np.minimum(boxes[place, 2:], boxes[left, 2:]) - np.maximum(boxes[place, :2], boxes[left, :2])
+        rest = slice(place + 1, None)
+        sides = np.minimum(high[place], high[rest]) - np.maximum(low[place], low[rest])
         shared = np.where((sides >= 0).all(-1), np.prod(sides + margin, -1), 0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            left = left[~(shared / (areas[place] + areas[left] - shared) > threshold)]
+            overlaps[rest] = np.fmax(overlaps[rest], shared / (areas[place] + areas[rest] - shared))
+        if threshold > 0.5:
+            threshold *= eta
     return np.array(kept, np.int64)

@@ -28,7 +28,7 @@ def cast(array: np.ndarray, to: ElementType) -> np.ndarray:
 
 def plain(array: np.ndarray) -> np.ndarray:
     """The same numbers in a type that numpy itself has: floats narrower than f32 as f32, u2, i4 and u4 as i8."""
-    if array.dtype.isbuiltin == 1 and array.dtype != np.float16:
+    if array.dtype.isbuiltin != 2 and array.dtype != np.float16:  # 2: from ml_dtypes
         return array
     return array.astype(np.float32 if is_float(array) else np.int8)
 

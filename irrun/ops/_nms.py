@@ -19,14 +19,20 @@ Overlap = Callable[[int, np.ndarray], np.ndarray]
 # the algorithms, on the boxes of one class
 
 
-def iou(boxes: np.ndarray, offset: float = 0) -> Overlap:
-    """The overlap of boxes [n, 4], each its least corner and its greatest; ``offset`` is added to every side."""
+def iou(boxes: np.ndarray, offset: float = 0, *, apart: bool = False) -> Overlap:
+    """The overlap of boxes [n, 4], each its least corner and its greatest; ``offset`` is added to every side.
+
+    With ``apart``, boxes that the offset alone makes overlap do not.
+    """
     low, high = boxes[:, :2], boxes[:, 2:]
     areas = np.where((high < low).any(axis=1), 0, (high - low + offset).prod(axis=1))
 
     def overlap(one: int, others: np.ndarray) -> np.ndarray:
-        sides = np.minimum(high[one], high[others]) - np.maximum(low[one], low[others]) + offset
-        return over_union(np.maximum(sides, 0).prod(axis=1), areas[one], areas[others])
+        sides = np.minimum(high[one], high[others]) - np.maximum(low[one], low[others])
+        common = np.maximum(sides + offset, 0).prod(axis=1)
+        if apart:
+            common = np.where((sides < 0).any(axis=1), 0, common)
+        return over_union(common, areas[one], areas[others])
 
     return overlap
 

@@ -1,8 +1,10 @@
 """Einsum: sums of products over named axes.  Spec: matrix/einsum-7."""
 
-import math
+from __future__ import annotations
+
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
+from math import prod
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from irrun.opdef import Op, Site, Value, attr, op, ports, variadic
 from irrun.ops._gemm import matmul, narrow, wide
 from irrun.types import UNKNOWN_RANK, Dim
 
-Labels = tuple[str, ...]
+Labels = Sequence[str]
 """A name for each axis: a letter, or a number for one that an ellipsis covers, counted from the right."""
 
 
@@ -18,11 +20,11 @@ Labels = tuple[str, ...]
 class Einsum(Op):
     """Multiply the inputs along axes of one label, and sum over the labels that the output does not have.
 
-    C1  ``equation`` is well-formed: letters and at most one ellipsis in each subscript.
-    C2  ``equation`` has one subscript per input, and it covers each axis of the input.
+    C1  Each subscript of ``equation`` is of letters and at most one ellipsis.
+    C2  ``equation`` has one subscript per input, which covers each axis of the input.
     C3  Axes of one label within an input have one dim.
     C4  Axes of one label, and those of ellipses, can be broadcast.
-    C5  The labels of the output are among those of the inputs, and none is there twice.
+    C5  The output has no label that no input has, and none twice.
     """
 
     equation = attr.str()
@@ -30,27 +32,119 @@ class Einsum(Op):
     types = {"T": "numeric"}
 
     def infer(self, at: Site, *inputs: Value) -> Value:
-        subscripts, output = self._subscripts(at)
-        at.require(len(subscripts) == len(inputs), "C2", f"{self.equation} is for {len(subscripts)} inputs")
-        at.require(
-            set(output) <= set("".join(subscripts)) | {"…"} and len(set(output)) == len(output),
-            "C5",
-            f"the output of {self.equation} has a label twice, or one that no input has",
-        )
+        subscripts, output = self._subscripts()
+        formed = all(re.fullmatch("[A-Za-z]*…?[A-Za-z]*", text) for text in (*subscripts, output))
+        at.require(formed, "C1", f"{self.equation} is malformed")
+        at.require(len(subscripts) == len(inputs), "C2", f"{self.equation} is not for {len(inputs)} inputs")
+        known = set("".join(subscripts)) | {"…"}
+        at.require(set(output) <= known, "C5", f"the output of {self.equation} has a label that no input has")
+        at.require(len(set(output)) == len(output), "C5", f"the output of {self.equation} has a label twice")
         sizes: dict[str, Dim] = {}
-        covered: int | None = 0
+        covered, ranked = 0, True
         for i, (subscript, value) in enumerate(zip(subscripts, inputs)):
-            if value.shape.dims is None:
-                for label in subscript.replace("…", ""):
-                    self._broadcast(at, sizes, label, Dim.unknown())
-                covered = None if "…" in subscript else covered
-                continue
-            labels = _expanded(subscript, len(value.shape))
-            at.require(labels is not None, "C2", f"{self.equation} does not cover input {i}, which is {value.shape}")
-            assert labels is not None
-            for label, dim in _own(at, labels, value.shape.dims).items():
-                self._broadcast(at, sizes, label, dim)
-            covered = None if covered is None else max(covered, _count(labels))
-        if "…" in output and covered is None:
+            letters, dims = subscript.replace("…", ""), value.shape.dims
+            if dims is None:
+                dims, labels = [Dim.unknown()] * len(letters), list(letters)
+                ranked = ranked and letters == subscript
+            else:
+                hidden = len(dims) - len(letters)
+                fits = hidden >= 0 if letters != subscript else hidden == 0
+                at.require(fits, "C2", f"{subscript} does not cover input {i}, which is {value.shape}")
+                labels = _labels(subscript, hidden)
+                covered = max(covered, hidden)
+            own: dict[str, Dim] = {}
+            for label, dim in zip(labels, dims):
+                both = own.get(label, dim).meet(dim)
+                at.require(both is not None, "C3", f"{label} stands for different dims of input {i}, {value.shape}")
+                assert both is not None
+                own[label] = both
+            for label, dim in own.items():
+                both = sizes.get(label, dim).broadcast(dim)
+                at.require(both is not None, "C4", f"{label} stands for {dim} in input {i}, but {sizes.get(label)}")
+                assert both is not None
+                sizes[label] = both
+        if not ranked and "…" in output:
             return inputs[0].reshaped(UNKNOWN_RANK)
-        return inputs[0].reshaped([sizes[label] for label in _named(output, covered or 0)])
+        return inputs[0].reshaped([sizes[label] for label in _labels(output, covered)])
+
+    def _subscripts(self) -> tuple[list[str], str]:
+        """What ``equation`` says of each input and of the output; … is an ellipsis."""
+        left, arrow, output = self.equation.replace(" ", "").replace("...", "…").partition("->")
+        if not arrow:
+            # OpenVINO: also keeps, and then fails on, a label that one input alone has twice
+            once = sorted(label for label in set(left) if label.isalpha() and left.count(label) == 1)
+            output = "…" * ("…" in left) + "".join(once)
+        return left.split(","), output
+
+    def run(self, *arrays: np.ndarray) -> np.ndarray:
+        subscripts, output = self._subscripts()
+        hidden = [a.ndim - len(text.replace("…", "")) for a, text in zip(arrays, subscripts)]
+        final = _labels(output, max(hidden))
+        terms = [
+            _Term(a.astype(wide(a.dtype), copy=False), _labels(text, n)).diagonal()
+            for a, text, n in zip(arrays, subscripts, hidden)
+        ]
+        repeated = {label for term in terms for label, n in zip(term.labels, term.array.shape) if n != 1}
+        total, *others = [term.without_ones(repeated) for term in terms]
+        while others:
+            other = others.pop(0)
+            total = total.times(other, {*final, *(label for term in others for label in term.labels)})
+        return narrow(total.summed(final).laid(final), arrays[0].dtype)
+
+
+def _labels(subscript: str, hidden: int) -> Labels:
+    """The label of each axis; an ellipsis covers ``hidden`` ones."""
+    before, ellipsis, after = subscript.partition("…")
+    return [*before, *(str(n) for n in reversed(range(hidden)) if ellipsis), *after]
+
+
+class _Term:
+    """An array and the labels of its axes."""
+
+    def __init__(self, array: np.ndarray, labels: Labels) -> None:
+        self.array, self.labels = array, labels
+
+    def size(self, labels: Labels) -> list[int]:
+        return [self.array.shape[self.labels.index(label)] for label in labels]
+
+    def diagonal(self) -> _Term:
+        """With each label once."""
+        once = list(dict.fromkeys(self.labels))
+        if len(once) == len(self.labels):
+            return self
+        return _Term(np.einsum(self.array, [once.index(label) for label in self.labels], range(len(once))), once)
+
+    def without_ones(self, repeated: Collection[str]) -> _Term:
+        """Without axes of length 1 that are broadcast to ``repeated`` ones of other terms."""
+        kept = [label for label, n in zip(self.labels, self.array.shape) if n != 1 or label not in repeated]
+        return _Term(self.array.reshape(self.size(kept)), kept)
+
+    def summed(self, needed: Collection[str]) -> _Term:
+        """The sum over all labels that are not needed."""
+        axes = tuple(i for i, label in enumerate(self.labels) if label not in needed)
+        if not axes:
+            return self
+        return _Term(np.asarray(self.array.sum(axes)), [label for label in self.labels if label in needed])
+
+    def laid(self, labels: Labels) -> np.ndarray:
+        """The array with its axes in the order of ``labels``, and of length 1 where it has none."""
+        mine = [label for label in labels if label in self.labels]
+        shape = [self.size([label])[0] if label in self.labels else 1 for label in labels]
+        return self.array.transpose([self.labels.index(label) for label in mine]).reshape(shape)
+
+    def times(self, other: _Term, needed: Collection[str]) -> _Term:
+        """The product, summed over all labels that are not ``needed``."""
+        a, b = self.summed({*needed, *other.labels}), other.summed({*needed, *self.labels})
+        inner = [label for label in a.labels if label in b.labels and label not in needed]
+        batch = [label for label in a.labels if label in b.labels and label in needed]
+        left = [label for label in a.labels if label not in b.labels]
+        right = [label for label in b.labels if label not in a.labels]
+        found = [*batch, *left, *right]
+        if not inner:
+            return _Term(np.asarray(a.laid(found) * b.laid(found)), found)
+        sizes, rows, columns = a.size(batch), a.size(left), b.size(right)
+        product = matmul(
+            a.laid([*batch, *left, *inner]).reshape([*sizes, prod(rows), prod(a.size(inner))]),
+            b.laid([*batch, *inner, *right]).reshape([*sizes, prod(b.size(inner)), prod(columns)]),
+        )
+        return _Term(product.reshape([*sizes, *rows, *columns]), found)

@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 
 from irrun.opdef import Site, Value, attr, op
-from irrun.ops._windows import Axis, Pooling
+from irrun.ops._gemm import wide
+from irrun.ops._windows import Axis, Pooling, taps
 from irrun.types import ElementType
 
 
@@ -36,13 +37,10 @@ class MaxPool14(Pooling):
         return pooled, pooled.typed(self.index_element_type)
 
     def run(self, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        places = np.arange(data.size).reshape(data.shape)
-        count = math.prod(data.shape[self.axis :])
-        # the last axis first, so that of equal elements the first in memory is taken
-        for axis, windows in reversed(list(enumerate(self.axes(data.shape[2:], self.kernel), 2))):
-            data, places = _largest_and_place(data, places, axis, windows)
-        # a window that sees only pads has place 0
-        return data, (np.maximum(places, 0) % max(count, 1)).astype(self.index_element_type.dtype)
+        axes = self.axes(data.shape[2:], self.kernel)
+        best = _largest(data, axes)
+        places = _places(data, best, axes) % max(1, math.prod(data.shape[self.axis :]))
+        return best, places.astype(self.index_element_type.dtype)
 
 
 @op("MaxPool", since=8, spec="pooling/max-pool-8")
@@ -74,34 +72,52 @@ class MaxPool1(Pooling):
         return self.pooled(at, data)
 
     def run(self, data: np.ndarray) -> np.ndarray:
-        for axis, windows in enumerate(self.axes(data.shape[2:], self.kernel), 2):
-            data = _largest(data, axis, windows)
-        return data
+        return _largest(data, self.axes(data.shape[2:], self.kernel))
 
 
-def _largest(data: np.ndarray, axis: int, windows: Axis) -> np.ndarray:
-    """The largest element of each window along one axis: the largest of these along the next is that of both."""
-    best = np.full((*data.shape[:axis], windows.out, *data.shape[axis + 1 :]), _lowest(data.dtype))
-    before = (slice(None),) * axis
-    for tap in range(windows.kernel):
-        seeing, seen = windows.span(tap)
-        part = best[(*before, seeing)]
-        np.maximum(part, data[(*before, seen)], out=part)
-    return best
+def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
+    """The largest element of each window: along one axis, and of these along the next."""
+    best, lowest = _comparable(data), _lowest(data.dtype)
+    for axis, windows in enumerate(axes, 2):
+        whole = best
+        best = np.full((*whole.shape[:axis], windows.out, *whole.shape[axis + 1 :]), lowest, whole.dtype)
+        before = (slice(None),) * axis
+        for tap in range(windows.kernel):
+            seeing, seen = windows.span(tap)
+            part = best[(*before, seeing)]
+            np.maximum(part, whole[(*before, seen)], out=part)
+    return best.astype(data.dtype, copy=False)
 
 
-def _largest_and_place(data: np.ndarray, places: np.ndarray, axis: int, windows: Axis) -> tuple[np.ndarray, np.ndarray]:
-    """``_largest`` together with what ``places`` holds for it; -1 where a window sees only pads."""
-    best = np.full((*data.shape[:axis], windows.out, *data.shape[axis + 1 :]), _lowest(data.dtype))
-    found = np.full(best.shape, -1)
-    before = (slice(None),) * axis
-    for tap in range(windows.kernel):
-        seeing, seen = windows.span(tap)
-        kept, new, place = best[(*before, seeing)], data[(*before, seen)], found[(*before, seeing)]
-        better = (new > kept) | (place < 0) | ((new != new) & (kept == kept))  # the first, and any NaN
-        np.copyto(kept, new, where=better)
-        np.copyto(place, places[(*before, seen)], where=better)
-    return best, found
+def _places(data: np.ndarray, best: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
+    """Where in the flattened ``data`` the ``best`` of each window stands; for windows of pads, the channel does."""
+    data, best = _comparable(data), _comparable(best)
+    count, any_nan = math.prod(axis.kernel for axis in axes), bool((best != best).any())
+    # the taps in reverse: of those that see the best, the first has the greatest number
+    number = np.zeros(best.shape, np.min_scalar_type(count))
+    steps = [math.prod(data.shape[axis:]) for axis in range(3, data.ndim + 1)]
+    offsets = np.zeros(count + 1, np.int64)
+    for tap, windows, elements in taps(axes):
+        seen, part = data[(..., *elements)], number[(..., *windows)]
+        found = seen == best[(..., *windows)]
+        if any_nan:
+            found |= seen != seen
+        np.maximum(part, found * number.dtype.type(count), out=part)
+        offsets[count] = sum(n * axis.dilation * step for n, axis, step in zip(tap, axes, steps))
+        count -= 1
+    places = offsets[number]
+    for axis, (windows, step) in enumerate(zip(axes, steps)):
+        starts = (np.arange(windows.out) * windows.stride - windows.begin) * step
+        places += starts.reshape(-1, *(1,) * (len(axes) - axis - 1))
+    places[number == 0] = 0
+    channels = np.arange(math.prod(data.shape[:2])) * math.prod(data.shape[2:])
+    return places + channels.reshape(*data.shape[:2], *(1,) * len(axes))
+
+
+def _comparable(data: np.ndarray) -> np.ndarray:
+    """The elements in a type that numpy compares fast."""
+    work = wide(data.dtype)
+    return data.astype(work, copy=False) if work.kind == "f" else data
 
 
 def _lowest(dtype: np.dtype) -> np.generic:

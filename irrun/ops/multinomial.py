@@ -26,7 +26,7 @@ class Multinomial(Op):
     global_seed = attr.int(default=0)
     op_seed = attr.int(default=0)
     inputs = ports(probs="T", num_samples="T_SAMPLES")
-    types = {"T": "f16 bf16 f32 f64", "T_SAMPLES": "i32 i64"}
+    types = {"T": "float", "T_SAMPLES": "i32 i64"}
     pure = False
 
     def infer(self, at: Site, probs: Value, num_samples: Value) -> Value:
@@ -43,8 +43,9 @@ class Multinomial(Op):
 
     # The specification names no generator: this is the CPU plugin's
     def run(self, probs: np.ndarray, num_samples: np.ndarray) -> np.ndarray:
-        numbers = seeded_by_sequence(seeds(self.global_seed, self.op_seed), len(probs) * int(num_samples.item()))
-        wanted = (numbers.astype(np.float32) / np.float32(2**32)).reshape(len(probs), -1)
+        shape = len(probs), int(num_samples.item())
+        numbers = seeded_by_sequence(seeds(self.global_seed, self.op_seed), shape[0] * shape[1])
+        wanted = (numbers.astype(np.float32) / np.float32(2**32)).reshape(shape)
         with np.errstate(all="ignore"):
             weights = np.exp(plain(probs)) if self.log_probs else plain(probs)
             cdf = np.cumsum(weights, axis=1, dtype=weights.dtype)

@@ -1,37 +1,42 @@
-"""PriorBoxClustered: boxes of given sides around each cell of a grid.  Spec: detection/prior-box-clustered-1."""
+"""PriorBoxClustered: boxes of given sizes around the points of a grid.  Spec: detection/prior-box-clustered-1."""
 
 import numpy as np
 
-
 from irrun.opdef import Site, Value, attr, op
-from irrun.ops._prior_boxes import PriorBoxes, centres, covering
+from irrun.ops._priors import Priors, around
 
 
 @op("PriorBoxClustered", since=1, spec="detection/prior-box-clustered-1")
-class PriorBoxClustered(PriorBoxes):
-    """Boxes of each ``width`` and ``height`` around each cell of a grid over an image.
+class PriorBoxClustered(Priors):
+    """Boxes [xmin, ymin, xmax, ymax], relative to the image, in row 0, and in row 1 their variances.
 
-    C1  ``output_size`` and ``image_size`` are 1D and hold height and width, which are not negative.
-    C2  ``variance`` has 0, 1 or 4 entries.
-    C3  ``width`` and ``height`` have equally many entries.
+    C1  ``output_size`` and ``image_size`` are 1D, with two elements.
+    C2  ``variance`` has 0, 1 or 4 elements.
+    C3  ``width`` and ``height`` are as many.
     """
 
     width = attr.floats((1.0,))
     height = attr.floats((1.0,))
     clip = attr.bool(True)
+    step = attr.float(0.0)
     step_w = attr.float(0.0)
     step_h = attr.float(0.0)
+    offset = attr.float()
+    variance = attr.floats(())
 
     def infer(self, at: Site, output_size: Value, image_size: Value) -> Value:
-        widths, heights = len(self.width), len(self.height)
-        at.require(widths == heights, "C3", f"width has {widths} entries, height {heights}")
-        return self.table(at, output_size, image_size, widths)
+        at.require(
+            len(self.width) == len(self.height), "C3", f"there are {len(self.width)} widths, {len(self.height)} heights"
+        )
+        return self.priors(at, output_size, image_size, len(self.width))
 
     def run(self, output_size: np.ndarray, image_size: np.ndarray) -> np.ndarray:
-        step = self.step_w or self.step, self.step_h or self.step
-        places = centres(output_size, self.offset, step if any(step) else covering(output_size, image_size))
-        priors = [(0, 0, *sides) for sides in zip(self.width, self.height)]
-        return self.filled(places, priors, image_size)
-
-    def clipped(self, boxes: np.ndarray) -> np.ndarray:
-        return np.clip(boxes, 0, 1) if self.clip else boxes
+        height, width = (int(n) for n in output_size.tolist())
+        image_height, image_width = (int(n) for n in image_size.tolist())
+        steps = self.step_w or self.step, self.step_h or self.step
+        if steps == (0, 0):
+            steps = image_width / max(width, 1), image_height / max(height, 1)
+        halves = np.array([self.width, self.height]).T / 2
+        boxes = around(height, width, self.offset, steps, np.zeros_like(halves), halves)
+        boxes /= np.array([image_width, image_height] * 2, np.float32)
+        return self.output(boxes.clip(0, 1) if self.clip else boxes)

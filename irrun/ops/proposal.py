@@ -1,24 +1,23 @@
-"""Proposal: the boxes of a region proposal network with the highest scores.  Spec: detection/proposal-{1,4}."""
+"""Proposal: the best boxes around the points of a feature map.  Spec: detection/proposal-{1,4}."""
+
+from itertools import repeat
 
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._boxes import apart, best, clipped, moved
-from irrun.ops._cast import plain
-from irrun.ops._gemm import narrow
-from irrun.types import Dim
+from irrun.ops._gemm import narrow, wide
+from irrun.ops._nms import best_first, iou, suppress
+from irrun.types import Dim, PartialShape
 
 
 @op("Proposal", since=4, spec="detection/proposal-4")
 class Proposal4(Op):
-    """Boxes ``[image, x0, y0, x1, y1]`` and their scores: anchors at each place, moved by deltas, without overlaps.
+    """A row [batch, x0, y0, x1, y1] for each box, the best first, and their probabilities; -1 follows the last batch.
 
-    Of each image ``post_nms_topn``, of which a first -1 ends those that there are.
-
-    C1  ``class_probs`` and ``bbox_deltas`` are 4D and equal in batch, height and width; ``image_shape`` is [3] or [4].
-    C2  For each of ``ratio`` and each of ``scale``, there are two channels of ``class_probs`` and four of
-        ``bbox_deltas``.
-    C3  ``pre_nms_topn`` and ``post_nms_topn`` are positive.
+    C1  ``class_probs`` and ``bbox_deltas`` are 4D, ``image_shape`` is 1D with 3 or 4 elements.
+    C2  batch_size, H and W are the same in ``class_probs`` [batch_size, 2*K, H, W] and ``bbox_deltas``
+        [batch_size, 4*K, H, W].
+    C3  K, the number of anchors, is that of ``ratio`` times that of ``scale``.
     """
 
     base_size = attr.int()
@@ -34,99 +33,104 @@ class Proposal4(Op):
     normalize = attr.bool(False)
     box_size_scale = attr.float(1.0)
     box_coordinate_scale = attr.float(1.0)
-    framework = attr.choice("", "tensorflow", default="")
-    # OpenVINO: takes inputs of different types
-    inputs = ports(class_probs="float", bbox_deltas="float", image_shape="float")
+    framework = attr.choice("", "tensorflow", default="", also={"caffe": ""})
+    inputs = ports(class_probs="T", bbox_deltas="T", image_shape="T")
+    types = {"T": "float"}
     outputs = 2
 
     def infer(self, at: Site, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> tuple[Value, ...]:
-        images = self._images(at, class_probs, bbox_deltas, image_shape)
-        count = images * self.post_nms_topn
-        return class_probs.reshaped([count, 5]), class_probs.reshaped([count])
-
-    def _images(self, at: Site, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> Dim:
-        topn = self.pre_nms_topn, self.post_nms_topn
-        at.require(min(topn) >= 1, "C3", f"pre_nms_topn is {topn[0]}, post_nms_topn {topn[1]}")
-        info = image_shape.shape
-        at.require(
-            info.rank in (None, 1) and (info[0].fits(3) or info[0].fits(4)), "C1",
-            f"image_shape is {info}, not [3] or [4]",
-        )  # fmt: skip
-        anchors = len(self.ratio) * len(self.scale)
-        maps = []
-        for name, value, per_anchor in ("class_probs", class_probs, 2), ("bbox_deltas", bbox_deltas, 4):
+        for name, value in (("class_probs", class_probs), ("bbox_deltas", bbox_deltas)):
             at.require(value.rank in (None, 4), "C1", f"{name} is {value.shape}, not 4D")
-            wanted = per_anchor * anchors
-            at.require(value.shape[1].fits(wanted), "C2", f"{name} is {value.shape}; {anchors} anchors take {wanted}")
-            maps.append([value.shape[axis] for axis in (0, 2, 3)])
-        met = [a.meet(b) for a, b in zip(*maps)]
-        at.require(None not in met, "C1", f"class_probs is {class_probs.shape}, bbox_deltas {bbox_deltas.shape}")
-        assert met[0] is not None
-        return met[0]
-
-    def run(self, class_probs: np.ndarray, bbox_deltas: np.ndarray, image_shape: np.ndarray) -> tuple[np.ndarray, ...]:
-        scores, deltas, info = plain(class_probs), plain(bbox_deltas), plain(image_shape)
-        images, channels, height, width = scores.shape
-        scores = scores[:, channels // 2 :].transpose(0, 2, 3, 1)
-        deltas = deltas.reshape(images, channels // 2, 4, height, width).transpose(0, 3, 4, 1, 2)
-        deltas = deltas / np.repeat([self.box_coordinate_scale, self.box_size_scale], 2).astype(deltas.dtype)
-        limits, places = info[:2], np.moveaxis(np.indices((height, width)), 0, -1)  # along y, x
-        if self.framework != "tensorflow":  # which has y before x
-            limits, places = limits[::-1], places[..., ::-1]
-        boxes = np.tile(places * self.feat_stride, 2)[:, :, None] + self._anchors()
-        boxes = boxes.astype(np.result_type(scores, deltas))
-        if self.framework == "tensorflow":
-            boxes = clipped(boxes, limits)
-        with np.errstate(over="ignore", invalid="ignore"):
-            boxes = moved(boxes, deltas, self._margin)
-        if self.clip_before_nms:
-            boxes = clipped(boxes, limits - self._margin)
-        least = self.min_size * np.array([info[-1], info[2]])  # OpenVINO: along x and y, for tensorflow, too
-        too_small = (boxes[..., 2:] - boxes[..., :2] + self._margin < least).any(-1)
-        scores = np.where(too_small, 0, scores)  # OpenVINO: what is to be filtered out, comes last
-        found = [self._of_image(n, boxes[n].reshape(-1, 4), scores[n].ravel(), limits) for n in range(images)]
-        result = narrow(np.array(found).reshape(-1, 6), class_probs.dtype)
-        return result[:, :5], result[:, 5]
-
-    def _of_image(self, image: int, boxes: np.ndarray, scores: np.ndarray, limits: np.ndarray) -> np.ndarray:
-        """The rows ``[image, box, score]`` of the best of these boxes."""
-        places = best(scores, self.pre_nms_topn)
-        places = places[apart(boxes[places], self.nms_thresh, self.post_nms_topn, self._margin)]
-        boxes = boxes[places]
-        if self.clip_after_nms:
-            boxes = clipped(boxes, limits)
-        if self.normalize:
-            boxes = boxes / np.tile(limits, 2)
-        found = np.zeros((self.post_nms_topn, 6), boxes.dtype)
-        found[: len(places)] = np.column_stack([np.full(len(places), image), boxes, scores[places]])
-        found[len(places) : len(places) + 1, 0] = -1
-        return found
+        size = image_shape.shape.count()
+        few = image_shape.rank in (None, 1) and (size.fits(3) or size.fits(4))
+        at.require(few, "C1", f"image_shape is {image_shape.shape}, not [3] or [4]")
+        count = len(self.ratio) * len(self.scale)
+        layout = PartialShape.of([Dim.unknown(), 0, Dim.unknown(), Dim.unknown()])
+        for name, value, channels in (("class_probs", class_probs, 2 * count), ("bbox_deltas", bbox_deltas, 4 * count)):
+            at.require(value.shape[1].fits(channels), "C3", f"{name} is {value.shape}; {count} anchors take {channels}")
+            both = layout.meet(value.shape if value.shape.dims is None else value.shape.replace(1, 0))
+            at.require(both is not None, "C2", f"class_probs is {class_probs.shape}, bbox_deltas {bbox_deltas.shape}")
+            layout = both or layout
+        rows = layout[0] * self.post_nms_topn
+        return class_probs.reshaped([rows, 5]), class_probs.reshaped([rows])
 
     @property
-    def _margin(self) -> int:
+    def _offset(self) -> int:
+        """A box in Caffe holds its last pixel."""
         return 0 if self.framework == "tensorflow" else 1
 
-    def _anchors(self) -> np.ndarray:
-        """The boxes of a place [ratios * scales, 4], relative to it."""
-        ratios, scales = np.array(self.ratio, np.float32)[:, None], np.array(self.scale, np.float32)
-        widths = np.sqrt(np.float32(self.base_size**2) / ratios)
+    def run(self, class_probs: np.ndarray, bbox_deltas: np.ndarray, image_shape: np.ndarray) -> tuple[np.ndarray, ...]:
+        work = wide(class_probs.dtype)
+        batches, count = len(class_probs), class_probs.shape[1] // 2
+        # [batch, H, W, anchor]
+        scores = class_probs[:, count:].transpose(0, 2, 3, 1).astype(work)
+        deltas = bbox_deltas.reshape(batches, count, 4, *bbox_deltas.shape[2:]).transpose(0, 3, 4, 1, 2).astype(work)
+        height, width, *scales = (float(n) for n in image_shape)
+        boxes = self._boxes(deltas, height, width)
+        least = self.min_size * np.array([scales[-1], scales[0]], work)
+        large = (boxes[..., 2:] - boxes[..., :2] + self._offset >= least).all(axis=-1)
+        scores = scores * large  # one too small is the last choice
+        rows = np.zeros((batches, self.post_nms_topn, 5), work)
+        found = np.zeros((batches, self.post_nms_topn), work)
+        for batch in range(batches):
+            taken = self._select(boxes[batch].reshape(-1, 4), scores[batch].ravel())
+            kept = boxes[batch].reshape(-1, 4)[taken]
+            if self.clip_after_nms:
+                kept = kept.clip(0, np.array([width, height] * 2, work))
+            if self.normalize:
+                kept = kept / np.array([width, height] * 2, work)
+            rows[batch, : len(kept), 0] = batch
+            rows[batch, : len(kept), 1:] = kept
+            found[batch, : len(kept)] = scores[batch].ravel()[taken]
+            rows[batch, len(kept) : len(kept) + 1, 0] = -1
+        return narrow(rows.reshape(-1, 5), class_probs.dtype), narrow(found.ravel(), class_probs.dtype)
+
+    def _boxes(self, deltas: np.ndarray, height: float, width: float) -> np.ndarray:
+        """The boxes [batch, H, W, anchor, 4] in pixels of the image."""
+        rows, columns = (np.arange(n, dtype=deltas.dtype) * self.feat_stride for n in deltas.shape[1:3])
+        y, x = np.meshgrid(rows, columns, indexing="ij")
         if self.framework == "tensorflow":
-            heights, centre = widths * ratios, 0
-        else:
-            widths = np.floor(widths + 0.5)
-            heights, centre = np.floor(widths * ratios + 0.5), (self.base_size - 1) / 2
-        halves = (np.stack([widths * scales, heights * scales], -1).reshape(-1, 2) - self._margin) / 2
-        return np.concatenate([centre - halves, centre + halves], -1)
+            x, y = y, x
+        boxes = np.stack([x, y, x, y], axis=-1)[:, :, None] + self._anchors().astype(deltas.dtype)
+        image = np.array([width, height] * 2, deltas.dtype)
+        if self.framework == "tensorflow":
+            boxes = boxes.clip(0, image)
+        size = boxes[..., 2:] - boxes[..., :2] + self._offset
+        center = boxes[..., :2] + size / 2
+        with np.errstate(over="ignore"):
+            center = deltas[..., :2] / self.box_coordinate_scale * size + center
+            half = np.exp(deltas[..., 2:] / self.box_size_scale) * size / 2
+        boxes = np.concatenate([center - half, center + half], axis=-1)
+        return boxes.clip(0, image - self._offset) if self.clip_before_nms else boxes
+
+    def _anchors(self) -> np.ndarray:
+        """The boxes [anchor, 4] around the first point."""
+        ratio = np.array(self.ratio)[:, None]
+        width = np.sqrt(self.base_size**2 / ratio)
+        if self.framework != "tensorflow":
+            width = np.floor(width + 0.5)
+        height = width * ratio
+        if self.framework != "tensorflow":
+            height = np.floor(height + 0.5)
+        sides = np.stack([width * self.scale, height * self.scale], axis=-1).reshape(-1, 2)
+        half = (sides - self._offset) / 2
+        center = 0 if self.framework == "tensorflow" else (self.base_size - 1) / 2
+        return np.concatenate([center - half, center + half], axis=-1)
+
+    def _select(self, boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        order = best_first(scores, np.ones(len(scores), bool))[: self.pre_nms_topn]
+        overlap = iou(boxes, self._offset, apart=True)
+        return suppress(order, overlap, self.post_nms_topn, repeat(self.nms_thresh))
 
 
 @op("Proposal", since=1, spec="detection/proposal-1")
 class Proposal1(Proposal4):
-    """As Proposal-4, without the scores.
+    """As Proposal-4, without the probabilities.
 
-    C1  ``class_probs`` and ``bbox_deltas`` are 4D and equal in batch, height and width; ``image_shape`` is [3] or [4].
-    C2  For each of ``ratio`` and each of ``scale``, there are two channels of ``class_probs`` and four of
-        ``bbox_deltas``.
-    C3  ``pre_nms_topn`` and ``post_nms_topn`` are positive.
+    C1  ``class_probs`` and ``bbox_deltas`` are 4D, ``image_shape`` is 1D with 3 or 4 elements.
+    C2  batch_size, H and W are the same in ``class_probs`` [batch_size, 2*K, H, W] and ``bbox_deltas``
+        [batch_size, 4*K, H, W].
+    C3  K, the number of anchors, is that of ``ratio`` times that of ``scale``.
     """
 
     outputs = 1

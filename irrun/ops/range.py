@@ -6,7 +6,7 @@ import numpy as np
 
 from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
 from irrun.ops._cast import cast, plain
-from irrun.types import Dim, ElementType
+from irrun.types import INF, Dim, ElementType
 
 
 class _Range(Op):
@@ -28,7 +28,7 @@ class _Range(Op):
         distance = step.scalar() if step.type.is_integer else None
         if distance is None or not (start.type.is_integer and stop.type.is_integer):
             return Dim.unknown()
-        (first,), (last,) = start.dims() or (Dim.unknown(),), stop.dims() or (Dim.unknown(),)
+        (first,), (last,) = start.dims() or (Dim(-INF, INF),), stop.dims() or (Dim(-INF, INF),)
         span = last - first if distance > 0 else first - last
         return span.ceil_div(abs(distance)).max(0)
 

@@ -1,30 +1,30 @@
-"""RegionYolo: the predictions of YOLO as probabilities.  Spec: detection/region-yolo-1."""
-
-import math
+"""RegionYolo: the confidences of regions and classes.  Spec: detection/region-yolo-1."""
 
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._gemm import narrow, wide
 from irrun.ops._softmax import shifted
-from irrun.ops._unary import through_floats
-from irrun.types import Dim, product
+from irrun.types import UNKNOWN_RANK, Dim, product
 
 
 @op("RegionYolo", since=1, spec="detection/region-yolo-1")
 class RegionYolo(Op):
-    """The sigmoid of x, y and objectness of each region, and the sigmoid or softmax of its classes.
+    """Of each region the center and the confidence through a sigmoid, the classes through softmax or a sigmoid.
 
-    C1  ``data`` is 4D.
-    C2  For each region (``num`` of them; without do_softmax, one for each entry of ``mask``), ``data`` has
-        ``coords + 1 + classes`` channels.
-    C3  do_softmax: ``axis`` and ``end_axis`` are within the rank of ``data``, in this order.
+    The channels of a region are its coordinates (x, y, width, height), confidence and classes. There are ``num``
+    regions with ``do_softmax``, and the output is then flat from ``axis`` to ``end_axis``; else as many as in ``mask``.
+
+    C1  ``data`` is 4D [N, C, H, W].
+    C2  C is enough for all regions: (classes + coords + 1) times their number.
+    C3  do_softmax: ``axis`` and ``end_axis`` are within the rank, and in this order.
     """
 
-    anchors = attr.floats(())
+    anchors = attr.floats(())  # for those who decode the output
     axis = attr.int()
+    end_axis = attr.int()
     coords = attr.int()
     classes = attr.int()
-    end_axis = attr.int()
     num = attr.int()
     do_softmax = attr.bool(True)
     mask = attr.ints(())
@@ -33,35 +33,42 @@ class RegionYolo(Op):
 
     def infer(self, at: Site, data: Value) -> Value:
         at.require(data.rank in (None, 4), "C1", f"data is {data.shape}, not 4D")
-        count, channels = self._regions, self._regions * (self.coords + 1 + self.classes)
+        needed = self._regions * self._entries
         at.require(
-            data.shape[1].fits(channels), "C2", f"data is {data.shape}; {count} regions have {channels} channels"
+            data.shape[1].hi >= needed, "C2", f"data is {data.shape}; {self._regions} regions take {needed} channels"
         )
         if not self.do_softmax:
-            return data.reshaped([data.shape[0], Dim(channels), data.shape[2], data.shape[3]])
-        first, last = at.axis(self.axis, 4, "C3"), at.axis(self.end_axis, 4, "C3", "end_axis")
-        at.require(first <= last, "C3", f"axis is {self.axis}, end_axis {self.end_axis}")
-        dims = [data.shape[axis] for axis in range(4)]
-        return data.reshaped([*dims[:first], product(dims[first : last + 1]), *dims[last + 1 :]])
+            return data.reshaped([data.shape[0], needed, data.shape[2], data.shape[3]])
+        axis, end = at.axis(self.axis, 4, "C3"), at.axis(self.end_axis, 4, "C3", "end_axis")
+        at.require(axis <= end, "C3", f"axis is {self.axis}, end_axis {self.end_axis}")
+        if data.shape.dims is None:
+            return data.reshaped(UNKNOWN_RANK if axis == end else [Dim.unknown() for _ in range(4 - end + axis)])
+        dims = data.shape.dims
+        return data.reshaped([*dims[:axis], product(dims[axis : end + 1]), *dims[end + 1 :]])
 
     @property
     def _regions(self) -> int:
         return self.num if self.do_softmax else len(self.mask)
 
-    def run(self, data: np.ndarray) -> np.ndarray:
-        found = through_floats(self._kernel, data)
-        if not self.do_softmax:
-            return found
-        first, last = self.axis % 4, self.end_axis % 4 + 1
-        return found.reshape(*data.shape[:first], math.prod(data.shape[first:last]), *data.shape[last:])
+    @property
+    def _entries(self) -> int:
+        return self.coords + self.classes + 1
 
-    def _kernel(self, x: np.ndarray) -> np.ndarray:
-        entries = x.reshape(len(x), self._regions, self.coords + 1 + self.classes, *x.shape[2:])
-        found = entries.copy()
-        rest = slice(self.coords, self.coords + 1 if self.do_softmax else None)
-        for part in found[:, :, :2], found[:, :, rest]:
-            part[:] = 1 / (1 + np.exp(-part))
+    def run(self, data: np.ndarray) -> np.ndarray:
+        needed = self._regions * self._entries
+        out = data.astype(wide(data.dtype))  # a copy
+        n, _, height, width = data.shape
+        regions = out[:, :needed].reshape(n, self._regions, self._entries, height, width).copy()
+        confidence = self.coords
+        with np.errstate(over="ignore"):
+            parts = [slice(0, 2), slice(confidence, confidence + 1 if self.do_softmax else None)]
+            for part in parts:
+                regions[:, :, part] = 1 / (1 + np.exp(-regions[:, :, part]))
         if self.do_softmax:
-            powers = np.exp(shifted(entries[:, :, self.coords + 1 :], 2))
-            found[:, :, self.coords + 1 :] = powers / powers.sum(2, keepdims=True)
-        return found.reshape(x.shape)
+            of_classes = np.exp(shifted(regions[:, :, confidence + 1 :], 2))
+            regions[:, :, confidence + 1 :] = of_classes / of_classes.sum(axis=2, keepdims=True)
+        out[:, :needed] = regions.reshape(n, needed, height, width)
+        if not self.do_softmax:
+            return narrow(out[:, :needed], data.dtype)
+        axis, end = self.axis % 4, self.end_axis % 4
+        return narrow(out.reshape(*data.shape[:axis], -1, *data.shape[end + 1 :]), data.dtype)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
 from irrun.types import UNKNOWN_RANK, Dim, product
 
 
@@ -66,7 +66,10 @@ class Reshape(Op):
             whole = math.prod(n for i, n in enumerate(data.shape) if i not in copied)
             parts = math.prod(n for i, n in enumerate(dims) if i not in copied and n != -1)
             dims[dims.index(-1)] = whole // parts if parts else 1
-        return data.reshape(dims)
+        try:
+            return data.reshape(dims)
+        except ValueError:
+            raise Refused(f"data {list(data.shape)} cannot have the shape {entries}", "C4") from None
 
 
 def _cancel(whole: list[Dim], parts: dict[int, Dim], may_be_zero: bool) -> None:

@@ -38,4 +38,4 @@ class Split(Op):
         return (data.reshaped(data.shape.replace(place, length)),) * count
 
     def run(self, data: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(np.split(data, self.num_splits, int(axis.item())))
+        return tuple(np.split(data, self.num_splits, Site().axis(int(axis.item()), data.ndim, "C3")))

@@ -1,5 +1,6 @@
 """Transpose: the axes of a tensor in another order.  Spec: movement/transpose-1."""
 
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
@@ -25,7 +26,7 @@ class Transpose(Op):
         count = order.shape.count()
         axes = order.ints()
         if axes:
-            at.require(sorted(axes) == list(range(len(axes))), "C2", f"order {list(axes)} is no order of axes")
+            _check(at, axes, len(axes))
         if data.shape.dims is None:
             return data.reshaped(PartialShape(None) if not count.value else PartialShape.of_rank(count.value))
         rank = len(data.shape)
@@ -37,4 +38,11 @@ class Transpose(Op):
         return data.reshaped([reduce(Dim.union, data.shape)] * rank)  # in some order
 
     def run(self, data: np.ndarray, order: np.ndarray) -> np.ndarray:
-        return data.transpose([int(a) for a in order] or None)
+        axes = [int(a) for a in order]
+        if axes:
+            _check(Site(), axes, data.ndim)
+        return data.transpose(axes or None)
+
+
+def _check(at: Site, axes: Sequence[int], rank: int) -> None:
+    at.require(sorted(axes) == list(range(rank)), "C2", f"order {list(axes)} is no order of {rank} axes")

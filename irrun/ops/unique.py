@@ -6,6 +6,7 @@ import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
 from irrun.ops._cast import plain
+from irrun.ops._indices import one_number
 from irrun.types import Dim, PartialShape
 
 
@@ -35,8 +36,7 @@ class Unique(Op):
             total = data.shape.count()
             shape = PartialShape((_found(total),))
         else:
-            single = axis.rank in (None, 0, 1) and axis.shape.count().fits(1)
-            at.require(single, "C1", f"axis is {axis.shape}, not a scalar or 1D of one element")
+            one_number(at, "C1", axis)
             total, shape = Dim.unknown(), data.shape
             if data.rank is not None:
                 number = axis.scalar()

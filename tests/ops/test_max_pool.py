@@ -61,6 +61,7 @@ VALUES = [
     # OpenVINO: gives the lowest finite number, not the specification's -inf
     Values("only-pads", "MaxPool-1", [np.ones((1, 1, 3), np.float32)], np.array([[[1, 1, -_INF]]], np.float32), _explicit(1, 2, strides=[2], rounding_type="ceil")),
     Values("only-pads-i8", "MaxPool-8", [np.ones((1, 1, 3), np.int8)], (np.array([[[1, 1, -128]]], np.int8), [[[0, 1, 0]]]), _explicit(1, 2, strides=[2], rounding_type="ceil")),
+    Values("only-pads-of-a-channel", "MaxPool-8", [np.ones((1, 2, 3), np.int8)], (np.array([[[1, 1, -128]] * 2], np.int8), [[[0, 1, 0], [3, 4, 3]]]), _explicit(1, 2, strides=[2], rounding_type="ceil")),
     Values("f8-has-no-infinity", "MaxPool-1", [np.ones((1, 1, 1), ml_dtypes.float8_e4m3fn)], np.array([[[-448, 1, 1]]], ml_dtypes.float8_e4m3fn), _attributes(2, pads_begin=[2], pads_end=[1])),
     Values("i4", "MaxPool-1", [np.array([[[-8, -3, -5]]], ml_dtypes.int4)], np.array([[[-3, -3]]], ml_dtypes.int4), _attributes(2)),
     Values("i64-beyond-2**53", "MaxPool-1", [[[[2**53, 2**53 + 1]]]], [[[2**53 + 1]]], _attributes(2)),
@@ -122,6 +123,7 @@ _MODELS = [
 _PLACED_MODELS = [
     ("dilations", (1, 2, 9, 10), _attributes(3, 2, strides=[1, 2], dilations=[2, 3], pads_begin=[1, 0])),
     ("same-dilations", (1, 2, 9, 10), _attributes(3, 2, strides=[1, 2], dilations=[2, 3], auto_pad="same_upper")),
+    ("only-pads", (2, 3, 5, 6), _explicit(1, 2, 2, strides=[3, 2], rounding_type="ceil")),
     *[(f"axis-{axis}", (2, 2, 5, 6), _attributes(2, 3, axis=axis, index_element_type="i32")) for axis in (1, 2, 3, -2)],
 ]
 _TORCH_MODELS = [

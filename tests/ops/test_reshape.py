@@ -2,8 +2,9 @@
 
 import numpy as np
 import openvino as ov
+import pytest
 
-from irrun.opdef import Site, Value, infer
+from irrun.opdef import Refused, Site, Value, infer
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 from kit import (
     NUMERIC,
@@ -126,6 +127,12 @@ def test_left_beside_zero_is_1():
     data = ov.opset1.parameter([0, 4], ov.Type.f32)
     node = ov.opset1.reshape(data, ov.opset1.constant(i64(0, -1)), special_zero=False)
     same_as_openvino(ov.Model([node], [data], "reshape"), [arange(0, 4)])  # pyright: ignore[reportGeneralTypeIssues]
+
+
+def test_a_shape_seen_by_the_run_only():
+    with pytest.raises(Refused) as caught:
+        operation("Reshape-1", PLAIN).run(arange(2, 3), i64(5))
+    assert caught.value.label == "C4"
 
 
 test_values = values(VALUES)

@@ -3,8 +3,24 @@
 from itertools import permutations
 
 import numpy as np
+import pytest
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from irrun.opdef import Refused
+from kit import (
+    NUMERIC,
+    Case,
+    Refusal,
+    Shapes,
+    Values,
+    against_openvino,
+    arange,
+    i64,
+    operation,
+    random,
+    refusals,
+    shapes,
+    values,
+)
 
 VALUES = [
     Values("matrix", "Transpose-1", [[[1, 2, 3], [4, 5, 6]], i64(1, 0)], [[1, 4], [2, 5], [3, 6]]),
@@ -52,6 +68,13 @@ CASES = [
     Case("empty-order", "Transpose-1", [arange(2, 3, 4), i64()], shapes=[1], how="core"),
     Case("i32-order", "Transpose-1", [arange(2, 3), np.array([1, 0], np.int32)], shapes=[1]),
 ]  # fmt: skip
+
+
+def test_an_order_seen_by_the_run_only():
+    with pytest.raises(Refused) as caught:
+        operation("Transpose-1").run(arange(2, 2), i64(1, 1))
+    assert caught.value.label == "C2"
+
 
 test_values = values(VALUES)
 test_shapes = shapes(SHAPES)

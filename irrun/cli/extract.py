@@ -1,0 +1,46 @@
+"""``irrun extract``: cut a model out of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from irrun import api
+from irrun.cli import _terminal
+from irrun.cli._options import weights_option
+from irrun.submodel import extract
+from irrun.write import save_model
+
+__all__ = ["command"]
+
+
+@click.command("extract")
+@click.argument("model", metavar="MODEL.xml")
+@weights_option
+@click.option(
+    "--from", "begin", metavar="LAYER", multiple=True,
+    help="Where it begins, by name or glob. May be repeated. [default: the inputs]",
+)  # fmt: skip
+@click.option(
+    "--to", "end", metavar="LAYER", multiple=True,
+    help="Where it ends, by name or glob. May be repeated. [default: the outputs]",
+)  # fmt: skip
+@click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with a .bin beside it.")
+def command(model: str, weights: str | None, begin: Sequence[str], end: Sequence[str], output: str) -> int:
+    """Cut a model out of another: the layers on all ways between some layers, both ends included.
+
+    What comes from outside and is not constant becomes an input, called as the layer that gave it. The .bin
+    holds only what the part needs.
+    """
+    if not output.endswith(".xml"):
+        raise click.BadParameter(f"{output} does not end in .xml", param_hint="-o")
+    part = extract(api.read_model(model, weights), begin, end)
+    save_model(part, output, compact=True)
+    ins, outs = (", ".join(names) or "none" for names in ([p.name for p in part.parameters], _outputs(part)))
+    _terminal.console(stderr=True).print(f"wrote {output}: {len(part.layers)} layers; inputs {ins}; outputs {outs}")
+    return 0
+
+
+def _outputs(part: api.Model) -> list[str]:
+    return [part.result_name(r) for r in part.results]

@@ -1,0 +1,80 @@
+"""ExperimentalDetectronDetectionOutput: the best boxes of each class.
+
+Spec: detection/experimental-detectron-detection-output-6.
+"""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._boxes import agreed, apart, best, moved
+from irrun.ops._cast import plain
+from irrun.ops._gemm import narrow
+from irrun.types import ELEMENT_TYPES
+
+
+@op("ExperimentalDetectronDetectionOutput", since=6, spec="detection/experimental-detectron-detection-output-6")
+class ExperimentalDetectronDetectionOutput(Op):
+    """The regions moved by deltas, the best of each class that do not overlap; their classes and scores; then zeros.
+
+    C1  ``rois`` are [n, 4], ``deltas`` [n, num_classes * 4], ``scores`` [n, num_classes], ``im_info`` is [1, 3].
+    C2  There are deltas and scores for each region.
+    C3  ``deltas_weights`` has four entries.
+    C4  ``max_detections_per_image`` is not negative.
+    """
+
+    score_threshold = attr.float()
+    nms_threshold = attr.float()
+    num_classes = attr.int()
+    post_nms_count = attr.int()
+    max_detections_per_image = attr.int()
+    # OpenVINO: ignores this attribute, and the size of the image
+    class_agnostic_box_regression = attr.bool(False)
+    max_delta_log_wh = attr.float()
+    deltas_weights = attr.floats()
+    inputs = ports(rois="T", deltas="T", scores="T", im_info="T")
+    types = {"T": "float"}
+    outputs = 3
+
+    def infer(self, at: Site, rois: Value, deltas: Value, scores: Value, im_info: Value) -> tuple[Value, Value, Value]:
+        wanted = ("rois", rois, 4), ("deltas", deltas, self.num_classes * 4), ("scores", scores, self.num_classes)
+        for name, value, columns in wanted:
+            fits = value.rank in (None, 2) and value.shape[1].fits(columns)
+            at.require(fits, "C1", f"{name} is {value.shape}, not [n, {columns}]")
+        info = im_info.shape
+        at.require(
+            info.rank in (None, 2) and info[0].fits(1) and info[1].fits(3), "C1", f"im_info is {info}, not [1, 3]"
+        )
+        count = agreed(rois.shape[0], deltas.shape[0], scores.shape[0])
+        shapes = f"rois is {rois.shape}, deltas {deltas.shape}, scores {scores.shape}"
+        at.require(count is not None, "C2", shapes)
+        at.require(len(self.deltas_weights) == 4, "C3", f"deltas_weights has {len(self.deltas_weights)} entries")
+        most = self.max_detections_per_image
+        at.require(most >= 0, "C4", f"max_detections_per_image is {most}")
+        return rois.reshaped([most, 4]), rois.reshaped([most]).typed(ELEMENT_TYPES["i32"]), rois.reshaped([most])
+
+    def run(
+        self, rois: np.ndarray, deltas: np.ndarray, scores: np.ndarray, im_info: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        boxes, certain = plain(rois), plain(scores)
+        given = plain(deltas).reshape(len(rois), self.num_classes, 4) / np.array(self.deltas_weights, boxes.dtype)
+        empty = np.asarray((boxes[:, 2:] <= boxes[:, :2]).any(-1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            boxes = moved(boxes[:, np.newaxis], given, 1, self.max_delta_log_wh)
+        boxes[..., 2:] -= 1
+        boxes = np.maximum(boxes, 0)  # OpenVINO: clips only here, the specification to the image
+        kept = []
+        for label in range(1, self.num_classes):  # class 0 is the background
+            places = best(certain[:, label])
+            places = places[(certain[places, label] > self.score_threshold) & ~empty[places]]
+            count = None if self.post_nms_count < 0 else self.post_nms_count
+            kept += [(place, label) for place in places[apart(boxes[places, label], self.nms_threshold, count, 1)]]
+        places, labels = np.array(kept, np.int64).reshape(-1, 2).T
+        most = self.max_detections_per_image
+        if len(kept) > most:
+            order = np.lexsort([places, -certain[places, labels]])[:most]
+            places, labels = places[order], labels[order]
+        found, classes = np.zeros((most, 5), boxes.dtype), np.zeros(most, np.int32)
+        found[: len(places)] = np.column_stack([boxes[places, labels], certain[places, labels]])
+        classes[: len(places)] = labels
+        found = narrow(found, rois.dtype)
+        return found[:, :4], classes, found[:, 4]

@@ -1,0 +1,58 @@
+"""ExperimentalDetectronPriorGridGenerator: prior boxes around each cell of a grid.
+
+Spec: detection/experimental-detectron-prior-grid-generator-6.
+"""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._boxes import agreed
+from irrun.ops._cast import plain
+from irrun.ops._gemm import narrow
+from irrun.types import product
+
+
+@op(
+    "ExperimentalDetectronPriorGridGenerator",
+    since=6,
+    spec="detection/experimental-detectron-prior-grid-generator-6",
+)
+class ExperimentalDetectronPriorGridGenerator(Op):
+    """``priors`` moved to the centre of each cell of a feature map, or of its first ``h`` by ``w``; then zeros.
+
+    C1  ``priors`` are [n, 4], ``feature_map`` and ``im_data`` 4D.
+    C2  ``feature_map`` and ``im_data`` have one batch.
+    C3  ``h`` and ``w`` are not negative and at most the height and width of ``feature_map``.
+    """
+
+    # OpenVINO: what flatten is by default, is undefined
+    flatten = attr.bool(True)
+    h = attr.int(0)
+    w = attr.int(0)
+    stride_x = attr.float(0.0)
+    stride_y = attr.float(0.0)
+    inputs = ports(priors="T", feature_map="T", im_data="T")
+    types = {"T": "float"}
+
+    def infer(self, at: Site, priors: Value, feature_map: Value, im_data: Value) -> Value:
+        at.require(priors.rank in (None, 2) and priors.shape[1].fits(4), "C1", f"priors is {priors.shape}, not [n, 4]")
+        for name, value in ("feature_map", feature_map), ("im_data", im_data):
+            at.require(value.rank in (None, 4), "C1", f"{name} is {value.shape}, not 4D")
+        batch = agreed(feature_map.shape[0], im_data.shape[0])
+        at.require(batch is not None, "C2", f"feature_map is {feature_map.shape}, im_data {im_data.shape}")
+        grid = [feature_map.shape[2], feature_map.shape[3]]
+        fits = all(0 <= cells <= dim.hi for cells, dim in zip((self.h, self.w), grid))
+        at.require(fits, "C3", f"h is {self.h}, w {self.w}, feature_map {feature_map.shape}")
+        dims = [*grid, priors.shape[0]]
+        return priors.reshaped([product(dims), 4] if self.flatten else [*dims, 4])
+
+    def run(self, priors: np.ndarray, feature_map: np.ndarray, im_data: np.ndarray) -> np.ndarray:
+        height, width = self.h or feature_map.shape[2], self.w or feature_map.shape[3]
+        stride_y = self.stride_y or im_data.shape[2] / max(height, 1)
+        stride_x = self.stride_x or im_data.shape[3] / max(width, 1)
+        centres = np.moveaxis(np.indices((height, width)), 0, -1) + 0.5
+        centres = centres[:, :, np.newaxis, ::-1] * np.array([stride_x, stride_y])
+        found = np.zeros((*feature_map.shape[2:], *priors.shape), priors.dtype)
+        boxes = narrow(plain(priors) + np.tile(centres, 2), priors.dtype)
+        found.reshape(-1)[: boxes.size] = boxes.ravel()
+        return found.reshape(-1, 4) if self.flatten else found

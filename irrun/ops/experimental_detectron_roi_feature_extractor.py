@@ -1,0 +1,84 @@
+"""ExperimentalDetectronROIFeatureExtractor: ROIAlign on the level of a pyramid that suits each region.
+
+Spec: detection/experimental-detectron-roi-feature-extractor-6.
+"""
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, ports, variadic
+from irrun.ops._boxes import agreed
+from irrun.ops._cast import plain
+from irrun.ops._roi_align import RoiAlignBase
+
+
+class _Level(RoiAlignBase):
+    """ROIAlign on one level, of regions at least one pixel wide and high."""
+
+    columns = 4
+    offset: float
+
+    def box(self, roi: np.ndarray) -> tuple[np.floating, np.floating, np.floating, np.floating]:
+        x1, y1, x2, y2 = roi * roi.dtype.type(self.spatial_scale) - roi.dtype.type(self.offset)
+        one = roi.dtype.type(1)
+        return x1, y1, max(x2 - x1, one), max(y2 - y1, one)
+
+
+@op(
+    "ExperimentalDetectronROIFeatureExtractor",
+    since=6,
+    spec="detection/experimental-detectron-roi-feature-extractor-6",
+)
+class ExperimentalDetectronROIFeatureExtractor(Op):
+    """The features of each region, from the level of the pyramid that suits its size; and the regions.
+
+    C1  ``rois`` are [n, 4], the levels of the ``pyramid`` [1, channels, height, width].
+    C2  The levels have equally many channels.
+    C3  ``pyramid_scales`` has a positive entry for each level.
+    C4  ``output_size`` is positive, ``sampling_ratio`` not negative.
+    """
+
+    output_size = attr.int()
+    sampling_ratio = attr.int()
+    pyramid_scales = attr.ints()
+    aligned = attr.bool(False)
+    inputs = ports(rois="T", pyramid=variadic("T"))
+    types = {"T": "float"}
+    outputs = 2
+
+    def infer(self, at: Site, rois: Value, *pyramid: Value) -> tuple[Value, Value]:
+        at.require(rois.rank in (None, 2) and rois.shape[1].fits(4), "C1", f"rois is {rois.shape}, not [n, 4]")
+        for level, value in enumerate(pyramid):
+            is_map = value.rank in (None, 4) and value.shape[0].fits(1)
+            at.require(is_map, "C1", f"level {level} is {value.shape}, not [1, channels, height, width]")
+        channels = agreed(*(value.shape[1] for value in pyramid))
+        at.require(channels is not None, "C2", f"the levels are {', '.join(str(value.shape) for value in pyramid)}")
+        assert channels is not None
+        scales = self.pyramid_scales[: len(pyramid)]
+        enough = len(scales) == len(pyramid) and all(scale > 0 for scale in scales)
+        at.require(enough, "C3", f"pyramid_scales is {list(self.pyramid_scales)}, of {len(pyramid)} levels")
+        size, ratio = self.output_size, self.sampling_ratio
+        at.require(size > 0 and ratio >= 0, "C4", f"output_size is {size}, sampling_ratio {ratio}")
+        return rois.reshaped([rois.shape[0], channels, size, size]), rois.reshaped([rois.shape[0], 4])
+
+    def run(self, rois: np.ndarray, *pyramid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = np.zeros((len(rois), pyramid[0].shape[1], self.output_size, self.output_size), rois.dtype)
+        levels = _levels(plain(rois), len(pyramid))
+        for number, (features, scale) in enumerate(zip(pyramid, self.pyramid_scales)):
+            level = _Level(
+                pooled_h=self.output_size,
+                pooled_w=self.output_size,
+                sampling_ratio=self.sampling_ratio,
+                spatial_scale=1 / scale,
+            )
+            level.offset = 0.5 if self.aligned else 0
+            places = np.flatnonzero(levels == number)
+            found[places] = level.run(features, rois[places], np.zeros(len(places), np.int64))
+        return found, rois  # OpenVINO: in their order; the specification has them in that of their levels
+
+
+def _levels(rois: np.ndarray, count: int) -> np.ndarray:
+    """The level of each region: 2 for one of 224 x 224 pixels, one more for twice the side; -1 for an empty one."""
+    areas = (rois[:, 2] - rois[:, 0]) * (rois[:, 3] - rois[:, 1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        levels = np.floor(2 + np.log2(np.sqrt(areas) / 224 + 1e-6))
+    return np.where(areas > 0, np.clip(levels, 0, count - 1), -1)  # OpenVINO: an empty one has features of 0

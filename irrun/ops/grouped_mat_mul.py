@@ -1,0 +1,67 @@
+"""GroupedMatMul: a matrix product for each group of rows.  Spec: matrix/grouped-matmul-17."""
+
+import itertools
+
+import numpy as np
+
+from irrun.opdef import Op, Refused, Site, Value, op, opt, ports
+from irrun.ops._gemm import matmul
+from irrun.types import Dim, PartialShape
+
+
+@op("GroupedMatMul", since=17, spec="matrix/grouped-matmul-17")
+class GroupedMatMul(Op):
+    """Multiply each group of rows of ``mat_a`` with its own of ``mat_b`` (groups, columns, K), transposed.
+
+    With ``offsets``, each the end of a group, ``mat_a`` is (rows, K); without, (groups, rows, K).
+
+    C1  ``mat_b`` is 3D; ``mat_a`` is 2D where ``offsets`` are given, otherwise 3D.
+    C2  ``offsets`` are 1D, one for each group of ``mat_b``.
+    C3  ``offsets`` never descend, and end with the number of rows.
+    C4  ``mat_a`` and ``mat_b`` agree in K.
+    C5  3D: ``mat_a`` and ``mat_b`` have the same number of groups.
+    """
+
+    # OpenVINO: has mat_b as (G, N, K) and no product of 2D with 2D, unlike early drafts of the specification
+    inputs = ports(mat_a="T", mat_b="T", offsets=opt("T_IND"))
+    types = {"T": "numeric", "T_IND": "i32 i64"}
+
+    def infer(self, at: Site, mat_a: Value, mat_b: Value, offsets: Value | None = None) -> Value:
+        rank = 3 if offsets is None else 2
+        shapes = f"mat_a is {mat_a.shape}, mat_b is {mat_b.shape}, offsets are {'' if offsets else 'not '}given"
+        at.require(mat_a.rank in (None, rank) and mat_b.rank in (None, 3), "C1", shapes)
+        *lead, rows, inner = mat_a.shape.dims or PartialShape.of_rank(rank)
+        groups, columns, inner_b = mat_b.shape.dims or PartialShape.of_rank(3)
+        at.require(inner.meet(inner_b) is not None, "C4", f"K is {inner} in mat_a, {inner_b} in mat_b")
+        if offsets is None:
+            met = groups.meet(lead[0])
+            at.require(met is not None, "C5", f"mat_a has {lead[0]} groups, mat_b {groups}")
+            assert met is not None
+            return mat_a.reshaped([met, rows, columns])
+        at.require(offsets.rank in (None, 1), "C2", f"offsets are {offsets.shape}, not 1D")
+        count = offsets.shape[0]
+        at.require(count.meet(groups) is not None, "C2", f"there are {count} offsets for {groups} groups")
+        ends = offsets.ints()
+        if ends is not None:
+            fault = _fault(ends, rows)
+            at.require(fault is None, "C3", fault or "")
+        return mat_a.reshaped([rows, columns])
+
+    def run(self, mat_a: np.ndarray, mat_b: np.ndarray, offsets: np.ndarray | None = None) -> np.ndarray:
+        turned = mat_b.swapaxes(1, 2)
+        if offsets is None:
+            return matmul(mat_a, turned)
+        ends = tuple(offsets.tolist())
+        if fault := _fault(ends, Dim(len(mat_a))):
+            raise Refused(fault, "C3")
+        out = np.empty((len(mat_a), mat_b.shape[1]), mat_a.dtype)
+        for group, (start, end) in enumerate(itertools.pairwise((0, *ends))):
+            out[start:end] = matmul(mat_a[start:end], turned[group])
+        return out
+
+
+def _fault(ends: tuple[int, ...], rows: Dim) -> str | None:
+    """What is wrong with offsets."""
+    if list(ends) == sorted(ends) and min(ends, default=0) >= 0 and rows.fits(max(ends, default=0)):
+        return None
+    return f"offsets {list(ends)} do not ascend to {rows} rows"

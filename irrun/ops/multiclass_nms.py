@@ -1,0 +1,84 @@
+"""MulticlassNms: non-maximum suppression of all classes.  Spec: sort/multiclass-non-max-suppression-{8,9}."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from irrun.opdef import Refused, Site, Value, attr, op, opt, ports
+from irrun.ops._detections import Detections
+from irrun.ops._nms import iou, suppress
+
+
+@op("MulticlassNms", since=9, spec="sort/multiclass-non-max-suppression-9")
+class MulticlassNms9(Detections):
+    """A row [class, score, xmin, ymin, xmax, ymax] for each box kept; its place; and how many each batch has.
+
+    A box is dropped where its IoU with a better one of its class exceeds a threshold; after each box kept, a
+    threshold above 0.5 is multiplied by ``nms_eta``.
+
+    C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes]; with
+        ``roisnum`` 1D [num_batches], they are [num_classes, num_boxes, 4] and [num_classes, num_boxes].
+    C2  Dims with one name are the same in all inputs.
+    C3  ``nms_top_k``, ``keep_top_k`` and ``background_class`` are -1 or more, ``nms_eta`` is in [0, 1].
+    C4  ``output_type`` is i32 or i64.
+    C5  The sum of ``roisnum`` is num_boxes.
+    """
+
+    iou_threshold = attr.float(0.0)
+    nms_eta = attr.float(1.0)
+    inputs = ports(boxes="T", scores="T", roisnum=opt("int"))
+
+    def infer(self, at: Site, boxes: Value, scores: Value, roisnum: Value | None = None) -> tuple[Value, ...]:
+        at.require(0 <= self.nms_eta <= 1, "C3", f"nms_eta is {self.nms_eta}")
+        if roisnum is None:
+            return super().infer(at, boxes, scores)
+        self.check(at, boxes, scores, scores_rank=2)
+        at.require(roisnum.rank in (None, 1), "C1", f"roisnum is {roisnum.shape}, not 1D")
+        classes, count = boxes.shape[0].meet(scores.shape[0]), boxes.shape[1].meet(scores.shape[1])
+        if classes is None or count is None:
+            at.refuse("C2", f"boxes {boxes.shape} and scores {scores.shape} differ in num_classes or num_boxes")
+        numbers = roisnum.ints()
+        if numbers is not None:
+            at.require(count.fits(sum(numbers)), "C5", f"roisnum is {list(numbers)}, num_boxes is {count}")
+        return self.detections(boxes, roisnum.shape[0], classes, count)
+
+    def images(
+        self, boxes: np.ndarray, scores: np.ndarray, roisnum: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        if roisnum is None:
+            yield from super().images(boxes, scores)
+            return
+        classes, count = scores.shape
+        if roisnum.sum() != count:
+            raise Refused(f"roisnum is {roisnum.tolist()}, num_boxes is {count}", "C5")
+        # OpenVINO: counts box by box, and within it class by class
+        places = np.arange(classes * count).reshape(count, classes).T
+        ends = np.cumsum(roisnum)[:-1]
+        yield from zip(*(np.split(a, ends, axis=1) for a in (boxes, scores, places)))
+
+    def select(self, boxes: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        order = self.candidates(scores, scores >= self.score_threshold)
+        overlap = iou(boxes, 0 if self.normalized else 1)
+        # OpenVINO: drops where the IoU equals the threshold, too, and compares with all that were kept before
+        taken = suppress(order, overlap, None, self._thresholds(boxes.dtype), np.less)
+        return taken, scores[taken]
+
+    def _thresholds(self, dtype: np.dtype) -> Iterator[float]:
+        threshold = dtype.type(self.iou_threshold)
+        while True:
+            if self.nms_eta < 1 and threshold > 0.5:
+                threshold = threshold * dtype.type(self.nms_eta)
+            yield threshold
+
+
+@op("MulticlassNms", since=8, spec="sort/multiclass-non-max-suppression-8")
+class MulticlassNms8(MulticlassNms9):
+    """As MulticlassNms-9, with one list of boxes for all classes.
+
+    C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
+    C2  num_batches and num_boxes are the same in both.
+    C3  ``nms_top_k``, ``keep_top_k`` and ``background_class`` are -1 or more, ``nms_eta`` is in [0, 1].
+    C4  ``output_type`` is i32 or i64.
+    """
+
+    inputs = MulticlassNms9.inputs[:2]

@@ -1,0 +1,97 @@
+"""ScaledDotProductAttention: attention of queries to keys.  Spec: sequence/scaled-dot-product-attention."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.ops._gemm import matmul, narrow, wide
+from irrun.types import Dim, PartialShape
+
+
+@op("ScaledDotProductAttention", since=13, spec="sequence/scaled-dot-product-attention")
+class ScaledDotProductAttention(Op):
+    """The mean of ``value`` for each query, weighted by softmax(query · key * ``scale`` + ``attention_mask``).
+
+    A boolean mask is true where a query may attend; ``causal``: to no key behind its own place, whatever the mask.
+
+    C1  ``query``, ``key`` and ``value`` have at least rank 3.
+    C2  ``query`` and ``key`` agree in their last dim, ``key`` and ``value`` in the one before it.
+    C3  The dims before those can be broadcast.
+    C4  ``attention_mask`` is a scalar, or can be broadcast to (…, queries, keys); boolean or of the type of ``query``.
+    C5  ``scale`` has one element.
+    C6  ``sink`` has the rank of ``query`` and can be broadcast to (…, queries, 1).
+    """
+
+    causal = attr.bool()
+    # OpenVINO: the sixth input is not in the specification: for each query a weight that goes to no key
+    inputs = ports(
+        query="T", key="T", value="T", attention_mask=opt("float boolean"), scale=opt("T"), sink=opt("T")
+    )  # fmt: skip
+    types = {"T": "float"}
+
+    def infer(
+        self, at: Site, query: Value, key: Value, value: Value,
+        attention_mask: Value | None = None, scale: Value | None = None, sink: Value | None = None,
+    ) -> Value:  # fmt: skip
+        mask = None if self.causal else attention_mask
+        for name, given in (("query", query), ("key", key), ("value", value)):
+            at.require(given.rank is None or given.rank >= 3, "C1", f"{name} is {given.shape}")
+        at.require(scale is None or scale.shape.count().fits(1), "C5", f"scale is {scale.shape if scale else None}")
+        if mask is not None:
+            known = {mask.type.name, query.type.name}
+            at.require("boolean" in known or "dynamic" in known or len(known) == 1, "C4", f"the mask is {mask.type}")
+        if None in (query.rank, key.rank, value.rank) or (mask is not None and mask.rank is None):
+            return query.reshaped(PartialShape(None))
+        *batch_q, queries, inner = query.shape
+        *batch_k, keys, inner_k = key.shape
+        *batch_v, keys_v, width = value.shape
+        at.require(inner.meet(inner_k) is not None, "C2", f"query is {query.shape}, key is {key.shape}")
+        at.require(keys.meet(keys_v) is not None, "C2", f"key is {key.shape}, value is {value.shape}")
+        batch = PartialShape.of(batch_q).broadcast(PartialShape.of(batch_k))
+        batch = batch and batch.broadcast(PartialShape.of(batch_v))
+        at.require(batch is not None, "C3", f"query is {query.shape}, key is {key.shape}, value is {value.shape}")
+        assert batch is not None
+        if mask is not None and mask.rank:
+            joined = _joined([*batch, queries, keys], mask.shape, kept=2) if mask.rank > 1 else None
+            message = f"attention_mask {mask.shape} does not fit weights [...,{queries},{keys}] of a batch {batch}"
+            at.require(joined is not None, "C4", message)
+            assert joined is not None
+            batch = PartialShape.of(joined[:-2])
+        if sink is not None and sink.rank is not None:
+            joined = _joined([*batch, queries, Dim(1)], sink.shape, kept=len(batch) + 2)
+            message = f"sink {sink.shape} does not fit query {query.shape}"
+            at.require(joined is not None and sink.rank == query.rank, "C6", message)
+        return query.reshaped([*batch, queries, width])
+
+    def run(
+        self, query: np.ndarray, key: np.ndarray, value: np.ndarray,
+        attention_mask: np.ndarray | None = None, scale: np.ndarray | None = None, sink: np.ndarray | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        work = wide(query.dtype)
+        with np.errstate(divide="ignore"):
+            factor = 1 / np.sqrt(work.type(query.shape[-1])) if scale is None else work.type(scale.item())
+        weights = matmul(query.astype(work), key.astype(work).swapaxes(-1, -2)) * factor
+        if self.causal:
+            weights[..., ~np.tri(*weights.shape[-2:], dtype=bool)] = -np.inf
+        elif attention_mask is not None and attention_mask.dtype == np.bool_:
+            weights = np.where(attention_mask, weights, -np.inf).astype(work)
+        elif attention_mask is not None:
+            weights = weights + attention_mask.astype(work)
+        largest = weights.max(-1, keepdims=True, initial=-np.inf)
+        if sink is not None:
+            largest = np.maximum(largest, sink.astype(work))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            weights = np.exp(weights - largest)
+            total = weights.sum(-1, keepdims=True)
+            if sink is not None:
+                total = total + np.exp(sink.astype(work) - largest)
+            return narrow(matmul(weights / total, value.astype(work)), query.dtype)
+
+
+def _joined(weights: Sequence[Dim], given: PartialShape, kept: int) -> list[Dim] | None:
+    """What broadcasting of the two gives, or None where it would change one of the last ``kept`` dims of the first."""
+    both = PartialShape.of(weights).broadcast(given)
+    if both is None or any(a.meet(b) is None for a, b in zip(list(both)[-kept:], weights[-kept:])):
+        return None
+    return list(both)

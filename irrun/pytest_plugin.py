@@ -1,0 +1,247 @@
+"""The pytest plugin: fixture ``irrun``, models as tests, and their golden outputs.
+
+Nothing but pytest and the standard library is imported before a model is collected. See docs/testing.md.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from irrun.executor import Executable
+
+_OUT = "out:"
+"""What stands before an output's name in an ``.npz``; an input stands there under its bare name."""
+
+_WRITTEN = pytest.StashKey[list[str]]()
+_MODELS = pytest.StashKey[frozenset[Path]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("irrun").addoption(
+        "--irrun-update", action="store_true", help="write the golden outputs that are missing or no longer match"
+    )
+    parser.addini("irrun_models", "IR files to test: paths, folders or globs, relative to this file", "args")
+    parser.addini("irrun_allow", "codes of findings that do not fail the check of a model", "args")
+    for name in ("rtol", "atol"):
+        parser.addini(f"irrun_{name}", f"{name} of golden outputs: 1e-3 for all types, f16=1e-2 for one", "args")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    config = session.config
+    if config.option.irrun_update and _in_ci():
+        raise pytest.UsageError("--irrun-update: goldens are written by people, not under CI (unset CI to do so)")
+    found: set[Path] = set()
+    folder = config.inipath.parent if config.inipath else config.rootpath
+    for pattern in config.getini("irrun_models"):
+        paths = [Path(path) for path in glob.glob(str(folder / pattern), recursive=True)]
+        models = [p for path in paths for p in (sorted(path.rglob("*.xml")) if path.is_dir() else [path])]
+        if not models:
+            raise pytest.UsageError(f"irrun_models: no model is called {pattern!r} in {folder}")
+        found.update(path.resolve() for path in models)
+    for name in ("rtol", "atol"):
+        _tolerance(config, name)
+    config.stash[_MODELS] = frozenset(found)
+    config.stash[_WRITTEN] = []
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.suffix == ".xml" and file_path.resolve() in parent.config.stash.get(_MODELS, frozenset()):
+        return ModelFile.from_parent(parent, path=file_path)
+    return None
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for line in config.stash.get(_WRITTEN, []):
+        terminalreporter.write_line(f"irrun: wrote {line}")
+
+
+@pytest.fixture(scope="session")
+def irrun() -> Any:
+    """The module ``irrun``, with ``irrun.testing``."""
+    import irrun
+    import irrun.testing
+
+    return irrun
+
+
+class ModelFile(pytest.File):
+    """An IR file: one test that it checks clean, and one for each ``.npz`` beside it."""
+
+    _compiled: Executable | None = None
+
+    def collect(self) -> Iterator[pytest.Item]:
+        yield CheckItem.from_parent(self, name="check")
+        for path in self._cases():
+            yield GoldenItem.from_parent(self, name=path.name, npz=path)
+
+    def _cases(self) -> list[Path]:
+        """``X.npz`` and ``X.*.npz``, less those that belong to a longer ``X.y.xml``; at least ``X.npz``."""
+        own = self.path.stem
+        longer = [p.stem for p in self.path.parent.glob("*.xml") if p.stem.startswith(f"{own}.")]
+        found = [
+            path
+            for path in sorted(self.path.parent.glob("*.npz"))
+            if f"{path.stem}.".startswith(f"{own}.") and not any(f"{path.stem}.".startswith(f"{l}.") for l in longer)
+        ]
+        return found or [self.path.with_suffix(".npz")]
+
+    def executable(self) -> Executable:
+        """The compiled model, as before its first run."""
+        from irrun.api import compile
+
+        if self._compiled is None:
+            self._compiled = compile(self.path)
+        self._compiled.reset_state()
+        return self._compiled
+
+
+class _ModelItem(pytest.Item):
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        return self.path, None, f"{self.path.name}: {self.name}"
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        from irrun.diagnostics import IrrunError
+        from irrun.render import text
+
+        error = excinfo.value
+        if isinstance(error, IrrunError):
+            return "\n".join(text(d).plain for d in error.diagnostics).rstrip()
+        if isinstance(error, (AssertionError, zipfile.BadZipFile)):
+            return str(error).strip()
+        return super().repr_failure(excinfo, style)
+
+
+class CheckItem(_ModelItem):
+    """That nothing is wrong with what the model declares."""
+
+    def runtest(self) -> None:
+        from irrun.testing import check_clean
+
+        check_clean(self.path, allow=self.config.getini("irrun_allow"))
+
+
+class GoldenItem(_ModelItem):
+    """That the model gives, for the inputs in an ``.npz``, the outputs in it."""
+
+    def __init__(self, *, npz: Path, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.npz = npz
+
+    def runtest(self) -> None:
+        from irrun.testing import assert_matches
+
+        assert isinstance(self.parent, ModelFile)
+        model = self.parent.executable()
+        feeds, goldens = self._read(model)
+        tolerances = {name: _tolerance(self.config, name) for name in ("rtol", "atol")}
+        if self.config.option.irrun_update:
+            self._update(model, feeds, goldens, tolerances)
+            return
+        missing = [name for name in _names(model) if name not in goldens]
+        if goldens:
+            assert_matches(model, feeds, goldens, **tolerances)
+        if missing:
+            message = f"{self.npz.name} has no golden output {', '.join(missing)}; write it with --irrun-update"
+            if _in_ci():
+                raise AssertionError(message)
+            pytest.skip(message)
+
+    def _read(self, model: Executable) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """The inputs and outputs that stand in the ``.npz``."""
+        import numpy as np
+
+        from irrun.feeds import declared
+        from irrun.testing import like
+
+        if not self.npz.exists():
+            return {}, {}
+        try:
+            with np.load(self.npz, allow_pickle=False) as file:
+                arrays = dict(file.items())
+        except (OSError, ValueError, AttributeError, zipfile.BadZipFile) as error:
+            raise AssertionError(f"cannot read {self.npz}: {error}") from None
+        types = {
+            name: declared(model.model, parameter)[0].dtype
+            for parameter in model.model.parameters
+            for name in model.model.input_names(parameter)
+        }
+        feeds = {n: like(a, types.get(n, a.dtype)) for n, a in arrays.items() if not n.startswith(_OUT)}
+        return feeds, {n.removeprefix(_OUT): a for n, a in arrays.items() if n.startswith(_OUT)}
+
+    def _update(
+        self, model: Executable, feeds: dict[str, np.ndarray], goldens: Mapping[str, np.ndarray], tolerances: Any
+    ) -> None:
+        from irrun.feeds import draw
+        from irrun.testing import assert_matches
+
+        if not feeds:
+            drawn = draw(model.model)
+            feeds = {p.name: drawn[i] for i, p in enumerate(model.model.parameters)}
+        names = _names(model)
+        if set(goldens) == set(names):
+            try:
+                assert_matches(model, feeds, goldens, **tolerances)
+            except AssertionError:
+                model.reset_state()
+            else:
+                return
+        outputs = model(feeds)
+        arrays = feeds | {f"{_OUT}{name}": outputs[i] for i, name in enumerate(names)}
+        _write(self.npz, arrays)
+        root = self.config.rootpath
+        self.config.stash[_WRITTEN].append(
+            str(self.npz.relative_to(root) if self.npz.is_relative_to(root) else self.npz)
+        )
+
+
+def _names(model: Executable) -> list[str]:
+    return [model.model.result_name(result) for result in model.model.results]
+
+
+def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """An ``.npz`` that is there wholly or not at all, and always the same for the same arrays."""
+    import numpy as np
+
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for key, array in arrays.items():
+                with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # mkstemp makes it private
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _tolerance(config: pytest.Config, name: str) -> dict[str, float] | float | None:
+    """What the ini option says: a number for every type, or ``type=number`` for some."""
+    words = config.getini(f"irrun_{name}")
+    found: dict[str, float] = {}
+    try:
+        if len(words) == 1 and "=" not in words[0]:
+            return float(words[0])
+        for word in words:
+            element_type, _, number = word.partition("=")
+            found[element_type] = float(number)
+    except ValueError:
+        raise pytest.UsageError(f"irrun_{name}: {' '.join(words)!r} is neither 1e-3 nor f16=1e-2") from None
+    return found or None
+
+
+def _in_ci() -> bool:
+    return os.environ.get("CI", "").lower() not in ("", "0", "false", "no")

@@ -1,0 +1,216 @@
+"""Assertions about models, in the manner of numpy.testing: ``assert_matches`` and ``check_clean``.
+
+Both raise AssertionError with a message made for people. Hypothesis strategies are in ``irrun.testing.strategies``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.api import PathLike, check, compile
+from irrun.executor import Executable, Feeds, Outputs
+from irrun.model import Model
+from irrun.render import text
+from irrun.types import ELEMENT_TYPES, ElementType
+
+__all__ = ["TOLERANCES", "Tolerance", "assert_matches", "check_clean", "difference"]
+
+Tolerance = float | Mapping[str, float] | None
+"""One number for all, or one for some element types (``{"f16": 1e-2}``); None is the default of each type."""
+
+TOLERANCES: Final[Mapping[str, tuple[float, float]]] = {
+    "f64": (1e-9, 1e-12),
+    "f32": (1e-4, 1e-5),
+    "f16": (1e-2, 1e-3),
+    "bf16": (2e-2, 1e-2),
+    "f8e4m3": (0.125, 0.0625),
+    "f8e5m2": (0.25, 0.125),
+}
+"""Default rtol and atol by element type; every other type is compared exactly."""
+
+
+def assert_matches(
+    model: Executable | Model | PathLike,
+    feeds: Feeds,
+    expected: Any,
+    rtol: Tolerance = None,
+    atol: Tolerance = None,
+) -> Outputs:
+    """Run a model and compare what it gives with what is expected: shape, element type and every element.
+
+    ``expected`` are arrays by output name or position (those not named are not compared), a sequence of all of
+    them, the only one, or another model (a path, Model or Executable) that is run on the same feeds; then a
+    failure also names the first layer where the two part. An element fails where its distance is more than
+    ``atol + rtol * abs(expected)``; NaN equals NaN. Lists and numbers take the element type of the output.
+
+    Returns the outputs. Raises AssertionError.
+    """
+    __tracebackhide__ = True
+    actual = _executable(model)
+    outputs = actual(feeds)
+    reference = _executable(expected) if isinstance(expected, (str, os.PathLike, Model, Executable)) else None
+    wanted = _by_position(actual, outputs, reference(feeds) if reference else expected)
+    failures: list[str] = []
+    for position, array in wanted.items():
+        found = difference(outputs[position], array, rtol, atol)
+        if found:
+            failures.append(f"{_title(actual.model, position)}\n" + "".join(f"  {line}\n" for line in found))
+    if failures:
+        if reference:
+            failures.append(_first_divergent(actual, reference, feeds, rtol, atol))
+        of = f"{len(failures) - bool(reference)} of {len(wanted)} outputs " if len(wanted) > 1 else ""
+        raise AssertionError(f"{actual.model.source.path}: {of}not as expected\n\n{''.join(failures)}".rstrip())
+    return outputs
+
+
+def check_clean(path: Model | PathLike, allow: Sequence[str] = ()) -> None:
+    """Check a model; AssertionError with every finding, warnings included, but for the codes that are allowed."""
+    __tracebackhide__ = True
+    findings = [d for d in check(path) if d.code not in allow]
+    if findings:
+        raise AssertionError("\n" + "\n".join(text(d).plain for d in findings).rstrip())
+
+
+def difference(
+    actual: np.ndarray, expected: Any, rtol: Tolerance = None, atol: Tolerance = None
+) -> tuple[str, ...]:
+    """How an array differs from what is expected, line by line; nothing where it does not."""
+    own = ElementType.of(actual.dtype)
+    assert own is not None
+    if not isinstance(expected, (np.ndarray, np.generic)):
+        try:
+            expected = np.asarray(expected).astype(actual.dtype)
+        except (TypeError, ValueError) as error:
+            return (f"expected is no array of {own}: {error}",)
+    expected = np.asarray(expected)
+    if _bare(expected.dtype, actual.dtype):
+        expected = expected.view(actual.dtype)
+    other = ElementType.of(expected.dtype)
+    if other is not own:
+        return (f"element type {own}, expected {other or expected.dtype}",)
+    if actual.shape != expected.shape:
+        return (f"shape {_dims(actual.shape)}, expected {_dims(expected.shape)}",)
+    r, a = tolerance(own, rtol, atol)
+    far, distance = _compare(own, actual, expected, r, a)
+    count = int(np.count_nonzero(far))
+    if not count:
+        return ()
+    limits = f"rtol {r:g}, atol {a:g}" if r or a else "compared exactly"
+    lines = [f"{count:,} of {far.size:,} {'element' if far.size == 1 else 'elements'} differ ({limits})"]
+    if distance is None:
+        at = tuple(int(i) for i in np.argwhere(far)[0])
+        lines.append(f"first at {_dims(at)}: {actual[at]!s}, expected {expected[at]!s}")
+    else:
+        distance = np.where(far, distance, -1)
+        at = tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), far.shape))
+        off = f" (off by {distance[at]:.6g})" if np.isfinite(distance[at]) else ""
+        lines.append(f"worst at {_dims(at)}: {_number(actual[at])}, expected {_number(expected[at])}{off}")
+    lines.append(f"{own} {_dims(actual.shape)}")
+    return tuple(lines)
+
+
+def tolerance(element_type: ElementType, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
+    """rtol and atol for an element type."""
+    defaults = TOLERANCES.get(element_type.name, (0.0, 0.0))
+    found = []
+    for given, default in zip((rtol, atol), defaults):
+        if isinstance(given, Mapping):
+            unknown = [name for name in given if name not in ELEMENT_TYPES]
+            if unknown:
+                raise ValueError(f"{unknown[0]!r} is no element type")
+            given = given.get(element_type.name)
+        found.append(default if given is None else float(given))
+    return found[0], found[1]
+
+
+def like(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """An array of an ``.npz``, where numpy keeps bf16, f8 and 4-bit types as bare bytes, in its true type."""
+    return array.view(dtype) if _bare(array.dtype, dtype) else array
+
+
+# ---------------------------------------------------------------------------------------------
+
+
+def _bare(dtype: np.dtype, wanted: np.dtype) -> bool:
+    """Whether ``dtype`` is what numpy makes of ml_dtypes in a file: opaque bytes of the right width."""
+    return dtype.kind == "V" and dtype.names is None and wanted.isbuiltin == 2 and dtype.itemsize == wanted.itemsize
+
+
+def _executable(model: Executable | Model | PathLike) -> Executable:
+    return model if isinstance(model, Executable) else compile(model)
+
+
+def _by_position(actual: Executable, outputs: Outputs, expected: Any) -> dict[int, Any]:
+    results = actual.model.results
+    if isinstance(expected, Outputs):
+        expected = list(expected.arrays)
+    if isinstance(expected, Mapping):
+        named = {n: i for i, r in reversed(list(enumerate(results))) for n in actual.model.result_names(r)}
+        found: dict[int, Any] = {}
+        for key, array in expected.items():
+            position = named.get(key) if isinstance(key, str) else key
+            if not isinstance(position, int) or not 0 <= position < len(results):
+                known = ", ".join(map(repr, outputs)) or "none"
+                raise AssertionError(f"{actual.model.source.path}: there is no output {key!r}; its outputs are {known}")
+            found[position] = array
+        return found
+    every = isinstance(expected, (list, tuple))
+    if every and len(results) == 1:  # [array] or the values of the only one
+        every = len(expected) == 1 and isinstance(expected[0], np.ndarray)
+    arrays = list(expected) if every else [expected]
+    if len(arrays) != len(results):
+        raise AssertionError(
+            f"{actual.model.source.path}: {len(results)} outputs, expected {len(arrays)}: {', '.join(outputs)}"
+        )
+    return dict(enumerate(arrays))
+
+
+def _compare(
+    element_type: ElementType, actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Where the two differ by more than is allowed, and how far they are apart where that can be told."""
+    if element_type.kind in ("string", "boolean", "dynamic"):
+        return np.asarray(actual != expected), None
+    if element_type.is_integer:  # exact beyond 2**53, and no wrapping
+        a, b = (x.astype(np.int64 if x.dtype.itemsize < 8 else object) for x in (actual, expected))
+        distance = np.asarray(abs(a - b)).astype(np.float64)
+        return np.asarray(a != b) & (distance > atol + rtol * np.abs(b.astype(np.float64))), distance
+    a, b = actual.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(all="ignore"):
+        distance = np.abs(a - b)
+        near = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.isfinite(b) & (distance <= atol + rtol * np.abs(b)))
+    return ~near, np.where(np.isnan(distance), np.inf, distance)
+
+
+def _title(model: Model, position: int) -> str:
+    result = model.results[position]
+    fed = model.fed_by(result, 0)
+    return f'output "{model.result_name(result)}"' + (f' of {fed[0].type} "{fed[0].name}"' if fed else "")
+
+
+def _first_divergent(
+    actual: Executable, reference: Executable, feeds: Feeds, rtol: Tolerance, atol: Tolerance
+) -> str:
+    """The first layer, in the order of the run, that two models have in common and that gives something else."""
+    if actual.state or reference.state:
+        return ""  # a second run would not be the same
+    ours, theirs = actual(feeds, taps=["*"]).taps, reference(feeds, taps=["*"]).taps
+    types = {name: actual.model.layers[id].type for id, name in actual.model.unique_names.items()}
+    for name, array in ours.items():
+        found = difference(array, theirs[name], rtol, atol) if name in theirs else ()
+        if found:
+            what = f'{types[name]} "{name}"' if name in types else f'"{name}"'
+            return f"first divergent layer: {what}\n" + "".join(f"  {line}\n" for line in found)
+    return "first divergent layer: none of those that both models have\n"
+
+
+def _dims(index: Sequence[int]) -> str:
+    return f"[{','.join(map(str, index))}]"
+
+
+def _number(value: Any) -> str:
+    return str(value) if isinstance(value, (np.integer, int)) else f"{float(value):.7g}"

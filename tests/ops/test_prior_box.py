@@ -1,0 +1,112 @@
+"""PriorBox-1 and PriorBox-8."""
+
+from typing import Any
+
+import numpy as np
+
+from kit import Case, Refusal, Shapes, Values, against_openvino, f32, i64, refusals, shapes, values
+
+_OPS = ("PriorBox-1", "PriorBox-8")
+_ONE = {"offset": 0.5, "step": 100}  # one point in the middle of 100 x 100 pixels
+_EMPTY: dict[str, Any] = {"min_size": [], "max_size": [], "aspect_ratio": [], "fixed_size": [], "fixed_ratio": [], "density": []}  # fmt: skip
+
+
+def _around(*halves: tuple[float, float], x: float = 50, y: float = 50) -> list[list[float]]:
+    """Boxes of these half widths and heights."""
+    return [[x - w, y - h, x + w, y + h] for w, h in halves]
+
+
+def _out(boxes: list[list[float]], *variance: float) -> np.ndarray:
+    variances = np.broadcast_to(f32(variance or [0.1]), (len(boxes), 4))
+    return np.stack([f32(boxes).ravel() / 100, variances.ravel()])
+
+
+_IMAGE = [i64(1, 1), i64(100, 100)]
+_MIN, _MAX, _WIDE, _HIGH = (8, 8), (16, 16), (16, 4), (4, 16)
+_ALL = {"min_size": [16], "max_size": [64], "aspect_ratio": [4]}
+_ROWS: list[tuple[str, dict[str, Any], np.ndarray]] = [
+    ("min", {"min_size": [16]}, _out(_around(_MIN))),
+    ("max", {"min_size": [16], "max_size": [64]}, _out(_around(_MIN, _MAX))),
+    ("ratio", {"min_size": [16], "aspect_ratio": [4]}, _out(_around(_MIN, _WIDE))),
+    ("flip", {"min_size": [16], "aspect_ratio": [4], "flip": True}, _out(_around(_MIN, _WIDE, _HIGH))),
+    ("ratio-once", {"min_size": [16], "aspect_ratio": [1, 4, 0.25, 4], "flip": True}, _out(_around(_MIN, _WIDE, _HIGH))),
+    ("all", _ALL, _out(_around(_MIN, _MAX, _WIDE))),
+    ("two", {"min_size": [16, 4], "max_size": [64], "aspect_ratio": [4]}, _out(_around(_MIN, _MAX, _WIDE, (2, 2), (4, 1)))),
+    ("variance-1", {"min_size": [16], "variance": 0.3}, _out(_around(_MIN), 0.3)),
+    ("variance-4", {"min_size": [16], "variance": [0.1, 0.2, 0.3, 0.4]}, _out(_around(_MIN), 0.1, 0.2, 0.3, 0.4)),
+    ("outside", {"min_size": [120]}, _out([[-10, -10, 110, 110]])),
+    ("clip", {"min_size": [120], "clip": True}, _out([[0, 0, 100, 100]])),
+    ("scaled", {"min_size": [0.16, 0.04], "aspect_ratio": [4], "scale_all_sizes": False, "step": 1}, _out(_around(_MIN, (2, 2), _WIDE))),
+    ("scaled-max", {"min_size": [0.16], "max_size": [0.3], "scale_all_sizes": False, "step": 1}, _out(_around(_MIN))),
+    ("scaled-own-step", {"min_size": [0.16], "scale_all_sizes": False, "step": -1}, _out(_around(_MIN))),
+    ("density", {"fixed_size": [8], "density": [2]}, _out([b for y in (48, 52) for x in (48, 52) for b in _around((4, 4), x=x, y=y)])),
+    ("fixed-ratio", {"fixed_size": [8], "density": [1], "fixed_ratio": [1, 4]}, _out(_around((4, 4), (8, 2)))),
+    ("fixed-aspect-ratio", {"fixed_size": [8], "density": [1], "aspect_ratio": [4]}, _out(_around((4, 4), (8, 2)))),
+    # OpenVINO: of a fixed size that is not whole, squares are cut to it; half of an odd size is a whole number
+    ("fixed-odd", {"fixed_size": [9], "density": [1]}, _out(_around((4.5, 4.5), x=50.5, y=50.5))),
+    ("fixed-broken", {"fixed_size": [9.5], "density": [1], "aspect_ratio": [4]}, _out(_around((4.5, 4.5), (9.5, 2.375), x=50.5, y=50.5))),
+    ("fixed-outside", {"fixed_size": [120], "density": [1]}, _out([[0, 0, 100, 100]])),
+]  # fmt: skip
+
+_GRID = [i64(2, 3), i64(40, 90)]
+_POINTS = [(x, y) for y in (10, 30) for x in (15, 45, 75)]
+VALUES = [
+    *[Values(f"{id}-{op}", op, _IMAGE, expected, _ONE | attributes) for op in _OPS for id, attributes, expected in _ROWS],
+    Values("order", "PriorBox-8", _IMAGE, _out(_around(_MIN, _WIDE, _MAX)), _ONE | _ALL | {"min_max_aspect_ratios_order": False}),
+    # without a step the points are spread over the image, whatever the offset
+    Values("grid", "PriorBox-1", _GRID, np.stack([f32([[(x - 2) / 90, (y - 2) / 40, (x + 2) / 90, (y + 2) / 40] for x, y in _POINTS]).ravel(), np.full(24, 0.1, np.float32)]), {"min_size": [4], "offset": 0.1}),
+    Values("step", "PriorBox-1", [i64(1, 2), i64(100, 100)], _out(_around((2, 2), x=2, y=2) + _around((2, 2), x=10, y=2)), {"min_size": [4], "offset": 0.25, "step": 8}),
+    Values("i32", "PriorBox-1", [a.astype(np.int32) for a in _IMAGE], _ROWS[0][2], _ONE | _ROWS[0][1]),
+    Values("no-points", "PriorBox-1", [i64(0, 3), i64(40, 90)], np.zeros((2, 0), np.float32), _ONE | {"min_size": [4]}),
+]  # fmt: skip
+
+_SPEC = {"aspect_ratio": 2.0, "flip": True, "max_size": 38.46, "min_size": 16.0, "offset": 0.5, "step": 16.0, "variance": [0.1, 0.1, 0.2, 0.2]}  # fmt: skip
+SHAPES = [
+    *[Shapes(f"spec-{op}", op, ["i64{24,42}", "i64{384,672}"], "f32[2,16128]", _SPEC) for op in _OPS],
+    *[Shapes(f"density-{op}", op, ["i64{2,3}", "i64[2]"], "f32[2,624]", {"offset": 0.5, "fixed_size": [8, 9], "density": [2, 3], "aspect_ratio": [2]}) for op in _OPS],
+    Shapes("partly-known", "PriorBox-8", ["i64{2,1..3}", "i64[2]"], "f32[2,8..24]", {"offset": 0.5, "min_size": [4]}),
+    Shapes("unknown", "PriorBox-8", ["i64[2]", "i64[2]"], "f32[2,?]", {"offset": 0.5, "min_size": [4]}),
+    Shapes("unknown-rank", "PriorBox-1", ["i64[...]", "i64[...]"], "f32[2,?]", {"offset": 0.5, "min_size": [4]}),
+]  # fmt: skip
+
+REFUSALS = [
+    Refusal(f"{id}-{op}", op, given, _ONE | attributes)
+    for op in _OPS
+    for id, given, attributes in [
+        ("c1-output-size", ["i64[1,2]", "i64[2]"], {}),
+        ("c1-image-size", ["i64[2]", "i64[4]"], {}),
+        ("c2", ["i64[2]", "i64[2]"], {"variance": [0.1, 0.2]}),
+        ("c3-few", ["i64[2]", "i64[2]"], {"fixed_size": [8, 9], "density": [2]}),
+        ("c3-none", ["i64[2]", "i64[2]"], {"fixed_size": [8]}),
+        ("c3-many", ["i64[2]", "i64[2]"], {"fixed_size": [8], "density": [2, 3]}),
+        ("c4-size", ["i64[2]", "i64[2]"], {"min_size": [0]}),
+        ("c4-ratio", ["i64[2]", "i64[2]"], {"aspect_ratio": [2, -1]}),
+        ("c4-density", ["i64[2]", "i64[2]"], {"fixed_size": [8], "density": [0.5]}),
+        ("ir301-floats", ["f32[2]", "f32[2]"], {}),
+    ]
+]
+
+
+def _floats(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes as OpenVINO's factory takes them."""
+    lists = ("variance", *_EMPTY)
+    return {k: [float(n) for n in np.atleast_1d(v)] if k in lists else float(v) if k in ("step", "offset") else v for k, v in (_EMPTY | attributes).items()}  # fmt: skip
+
+
+# constant sizes are folded by OpenVINO's core; its CPU plugin, which halves odd sizes otherwise, is not asked
+# OpenVINO: where scale_all_sizes is false, max_size makes it write beyond its output
+_MODELS = [(id, _floats(_ONE | attributes)) for id, attributes, _ in _ROWS if id != "scaled-max"]
+CASES = [
+    *[Case(f"{id}-{op}", op, _IMAGE, attributes, shapes=[0, 1]) for op in _OPS for id, attributes in _MODELS if "fixed-ratio" not in id],
+    *[Case(f"grid-{id}-{op}", op, [i64(3, 4), i64(37, 51)], attributes | {"step": step}, shapes=[0, 1]) for op in _OPS for id, attributes in _MODELS if "fixed-ratio" not in id for step in (0.0, 7.0)],
+    *[Case(f"fixed-ratio-{op}", op, _GRID, _floats({"offset": 0.5, "fixed_size": [8, 9], "density": [2, 3], "fixed_ratio": [1, 2], "aspect_ratio": [2]}), shapes=[0, 1]) for op in _OPS],
+    *[Case(f"spec-{op}", op, [i64(24, 42), i64(384, 672)], _floats(_SPEC), shapes=[0, 1]) for op in _OPS],
+    # OpenVINO: its CPU plugin does not know this attribute
+    Case("order", "PriorBox-8", _GRID, _floats(_ONE | _ALL | {"min_max_aspect_ratios_order": False}), constants=[0, 1], how="core"),
+    Case("i32", "PriorBox-8", [a.astype(np.int32) for a in _GRID], _floats(_SPEC), shapes=[0, 1]),
+]  # fmt: skip
+
+test_values = values(VALUES)
+test_shapes = shapes(SHAPES)
+test_refusals = refusals(REFUSALS)
+test_against_openvino = against_openvino(CASES)

@@ -1,0 +1,115 @@
+"""ScaledDotProductAttention-13."""
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+
+_ALL, _CAUSAL = {"causal": False}, {"causal": True}
+_LOG3 = math.log(3)
+
+
+def _f32(data: Any) -> np.ndarray:
+    return np.array(data, np.float32)
+
+
+# one query, two keys; scores are 0 and log 3, so that weights are a quarter and three
+_QUERY, _KEY, _VALUE = _f32([[[1]]]), _f32([[[0], [_LOG3]]]), _f32([[[4, 0], [8, 4]]])
+_TWICE = np.concatenate([_QUERY, _QUERY], 1)
+
+VALUES = [
+    Values("plain", "ScaledDotProductAttention-13", [_QUERY, _KEY, _VALUE], _f32([[[7, 3]]]), _ALL),
+    Values("divided-by-the-root", "ScaledDotProductAttention-13", [_f32([[[1] * 4]]), _f32([[[0] * 4, [_LOG3 / 2] * 4]]), _VALUE], _f32([[[7, 3]]]), _ALL),
+    Values("scale", "ScaledDotProductAttention-13", [_QUERY, _KEY * 2, _VALUE, None, _f32(0.5)], _f32([[[7, 3]]]), _ALL),
+    Values("mask", "ScaledDotProductAttention-13", [_QUERY, _KEY * 0, _VALUE, _f32([[[0, _LOG3]]])], _f32([[[7, 3]]]), _ALL),
+    Values("boolean-mask", "ScaledDotProductAttention-13", [_QUERY, _KEY, _VALUE, [[[True, False]]]], _f32([[[4, 0]]]), _ALL),
+    Values("scalar-mask", "ScaledDotProductAttention-13", [_QUERY, _KEY, _VALUE, _f32(0)], _f32([[[7, 3]]]), _ALL),
+    Values("causal", "ScaledDotProductAttention-13", [_TWICE, _KEY, _VALUE], _f32([[[4, 0], [7, 3]]]), _CAUSAL),
+    Values("causal-ignores-the-mask", "ScaledDotProductAttention-13", [_TWICE, _KEY, _VALUE, [[[False, False]]]], _f32([[[4, 0], [7, 3]]]), _CAUSAL),
+    Values("sink", "ScaledDotProductAttention-13", [_QUERY, _KEY, _VALUE, _f32(0), _f32(1), _f32([[[math.log(4)]]])], _f32([[[3.5, 1.5]]]), _ALL),
+    Values("nothing-to-attend-to", "ScaledDotProductAttention-13", [_QUERY, _KEY, _VALUE, [[[False, False]]]], _f32([[[np.nan, np.nan]]]), _ALL),
+    Values("no-keys", "ScaledDotProductAttention-13", [_QUERY, _KEY[:, :0], _VALUE[:, :0]], _f32([[[0, 0]]]), _ALL),
+    Values("large-scores", "ScaledDotProductAttention-13", [_QUERY * 1e4, _f32([[[1], [1]]]), _VALUE], _f32([[[6, 2]]]), _ALL),
+    Values("bf16", "ScaledDotProductAttention-13", [a.astype(ml_dtypes.bfloat16) for a in (_QUERY, _KEY * 0, _VALUE)], np.array([[[6, 2]]], ml_dtypes.bfloat16), _ALL),
+    Values("no-queries", "ScaledDotProductAttention-13", [_QUERY[:, :0], _KEY, _VALUE], np.ones((1, 0, 2), np.float32), _ALL),
+]  # fmt: skip
+
+_Q, _K, _V, _M = "f32[1,?,80]", "f32[1,?,80]", "f32[1,?,80]", "f32[1,?,?]"
+SHAPES = [
+    Shapes("spec-1", "ScaledDotProductAttention-13", [_Q, _K, _V, _M], "f32[1,?,80]", _ALL),
+    Shapes("spec-2", "ScaledDotProductAttention-13", ["f32[1,2,3,?,80]", "f32[1,2,3,?,80]", "f32[1,2,3,?,80]", "f32[1,2,3,?,?]"], "f32[1,2,3,?,80]", _ALL),
+    Shapes("broadcast", "ScaledDotProductAttention-13", ["f32[4,1,7,80]", "f32[1,6,9,80]", "f32[4,6,9,64]"], "f32[4,6,7,64]", _ALL),
+    Shapes("scale-without-mask", "ScaledDotProductAttention-13", ["f32[2,7,80]", "f32[2,9,80]", "f32[2,9,64]", None, "f32[]"], "f32[2,7,64]", _ALL),
+    Shapes("batch-of-the-mask", "ScaledDotProductAttention-13", ["f32[1,2,7,80]", "f32[1,2,9,80]", "f32[1,2,9,64]", "boolean[3,1,1,9]"], "f32[3,2,7,64]", _ALL),
+    Shapes("ignored-mask", "ScaledDotProductAttention-13", ["f32[1,7,80]", "f32[1,9,80]", "f32[1,9,64]", "f32[3,1,5]"], "f32[1,7,64]", _CAUSAL),
+    Shapes("ranks-differ", "ScaledDotProductAttention-13", ["f32[3,2,7,80]", "f32[2,9,80]", "f32[2,9,64]", "f32[7,9]"], "f32[3,2,7,64]", _ALL),
+    Shapes("sink", "ScaledDotProductAttention-13", ["f32[1,2,7,80]", "f32[1,2,9,80]", "f32[1,2,9,64]", "f32[]", "f32[1]", "f32[1,2,1,1]"], "f32[1,2,7,64]", _ALL),
+    Shapes("unknown-rank", "ScaledDotProductAttention-13", [_Q, "f32[...]", _V], "f32[...]", _ALL),
+    Shapes("unknown-rank-of-the-mask", "ScaledDotProductAttention-13", [_Q, _K, _V, "f32[...]"], "f32[...]", _ALL),
+]  # fmt: skip
+
+_A, _B, _C = "f32[2,7,80]", "f32[2,9,80]", "f32[2,9,64]"
+REFUSALS = [
+    Refusal("c1-query", "ScaledDotProductAttention-13", ["f32[7,80]", _B, _C], _ALL),
+    Refusal("c1-value", "ScaledDotProductAttention-13", ["f32[...]", _B, "f32[9,64]"], _ALL),
+    Refusal("c2-query-key", "ScaledDotProductAttention-13", [_A, "f32[2,9,81]", _C], _ALL),
+    Refusal("c2-key-value", "ScaledDotProductAttention-13", [_A, _B, "f32[2,8,64]"], _ALL),
+    Refusal("c3-batch", "ScaledDotProductAttention-13", [_A, "f32[3,9,80]", _C], _ALL),
+    # the specification's third example, whose dims are repeated rather than broadcast; OpenVINO refuses it, too
+    Refusal("c3-spec-3", "ScaledDotProductAttention-13", ["f32[1,6,5,?,80]", "f32[2,2,2,?,80]", "f32[4,3,10,?,80]"], _ALL),
+    Refusal("c4-keys", "ScaledDotProductAttention-13", [_A, _B, _C, "f32[2,7,8]"], _ALL),
+    Refusal("c4-queries", "ScaledDotProductAttention-13", ["f32[2,1,80]", _B, _C, "f32[2,7,9]"], _ALL),
+    Refusal("c4-1d", "ScaledDotProductAttention-13", [_A, _B, _C, "f32[9]"], _ALL),
+    Refusal("c4-type", "ScaledDotProductAttention-13", [_A, _B, _C, "f16[2,7,9]"], _ALL),
+    Refusal("c5-scale", "ScaledDotProductAttention-13", [_A, _B, _C, None, "f32[2]"], _ALL),
+    Refusal("c6-rank", "ScaledDotProductAttention-13", [_A, _B, _C, None, None, "f32[1,1]"], _ALL),
+    Refusal("c6-last-dim", "ScaledDotProductAttention-13", [_A, _B, _C, None, None, "f32[2,1,2]"], _ALL),
+    Refusal("ir301-integers", "ScaledDotProductAttention-13", ["i32[2,7,80]", "i32[2,9,80]", "i32[2,9,64]"], _ALL),
+    Refusal("ir301-integer-mask", "ScaledDotProductAttention-13", [_A, _B, _C, "i32[7,9]"], _ALL),
+    Refusal("ir302-types", "ScaledDotProductAttention-13", [_A, "f16[2,9,80]", _C], _ALL),
+]  # fmt: skip
+
+
+def _inputs(query: tuple[int, ...], key: tuple[int, ...], width: int, dtype: Any = np.float32) -> list[np.ndarray]:
+    return [
+        random(*query, dtype=dtype),
+        random(*key, dtype=dtype, seed=1),
+        random(*key[:-1], width, dtype=dtype, seed=2),
+    ]
+
+
+_4D = _inputs((2, 3, 4, 8), (2, 3, 5, 8), 6)
+_OPEN = random(2, 1, 4, 5, dtype=bool)
+_OPEN[..., 0] = True  # every query has something to attend to
+_MASKS = {
+    "full": random(2, 3, 4, 5, seed=3),
+    "broadcast": random(1, 1, 4, 5, seed=3),
+    "one-row": random(2, 3, 1, 5, seed=3),
+    "one-column": random(2, 3, 4, 1, seed=3),
+    "2d": random(4, 5, seed=3),
+    "scalar": _f32(0),
+    "boolean": _OPEN,
+}
+
+CASES = [
+    Case(f"{'causal' if attributes['causal'] else 'all'}-{query}-{key}", "ScaledDotProductAttention-13", _inputs(query, key, 6), attributes)
+    for query, key in [((2, 4, 8), (2, 5, 8)), ((1, 3, 4, 8), (1, 3, 4, 8)), ((2, 3, 6, 8), (2, 3, 4, 8)), ((4, 1, 3, 8), (4, 2, 5, 8))]
+    for attributes in (_ALL, _CAUSAL)
+] + [
+    Case(f"mask-{id}", "ScaledDotProductAttention-13", [*_4D, mask], _ALL) for id, mask in _MASKS.items()
+] + [
+    Case("causal-mask", "ScaledDotProductAttention-13", [*_4D, _MASKS["full"]], _CAUSAL),
+    Case("scale", "ScaledDotProductAttention-13", [*_4D, _MASKS["full"], _f32(0.3)], _ALL),
+    Case("scale-1d", "ScaledDotProductAttention-13", [*_4D, _f32(0), _f32([0.3])], _ALL),
+    Case("sink", "ScaledDotProductAttention-13", [*_4D, _MASKS["full"], _f32(0.3), random(1, 3, 1, 1)], _ALL),
+    Case("f16", "ScaledDotProductAttention-13", _inputs((1, 2, 4, 8), (1, 2, 5, 8), 6, np.float16), _ALL),
+    Case("f64", "ScaledDotProductAttention-13", _inputs((1, 2, 4, 8), (1, 2, 5, 8), 6, np.float64), _ALL),
+]  # fmt: skip
+
+test_values = values(VALUES)
+test_shapes = shapes(SHAPES)
+test_refusals = refusals(REFUSALS)
+test_against_openvino = against_openvino(CASES)
