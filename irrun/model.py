@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
 from irrun.source import Source
 from irrun.types import ElementType, PartialShape
 from irrun.weights import Weights
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["Edge", "Layer", "MapEntry", "Model", "Port"]
 
@@ -144,6 +147,8 @@ class Model:
 
         Node attribute ``layer``; edge attributes ``from_port`` and ``to_port``.
         """
+        import networkx as nx  # a tenth of a second, which most runs can do without
+
         graph = nx.MultiDiGraph(name=self.name)
         graph.add_nodes_from((id, {"layer": layer}) for id, layer in self.layers.items())
         graph.add_edges_from(
@@ -177,6 +182,8 @@ class Model:
         """The layers of one cycle, or nothing where the graph has none."""
         if len(self.order) == len(self.layers):
             return ()
+        import networkx as nx
+
         left = self.graph.subgraph(self.layers.keys() - set(self.order))
         return tuple(self.layers[edge[0]] for edge in nx.find_cycle(left))
 

@@ -8,6 +8,7 @@ arrays; ``prepare`` may return a faster kernel for one layer whose shapes and co
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -475,12 +476,24 @@ def _home(cls: type[Op]) -> tuple[str, str]:
 
 
 @cache
-def _load(type: str | None) -> None:
-    """Import the file named after a type (``max_pool`` for ``MaxPool``), or all of them for None."""
+def _modules() -> dict[str, str]:
+    """The files of operations: their names, and their sources in lower case (empty where there is none)."""
     package = importlib.import_module("irrun.ops")
+    found: dict[str, str] = {}
     for module in pkgutil.iter_modules(package.__path__):
-        if (type is None and not module.name.startswith("_")) or module.name.replace("_", "") == type:
-            importlib.import_module(f"irrun.ops.{module.name}")
+        if not module.name.startswith("_"):
+            spec = importlib.util.find_spec(f"irrun.ops.{module.name}")
+            source = getattr(spec.loader, "get_source", None) if spec else None
+            found[module.name] = ((source and source(f"irrun.ops.{module.name}")) or "").lower()
+    return found
+
+
+@cache
+def _load(type: str | None) -> None:
+    """Import the files that may hold a type: the one of its name and those that name it; all of them for None."""
+    for name, source in _modules().items():
+        if type is None or name.replace("_", "") == type or not source or f'"{type}"' in source:
+            importlib.import_module(f"irrun.ops.{name}")
 
 
 @cache
@@ -501,8 +514,6 @@ def find(type: str) -> dict[int, type[Op]]:
     key = type.lower()
     if key not in _registry:
         _load(key)
-    if key not in _registry:  # a row of a table that is named after its family
-        _load(None)
     if key not in _registry:
         _load_plugins()
     return _registry.get(key, {})

@@ -176,7 +176,7 @@ class GoldenItem(_ModelItem):
             for parameter in model.model.parameters
             for name in model.model.input_names(parameter)
         }
-        feeds = {n: like(a, types.get(n, a.dtype)) for n, a in arrays.items() if not n.startswith(_OUT)}
+        feeds = {n: like(a, types.get(n)) for n, a in arrays.items() if not n.startswith(_OUT)}
         return feeds, {n.removeprefix(_OUT): a for n, a in arrays.items() if n.startswith(_OUT)}
 
     def _update(

@@ -43,7 +43,7 @@ def read_xml(source: Source, target: Target[T]) -> T:
     parser = etree.XMLParser(
         target=target,
         encoding="utf-8",
-        resolve_entities=False,
+        resolve_entities="internal",  # without a DOCTYPE: those of XML itself (False makes &amp; a "&#38;")
         no_network=True,
         load_dtd=False,
         huge_tree=False,  # at most 256 elements deep, 10 MB in one text or attribute

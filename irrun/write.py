@@ -151,7 +151,7 @@ class _Writer:
         root: Original = None
         if not model.is_fragment and model.source.data:
             parser = etree.XMLParser(
-                encoding="utf-8", resolve_entities=False, no_network=True, load_dtd=False,
+                encoding="utf-8", resolve_entities="internal", no_network=True, load_dtd=False,
                 remove_comments=True, remove_pis=True,
             )  # fmt: skip
             root = etree.fromstring(model.source.utf8, parser)
@@ -253,10 +253,9 @@ _TABS: Final = ["\t" * depth for depth in range(260)]
 
 def _merged(attributes: Mapping[str, str | None], original: Original) -> dict[str, str]:
     """The attributes of an element (None for one that is not there), and others of the original, in its order."""
-    before: dict[str, str | None] = (
-        {} if original is None else {k: v for k, v in original.attrib.items() if not k.startswith("{")}
-    )
-    return {name: text for name, text in {**before, **attributes}.items() if text is not None}
+    before: dict[str, str | None] = {} if original is None else dict(original.attrib)
+    both = {**before, **attributes}.items()
+    return {name: text for name, text in both if text is not None and not name.startswith("{")}
 
 
 def _attributes(attributes: Mapping[str, str]) -> str:

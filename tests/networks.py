@@ -253,7 +253,7 @@ def _stateful_decoder() -> ov.Model:
     for i, port in enumerate(model.outputs):
         port.get_tensor().set_names({"logits" if i == 0 else f"present.{i - 1}"})
     shapes: dict[Any, Any] = {port: [-1, -1] for port in model.inputs[:3]}
-    shapes |= {port: [-1, 2, -1, Decoder.SIZE // Decoder.HEADS] for port in model.inputs[3:]}
+    shapes |= {port: [1, 2, -1, Decoder.SIZE // Decoder.HEADS] for port in model.inputs[3:]}
     model.reshape(shapes)
     apply_make_stateful_transformation(model, {f"past.{i}": f"present.{i}" for i in range(len(past))})
     return model

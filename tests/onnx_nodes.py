@@ -99,10 +99,11 @@ def same(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], case: Any) -
         if b.dtype.kind in "USO":
             if a.astype(str).tolist() != b.astype(str).tolist():
                 return False
-        elif not np.allclose(
-            a.astype(np.float64), b.astype(np.float64), case.rtol, max(case.atol, 1e-5), equal_nan=True
-        ):
-            return False
+        else:
+            # narrow floats are rounded once for each operation here, and fewer times where ONNX computes in f32
+            atol = 1e-3 if b.dtype.itemsize == 2 else max(case.atol, 1e-5)
+            if not np.allclose(a.astype(np.float64), b.astype(np.float64), case.rtol, atol, equal_nan=True):
+                return False
     return True
 
 

@@ -16,7 +16,7 @@ ROOT = Path(irrun.__file__).parent
 ORDER = [
     "types", "source", "diagnostics", "weights", "model", "safe_xml", "parse", "opdef", "ops", "bind", "infer",
     "checker", "write", "plan", "hooks", "dump", "submodel", "executor", "fragment", "feeds", "build", "api", "render",
-    "testing", "pytest_plugin", "cli", "__main__",
+    "reports", "testing", "pytest_plugin", "cli", "__main__",
 ]  # fmt: skip
 
 # who may import what from outside; the standard library anybody

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import glob
 import re
+import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -15,7 +17,8 @@ from irrun.checker import check
 from irrun.cli import _errors, _models, _terminal
 from irrun.cli._options import format_option, plugin_option, weights_option
 from irrun.diagnostics import CODES, Diagnostic, ReadError
-from irrun.render import concise, record, text
+from irrun.render import concise, text
+from irrun.reports import FORMATS
 
 __all__ = ["command"]
 
@@ -36,37 +39,48 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @weights_option
 @plugin_option
-@format_option("text", "concise", "json")
+@format_option("full", "concise", *FORMATS, "text")
 @click.option("--select", metavar="CODE", multiple=True, callback=_codes, help="Only these, such as IR401 or IR4.")
 @click.option("--ignore", metavar="CODE", multiple=True, callback=_codes, help="All but these.")
-def command(paths: Sequence[str], weights: str | None, form: str, select: Sequence[str], ignore: Sequence[str]) -> int:
+@click.option("--statistics", is_flag=True, help="Only how often each code was found.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 still where a file cannot be read.")
+def command(
+    paths: Sequence[str], weights: str | None, form: str, select: Sequence[str], ignore: Sequence[str],
+    statistics: bool, exit_zero: bool,
+) -> int:  # fmt: skip
     """Check models: every shape and precision that they declare.
 
     PATH is an IR file, a folder (every IR in it and in those below), a glob such as 'models/**/*.xml', or a
     page with <layer> examples. Exit status 1 where there is an error.
 
-    --select never hides that a file cannot be read.
+    --select never hides that a file cannot be read. The format `text` is another name of `full`.
     """
+    form = "full" if form == "text" else form
+    if statistics and form not in ("full", "concise", "json"):
+        raise click.UsageError(f"--statistics has no format {form}; it has full, concise and json")
     files = [file for path in paths for file in _files(path)]
     files = list(dict.fromkeys(files))
     if weights is not None and len(files) > 1:
         raise click.UsageError(f"-w names one .bin, but there are {len(files)} models")
-    found: list[Diagnostic] = []
+    found: dict[str, list[Diagnostic]] = {}
     out = _terminal.console()
     for file in files:
-        fresh = [d for d in _check(file, weights) if _wanted(d, select, ignore)]
-        for diagnostic in fresh:
-            if form == "text":
+        found[file] = [d for d in _check(file, weights) if _wanted(d, select, ignore)]
+        for diagnostic in found[file] if not statistics else ():
+            if form == "full":
                 out.print(text(diagnostic))
             elif form == "concise":
                 out.print(concise(diagnostic))
-        found += fresh
-    if form == "json":
-        _terminal.print_json({"diagnostics": [record(d) for d in found]})
-    else:
+    every = [d for diagnostics in found.values() for d in diagnostics]
+    if statistics:
+        _print_statistics(every, form)
+    elif form in FORMATS:
+        sys.stdout.write(FORMATS[form](found))
+    if form not in FORMATS:
         out.file.flush()
-        _terminal.console(stderr=True).print(_summary(len(files), found))
-    return _errors.exit_status(found)
+        _terminal.console(stderr=True).print(_summary(len(files), every))
+    status = _errors.exit_status(every)
+    return 0 if exit_zero and status != 2 else status
 
 
 def _check(file: str, weights: str | None) -> list[Diagnostic]:
@@ -84,6 +98,17 @@ def _wanted(found: Diagnostic, select: Sequence[str], ignore: Sequence[str]) -> 
         return True
     selected = not select or found.code.startswith(tuple(select)) or found.code in _errors.UNREADABLE
     return selected and not found.code.startswith(tuple(ignore))
+
+
+def _print_statistics(found: Iterable[Diagnostic], form: str) -> None:
+    """How often each code was found, the most frequent first."""
+    counts = sorted(Counter(d.code for d in found).items(), key=lambda row: (-row[1], row[0]))
+    if form == "json":
+        rows = [{"code": code, "name": CODES[code].name, "count": count} for code, count in counts]
+        _terminal.print_json({"statistics": rows})
+    elif counts:
+        table = [(str(count), code, CODES[code].name) for code, count in counts]
+        _terminal.print_table(_terminal.console(), ("count", "code", "name"), table, right=("count",))
 
 
 def _summary(files: int, found: Iterable[Diagnostic]) -> str:

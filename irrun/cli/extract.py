@@ -28,10 +28,10 @@ __all__ = ["command"]
 )  # fmt: skip
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with a .bin beside it.")
 def command(model: str, weights: str | None, begin: Sequence[str], end: Sequence[str], output: str) -> int:
-    """Cut a model out of another: the layers on all ways between some layers, both ends included.
+    """Cut a model out of another.
 
-    What comes from outside and is not constant becomes an input, called as the layer that gave it. The .bin
-    holds only what the part needs.
+    It holds the layers on all ways from some layers to others, both included. What comes from outside and is
+    not constant becomes an input, called as the layer that gave it. The .bin holds only what the part needs.
     """
     if not output.endswith(".xml"):
         raise click.BadParameter(f"{output} does not end in .xml", param_hint="-o")

@@ -8,9 +8,11 @@ returns, its callback called.
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import runpy
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import Any, ClassVar, NoReturn, cast
 import numpy as np
 
 from irrun import api, types
-from irrun.diagnostics import IrrunError
+from irrun.diagnostics import Diagnostic, IrrunError
 from irrun.executor import Executable
 from irrun.infer import declared
 from irrun.model import Layer
@@ -40,9 +42,9 @@ __path__: list[str] = []  # a package, so that `import openvino.x` is asked for 
 class OpenVINOError(IrrunError, RuntimeError):
     """What openvino raises as a RuntimeError."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
         RuntimeError.__init__(self, message)
-        self.diagnostics = ()
+        self.diagnostics = diagnostics
 
 
 class NotCovered(IrrunError, NotImplementedError):  # noqa: N818
@@ -53,11 +55,11 @@ class NotCovered(IrrunError, NotImplementedError):  # noqa: N818
         self.diagnostics = ()
 
 
-class _NoAttribute(NotCovered, AttributeError):
+class _NoAttribute(NotCovered, AttributeError):  # noqa: N818
     pass
 
 
-class _NoModule(NotCovered, ImportError):
+class _NoModule(NotCovered, ImportError):  # noqa: N818
     pass
 
 
@@ -73,9 +75,7 @@ class _Covered:
 
 
 def _error(error: IrrunError) -> OpenVINOError:
-    found = OpenVINOError(str(error))
-    found.diagnostics = error.diagnostics
-    return found
+    return OpenVINOError(str(error), error.diagnostics)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -578,9 +578,8 @@ class _Ports(_Covered):
 
     def __repr__(self) -> str:
         rows = [[f"{p!r}" for p in ports] for ports in (self.inputs, self.outputs)]
-        return f"<{type(self).__name__}:\ninputs[\n" + ",\n".join(rows[0]) + "\n]\noutputs[\n" + (
-            ",\n".join(rows[1]) + "\n]>"
-        )
+        inputs, outputs = (",\n".join(row) for row in rows)
+        return f"<{type(self).__name__}:\ninputs[\n{inputs}\n]\noutputs[\n{outputs}\n]>"
 
 
 def _find(ports: Sequence[_Port], key: Any, what: str) -> Any:
@@ -605,9 +604,7 @@ def _ports(executable: Executable, kind: type[_Port]) -> tuple[list[Any], list[A
     def names(found: Sequence[str], layer: Layer) -> Sequence[str]:
         return found or ((layer.name,) if compiled else ())
 
-    inputs = [
-        kind(executable, p, i, names(p.outputs[0].names, p), (p.id, 0)) for i, p in enumerate(graph.parameters)
-    ]
+    inputs = [kind(executable, p, i, names(p.outputs[0].names, p), (p.id, 0)) for i, p in enumerate(graph.parameters)]
     outputs = []
     for i, result in enumerate(graph.results):
         feed, fed = graph.feeds[result.id][0], graph.fed_by(result, 0)
@@ -695,7 +692,6 @@ class CompiledModel(_Ports):
     def __init__(self, model: Model) -> None:
         self._executable, self._name = model._executable, model.friendly_name
         self.inputs, self.outputs = _ports(self._executable, ConstOutput)
-        self._used = False
         self._request: InferRequest | None = None
 
     def create_infer_request(self) -> InferRequest:
@@ -745,11 +741,13 @@ class OVDict(Mapping[Any, np.ndarray]):
     def __getitem__(self, key: Any) -> np.ndarray:
         if isinstance(key, ConstOutput):
             return self._arrays[key]
-        if isinstance(key, (int, str)):
-            for position, (port, array) in enumerate(self._arrays.items()):
-                if key in port._names if isinstance(key, str) else position == key % max(len(self), 1):
-                    if isinstance(key, int) and not -len(self) <= key < len(self):
-                        break
+        if isinstance(key, int):
+            if not -len(self) <= key < len(self):
+                raise KeyError(key)
+            return self.to_tuple()[key]
+        if isinstance(key, str):
+            for port, array in self._arrays.items():
+                if key in port._names:
                     return array
             raise KeyError(key)
         raise TypeError(f"a result is known by port, position or name, not by {type(key)}")
@@ -762,8 +760,6 @@ class OVDict(Mapping[Any, np.ndarray]):
 
     def __repr__(self) -> str:
         return repr(self._arrays)
-
-    # keys, values and items are those of the dict: `values` by Mapping would look up each port anew
 
     def names(self) -> tuple[set[str], ...]:
         return tuple(port.names for port in self._arrays)
@@ -890,7 +886,12 @@ class InferRequest(_Covered):
     # -- runs
 
     def infer(
-        self, inputs: Any = None, share_inputs: bool = False, share_outputs: bool = False, *, decode_strings: bool = True
+        self,
+        inputs: Any = None,
+        share_inputs: bool = False,
+        share_outputs: bool = False,
+        *,
+        decode_strings: bool = True,
     ) -> OVDict:
         self._feed(inputs, share_inputs)
         self._run()
@@ -942,12 +943,14 @@ class InferRequest(_Covered):
     # --
 
     def _run(self) -> None:
+        start = time.perf_counter()
         try:
             outputs = self._executable({i: t._array() for i, t in enumerate(self.input_tensors)})
         except IrrunError as error:
             raise _error(error) from error
         for tensor, array in zip(self.output_tensors, outputs.arrays):
             tensor._write(array)
+        self.latency = (time.perf_counter() - start) * 1000
 
     def _results(self, share: bool, decode: bool) -> OVDict:
         found: dict[ConstOutput, np.ndarray] = {}
@@ -1133,8 +1136,9 @@ __version__ = "irrun"
 
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
-        if fullname.startswith("openvino."):
-            raise _NoModule(fullname)
+        for own in ("openvino.", f"{__name__}."):  # the latter by `from openvino import x`
+            if fullname.startswith(own):
+                raise _NoModule(f"openvino.{fullname.removeprefix(own)}")
 
 
 def install() -> None:
@@ -1148,9 +1152,7 @@ def install() -> None:
 
 
 if __name__ == "__main__":
-    from irrun.compat import openvino
-
-    openvino.install()
+    importlib.import_module("irrun.compat.openvino").install()
     del sys.argv[0]
     sys.path[0] = str(Path(sys.argv[0]).parent)
     runpy.run_path(sys.argv[0], run_name="__main__")

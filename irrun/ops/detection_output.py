@@ -1,36 +1,35 @@
-"""DetectionOutput: the best boxes of a single shot detector.  Spec: detection/detectionoutput-{1,8}."""
+"""DetectionOutput: the boxes that an SSD detects.  Spec: detection/detectionoutput-{1,8}."""
+
+from itertools import repeat
 
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.ops._boxes import apart, best, clipped, moved
-from irrun.ops._cast import plain
-from irrun.ops._gemm import narrow
-from irrun.types import INF, Dim
+from irrun.ops._gemm import narrow, wide
+from irrun.ops._nms import best_first, iou, suppress
+from irrun.types import Dim
 
-_CODE_TYPES = ("caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CORNER")
+_CENTER_SIZE, _CORNER = "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CORNER"
 
 
 @op("DetectionOutput", since=8, spec="detection/detectionoutput-8")
 class DetectionOutput8(Op):
-    """The best boxes of each class, without overlaps: rows ``[image, class, score, x0, y0, x1, y1]`` up to a first -1.
+    """A row [batch, class, confidence, xmin, ymin, xmax, ymax] for each detection; -1 follows the last.
 
-    A box is a prior (a row of ``proposals``) moved by its logits; with the last two inputs, first by
-    ``aux_box_preds``, and where a prior's objectness in ``aux_class_preds`` is low it is background.
-
-    C1  The inputs are 2D, ``proposals`` 3D, and the last two come together.
-    C2  All have one batch, but that of ``proposals`` may be 1.
-    C3  ``proposals`` has 2 rows, with ``variance_encoded_in_target`` 1.
-    C4  For each prior, ``proposals`` has 4 numbers (not normalized: 5), ``box_logits`` and ``aux_box_preds`` 4 for
-        each class or with ``share_location`` 4, ``class_preds`` 1 for each class, ``aux_class_preds`` 2.
-    C5  ``keep_top_k`` has an entry.
+    C1  ``box_logits``, ``class_preds`` and the additional inputs are 2D, ``proposals`` is 3D.
+    C2  The batch is the same in all inputs, but may be 1 in ``proposals``.
+    C3  ``proposals`` has two rows, the second with variances, or one if ``variance_encoded_in_target``.
+    C4  For each prior box there are 4 logits (of each class, unless ``share_location``), num_classes predictions,
+        4 numbers in ``proposals`` (5 unless ``normalized``) and 2 additional predictions.
+    C5  The additional inputs are given both or not at all.
+    C6  ``keep_top_k`` has an element.
     """
 
     background_label_id = attr.int(0)
     top_k = attr.int(-1)
     variance_encoded_in_target = attr.bool(False)
     keep_top_k = attr.ints()
-    code_type = attr.choice(*_CODE_TYPES, default="caffe.PriorBoxParameter.CORNER")
+    code_type = attr.choice(_CENTER_SIZE, _CORNER, default=_CORNER)
     share_location = attr.bool(True)
     nms_threshold = attr.float()
     confidence_threshold = attr.float(0.0)
@@ -42,158 +41,177 @@ class DetectionOutput8(Op):
     input_width = attr.int(1)
     objectness_score = attr.float(0.0)
     inputs = ports(
-        box_logits="T", class_preds="T", proposals="T_PRIORS", aux_class_preds=opt("T"), aux_box_preds=opt("T")
-    )
-    types = {"T": "float", "T_PRIORS": "float"}
+        box_logits="T", class_preds="T", proposals="T_PRIOR", additional_class_preds=opt("T"),
+        additional_box_preds=opt("T"),
+    )  # fmt: skip
+    types = {"T": "float", "T_PRIOR": "float"}  # OpenVINO: proposals may be of another type
     num_classes: int | None = None
 
     def infer(
         self, at: Site, box_logits: Value, class_preds: Value, proposals: Value,
-        aux_class_preds: Value | None = None, aux_box_preds: Value | None = None,
+        additional_class_preds: Value | None = None, additional_box_preds: Value | None = None,
     ) -> Value:  # fmt: skip
-        names = {"box_logits": 2, "class_preds": 2, "proposals": 3, "aux_class_preds": 2, "aux_box_preds": 2}
-        values = box_logits, class_preds, proposals, aux_class_preds, aux_box_preds
-        given = {name: value for name, value in zip(names, values) if value is not None}
-        at.require(len(given) != 4, "C1", "of aux_class_preds and aux_box_preds, one is missing")
-        for name, value in given.items():
-            at.require(value.rank in (None, names[name]), "C1", f"{name} is {value.shape}, not {names[name]}D")
-        shapes = ", ".join(f"{name} {value.shape}" for name, value in given.items())
-        images = Dim.unknown()
-        for name, value in given.items():
-            met = images.meet(value.shape[0])
-            one = name == "proposals" and value.shape[0].fits(1)
-            at.require(met is not None or one, "C2", f"the batches differ: {shapes}")
+        at.require(
+            (additional_class_preds is None) == (additional_box_preds is None), "C5", "an additional input is missing"
+        )
+        at.require(len(self.keep_top_k) > 0, "C6", "keep_top_k is empty")
+        given = (box_logits, class_preds, proposals, additional_class_preds, additional_box_preds)
+        named = {port.name: value for port, value in zip(self.inputs, given) if value is not None}
+        batch = Dim.unknown()
+        for name, value in named.items():
+            rank = 3 if name == "proposals" else 2
+            at.require(value.rank in (None, rank), "C1", f"{name} is {value.shape}, not {rank}D")
             if name != "proposals":
-                images = met or images
+                both = batch.meet(value.shape[0])
+                at.require(both is not None, "C2", f"{name} is {value.shape}, for a batch of {batch}")
+                batch = both or batch
+        own = proposals.shape[0].fits(1) or proposals.shape[0].meet(batch) is not None
+        at.require(own, "C2", f"proposals is {proposals.shape}, for a batch of {batch}")
         rows = 1 if self.variance_encoded_in_target else 2
-        at.require(proposals.shape[1].fits(rows), "C3", f"proposals is {proposals.shape}, of other than {rows} rows")
-        at.require(len(self.keep_top_k) > 0, "C5", "keep_top_k is empty")
-        at.require(self.num_classes is None or self.num_classes > 0, "C6", f"num_classes is {self.num_classes}")
-        priors, classes = self._counts(at, {name: value.shape[-1] for name, value in given.items()})
-        every = priors * classes if priors.is_static and classes.is_static else class_preds.shape[1]
-        return box_logits.reshaped([1, 1, self._rows(images, every, classes), 7])
+        at.require(proposals.shape[1].fits(rows), "C3", f"proposals is {proposals.shape}, not of {rows} rows")
+        priors, classes = self._counts(at, named)
+        return box_logits.reshaped([1, 1, batch * self._most(priors, classes), 7])
 
-    def _counts(self, at: Site, widths: dict[str, Dim]) -> tuple[Dim, Dim]:
-        """How many priors and classes there are, as far as the last dims of the inputs tell."""
-        per_prior = {"proposals": self._prior_size, "aux_class_preds": 2}
-        per_class = {"class_preds": 1}
-        (per_prior if self.share_location else per_class).update(box_logits=4, aux_box_preds=4)
-        priors = _divided(at, widths, per_prior, Dim(1, INF))
-        classes = Dim(1, INF) if self.num_classes is None else Dim(self.num_classes)
-        if priors.value is not None:
-            classes = _divided(at, widths, {name: unit * priors.value for name, unit in per_class.items()}, classes)
-        elif classes.value is not None:
-            priors = _divided(at, widths, {name: unit * classes.value for name, unit in per_class.items()}, priors)
+    def _counts(self, at: Site, named: dict[str, Value]) -> tuple[Dim, Dim]:
+        """The numbers of prior boxes and classes."""
+        priors = Dim.unknown()
+        classes = Dim.unknown() if self.num_classes is None else Dim(self.num_classes)
+        # first what does not depend on the number of classes, then what tells it
+        for name in ("proposals", "additional_class_preds", "class_preds", "box_logits", "additional_box_preds"):
+            if name not in named:
+                continue
+            shape = named[name].shape
+            each, of_class = {
+                "proposals": (self._prior_size, False), "additional_class_preds": (2, False), "class_preds": (1, True),
+            }.get(name, (4, not self.share_location))  # fmt: skip
+            total, factor = shape[-1] if shape.dims else Dim.unknown(), classes * each if of_class else Dim(each)
+            both = total.meet(priors * factor)
+            at.require(both is not None, "C4", f"{name} is {shape}, for {priors} prior boxes and {classes} classes")
+            if factor.is_static and total.is_static:
+                found = _quotient(total.lo, factor.lo)
+                at.require(found is not None, "C4", f"{name} is {shape}: {total} is not divisible by {factor}")
+                priors = Dim(found or 0)
+            elif of_class and total.is_static and priors.is_static:
+                found = _quotient(total.lo, priors.lo * each)
+                at.require(found is not None, "C4", f"{name} is {shape}: {total} is not divisible by {priors * each}")
+                classes = Dim(found or 0)
         return priors, classes
-
-    def _rows(self, images: Dim, every: Dim, classes: Dim) -> Dim:
-        """How many detections there may be, ``every`` being how many scores an image has."""
-        if self.keep_top_k[0] > 0:
-            return images * self.keep_top_k[0]
-        if self.keep_top_k[0] == -1 and self.top_k > 0:
-            return images * self.top_k * classes
-        return images * every
 
     @property
     def _prior_size(self) -> int:
-        return 4 if self.normalized else 5  # which begins with the image
+        return 4 if self.normalized else 5
+
+    def _most(self, priors: Dim, classes: Dim) -> Dim:
+        """How many rows there are for each element of the batch."""
+        if self.keep_top_k[0] > 0:
+            return Dim(self.keep_top_k[0])
+        if self.keep_top_k[0] == -1 and self.top_k > 0:
+            return classes * self.top_k
+        return priors * classes
 
     def run(
         self, box_logits: np.ndarray, class_preds: np.ndarray, proposals: np.ndarray,
-        aux_class_preds: np.ndarray | None = None, aux_box_preds: np.ndarray | None = None,
+        additional_class_preds: np.ndarray | None = None, additional_box_preds: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
-        logits, scores, proposals = plain(box_logits), plain(class_preds), plain(proposals)
-        images, count = len(scores), proposals.shape[2] // self._prior_size
-        classes = scores.shape[1] // count
-        scores = scores.reshape(images, count, classes)
-        priors = proposals[:, 0].reshape(-1, count, 1, self._prior_size)
-        boxes, variances = priors[..., -4:], np.ones((), proposals.dtype)
-        if not self.variance_encoded_in_target:
-            variances = proposals[:, 1, : count * 4].reshape(-1, count, 1, 4)
-        if aux_class_preds is not None and aux_box_preds is not None:
-            background = np.arange(classes) == self.background_label_id
-            objectness = plain(aux_class_preds).reshape(images, count, 2)[..., 1:]
-            scores = np.where(objectness < self.objectness_score, background, scores)
-            boxes = self._moved(boxes, plain(aux_box_preds), variances)
-        boxes = self._moved(boxes, logits, variances)
-        if not self.normalized:  # OpenVINO: a prior of image -1 ends them, as Proposal has it
-            scores = np.where(np.logical_and.accumulate(priors[..., 0] != -1, 1), scores, -np.inf)
-        found = np.concatenate([np.zeros((0, 7)), *(self._of_image(n, boxes[n], scores[n]) for n in range(images))])
-        rows = self._rows(Dim(images), Dim(count * classes), Dim(classes)).lo
-        result = np.zeros((1, 1, rows, 7), box_logits.dtype)
-        result[0, 0, : len(found)] = narrow(found, result.dtype)
-        result[0, 0, len(found) : len(found) + 1, 0] = -1
-        return result
+        work, batch = wide(box_logits.dtype), len(box_logits)
+        count = proposals.shape[2] // self._prior_size
+        classes = self.num_classes or class_preds.shape[1] // max(count, 1)
+        places = (batch, count, 1 if self.share_location else classes, 4)
+        scores = class_preds.astype(work, copy=False).reshape(batch, count, classes)
+        boxes, variances = self._priors(proposals.astype(work, copy=False), count)
+        if additional_class_preds is not None and additional_box_preds is not None:
+            objects = additional_class_preds.reshape(batch, count, 2)[..., 1:]
+            nothing = (np.arange(classes) == self.background_label_id).astype(work)
+            scores = np.where(objects >= self.objectness_score, scores, nothing)
+            boxes = self._decoded(boxes, variances, additional_box_preds.astype(work, copy=False).reshape(places))
+        boxes = self._decoded(boxes, variances, box_logits.astype(work, copy=False).reshape(places))
+        found = [self._rows(n, boxes[n], scores[n]) for n in range(batch)]
+        rows = np.zeros((batch * self._most(Dim(count), Dim(classes)).lo, 7), work)
+        kept = np.concatenate([rows[:0], *found])[: len(rows)]
+        rows[: len(kept)] = kept
+        rows[len(kept) : len(kept) + 1, 0] = -1
+        return narrow(rows[None, None], box_logits.dtype)
 
-    def _moved(self, boxes: np.ndarray, logits: np.ndarray, variances: np.ndarray) -> np.ndarray:
-        """The boxes [images, priors, classes or 1, 4] as the logits of all images have them."""
-        if not self.normalized:  # OpenVINO: also what aux_box_preds moved, which is normalized by then
-            boxes = boxes / np.tile(np.array([self.input_width, self.input_height], boxes.dtype), 2)
-        deltas = logits.reshape(len(logits), boxes.shape[1], -1, 4) * variances
-        with np.errstate(over="ignore", invalid="ignore"):
-            boxes = boxes + deltas if self.code_type.endswith("CORNER") else moved(boxes, deltas)
-        return clipped(boxes, np.ones(2, boxes.dtype)) if self.clip_before_nms else boxes
+    def _priors(self, proposals: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The prior boxes [batch, prior, 1, 4] and their variances likewise."""
+        boxes = proposals[:, 0].reshape(-1, count, self._prior_size)[:, :, None, -4:]
+        if self.variance_encoded_in_target:
+            return boxes, np.ones(4, boxes.dtype)
+        return boxes, proposals[:, 1, : 4 * count].reshape(-1, count, 1, 4)
 
-    def _of_image(self, image: int, boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """The rows of one image, of boxes [priors, classes or 1, 4] and scores [priors, classes]."""
-        top = None if self.top_k < 0 else self.top_k
-        candidates = self._mxnet(scores, top) if self.decrease_label_id else self._caffe(scores, top)
-        kept = []
-        for label, places in enumerate(candidates):
-            of_class = boxes[:, 0 if self.share_location else label]
-            kept += [(place, label) for place in places[apart(of_class[places], self.nms_threshold)]]
-        places, labels = np.array(kept, np.int64).reshape(-1, 2).T
-        if -1 < self.keep_top_k[0] < len(kept):
-            order = np.lexsort([places, -scores[places, labels]])[: self.keep_top_k[0]]
-            order = order[np.argsort(labels[order], kind="stable")]
-            places, labels = places[order], labels[order]
-        boxes = boxes[places, 0 if self.share_location else labels]
+    def _decoded(self, priors: np.ndarray, variances: np.ndarray, logits: np.ndarray) -> np.ndarray:
+        """The boxes [batch, prior, class, 4] that the logits make of prior boxes."""
+        if not self.normalized:  # OpenVINO: also where additional predictions have already made them relative
+            priors = priors / np.array([self.input_width, self.input_height] * 2, priors.dtype)
+        moves = logits * variances
+        if self.code_type == _CORNER:
+            boxes = priors + moves
+        else:
+            size, center = priors[..., 2:] - priors[..., :2], (priors[..., :2] + priors[..., 2:]) / 2
+            with np.errstate(over="ignore"):
+                center, half = moves[..., :2] * size + center, np.exp(moves[..., 2:]) * size / 2
+            boxes = np.concatenate([center - half, center + half], axis=-1)
+        return boxes.clip(0, 1) if self.clip_before_nms else boxes
+
+    def _rows(self, number: int, boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """The detections of one element of the batch: by class, of a class the best first."""
+        boxes = np.broadcast_to(boxes, (*scores.shape, 4))
+        taken = self._mxnet(boxes, scores) if self.decrease_label_id else self._caffe(boxes, scores)
+        classes = np.repeat(np.arange(len(taken)), [len(places) for places in taken])
+        places = np.concatenate([np.zeros(0, np.int64), *taken])
+        confidence = scores[places, classes]
+        if 0 <= self.keep_top_k[0] < len(places):
+            best = np.lexsort((classes, places, -confidence))[: self.keep_top_k[0]]
+            best = best[np.argsort(classes[best], kind="stable")]
+            classes, places, confidence = classes[best], places[best], confidence[best]
+        kept = boxes[places, classes]
         if self.clip_after_nms:
-            boxes = clipped(boxes, np.ones(2, boxes.dtype))
-        named = labels - 1 if self.decrease_label_id else labels
-        return np.column_stack([np.full(len(places), image), named, scores[places, labels], boxes])
+            kept = kept.clip(0, 1)
+        labels = classes - 1 if self.decrease_label_id else classes
+        return np.concatenate([np.stack([np.full(len(places), number), labels, confidence], axis=1), kept], axis=1)
 
-    def _caffe(self, scores: np.ndarray, top: int | None) -> list[np.ndarray]:
-        """The candidates of each class: the ``top`` priors of a score above the threshold."""
-        candidates = []
-        for label, of_class in enumerate(scores.T):
-            places = best(of_class)
-            places = places[of_class[places] > self.confidence_threshold]
-            candidates.append(places[: 0 if label == self.background_label_id else top])
-        return candidates
+    def _caffe(self, boxes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
+        """For each class the prior boxes that are kept: suppression and ``top_k`` are for each class."""
+        taken = []
+        for label in range(scores.shape[1]):
+            enough = scores[:, label] > self.confidence_threshold
+            order = best_first(scores[:, label], enough & (label != self.background_label_id))
+            taken.append(self._suppress(self._top(order), boxes[:, label]))
+        return taken
 
-    def _mxnet(self, scores: np.ndarray, top: int | None) -> list[np.ndarray]:
-        """The candidates of each class: those of the ``top`` priors for which it is the best one, and good enough."""
-        excluded = [0, self.background_label_id] if self.background_label_id > 0 else [0]
-        others = scores.copy()
-        others[:, excluded] = -np.inf
-        labels, highest = others.argmax(1), others.max(1)
-        places = best(highest)
-        places = places[highest[places] >= self.confidence_threshold][:top]
-        return [places[labels[places] == label] for label in range(scores.shape[1])]
+    def _mxnet(self, boxes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
+        """As ``_caffe``, but each prior box is of its best class only (never 0), and ``top_k`` is for all classes."""
+        candidates = scores.copy()
+        candidates[:, [0, *([self.background_label_id] if self.background_label_id > 0 else [])]] = -1
+        label = candidates.argmax(axis=1)
+        best = candidates.max(axis=1, initial=-1)
+        enough = (best > -1) & (best >= self.confidence_threshold)
+        order = self._top(best_first(best, enough))
+        return [self._suppress(order[label[order] == n], boxes[:, n]) for n in range(scores.shape[1])]
+
+    def _top(self, order: np.ndarray) -> np.ndarray:
+        return order if self.top_k < 0 else order[: self.top_k]
+
+    def _suppress(self, order: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        return suppress(order, iou(boxes), None, repeat(self.nms_threshold))
 
 
-def _divided(at: Site, widths: dict[str, Dim], units: dict[str, int], count: Dim) -> Dim:
-    """How many times each width holds its unit, ``count`` being what is known of that."""
-    for name, unit in units.items():
-        width = widths.get(name, count * unit)
-        fitting = (width // unit).meet(count) if width.value is None or width.value % unit == 0 else None
-        at.require(fitting is not None, "C4", f"{name} has rows of {width}, not of {unit} times {count}")
-        count = fitting or count
-    return count
+def _quotient(a: int, b: int) -> int | None:
+    """a / b, or None where that is no number."""
+    return a // b if b > 0 and a % b == 0 else None
 
 
 @op("DetectionOutput", since=1, spec="detection/detectionoutput-1")
 class DetectionOutput1(DetectionOutput8):
-    """As DetectionOutput-8, with the number of classes as an attribute.
+    """As DetectionOutput-8, where the number of classes is given.
 
-    C1  The inputs are 2D, ``proposals`` 3D, and the last two come together.
-    C2  All have one batch, but that of ``proposals`` may be 1.
-    C3  ``proposals`` has 2 rows, with ``variance_encoded_in_target`` 1.
-    C4  For each prior, ``proposals`` has 4 numbers (not normalized: 5), ``box_logits`` and ``aux_box_preds`` 4 for
-        each class or with ``share_location`` 4, ``class_preds`` 1 for each class, ``aux_class_preds`` 2.
-    C5  ``keep_top_k`` has an entry.
-    C6  ``num_classes`` is positive.
+    C1  ``box_logits``, ``class_preds`` and the additional inputs are 2D, ``proposals`` is 3D.
+    C2  The batch is the same in all inputs, but may be 1 in ``proposals``.
+    C3  ``proposals`` has two rows, the second with variances, or one if ``variance_encoded_in_target``.
+    C4  For each prior box there are 4 logits (of each class, unless ``share_location``), num_classes predictions,
+        4 numbers in ``proposals`` (5 unless ``normalized``) and 2 additional predictions.
+    C5  The additional inputs are given both or not at all.
+    C6  ``keep_top_k`` has an element.
     """
 
     num_classes = attr.int()

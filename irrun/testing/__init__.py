@@ -75,9 +75,7 @@ def check_clean(path: Model | PathLike, allow: Sequence[str] = ()) -> None:
         raise AssertionError("\n" + "\n".join(text(d).plain for d in findings).rstrip())
 
 
-def difference(
-    actual: np.ndarray, expected: Any, rtol: Tolerance = None, atol: Tolerance = None
-) -> tuple[str, ...]:
+def difference(actual: np.ndarray, expected: Any, rtol: Tolerance = None, atol: Tolerance = None) -> tuple[str, ...]:
     """How an array differs from what is expected, line by line; nothing where it does not."""
     own = ElementType.of(actual.dtype)
     assert own is not None
@@ -100,7 +98,7 @@ def difference(
     if not count:
         return ()
     limits = f"rtol {r:g}, atol {a:g}" if r or a else "compared exactly"
-    lines = [f"{count:,} of {far.size:,} {'element' if far.size == 1 else 'elements'} differ ({limits})"]
+    lines = [f"{count:,} of {far.size:,} elements {'differs' if count == 1 else 'differ'} ({limits})"]
     if distance is None:
         at = tuple(int(i) for i in np.argwhere(far)[0])
         lines.append(f"first at {_dims(at)}: {actual[at]!s}, expected {expected[at]!s}")
@@ -127,9 +125,9 @@ def tolerance(element_type: ElementType, rtol: Tolerance, atol: Tolerance) -> tu
     return found[0], found[1]
 
 
-def like(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def like(array: np.ndarray, dtype: np.dtype | None) -> np.ndarray:
     """An array of an ``.npz``, where numpy keeps bf16, f8 and 4-bit types as bare bytes, in its true type."""
-    return array.view(dtype) if _bare(array.dtype, dtype) else array
+    return array.view(dtype) if dtype is not None and _bare(array.dtype, dtype) else array
 
 
 # ---------------------------------------------------------------------------------------------
@@ -192,9 +190,7 @@ def _title(model: Model, position: int) -> str:
     return f'output "{model.result_name(result)}"' + (f' of {fed[0].type} "{fed[0].name}"' if fed else "")
 
 
-def _first_divergent(
-    actual: Executable, reference: Executable, feeds: Feeds, rtol: Tolerance, atol: Tolerance
-) -> str:
+def _first_divergent(actual: Executable, reference: Executable, feeds: Feeds, rtol: Tolerance, atol: Tolerance) -> str:
     """The first layer, in the order of the run, that two models have in common and that gives something else."""
     if actual.state or reference.state:
         return ""  # a second run would not be the same

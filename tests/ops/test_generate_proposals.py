@@ -1,11 +1,17 @@
 """GenerateProposals-9."""
 
+from typing import Any
+
 import numpy as np
 
 from kit import Case, Refusal, Shapes, Values, against_openvino, f32, i64, random, refusals, shapes, values
 
 SOME = {"min_size": 0, "nms_threshold": 0.7, "pre_nms_count": 9, "post_nms_count": 3}
 INFO = f32([[20, 40, 1]])
+
+
+def i32(data):
+    return np.array(data, np.int32)
 
 
 def grid(*of_places):
@@ -43,8 +49,8 @@ VALUES = [
     Values("clipped-pixels", "GenerateProposals-9", [INFO, grid(RIGHT), deltas([0, 0, 9, 9]), scores(0.5)], (f32([[0, 0, 39, 19]]), f32([0.5]), i64(1)), {**SOME, "normalized": False}),
     # with each box kept the threshold of 0.7 falls below 0.6: LEFT goes
     Values("falling-threshold", "GenerateProposals-9", THREE, (f32([MIDDLE, RIGHT]), f32([0.3, 0.1]), i64(2)), {**SOME, "nms_eta": 0.8}),
-    Values("images", "GenerateProposals-9", [np.tile(INFO, (2, 1)), THREE[1], np.tile(STILL, (2, 1, 1, 1)), f32([[[[0.2, 0.3, 0.1]]], [[[0.1, 0.2, 0.4]]]])], (f32([MIDDLE, RIGHT, RIGHT, MIDDLE]), f32([0.3, 0.1, 0.4, 0.2]), np.int32([2, 2])), {**SOME, "nms_threshold": 0.5, "roi_num_type": "i32"}),
-    Values("i32", "GenerateProposals-9", [np.int32([[20, 40, 1]]), np.int32([[[[0, 0, 3, 4]]]]), np.zeros((1, 4, 1, 1), np.int32), np.int32([[[[7]]]])], (np.int32([[0, 0, 3, 4]]), np.int32([7]), i64(1)), SOME),
+    Values("images", "GenerateProposals-9", [np.tile(INFO, (2, 1)), THREE[1], np.tile(STILL, (2, 1, 1, 1)), f32([[[[0.2, 0.3, 0.1]]], [[[0.1, 0.2, 0.4]]]])], (f32([MIDDLE, RIGHT, RIGHT, MIDDLE]), f32([0.3, 0.1, 0.4, 0.2]), i32([2, 2])), {**SOME, "nms_threshold": 0.5, "roi_num_type": "i32"}),
+    Values("i32", "GenerateProposals-9", [i32([[20, 40, 1]]), i32([[[[0, 0, 3, 4]]]]), np.zeros((1, 4, 1, 1), np.int32), i32([[[[7]]]])], (i32([[0, 0, 3, 4]]), i32([7]), i64(1)), SOME),
 ]  # fmt: skip
 
 SHAPES = [
@@ -79,7 +85,7 @@ REFUSALS = [
 ]  # fmt: skip
 
 
-def case(id, images=2, height=4, width=5, anchors=2, scale=(1.0,), dtype=np.float32, **attributes):
+def case(id, images=2, height=4, width=5, anchors=2, scale=(1.0,), dtype: Any = np.float32, **attributes):
     rng = np.random.default_rng(2)
     corners = rng.uniform(0, 30, (height, width, anchors, 2))
     boxes = np.concatenate([corners, corners + rng.uniform(5, 15, corners.shape)], -1)

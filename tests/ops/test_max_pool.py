@@ -123,7 +123,6 @@ _MODELS = [
 _PLACED_MODELS = [
     ("dilations", (1, 2, 9, 10), _attributes(3, 2, strides=[1, 2], dilations=[2, 3], pads_begin=[1, 0])),
     ("same-dilations", (1, 2, 9, 10), _attributes(3, 2, strides=[1, 2], dilations=[2, 3], auto_pad="same_upper")),
-    ("only-pads", (2, 3, 5, 6), _explicit(1, 2, 2, strides=[3, 2], rounding_type="ceil")),
     *[(f"axis-{axis}", (2, 2, 5, 6), _attributes(2, 3, axis=axis, index_element_type="i32")) for axis in (1, 2, 3, -2)],
 ]
 _TORCH_MODELS = [
@@ -148,6 +147,7 @@ CASES = [
     if not (t == np.uint8 and version == 8)
 ] + [
     Case("boolean", "MaxPool-1", [random(1, 2, 5, 6, dtype=bool)], _attributes(2, 2)),
+    Case("only-pads", "MaxPool-8", [random(2, 3, 5, 6, dtype=np.int32)], _explicit(1, 2, 2, strides=[3, 2], rounding_type="ceil") | _DEFAULTS | {"dilations": [1, 1]}),
     Case("distinct-u8", "MaxPool-8", [arange(1, 1, 4, 4, dtype=np.uint8)[..., ::-1]], _attributes(2, 2) | _DEFAULTS | {"dilations": [1, 1]}),
 ]  # fmt: skip
 
