@@ -275,7 +275,8 @@ def _operation(
     if cls is None:
         raise UnsupportedError(bind(_nowhere(source), _layer(type, name or type.lower(), {}, opset or 1))[1])
     attributes: dict[str, str] = {}
-    spellings = {s: a.name for key, a in cls.attributes.items() for s in (key, a.name, *a.aliases)}
+    spellings = {key: a.name for key, a in cls.attributes.items()}
+    spellings |= {s: s for a in cls.attributes.values() for s in (a.name, *a.aliases)}
     given = list(inputs)
     for keyword, value in more.items():
         position = next((i for i, port in enumerate(cls.inputs) if port.name == keyword), None)

@@ -7,7 +7,7 @@ import click
 from irrun.cli import _terminal
 from irrun.cli._options import format_option
 from irrun.cli.op import place
-from irrun.opdef import Op, all_ops
+from irrun.opdef import Op, all_ops, labels
 
 __all__ = ["command"]
 
@@ -15,20 +15,30 @@ __all__ = ["command"]
 @click.command("ops")
 @format_option("text", "json", "markdown")
 def command(form: str) -> None:
-    """List the operations that irrun knows."""
+    """List the operations that irrun knows.
+
+    The markdown table tells for each version the element types and the constraints that it enforces; a test
+    holds that each of these has a row that breaks it.
+    """
     if form == "json":
         _terminal.print_json([_record(cls) for cls in all_ops()])
+        return
+    if form == "markdown":
+        print("| operation | element types | constraints | specification | file |\n| --- | --- | --- | --- | --- |")
+        for cls in all_ops():
+            print(f"| {' | '.join(_row(cls))} |")
         return
     versions: dict[str, list[type[Op]]] = {}
     for cls in all_ops():
         versions.setdefault(cls.type, []).append(cls)
     rows = [(type, ", ".join(str(c.since) for c in found), place(found[0])[0]) for type, found in versions.items()]
-    if form == "markdown":
-        print("| operation | versions | file |\n| --- | --- | --- |")
-        for row in rows:
-            print(f"| {' | '.join(row)} |")
-    else:
-        _terminal.print_table(_terminal.console(), ("operation", "versions", "file"), rows)
+    _terminal.print_table(_terminal.console(), ("operation", "versions", "file"), rows)
+
+
+def _row(cls: type[Op]) -> tuple[str, ...]:
+    ports = {port.type: cls.types.get(port.type) for port in cls.inputs}
+    types = "; ".join(name if allowed is None else f"{name}: {allowed}" for name, allowed in ports.items())
+    return f"{cls.type}-{cls.since}", types or "-", " ".join(labels(cls)) or "-", cls.spec, place(cls)[0]
 
 
 def _record(cls: type[Op]) -> dict[str, object]:

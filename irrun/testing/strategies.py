@@ -554,7 +554,7 @@ def _select(b: _Builder) -> None:
 
 
 _LAYERS = (
-    _unary, _clamp, _binary, _logical, _convert, _reshape, _split_dim, _transpose, _unsqueeze, _squeeze, _concat,
+    _unary, _binary, _clamp, _logical, _convert, _reshape, _split_dim, _transpose, _unsqueeze, _squeeze, _concat,
     _split, _reduce, _matmul, _convolution, _pool, _softmax, _gather, _slice, _pad, _tile, _shape_of, _reshape_by,
     _select,
 )  # fmt: skip

@@ -80,6 +80,42 @@ def test_json_without_findings(call, tmp_path):
     assert json.loads(call("check", good().save(tmp_path), "--format", "json").stdout) == {"diagnostics": []}
 
 
+def test_text_is_another_name_of_full(call, tmp_path):
+    wrong().save(tmp_path)
+    assert call("check", "net.xml", "--format", "text").output == call("check", "net.xml", "--format", "full").output
+
+
+@pytest.mark.parametrize("form", ["json", "json-lines", "sarif", "github", "gitlab", "junit"])
+def test_formats_of_other_tools(form, call, tmp_path):
+    wrong().save(tmp_path)
+    result = call("check", "net.xml", "--format", form)
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert result.stdout.count("inferred 2") >= 1
+
+
+def test_statistics(call, tmp_path):
+    good().save(tmp_path, "good")
+    paths = [wrong("I64").save(tmp_path, "a"), wrong().save(tmp_path, "b"), "good.xml"]
+    result = call("check", *paths, "--statistics")
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert rows == [["count", "code", "name"], ["2", "IR401", "dims-mismatch"], ["1", "IR303", "precision-mismatch"]]
+    assert result.stderr == "checked 3 files: 3 errors, 0 warnings\n"
+    assert result.exit_code == 1
+    assert json.loads(call("check", *paths, "--statistics", "--format", "json").stdout)["statistics"] == [
+        {"code": "IR401", "name": "dims-mismatch", "count": 2},
+        {"code": "IR303", "name": "precision-mismatch", "count": 1},
+    ]
+    assert call("check", "good.xml", "--statistics").stdout == ""
+    assert call("check", "good.xml", "--statistics", "--format", "sarif").exit_code == 2
+
+
+def test_exit_zero(call, tmp_path):
+    for path in (wrong().save(tmp_path, "a"), unknown().save(tmp_path, "b")):
+        assert call("check", path, "--exit-zero", "--format", "concise").stdout.count("\n") == 1
+        assert call("check", path, "--exit-zero").exit_code == 0
+    assert call("check", "nosuch.xml", "--exit-zero").exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("options", "found", "status"),
     [
