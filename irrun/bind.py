@@ -14,7 +14,13 @@ from irrun.opdef import Op, all_ops, find, is_custom, resolve
 __all__ = ["bind", "opset_of"]
 
 # The IR's historic exceptions. Types are matched without regard to case, as OpenVINO does.
-ALIASES: Final = {"constant": "Const"}
+ALIASES: Final = {
+    "constant": "Const",
+    # as the pages of the specification spell them in their examples
+    "fillemptyrows": "SparseFillEmptyRows",
+    "matrixnonmaxsuppression": "MatrixNms",
+    "multiclassnonmaxsuppression": "MulticlassNms",
+}
 # Attributes that converters of 2020 and 2021 wrote though the operation has none of that name.
 MEANINGLESS: Final = {("convolution", "output_padding"), ("groupconvolution", "output_padding")}
 LATEST_OPSET: Final = 17

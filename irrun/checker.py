@@ -6,30 +6,37 @@ is the one that the layers reading it agree with.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, Refused, Report, diagnostic
-from irrun.infer import Values, declared, needed, propagate, refusal, site, wrong_output_count
+from irrun.infer import Values, declared, needed, propagate, refusal, site, to_blame, wrong_output_count
 from irrun.model import Layer, Model, Port
 from irrun.opdef import Op, Value, infer, input_at
 from irrun.parse import Parsed
+from irrun.source import Source
 
 __all__ = ["check", "weights_missing"]
 
 
 def check(parsed: Parsed) -> Report:
-    """Everything that is wrong with a model that could be read, in file order."""
+    """Everything that is wrong with a model that could be read, in file order.
+
+    But for what a comment ``<!-- irrun: ignore IR401 -->`` in the file says to pass over.
+    """
     model = parsed.model
     checker = _Checker(model, list(parsed.problems), tuple(parsed.problems))
     if not any(p.code in ("IR101", "IR102") for p in parsed.problems):  # else who feeds whom is not certain
         checker.file()
         checker.run()
-    return Report(tuple(sorted(checker.found, key=_position)))
+    found = sorted(checker.found, key=_position)
+    return Report(tuple(_not_ignored(model.source, found)))
 
 
 def weights_missing(model: Model) -> Diagnostic:
@@ -40,6 +47,36 @@ def weights_missing(model: Model) -> Diagnostic:
         "IR501", "error", f"{wanted} is missing; {count} values in it", file=model.source.path, source=model.source,
         help="put it beside the .xml under the same name, or name it with -w",
     )  # fmt: skip
+
+
+def _not_ignored(source: Source, found: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """What no comment says to ignore: on the line of the finding, or alone on the line before."""
+    codes: dict[int, tuple[str, ...]] = {}  # by line; one line may hold a whole model
+    for d in found:
+        if d.line is not None:
+            if d.line not in codes:
+                before = source.line(d.line - 1)
+                codes[d.line] = _ignored_by(source.line(d.line))
+                if not _COMMENT.sub("", before).strip():
+                    codes[d.line] += _ignored_by(before)
+            if d.code.startswith(codes[d.line]):
+                continue
+        yield d
+
+
+def _ignored_by(line: str) -> tuple[str, ...]:
+    """The codes, or prefixes of codes, in ``<!-- irrun: ignore IR401, IR303 why -->``; all where there are none."""
+    found: list[str] = []
+    for comment in _IGNORE.finditer(line):
+        found += re.findall(r"IR\d+", comment["codes"].upper()) or ([] if comment["why"].strip() else ["IR"])
+    return tuple(found)
+
+
+# both linear on whatever stands in a line
+_COMMENT: Final = re.compile(r"<!--[^<]*?-->")
+_IGNORE: Final = re.compile(
+    r"<!--\s*+irrun:\s*+ignore\b(?P<codes>(?:[\s,]*+\bIR\d++\b)*+)(?P<why>[^<]*?)-->", re.IGNORECASE
+)
 
 
 def _position(d: Diagnostic) -> tuple[int, int]:
@@ -103,7 +140,7 @@ class _Checker:
             return as_declared
         if isinstance(found, Exception):
             message = f'{layer.type} "{layer.name}": irrun failed to infer it: {found!r}'
-            self.add("IR603", message, layer, layer.node, help="this is a bug in irrun; please report it")
+            self.add("IR603", message, layer, layer.node, help=to_blame(self.ops[layer.id]))
             return as_declared
         if len(found) != len(layer.outputs):
             if layer.outputs or not self.model.is_fragment:

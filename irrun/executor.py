@@ -264,7 +264,7 @@ class Executable:
             return ExecutionError(
                 diagnostic("IR604", message, source=self.model.source, node=step.layer.node, layer=step.layer.name)
             )
-        return ExecutionError(kernel_failed(self.model, step.layer, error, f"; its inputs are {shapes}"))
+        return ExecutionError(kernel_failed(self.model, step.layer, step.op, error, f"; its inputs are {shapes}"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, Refused, counted, diagnostic
 from irrun.model import Layer, Model
-from irrun.opdef import Op, Site, Value, infer
+from irrun.opdef import Op, Site, Value, infer, is_custom
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, PartialShape
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "propagate",
     "refusal",
     "site",
+    "to_blame",
     "wrong_output_count",
 ]
 
@@ -44,6 +45,13 @@ def refusal(model: Model, layer: Layer, op: Op | None, refused: Refused, **more:
         refused.code, f'{layer.type} "{layer.name}": {refused.message}{label}', source=model.source, node=node,
         attribute=attribute, layer=layer.name, help=refused.help, label=refused.label, **more,
     )  # fmt: skip
+
+
+def to_blame(op: Op | None) -> str:
+    """Who is at fault where a shape rule or kernel fails: the help of IR603."""
+    if op is not None and is_custom(type(op)):
+        return f"the operation is that of {type(op).__module__}.{type(op).__qualname__}"
+    return "this is a bug in irrun; please report it"
 
 
 def wrong_output_count(layer: Layer, op: Op | None, count: int) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, Refused, UnsupportedError, diagnostic
-from irrun.infer import Values, needed, propagate, refusal, wrong_output_count
+from irrun.infer import Values, needed, propagate, refusal, to_blame, wrong_output_count
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.types import ElementType
@@ -65,7 +65,7 @@ def plan(model: Model, max_memory: int) -> Plan:
         if isinstance(found, Refused):
             raise ModelError(refusal(model, layer, ops[layer.id], found))
         if isinstance(found, Exception):
-            raise ModelError(kernel_failed(model, layer, found, "")) from found
+            raise ModelError(kernel_failed(model, layer, ops[layer.id], found, "")) from found
         if len(found) != len(layer.outputs):
             message = wrong_output_count(layer, ops[layer.id], len(found))
             raise ModelError(diagnostic("IR206", message, source=model.source, node=layer.node, layer=layer.name))
@@ -110,7 +110,7 @@ def _assemble(model: Model, ops: Mapping[int, Op], values: Values, bodies: Mappi
         try:
             call = op.prepare(tuple(None if v is None else v.shape for v in inputs), fixed)
         except Exception as error:
-            raise ModelError(kernel_failed(model, layer, error, "")) from error
+            raise ModelError(kernel_failed(model, layer, op, error, "")) from error
         writes = tuple(slot[id, i] for i in range(len(layer.outputs)))
         given = [v for v in inputs if v is not None]
         found = [values[id, i] for i in range(len(layer.outputs))]
@@ -146,11 +146,11 @@ def _constant(value: Value) -> np.ndarray:
 # what a plan and a run have to say
 
 
-def kernel_failed(model: Model, layer: Layer, error: Exception, inputs: str) -> Diagnostic:
+def kernel_failed(model: Model, layer: Layer, op: Op | None, error: Exception, inputs: str) -> Diagnostic:
     message = f'{layer.type} "{layer.name}" failed: {error!r}{inputs}'
     return diagnostic(
         "IR603", message, source=model.source, node=layer.node, layer=layer.name,
-        help="this is a bug in irrun; please report it",
+        help=to_blame(op),
     )  # fmt: skip
 
 

@@ -29,8 +29,9 @@ def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[s
     shares the weights of the other: ``save_model(…, compact=True)`` writes its own part only. Raises ModelError
     where a layer does not exist or no way leads between them.
     """
-    ends = _named(model, end)
-    kept = _between(model, _named(model, begin), ends)
+    last = _named(model, end)
+    kept = _between(model, _named(model, begin), last)
+    ends = [id for ids in last for id in ids if id in kept]
     constant = _constants(model)
     values = _infer(model)
     needed = [feed for id in _sorted(model, kept) for feed in model.feeds[id] if feed and feed[0] not in kept]
@@ -41,28 +42,32 @@ def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[s
     return _assemble(model, kept, list(cuts), ends, values)
 
 
-def _named(model: Model, given: str | Sequence[str]) -> list[int]:
-    found: dict[int, None] = {}
+def _named(model: Model, given: str | Sequence[str]) -> list[list[int]]:
+    """The layers that each name or glob means."""
+    found: list[list[int]] = []
     for pattern in (given,) if isinstance(given, str) else given:
         layers = find_layers(model, pattern)
         if not layers:
             raise ModelError(no_such_layer(model, pattern))
-        found |= dict.fromkeys(layer.id for layer in layers)
-    return list(found)
+        found.append([layer.id for layer in layers])
+    return found
 
 
-def _between(model: Model, begin: Sequence[int], end: Sequence[int]) -> set[int]:
-    """The layers on the ways from ``begin`` to ``end``. Raises ModelError where one of them lies on none."""
+def _between(model: Model, begin: Sequence[list[int]], end: Sequence[list[int]]) -> set[int]:
+    """The layers on the ways from ``begin`` to ``end``. Raises ModelError where a name means none that lies on one."""
     graph = model.graph
-    sources = begin or [id for id, layer in model.layers.items() if not layer.inputs]
-    sinks = end or [id for id in model.layers if not graph.out_degree(id)]
+    sources = [id for ids in begin for id in ids] or [id for id, layer in model.layers.items() if not layer.inputs]
+    sinks = [id for ids in end for id in ids] or [id for id in model.layers if not graph.out_degree(id)]
     after = set(sources).union(*(nx.descendants(graph, id) for id in sources))
     before = set(sinks).union(*(nx.ancestors(graph, id) for id in sinks))
-    for ids, reached, said in ((begin, before, "leads to no layer where"), (end, after, "follows from no layer where")):
-        for id in ids:
-            if id not in reached:
-                layer = model.layers[id]
-                message = f'{layer.type} "{layer.name}" {said} the part {"ends" if ids is begin else "begins"}'
+    for groups, reached, said, where in (
+        (begin, before, "leads to", "ends"),
+        (end, after, "follows from", "begins"),
+    ):
+        for ids in groups:
+            if reached.isdisjoint(ids):
+                layer = model.layers[ids[0]]
+                message = f'{layer.type} "{layer.name}" {said} no layer where the part {where}'
                 raise ModelError(diagnostic("IR606", message, source=model.source, node=layer.node, layer=layer.name))
     kept = after & before
     held = {model.layers[id].attributes.get("variable_id") for id in kept if model.layers[id].type == "ReadValue"}
@@ -126,8 +131,10 @@ def _assemble(
         for port, feed in zip(model.layers[id].inputs, model.feeds[id]):
             if feed in place:
                 edges.append(Edge(place[feed], 0, id, port.id, -1))
-    for id in ends:
-        for position, port in enumerate(model.layers[id].outputs):
+    read = {feed for feeds in model.feeds.values() for feed in feeds}
+    for id in dict.fromkeys(ends):
+        ports = list(enumerate(model.layers[id].outputs))
+        for position, port in [p for p in ports if (id, p[0]) in read] or ports:  # not what nobody reads
             name = f"{model.output_name(id, position)}/result"
             layers[fresh] = Layer(
                 fresh, name, "Result", "opset1", {}, (replace(port, id=0, names=(), node=-1),), (), -1,

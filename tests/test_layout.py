@@ -16,7 +16,7 @@ ROOT = Path(irrun.__file__).parent
 ORDER = [
     "types", "source", "diagnostics", "weights", "model", "safe_xml", "parse", "opdef", "ops", "bind", "infer",
     "checker", "write", "plan", "hooks", "dump", "submodel", "executor", "fragment", "feeds", "build", "api", "render",
-    "reports", "testing", "pytest_plugin", "cli", "__main__",
+    "reports", "testing", "compat", "pytest_plugin", "cli", "__main__",
 ]  # fmt: skip
 
 # who may import what from outside; the standard library anybody
@@ -24,6 +24,7 @@ OUTSIDE = {
     "lxml": {"safe_xml", "write"},
     "networkx": {"model", "submodel"},
     "pytest": {"pytest_plugin"},
+    "hypothesis": {"testing"},
     "click": {"cli"},
     "rich": {"cli", "render"},
     "PIL": {"cli"},

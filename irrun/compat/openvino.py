@@ -20,7 +20,8 @@ from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
-from irrun import api, types
+import irrun.api as api
+import irrun.types as types
 from irrun.diagnostics import Diagnostic, IrrunError
 from irrun.executor import Executable
 from irrun.infer import declared

@@ -6,13 +6,13 @@ hypothesis is wanted only by those who import this module: ``pip install hypothe
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 from xml.sax.saxutils import quoteattr
 
-import ml_dtypes
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ModelError
@@ -48,7 +48,7 @@ def shapes(min_rank: int = 0, max_rank: int = 4, min_dim: int = 0, max_dim: int 
 def broadcastable_shapes(
     draw: st.DrawFn, min_rank: int = 0, max_rank: int = 4, min_dim: int = 0, max_dim: int = 5
 ) -> tuple[Dims, Dims]:
-    """Pairs of shapes that numpy broadcasts: either may be the shorter, and either have a 1 where the other has more."""
+    """Pairs of shapes that numpy broadcasts: either may be the shorter, or have a 1 where the other has more."""
     common = draw(shapes(min_rank, max_rank, min_dim, max_dim))
     return _blur(draw, common, min_rank), _blur(draw, common, min_rank)
 
@@ -62,60 +62,73 @@ def _blur(draw: st.DrawFn, dims: Dims, min_rank: int = 0) -> Dims:
 def tensors(
     element_type: str | ElementType | Strategy[str] = "f32",
     shape: Sequence[int] | Strategy[Dims] | None = None,
+    min_value: float | None = None,
+    max_value: float | None = None,
     special: bool = False,
 ) -> Strategy[np.ndarray]:
     """Arrays of an element type (``"bf16"``, ``"i4"``, ``"string"`` …) or of any that a strategy draws.
 
-    Every value of the type may occur; NaN and infinities only if ``special``.
+    Every value of the type, within the bounds, may occur; NaN and infinities only if ``special``.
     """
     if isinstance(element_type, st.SearchStrategy):
-        return element_type.flatmap(lambda name: tensors(name, shape, special))
+        return element_type.flatmap(lambda name: tensors(name, shape, min_value, max_value, special))
     own = element_type if isinstance(element_type, ElementType) else ELEMENT_TYPES[element_type]
     dims = shapes() if shape is None else shape if isinstance(shape, st.SearchStrategy) else st.just(tuple(shape))
+    if own.kind == "dynamic":
+        raise ValueError("an array has a type")
     if own.kind == "string":
         words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
         return dims.flatmap(lambda d: st.lists(words, min_size=math.prod(d), max_size=math.prod(d)).map(_words(d)))
-    if own.kind == "dynamic":
-        raise ValueError("an array has a type")
-    return dims.flatmap(lambda d: hnp.arrays(_plain(own), d, elements=_elements(own, special))).map(
-        lambda array: array.astype(own.dtype)
-    )
+    elements = _elements(own, min_value, max_value, special)
+    plain = own.dtype
+    if plain.isbuiltin == 2:  # of ml_dtypes: by way of a numpy type that holds each of its values
+        plain = np.dtype(np.float32 if own.kind == "float" else np.int8 if own.kind == "int" else np.uint8)
+    return dims.flatmap(lambda d: hnp.arrays(plain, d, elements=elements)).map(_cast(own.dtype))
 
 
 def _words(dims: Dims) -> Callable[[list[str]], np.ndarray]:
     return lambda words: np.array(words, np.str_).reshape(dims)
 
 
-def _plain(own: ElementType) -> np.dtype:
-    """A numpy type that holds each value of an element type."""
-    if own.dtype.isbuiltin == 1:
-        return own.dtype
-    return np.dtype(np.float32 if own.kind == "float" else np.int8 if own.kind == "int" else np.uint8)
+def _cast(dtype: np.dtype) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda array: array.astype(dtype, copy=False)
 
 
-def _elements(own: ElementType, special: bool) -> Strategy[Any]:
+def _elements(own: ElementType, least: float | None, most: float | None, special: bool) -> Strategy[Any]:
     if own.kind == "boolean":
         return st.booleans()
     if own.is_integer:
-        most = (1 << (own.bits - (own.kind == "int"))) - 1
-        return st.integers(-most - 1 if own.kind == "int" else 0, most)
+        top = (1 << (own.bits - (own.kind == "int"))) - 1
+        bottom = -top - 1 if own.kind == "int" else 0
+        return st.integers(
+            bottom if least is None else max(math.ceil(least), bottom),
+            top if most is None else min(math.floor(most), top),
+        )
+    if own.bits in (16, 32, 64) and own.name != "bf16":
+        within = {
+            "min_value": None if least is None else float(own.dtype.type(least)),
+            "max_value": None if most is None else float(own.dtype.type(most)),
+        }
+        special = special and least is None and most is None
+        return st.floats(**within, width=own.bits, allow_nan=special, allow_infinity=special)  # type: ignore[arg-type]
     if own.name == "nf4":
-        return st.sampled_from(NF4.tolist())
-    if own.dtype.isbuiltin == 1:
-        return st.floats(width=own.bits, allow_nan=special, allow_infinity=special)  # type: ignore[arg-type]
-    info = ml_dtypes.finfo(own.dtype)
-    if own.bits == 16:  # bf16: too many to list
-        numbers = st.integers(0, 0xFFFF).map(lambda bits: float(np.uint16(bits).view(own.dtype)))
-        return numbers.filter(lambda x: special or math.isfinite(x))
-    codes = np.arange(1 << info.bits, dtype=np.uint8).view(own.dtype).astype(np.float32)
-    return st.sampled_from([x for x in codes.tolist() if special or math.isfinite(x)])
+        codes = NF4
+    else:
+        codes = np.arange(1 << own.bits).astype(np.uint16 if own.bits == 16 else np.uint8).view(own.dtype)
+        codes = codes.astype(np.float32)
+    finite = codes[np.isfinite(codes)]
+    allowed = finite[(finite >= (-np.inf if least is None else least)) & (finite <= (np.inf if most is None else most))]
+    # the simplest first: to these a failing example shrinks
+    known = st.sampled_from(sorted(allowed.tolist(), key=lambda x: (abs(x), x < 0)))
+    others = codes[~np.isfinite(codes)].tolist() if special and least is None and most is None else []
+    return known | st.sampled_from(others) if others else known
 
 
 # ---------------------------------------------------------------------------------------------
 # models
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GeneratedModel:
     """An IR as text and bytes, inputs that it takes, and what is true of it by construction.
 
@@ -129,6 +142,11 @@ class GeneratedModel:
     declared: tuple[tuple[int | None, ...], ...]
     shapes: tuple[Dims, ...]
     types: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        layers = re.findall(r'<layer id="\d+" name="([^"]*)" type="(?!Const|Result)', self.xml)
+        feeds = ", ".join(f"{name} {a.dtype}{list(a.shape)}" for name, a in self.feeds.items())
+        return f"GeneratedModel({feeds}: {' '.join(layers[len(self.feeds) :])})"
 
     def read(self) -> Model:
         """The model, for irrun.check, irrun.compile and irrun.run."""
@@ -288,11 +306,10 @@ def _text(value: Any) -> str:
 
 
 def _unary(b: _Builder) -> None:
-    type, opset = b.pick(
-        (("ReLU", 1), ("Tanh", 1), ("Sigmoid", 1), ("Sin", 1), ("Floor", 1), ("HSwish", 4), ("SoftPlus", 4), ("Mish", 4))
-    )
+    old, newer = ("ReLU", "Tanh", "Sigmoid", "Sin", "Floor"), ("HSwish", "SoftPlus", "Mish")
+    type = b.pick(old + newer)
     if x := b.tensor(_FLOATS):
-        b.add(type, [x], (x.type, x.dims, x.open), opset=opset)
+        b.add(type, [x], (x.type, x.dims, x.open), opset=1 if type in old else 4)
 
 
 def _clamp(b: _Builder) -> None:
@@ -426,10 +443,10 @@ def _reduce(b: _Builder) -> None:
     if x := b.tensor(_FLOATS if kind == "ReduceMean" else _NUMBERS, min_rank=1):
         axes = sorted(b.draw(st.sets(st.integers(0, len(x.dims) - 1), min_size=1)))
         keep = b.flag()
-        kept = [(1, False) if i in axes else (x.dims[i], x.open[i]) for i in range(len(x.dims)) if keep or i not in axes]
-        b.add(
-            kind, [x, b.ints(*axes)], (x.type, tuple(d for d, _ in kept), tuple(o for _, o in kept)), keep_dims=keep
-        )
+        kept = [
+            (1, False) if i in axes else (x.dims[i], x.open[i]) for i in range(len(x.dims)) if keep or i not in axes
+        ]
+        b.add(kind, [x, b.ints(*axes)], (x.type, tuple(d for d, _ in kept), tuple(o for _, o in kept)), keep_dims=keep)
 
 
 def _matmul(b: _Builder) -> None:
@@ -561,9 +578,7 @@ _LAYERS = (
 
 
 @st.composite
-def models(
-    draw: st.DrawFn, min_layers: int = 1, max_layers: int = 8, dynamic: bool | None = None
-) -> GeneratedModel:
+def models(draw: st.DrawFn, min_layers: int = 1, max_layers: int = 8, dynamic: bool | None = None) -> GeneratedModel:
     """Small valid models of several layers, with inputs that they take.
 
     ``dynamic`` leaves some dims of the inputs open (None: of some models). Every dim declared is true.

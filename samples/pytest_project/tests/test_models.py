@@ -26,7 +26,7 @@ def test_a_dot(irrun):
     )
 
 
-@given(st.integers(0, 5).flatmap(lambda rows: ir.tensors("f32", (rows, 8))))
+@given(st.integers(0, 5).flatmap(lambda rows: ir.tensors("f32", (rows, 8), -100, 100)))
 def test_probabilities_add_up_to_one(irrun, rows):
     classes = irrun.run(MODELS / "classifier.xml", rows)["classes"]
     assert classes.shape == (len(rows), 3)
