@@ -70,7 +70,7 @@ def main() -> None:
     core = ov.Core()
     figures: list[dict[str, float]] = []
     print(
-        f"{'layers':>8} {'irrun read':>11} {'+ check':>9} {'+ compile':>10} {'OpenVINO read':>14} {'ratio':>6}   seconds"
+        f"{'layers':>8} {'irrun read':>11} {'+ check':>9} {'+ compile':>10} {'OpenVINO read':>14} {'ratio':>6}  (s)"
     )
     with tempfile.TemporaryDirectory() as folder:
         for layers in arguments.layers:

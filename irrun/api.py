@@ -28,13 +28,13 @@ def load(xml: PathLike, weights: PathLike | None = None) -> Parsed:
     return found
 
 
-def load_all(path: PathLike, weights: PathLike | None = None) -> list[Parsed | ReadError]:
+def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None = None) -> list[Parsed | ReadError]:
     """Every model of a document: the one of an IR file, or each ``<layer>`` example of a page.
 
     An example that cannot be read stands as its ReadError. Raises ReadError where the file cannot be
-    opened or, being IR, holds no model.
+    opened or, being IR, holds no model. ``data`` is what the file holds, where that has been read.
     """
-    data = read_bytes(Path(path))
+    data = read_bytes(Path(path)) if data is None else data
     if has_fragments(data.decode("utf-8", "replace")):
         return read_fragments(str(path), data)
     return [parse(Source(str(path), data), _weights(Path(path), weights))]

@@ -20,7 +20,7 @@ from irrun.infer import Values, declared, needed, propagate, refusal, site, to_b
 from irrun.model import Layer, Model, Port
 from irrun.opdef import Op, Value, infer, input_at
 from irrun.parse import Parsed
-from irrun.source import Source
+from irrun.source import STDIN, Source
 
 __all__ = ["check", "weights_missing"]
 
@@ -41,11 +41,12 @@ def check(parsed: Parsed) -> Report:
 
 def weights_missing(model: Model) -> Diagnostic:
     """That the ``.bin`` of a model with constants is not there."""
-    wanted = Path(model.source.path).with_suffix(".bin")
+    path = model.source.path
+    lacking = "no .bin is named" if path == STDIN else f"{Path(path).with_suffix('.bin')} is missing"
     count = "one constant has its" if model.constants == 1 else f"{model.constants} constants have their"
     return Diagnostic(
-        "IR501", "error", f"{wanted} is missing; {count} values in it", file=model.source.path, source=model.source,
-        help="put it beside the .xml under the same name, or name it with -w",
+        "IR501", "error", f"{lacking}; {count} values in it", file=path, source=model.source,
+        help="name it with -w" if path == STDIN else "put it beside the .xml under the same name, or name it with -w",
     )  # fmt: skip
 
 

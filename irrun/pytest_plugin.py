@@ -116,10 +116,12 @@ class _ModelItem(pytest.Item):
 
         error = excinfo.value
         if isinstance(error, IrrunError):
-            return "\n".join(text(d).plain for d in error.diagnostics).rstrip()
-        if isinstance(error, (AssertionError, zipfile.BadZipFile)):
-            return str(error).strip()
-        return super().repr_failure(excinfo, style)
+            message = "\n".join(text(d).plain for d in error.diagnostics)
+        elif isinstance(error, AssertionError):
+            message = str(error)
+        else:
+            return super().repr_failure(excinfo, style)
+        return message.strip().replace(str(self.path), self.nodeid.partition("::")[0])
 
 
 class CheckItem(_ModelItem):

@@ -11,9 +11,13 @@ import re
 from array import array
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 from xml.parsers import expat
 
-__all__ = ["Source", "Span", "encoding_of"]
+__all__ = ["STDIN", "Source", "Span", "encoding_of"]
+
+STDIN: Final = "<stdin>"
+"""The path of a document that was read from standard input."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
-import kit
 import pytest
+
+import kit
 
 
 @pytest.fixture(scope="session", autouse=True)

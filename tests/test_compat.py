@@ -50,18 +50,27 @@ def _accumulator(folder: Path) -> Path:
     return net.save(folder, "accumulator")
 
 
+def _legacy(folder: Path) -> Path:
+    net = Net(version=10)
+    halves, counts = net.parameter("f16", "2", name="halves"), net.parameter("i64", "2", name="counts")
+    net.result(net.add("Add", [halves, halves], [("FP16", "2")], name="double", auto_broadcast="numpy"))
+    net.result(net.add("Add", [counts, counts], [("I64", "2")], name="more", auto_broadcast="numpy"))
+    return net.save(folder, "legacy")
+
+
 def _python(*arguments: object) -> str:
     done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@pytest.mark.parametrize("script", ["classify", "reshape", "state"])
+@pytest.mark.parametrize("script", ["classify", "reshape", "state", "legacy"])
 def test_script_gives_the_same(script: str, tmp_path: Path) -> None:
     arguments = {
         "classify": [SAMPLES / "convnet.xml", SAMPLES / "image.npy"],
         "reshape": [SAMPLES / "pytest_project" / "models" / "classifier.xml"],
         "state": [_accumulator(tmp_path)],
+        "legacy": [_legacy(tmp_path)],
     }[script]
     path, theirs, ours = SCRIPTS / f"{script}.py", tmp_path / "theirs.npz", tmp_path / "ours.npz"
     said = _python(path, *arguments, theirs)

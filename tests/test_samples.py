@@ -49,7 +49,7 @@ def test_elementwise_takes_any_batch(batch: int) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.random((batch, 3, 4), np.float32), rng.random((3, 1), np.float32)
     out = irrun.run(SAMPLES / "elementwise.xml", {"a": a, "b": b}, strict=True)["out"]
-    np.testing.assert_allclose(out, np.clip(a * np.float32([0.5, 1, 2, 4]) + b, 0, 6), rtol=1e-6)
+    np.testing.assert_allclose(out, np.clip(a * np.array([0.5, 1, 2, 4], np.float32) + b, 0, 6), rtol=1e-6)
 
 
 def test_convnet_gives_probabilities() -> None:

@@ -37,7 +37,7 @@ def test_taps() -> None:
     executable = irrun.compile(_model(), strict=True)
     outputs = executable(X, taps=["split", "s*m", "x"])
     assert list(outputs.taps) == ["x", "sum", "split", "split:3"]
-    total = X + [[1], [2]]
+    total = X + np.array([[1], [2]])
     for name, want in (("x", X), ("sum", total), ("split", total[:, :2]), ("split:3", total[:, 2:])):
         np.testing.assert_array_equal(outputs.taps[name], want)
     assert executable(X).taps == {}
@@ -164,7 +164,7 @@ def test_command(tmp_path: Path) -> None:
     with np.load(out) as held:
         assert set(held.files) == {"out", *names}
     assert _index(tmp_path / "d")[0]["layer"] == "image"
-    assert len(_index(tmp_path / "d")) == 12
+    assert len(_index(tmp_path / "d")) == 14
 
 
 def test_command_as_json() -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+
 from irrun import api
 from irrun.diagnostics import ReadError
 from irrun.parse import Parsed
+from irrun.source import STDIN
 
 __all__ = ["is_example", "load", "title"]
 
 
 def load(path: str, weights: str | None = None) -> list[Parsed | ReadError]:
-    """The model of an IR file, or the examples of a page: each read, or why it cannot be. Raises ReadError."""
+    """The model of an IR file, or the examples of a page: each read, or why it cannot be. Raises ReadError.
+
+    The path ``-`` is standard input.
+    """
+    if path == "-":
+        return api.load_all(STDIN, weights, sys.stdin.buffer.read())
     return api.load_all(path, weights)
 
 

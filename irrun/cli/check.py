@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,7 +13,7 @@ from xml.parsers import expat
 import click
 
 from irrun.checker import check
-from irrun.cli import _errors, _models, _terminal
+from irrun.cli import _config, _errors, _models, _terminal
 from irrun.cli._options import format_option, plugin_option, weights_option
 from irrun.diagnostics import CODES, Diagnostic, ReadError
 from irrun.render import concise, text
@@ -24,15 +23,10 @@ __all__ = ["command"]
 
 
 def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    """Codes, prefixes of codes and names, also separated by commas, as codes."""
-    names = {code.name: code.id for code in CODES.values()}
-    found: list[str] = []
-    for value in filter(None, re.split(r"[\s,]+", ",".join(values))):
-        code = names.get(value.lower(), value.upper())
-        if code != "IR" and not any(known.startswith(code) for known in CODES):
-            raise click.BadParameter(f"{value} is no code; irrun explain lists them", ctx, param)
-        found.append(code)
-    return tuple(found)
+    try:
+        return _config.codes(values)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
 
 
 @click.command("check")
@@ -50,14 +44,18 @@ def command(
 ) -> int:  # fmt: skip
     """Check models: every shape and precision that they declare.
 
-    PATH is an IR file, a folder (every IR in it and in those below), a glob such as 'models/**/*.xml', or a
-    page with <layer> examples. Exit status 1 where there is an error.
+    PATH is an IR file, a folder (every IR in it and in those below), a glob such as 'models/**/*.xml', a page
+    with <layer> examples, or - for standard input. Exit status 1 where there is an error.
 
-    --select never hides that a file cannot be read. The format `text` is another name of `full`.
+    --select never hides that a file cannot be read. --select and --ignore stand in pyproject.toml as well, under
+    [tool.irrun], with per-file-ignores. In a model, <!-- irrun: ignore IR401 --> ignores a finding on its line or,
+    alone on a line, on the next. The format `text` is another name of `full`.
     """
     form = "full" if form == "text" else form
     if statistics and form not in ("full", "concise", "json"):
         raise click.UsageError(f"--statistics has no format {form}; it has full, concise and json")
+    config = _config.read_config()
+    select, ignore = select or config.select, ignore or config.ignore
     files = [file for path in paths for file in _files(path)]
     files = list(dict.fromkeys(files))
     if weights is not None and len(files) > 1:
@@ -65,7 +63,8 @@ def command(
     found: dict[str, list[Diagnostic]] = {}
     out = _terminal.console()
     for file in files:
-        found[file] = [d for d in _check(file, weights) if _wanted(d, select, ignore)]
+        ignored = (*ignore, *config.ignored_in(file))
+        found[file] = [d for d in _check(file, weights) if _wanted(d, select, ignored)]
         for diagnostic in found[file] if not statistics else ():
             if form == "full":
                 out.print(text(diagnostic))

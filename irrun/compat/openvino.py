@@ -56,23 +56,23 @@ class NotCovered(IrrunError, NotImplementedError):  # noqa: N818
         self.diagnostics = ()
 
 
-class _NoAttribute(NotCovered, AttributeError):  # noqa: N818
-    pass
+class NotCoveredAttribute(NotCovered, AttributeError):  # noqa: N818
+    """A name of a module or class that is not here."""
 
 
-class _NoModule(NotCovered, ImportError):  # noqa: N818
-    pass
+class NotCoveredModule(NotCovered, ImportError):  # noqa: N818
+    """A module of openvino that is not here."""
 
 
 def __getattr__(name: str) -> Any:
     if name == "runtime":  # as openvino was imported before 2026
         return sys.modules[__name__]
-    raise _NoAttribute(f"openvino.{name}")
+    raise NotCoveredAttribute(f"openvino.{name}")
 
 
 class _Covered:
     def __getattr__(self, name: str) -> NoReturn:
-        raise _NoAttribute(f"{type(self).__name__}.{name}")
+        raise NotCoveredAttribute(f"{type(self).__name__}.{name}")
 
 
 def _error(error: IrrunError) -> OpenVINOError:
@@ -509,7 +509,11 @@ class _Port(_Covered):
     ) -> None:
         value = executable.plan.values[inside]
         self._executable, self._layer, self._position = executable, layer, position
-        self._names, self._type, self._shape = frozenset(names), _type(value.type), value.shape
+        self._names, self._shape = frozenset(names), value.shape
+        self._inside = value.type
+        self._type = _type(
+            _at_boundary(value.type, bool(layer.inputs)) if executable.model.version == 10 else value.type
+        )
 
     index = property(lambda self: 0)
     names = property(lambda self: set(self._names))
@@ -557,6 +561,13 @@ class _Port(_Covered):
         return f"<{type(self).__name__}: names[{names}] shape{self._shape} type: {self._type.type_name}>"
 
 
+def _at_boundary(own: ElementType, output: bool) -> ElementType:
+    """The type in which a model of IR v10 shows a tensor that is of another type within it."""
+    if not output:
+        return ELEMENT_TYPES["f32" if own.name == "f16" else own.name]
+    return ELEMENT_TYPES["i32" if own.name in ("i32", "i64", "u32", "u64") else "f32"]
+
+
 class Output(_Port):
     """A port of a Model."""
 
@@ -602,7 +613,9 @@ def _find(ports: Sequence[_Port], key: Any, what: str) -> Any:
 def _ports(executable: Executable, kind: type[_Port]) -> tuple[list[Any], list[Any]]:
     graph, compiled = executable.model, kind is ConstOutput
 
-    def names(found: Sequence[str], layer: Layer) -> Sequence[str]:
+    def names(found: Iterable[str], layer: Layer, port: str = "") -> Iterable[str]:
+        if graph.version == 10:  # ports of a model that old are called as the layers are
+            return (*found, layer.name + port)
         return found or ((layer.name,) if compiled else ())
 
     inputs = [kind(executable, p, i, names(p.outputs[0].names, p), (p.id, 0)) for i, p in enumerate(graph.parameters)]
@@ -612,7 +625,9 @@ def _ports(executable: Executable, kind: type[_Port]) -> tuple[list[Any], list[A
         assert feed is not None
         assert fed is not None
         found = tuple(dict.fromkeys((*result.output_names, *fed[1].names)))
-        outputs.append(kind(executable, result, i, names(found, result), feed))
+        known_by = fed[0] if graph.version == 10 else result
+        port = f".{feed[1]}" if len(fed[0].outputs) > 1 else ""
+        outputs.append(kind(executable, result, i, names(found, known_by, port), feed))
     return inputs, outputs
 
 
@@ -946,7 +961,11 @@ class InferRequest(_Covered):
     def _run(self) -> None:
         start = time.perf_counter()
         try:
-            outputs = self._executable({i: t._array() for i, t in enumerate(self.input_tensors)})
+            feeds = {
+                i: tensor._array() if port._inside is port._type._own else tensor._array().astype(port._inside.dtype)
+                for i, (port, tensor) in enumerate(zip(self.model_inputs, self.input_tensors))
+            }
+            outputs = self._executable(feeds)
         except IrrunError as error:
             raise _error(error) from error
         for tensor, array in zip(self.output_tensors, outputs.arrays):
@@ -1139,7 +1158,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
         for own in ("openvino.", f"{__name__}."):  # the latter by `from openvino import x`
             if fullname.startswith(own):
-                raise _NoModule(f"openvino.{fullname.removeprefix(own)}")
+                raise NotCoveredModule(f"openvino.{fullname.removeprefix(own)}")
 
 
 def install() -> None:

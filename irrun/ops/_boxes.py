@@ -1,7 +1,9 @@
-"""Boxes given by two corners, ``[x0, y0, x1, y1]``: the maths that the detection operations share.
+"""What the operations of Detectron and GenerateProposals share: boxes ``[x0, y0, x1, y1]``, moved by deltas.
 
 Where a box spans pixels, of which the last belongs to it, its sides are longer by a ``margin`` of 1.
 """
+
+import math
 
 import numpy as np
 
@@ -19,49 +21,29 @@ def agreed(*dims: Dim) -> Dim | None:
     return first
 
 
-def moved(boxes: np.ndarray, deltas: np.ndarray, margin: float = 0, largest: float = np.inf) -> np.ndarray:
+def moved(boxes: np.ndarray, deltas: np.ndarray, margin: float, largest: float) -> np.ndarray:
     """The boxes moved and scaled by deltas ``[dx, dy, log(dw), log(dh)]`` in units of their sides.
 
-    The logarithms are at most ``largest``. The sides of the new boxes are exactly the differences of their corners.
+    The logarithms are at most ``largest``.
     """
     sides = boxes[..., 2:] - boxes[..., :2] + margin
-    centres = boxes[..., :2] + sides / 2 + deltas[..., :2] * sides
-    halves = np.exp(np.minimum(deltas[..., 2:], largest)) * sides / 2
-    return np.concatenate([centres - halves, centres + halves], -1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centres = boxes[..., :2] + sides / 2 + deltas[..., :2] * sides
+        halves = np.exp(np.minimum(deltas[..., 2:], largest)) * sides / 2
+        return np.concatenate([centres - halves, centres + halves - margin], -1)
 
 
-def clipped(boxes: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """The boxes with their corners between 0 and ``limits`` [x, y]."""
-    return np.maximum(np.minimum(boxes, np.tile(limits, 2)), 0)
+def proposals(
+    anchors: np.ndarray, deltas: np.ndarray, scores: np.ndarray, limits: np.ndarray, least: np.ndarray, margin: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The anchors [height, width, n, 4] moved by deltas [n * 4, height, width], within an image of sides ``limits``.
 
-
-def best(scores: np.ndarray, count: int | None = None) -> np.ndarray:
-    """The places of the ``count`` highest scores, or of all, the highest first; of equal ones, the first."""
-    return np.argsort(-scores, kind="stable")[:count]
-
-
-def apart(
-    boxes: np.ndarray, threshold: float, most: int | None = None, margin: float = 0, eta: float = 1
-) -> np.ndarray:
-    """Non-maximum suppression: the places of the boxes to keep, of those in descending order of their scores.
-
-    A box goes where its intersection with one kept before it is more than ``threshold`` of their union; each box
-    kept multiplies a threshold above 0.5 by ``eta``. At most ``most`` are kept.
+    The boxes, one a row; of each its score, of ``scores`` [n, height, width], and whether its sides are ``least``
+    or longer.
     """
-    low, high = boxes[:, :2], boxes[:, 2:]
-    areas = np.prod(high - low + margin, -1)
-    overlaps, kept = np.full(len(boxes), -np.inf, boxes.dtype), []
-    for place in range(len(boxes)):
-        if overlaps[place] > threshold:
-            continue
-        if len(kept) == most:
-            break
-        kept.append(place)
-        rest = slice(place + 1, None)
-        sides = np.minimum(high[place], high[rest]) - np.maximum(low[place], low[rest])
-        shared = np.where((sides >= 0).all(-1), np.prod(sides + margin, -1), 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            overlaps[rest] = np.fmax(overlaps[rest], shared / (areas[place] + areas[rest] - shared))
-        if threshold > 0.5:
-            threshold *= eta
-    return np.array(kept, np.int64)
+    height, width, count = anchors.shape[:3]
+    of_anchors = deltas.reshape(count, 4, height, width).transpose(2, 3, 0, 1)
+    boxes = moved(anchors, of_anchors, margin, math.log(1000 / 16)).reshape(-1, 4)
+    boxes = np.maximum(np.minimum(boxes, np.tile(limits - margin, 2)), 0)
+    large = boxes[:, 2:] - boxes[:, :2] + margin >= least
+    return boxes, scores.transpose(1, 2, 0).ravel(), large[:, 0] & large[:, 1]

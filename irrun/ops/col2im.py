@@ -26,7 +26,7 @@ class Col2Im(Op):
     # OpenVINO: has output_size and kernel_size as inputs, and writes "strides"
     output_size = attr.ints(None)
     kernel_size = attr.ints(None)
-    strides = attr.ints((1, 1), name="stride", aliases=("strides",))
+    strides = attr.ints((1, 1), aliases=("stride",))
     dilations = attr.ints((1, 1), aliases=("dilation",))
     pads_begin = attr.ints((0, 0))
     pads_end = attr.ints((0, 0))

@@ -125,6 +125,10 @@ class DetectionOutput8(Op):
             scores = np.where(objects >= self.objectness_score, scores, nothing)
             boxes = self._decoded(boxes, variances, additional_box_preds.astype(work, copy=False).reshape(places))
         boxes = self._decoded(boxes, variances, box_logits.astype(work, copy=False).reshape(places))
+        # OpenVINO: the CPU plugin has a prior box of image -1 end them, as one of Proposal does
+        if not self.normalized:
+            ended = np.logical_or.accumulate(proposals[:, 0, :: self._prior_size] == -1, axis=1)
+            scores = np.where(ended[..., None], -np.inf, scores)
         found = [self._rows(n, boxes[n], scores[n]) for n in range(batch)]
         rows = np.zeros((batch * self._most(Dim(count), Dim(classes)).lo, 7), work)
         kept = np.concatenate([rows[:0], *found])[: len(rows)]

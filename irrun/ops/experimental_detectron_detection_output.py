@@ -3,12 +3,15 @@
 Spec: detection/experimental-detectron-detection-output-6.
 """
 
+from itertools import repeat
+
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._boxes import agreed, apart, best, moved
+from irrun.ops._boxes import agreed, moved
 from irrun.ops._cast import plain
 from irrun.ops._gemm import narrow
+from irrun.ops._nms import best_first, iou, suppress
 from irrun.types import ELEMENT_TYPES
 
 
@@ -57,17 +60,15 @@ class ExperimentalDetectronDetectionOutput(Op):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         boxes, certain = plain(rois), plain(scores)
         given = plain(deltas).reshape(len(rois), self.num_classes, 4) / np.array(self.deltas_weights, boxes.dtype)
-        empty = np.asarray((boxes[:, 2:] <= boxes[:, :2]).any(-1))
-        with np.errstate(over="ignore", invalid="ignore"):
-            boxes = moved(boxes[:, np.newaxis], given, 1, self.max_delta_log_wh)
-        boxes[..., 2:] -= 1
+        sides = boxes[:, 2:] - boxes[:, :2]
+        boxes = moved(boxes[:, np.newaxis], given, 1, self.max_delta_log_wh)
         boxes = np.maximum(boxes, 0)  # OpenVINO: clips only here, the specification to the image
-        kept = []
+        candidates = (certain > self.score_threshold) & (sides[:, :1] > 0) & (sides[:, 1:] > 0)
+        count, kept = None if self.post_nms_count < 0 else self.post_nms_count, []
         for label in range(1, self.num_classes):  # class 0 is the background
-            places = best(certain[:, label])
-            places = places[(certain[places, label] > self.score_threshold) & ~empty[places]]
-            count = None if self.post_nms_count < 0 else self.post_nms_count
-            kept += [(place, label) for place in places[apart(boxes[places, label], self.nms_threshold, count, 1)]]
+            order = best_first(certain[:, label], candidates[:, label])
+            overlap = iou(boxes[:, label], 1, apart=True)
+            kept += [(place, label) for place in suppress(order, overlap, count, repeat(self.nms_threshold))]
         places, labels = np.array(kept, np.int64).reshape(-1, 2).T
         most = self.max_detections_per_image
         if len(kept) > most:

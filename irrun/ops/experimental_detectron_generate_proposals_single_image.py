@@ -3,13 +3,15 @@
 Spec: detection/experimental-detectron-generate-proposals-single-image-6.
 """
 
+from itertools import repeat
+
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._boxes import agreed, apart, best
+from irrun.ops._boxes import agreed, proposals
 from irrun.ops._cast import plain
 from irrun.ops._gemm import narrow
-from irrun.ops._proposals import in_order, proposals
+from irrun.ops._nms import iou, suppress
 
 
 @op(
@@ -50,12 +52,13 @@ class ExperimentalDetectronGenerateProposalsSingleImage(Op):
     def run(
         self, im_info: np.ndarray, anchors: np.ndarray, deltas: np.ndarray, scores: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        info, grid, found = plain(im_info), plain(anchors), in_order(plain(scores))
-        grid = grid.reshape(*scores.shape[1:], len(scores), 4)
-        boxes, large = proposals(grid, plain(deltas), info[1::-1], np.full(2, self.min_size), 1)
+        grid = plain(anchors).reshape(*scores.shape[1:], len(scores), 4)
+        limits, least = plain(im_info)[1::-1], np.full(2, self.min_size)
+        boxes, found, large = proposals(grid, plain(deltas), plain(scores), limits, least, 1)
         found = np.where(large, found, 0)  # OpenVINO: what is to be removed comes last
-        places = best(found, self.pre_nms_count)
-        places = places[apart(boxes[places], self.nms_threshold, self.post_nms_count)]  # OpenVINO: without a margin
+        order = np.argsort(-found, kind="stable")[: self.pre_nms_count]
+        # OpenVINO: without the margin
+        places = suppress(order, iou(boxes), self.post_nms_count, repeat(self.nms_threshold))
         result = np.zeros((self.post_nms_count, 5), found.dtype)
         result[: len(places)] = np.column_stack([boxes[places], found[places]])
         result = narrow(result, scores.dtype)

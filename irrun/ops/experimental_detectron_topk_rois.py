@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._boxes import agreed, best
+from irrun.ops._boxes import agreed
 from irrun.ops._cast import plain
 
 
@@ -29,7 +29,7 @@ class ExperimentalDetectronTopKROIs(Op):
         return rois.reshaped([self.max_rois, 4])
 
     def run(self, rois: np.ndarray, rois_probs: np.ndarray) -> np.ndarray:
-        places = best(plain(rois_probs), self.max_rois)
+        places = np.argsort(-plain(rois_probs), kind="stable")[: self.max_rois]
         found = np.zeros((self.max_rois, 4), rois.dtype)
         found[: len(places)] = rois[places]
         return found

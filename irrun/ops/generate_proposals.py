@@ -1,11 +1,13 @@
 """GenerateProposals: regions of interest, of each image of a batch.  Spec: detection/generate-proposals-9."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._boxes import agreed, apart, best
+from irrun.ops._boxes import agreed, proposals
 from irrun.ops._cast import cast, plain
-from irrun.ops._proposals import in_order, proposals
+from irrun.ops._nms import iou, suppress
 from irrun.types import Dim, ElementType, PartialShape
 
 
@@ -71,9 +73,16 @@ class GenerateProposals(Op):
         """The rows ``[box, score]`` of one image."""
         margin = 0 if self.normalized else 1
         least = self.min_size * np.array([info[-1], info[2]])
-        boxes, large = proposals(anchors, deltas, info[1::-1], least, margin)
-        scores = in_order(scores)
-        places = best(scores, self.pre_nms_count)
-        places = places[large[places]]
-        places = places[apart(boxes[places], self.nms_threshold, self.post_nms_count, margin, self.nms_eta)]
+        boxes, scores, large = proposals(anchors, deltas, scores, info[1::-1], least, margin)
+        order = np.argsort(-scores, kind="stable")[: self.pre_nms_count]
+        overlap = iou(boxes, margin, apart=True)
+        places = suppress(order[large[order]], overlap, self.post_nms_count, self._thresholds())
         return np.column_stack([boxes[places], scores[places]])
+
+    def _thresholds(self) -> Iterator[float]:
+        """What is too much of an overlap, after each box that is taken."""
+        threshold = self.nms_threshold
+        while True:
+            if threshold > 0.5:
+                threshold *= self.nms_eta
+            yield threshold

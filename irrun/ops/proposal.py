@@ -34,8 +34,8 @@ class Proposal4(Op):
     box_size_scale = attr.float(1.0)
     box_coordinate_scale = attr.float(1.0)
     framework = attr.choice("", "tensorflow", default="", also={"caffe": ""})
-    inputs = ports(class_probs="T", bbox_deltas="T", image_shape="T")
-    types = {"T": "float"}
+    # OpenVINO: takes inputs of different types
+    inputs = ports(class_probs="float", bbox_deltas="float", image_shape="float")
     outputs = 2
 
     def infer(self, at: Site, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> tuple[Value, ...]:
@@ -65,8 +65,8 @@ class Proposal4(Op):
         # [batch, H, W, anchor]
         scores = class_probs[:, count:].transpose(0, 2, 3, 1).astype(work)
         deltas = bbox_deltas.reshape(batches, count, 4, *bbox_deltas.shape[2:]).transpose(0, 3, 4, 1, 2).astype(work)
-        height, width, *scales = (float(n) for n in image_shape)
-        boxes = self._boxes(deltas, height, width)
+        image, scales = self._image(image_shape.astype(work)), image_shape[2:].astype(work)
+        boxes = self._boxes(deltas, image)
         least = self.min_size * np.array([scales[-1], scales[0]], work)
         large = (boxes[..., 2:] - boxes[..., :2] + self._offset >= least).all(axis=-1)
         scores = scores * large  # one too small is the last choice
@@ -76,23 +76,28 @@ class Proposal4(Op):
             taken = self._select(boxes[batch].reshape(-1, 4), scores[batch].ravel())
             kept = boxes[batch].reshape(-1, 4)[taken]
             if self.clip_after_nms:
-                kept = kept.clip(0, np.array([width, height] * 2, work))
+                kept = kept.clip(0, image)
             if self.normalize:
-                kept = kept / np.array([width, height] * 2, work)
+                kept = kept / image
             rows[batch, : len(kept), 0] = batch
             rows[batch, : len(kept), 1:] = kept
             found[batch, : len(kept)] = scores[batch].ravel()[taken]
             rows[batch, len(kept) : len(kept) + 1, 0] = -1
         return narrow(rows.reshape(-1, 5), class_probs.dtype), narrow(found.ravel(), class_probs.dtype)
 
-    def _boxes(self, deltas: np.ndarray, height: float, width: float) -> np.ndarray:
+    def _image(self, image_shape: np.ndarray) -> np.ndarray:
+        """The greatest box."""
+        # OpenVINO: in tensorflow it is [y0, x0, y1, x1], but its reference kernel takes height for width
+        sizes = image_shape[:2] if self.framework == "tensorflow" else image_shape[1::-1]
+        return np.tile(sizes, 2)
+
+    def _boxes(self, deltas: np.ndarray, image: np.ndarray) -> np.ndarray:
         """The boxes [batch, H, W, anchor, 4] in pixels of the image."""
         rows, columns = (np.arange(n, dtype=deltas.dtype) * self.feat_stride for n in deltas.shape[1:3])
         y, x = np.meshgrid(rows, columns, indexing="ij")
         if self.framework == "tensorflow":
             x, y = y, x
         boxes = np.stack([x, y, x, y], axis=-1)[:, :, None] + self._anchors().astype(deltas.dtype)
-        image = np.array([width, height] * 2, deltas.dtype)
         if self.framework == "tensorflow":
             boxes = boxes.clip(0, image)
         size = boxes[..., 2:] - boxes[..., :2] + self._offset

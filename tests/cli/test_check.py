@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from irrun.cli import cli
 from nets import Net
 
 
@@ -167,6 +169,21 @@ def test_missing_weights_are_named(call, tmp_path):
     assert codes(call("check", path, "--format", "json")) == ["IR501"]
     assert call("check", path, "-w", "elsewhere").exit_code == 0
     assert call("check", path, good().save(tmp_path, "other"), "-w", "elsewhere").exit_code == 2
+
+
+def test_standard_input(tmp_path):
+    net = Net()
+    net.result(net.const("f32", "2", bytes(8)))
+    for data, options, found, status in (
+        (wrong().save(tmp_path).read_bytes(), [], "<stdin>:", 1),
+        (good().save(tmp_path).read_bytes(), [], "", 0),
+        (net.save(tmp_path, "weights").read_bytes(), [], "<stdin>: IR501 no .bin is named; one constant has", 1),
+        (net.save(tmp_path, "weights").read_bytes(), ["-w", str(tmp_path / "weights.bin")], "", 0),
+        (b"", [], "<stdin>:1:1: IR001 the file is empty", 2),
+    ):
+        result = CliRunner().invoke(cli, ["check", "-", "--format", "concise", *options], input=data)
+        assert (result.stdout[: len(found)], result.exit_code) == (found, status)
+        assert bool(found) == bool(result.stdout)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -148,13 +148,14 @@ REFUSALS = [
 REFUSALS.append(Refusal("c4-num-classes", "DetectionOutput-1", _GIVEN, _SPEC | {"num_classes": 3}))
 
 
-def _random(batch: int, priors: int, classes: int, *, shared: bool = True, pixels: bool = False, encoded: bool = False, own: bool = False, additional: bool = False, dtype: Any = np.float32) -> list[np.ndarray]:  # fmt: skip
-    """Boxes that overlap much."""
+def _random(batch: int, priors: int, classes: int, *, shared: bool = True, pixels: bool = False, encoded: bool = False, own: bool = False, additional: bool = False, end: int | None = None, dtype: Any = np.float32) -> list[np.ndarray]:  # fmt: skip
+    """Boxes that overlap much; those of pixels are none from ``end`` on."""
     of, locations = batch if own else 1, 1 if shared else classes
     low, size = abs(random(of, priors, 2)) / 4, abs(random(of, priors, 2, seed=1)) / 4 + 0.1
     boxes = np.concatenate([low, low + size], axis=2)
     if pixels:
-        boxes = np.concatenate([np.zeros((of, priors, 1)), boxes * [30, 20, 30, 20]], axis=2)
+        images = np.where(np.arange(priors) < (priors if end is None else end), 0, -1).reshape(1, priors, 1)
+        boxes = np.concatenate([np.tile(images, (of, 1, 1)), boxes * [30, 20, 30, 20]], axis=2)
     rows = [boxes.reshape(of, -1)]
     if not encoded:
         rows.append(abs(random(*rows[0].shape, seed=2)) / 8)
@@ -191,6 +192,8 @@ _MODELS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("variance-encoded", {"encoded": True}, {"variance_encoded_in_target": True}),
     ("pixels", {"pixels": True}, _PIXEL_SIZE),
     ("pixels-corner", {"pixels": True}, _PIXEL_SIZE | _CORNERS),
+    ("pixels-that-end", {"pixels": True, "end": 12}, _PIXEL_SIZE),
+    ("pixels-of-each-that-end", {"pixels": True, "own": True, "end": 12}, _PIXEL_SIZE | {"decrease_label_id": True}),
     ("own-priors", {"own": True}, {}),
     ("clip-before", {}, {"clip_before_nms": True}),
     ("clip-after", {}, {"clip_after_nms": True}),

@@ -8,23 +8,23 @@ import pytest
 from irrun.diagnostics import Refused
 from irrun.model import MapEntry
 from irrun.opdef import Site, infer
-from kit import FakeBody, operation, random, same_as_openvino, tensor
+from kit import FakeBody, Model, operation, random, same_as_openvino, tensor
 
 
 def _model(*shape: int) -> ov.Model:
     cond, x, y = ops.parameter([], bool), ops.parameter([*shape], np.float32), ops.parameter([*shape], np.float32)
     a, b, c = (ops.parameter([*shape], np.float32) for _ in range(3))
     total = ops.add(a, b)
-    then = ov.Model([ops.result(total), ops.result(ops.add(total, a))], [a, b], "then")
+    then = Model([ops.result(total), ops.result(ops.add(total, a))], [a, b], "then")
     tripled = ops.multiply(c, ops.constant(np.float32(3)))
-    other = ov.Model([ops.result(tripled), ops.result(ops.subtract(c, tripled))], [c], "else")
+    other = Model([ops.result(tripled), ops.result(ops.subtract(c, tripled))], [c], "else")
     node = ops.if_op(cond)
     node.set_then_body(then)
     node.set_else_body(other)
     node.set_input(x.output(0), a, c)
-    node.set_input(y.output(0), b, None)
+    node.set_input(y.output(0), b, None)  # pyright: ignore[reportArgumentType]
     outputs = [node.set_output(t, e) for t, e in zip(then.results, other.results)]
-    return ov.Model(outputs, [cond, x, y], "if")
+    return Model(outputs, [cond, x, y], "if")
 
 
 @pytest.mark.parametrize("shape", [(2, 4), (-1, 4), (-1, -1), ()], ids=str)
@@ -37,13 +37,13 @@ def test_against_openvino(shape: tuple[int, ...]) -> None:
 def test_branches_of_different_shape() -> None:
     cond, x = ops.parameter([], bool), ops.parameter([2, 3], np.float32)
     a, b = ops.parameter([2, 3], np.float32), ops.parameter([2, 3], np.float32)
-    then = ov.Model([ops.result(ops.concat([a, a], 0))], [a], "then")
-    other = ov.Model([ops.result(b)], [b], "else")
+    then = Model([ops.result(ops.concat([a, a], 0))], [a], "then")
+    other = Model([ops.result(b)], [b], "else")
     node = ops.if_op(cond)
     node.set_then_body(then)
     node.set_else_body(other)
     node.set_input(x.output(0), a, b)
-    model = ov.Model([node.set_output(then.results[0], other.results[0])], [cond, x], "if")
+    model = Model([node.set_output(then.results[0], other.results[0])], [cond, x], "if")
     same_as_openvino(model, [np.array(True), random(2, 3)], [np.array(False), random(2, 3)])
 
 

@@ -8,7 +8,7 @@ import pytest
 from irrun.diagnostics import Refused
 from irrun.model import MapEntry
 from irrun.opdef import Site, infer
-from kit import FakeBody, operation, random, same_as_openvino, tensor
+from kit import FakeBody, Model, operation, random, same_as_openvino, tensor
 
 
 def _counting(trips: int | None, begin: bool | None, stop_at: int | None, *, dynamic: bool = False) -> ov.Model:
@@ -27,7 +27,7 @@ def _counting(trips: int | None, begin: bool | None, stop_at: int | None, *, dyn
         first = ops.reduce_max(total, ops.constant([0, 1]))
         go_on = ops.less(first, ops.constant(np.float32(stop_at)))
     results = [ops.result(total), ops.result(go_on)]
-    body = ov.Model(results, [inner, row, iteration], "body")
+    body = Model(results, [inner, row, iteration], "body")
     loop = ops.loop(trip_count, condition)
     loop.set_function(body)
     loop.set_special_body_ports([2, 1])
@@ -36,7 +36,7 @@ def _counting(trips: int | None, begin: bool | None, stop_at: int | None, *, dyn
     last = loop.get_iter_value(total.output(0), -1)
     every = loop.get_concatenated_slices(total.output(0), 0, 1, 1, -1, 0)
     parameters = [n for n in (x, table, trip_count, condition) if n.get_type_name() == "Parameter"]
-    return ov.Model([ops.result(last), ops.result(every)], parameters, "loop")
+    return Model([ops.result(last), ops.result(every)], parameters, "loop")
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
@@ -60,12 +60,12 @@ def test_growing_state() -> None:
     x = ops.parameter([1, 2], np.float32, name="x")
     inner = ops.parameter([-1, 2], np.float32, name="inner")
     longer = ops.concat([inner, inner], 0)
-    body = ov.Model([ops.result(longer), ops.result(ops.constant(True))], [inner], "body")
+    body = Model([ops.result(longer), ops.result(ops.constant(True))], [inner], "body")
     loop = ops.loop(ops.constant(np.int64(4)), ops.constant(True))
     loop.set_function(body)
     loop.set_special_body_ports([-1, 1])
     loop.set_merged_input(inner, x.output(0), longer.output(0))
-    model = ov.Model([ops.result(loop.get_iter_value(longer.output(0), -1))], [x], "loop")
+    model = Model([ops.result(loop.get_iter_value(longer.output(0), -1))], [x], "loop")
     same_as_openvino(model, [random(1, 2)])
 
 

@@ -53,6 +53,7 @@ _ROWS: list[tuple[str, list[np.ndarray], tuple[np.ndarray, ...], dict[str, Any]]
     ("clip-after", [_scores(0.4), _deltas([-0.25, 0.25, np.log(32), 0]), _IMAGE], _rows(([0, 4, 120, 20], 0.4)), {"clip_before_nms": False, "clip_after_nms": True}),
     # the anchor is -8 ... 8, cut to the image
     ("tensorflow", [_scores(0.4), _deltas(_STILL), _IMAGE], _rows(([0, 0, 8, 8], 0.4)), {"framework": "tensorflow"}),
+    ("tensorflow-height", [_scores(0.4), _deltas([0, 0, 4, 4]), _IMAGE], _rows(([0, 0, 100, 120], 0.4)), {"framework": "tensorflow"}),
     ("tensorflow-swaps", _TWO, _rows(([0, 8, 8, 24], 0.6), ([0, 0, 8, 8], 0.4)), {"framework": "tensorflow"}),
     # 16 x 16 with ratio 2: 11 x 22 (rounded), from 2 to 13 (12 + 1) and from -3 to 19 (18 + 1)
     ("ratio", [_scores(0.4), _deltas(_STILL), _IMAGE], _rows(([2.5, -3, 13.5, 19], 0.4)), {"ratio": [2], "clip_before_nms": False}),
@@ -77,8 +78,9 @@ SHAPES = [
         "deltas-tell", "Proposal-4", ["f16[?,?,?,?]", "f16[7,8,28,28]", "f16[?]"], ["f16[7000,5]", "f16[7000]"], _SPEC
     ),
     Shapes("interval", "Proposal-1", ["f32[1..3,4,?,?]", "f32[2..8,8,?,?]", "f32[3]"], "f32[2000..3000,5]", _SPEC),
+    Shapes("types-differ", "Proposal-4", ["f16[7,4,28,28]", "f32[7,8,28,28]", "f64[3]"], ["f16[7000,5]", "f16[7000]"], _SPEC),
     Shapes("unknown-rank", "Proposal-4", ["f32[...]", "f32[...]", "f32[...]"], ["f32[?,5]", "f32[?]"], _SPEC),
-]
+]  # fmt: skip
 
 REFUSALS = [
     Refusal(f"{id}-{op}", op, given, _SPEC)
@@ -93,7 +95,6 @@ REFUSALS = [
         ("c3-class-probs", ["f32[7,6,28,28]", "f32[7,8,28,28]", "f32[3]"]),
         ("c3-deltas", ["f32[7,4,28,28]", "f32[7,4,28,28]", "f32[3]"]),
         ("ir301-integers", ["i32[7,4,28,28]", "i32[7,8,28,28]", "i32[3]"]),
-        ("ir302-types", ["f32[7,4,28,28]", "f16[7,8,28,28]", "f32[3]"]),
     ]
 ]
 
@@ -122,6 +123,8 @@ CASES = [
         ("clip-after", [60, 70, 1], {"clip_before_nms": False, "clip_after_nms": True}),
         ("normalize", [60, 70, 1], {"normalize": True}),
         ("tensorflow", [200, 210, 1], {"framework": "tensorflow"}),
+        ("tensorflow-small", [40, 60, 1], {"framework": "tensorflow", "normalize": True}),
+        ("tensorflow-after", [40, 60, 1, 1.5], {"framework": "tensorflow", "clip_before_nms": False, "clip_after_nms": True}),
         ("scaled-boxes", [200, 210, 1], {"box_size_scale": 5.0, "box_coordinate_scale": 10.0}),
         ("base-size", [200, 210, 1], {"base_size": 7, "ratio": [0.3, 0.7, 2.6], "scale": [1.5, 3.3]}),
         ("loose", [200, 210, 1], {"nms_thresh": 0.9}),

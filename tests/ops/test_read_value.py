@@ -11,7 +11,7 @@ import pytest
 import irrun
 from irrun.diagnostics import Refused
 from irrun.opdef import Site, infer
-from kit import operation, tensor
+from kit import Model, operation, tensor
 
 
 def accumulator(path: Path, version: int, *, initial: bool = True) -> Path:
@@ -26,7 +26,7 @@ def accumulator(path: Path, version: int, *, initial: bool = True) -> Path:
         read = opset6.read_value("sum", ov.Type.f32, ov.PartialShape([2]))
     total = opset6.add(read, x)
     assign = (opset3 if version == 3 else opset6).assign(total, "sum")
-    ov.serialize(ov.Model([opset6.result(total)], [assign], [x], "accumulator"), path)
+    ov.serialize(Model([opset6.result(total)], [assign], [x], "accumulator"), path)
     return path
 
 

@@ -8,7 +8,7 @@ import pytest
 from irrun.diagnostics import Refused
 from irrun.model import MapEntry
 from irrun.opdef import Site, infer
-from kit import FakeBody, operation, random, same_as_openvino, tensor
+from kit import FakeBody, Model, operation, random, same_as_openvino, tensor
 
 
 def _running_sum(part: int, *, backwards: bool, dynamic: bool) -> ov.Model:
@@ -20,7 +20,7 @@ def _running_sum(part: int, *, backwards: bool, dynamic: bool) -> ov.Model:
     carried = ops.parameter([2, part, 3], np.float32, name="carried")
     inner_bias = ops.parameter([3], np.float32, name="inner_bias")
     total = ops.add(ops.add(piece, carried), inner_bias)
-    body = ov.Model([ops.result(total)], [piece, carried, inner_bias], "body")
+    body = Model([ops.result(total)], [piece, carried, inner_bias], "body")
     node = ops.tensor_iterator()
     node.set_body(body)
     start, stride, end = (-1, -part, 0) if backwards else (0, part, -1)
@@ -29,7 +29,7 @@ def _running_sum(part: int, *, backwards: bool, dynamic: bool) -> ov.Model:
     node.set_invariant_input(inner_bias, bias.output(0))
     last = node.get_iter_value(total.output(0), -1)
     every = node.get_concatenated_slices(total.output(0), start, stride, part, end, 1)
-    return ov.Model([ops.result(last), ops.result(every)], [x, start_value, bias], "iterator")
+    return Model([ops.result(last), ops.result(every)], [x, start_value, bias], "iterator")
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])

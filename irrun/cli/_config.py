@@ -1,0 +1,94 @@
+"""``[tool.irrun]`` of pyproject.toml: what a project selects and ignores."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from irrun.diagnostics import CODES
+
+__all__ = ["Config", "codes", "read_config"]
+
+_KEYS: Final = ("select", "ignore", "per-file-ignores")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings of a project; ``folder`` is where its pyproject.toml lies."""
+
+    folder: Path
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def ignored_in(self, file: str) -> tuple[str, ...]:
+        """What ``per-file-ignores`` says of a file. Patterns match its name, or its path from ``folder``."""
+        path = Path(os.path.abspath(file))
+        place = (path.relative_to(self.folder) if path.is_relative_to(self.folder) else path).as_posix()
+        found: list[str] = []
+        for pattern, ignored in self.per_file_ignores:
+            patterns = {pattern, pattern.replace("**/", "")}  # ** may stand for no folder at all
+            if any(fnmatchcase(name, p) for name in (place, path.name) for p in patterns):
+                found += ignored
+        return tuple(found)
+
+
+def codes(values: Iterable[str]) -> tuple[str, ...]:
+    """Codes, prefixes of codes and names, also separated by commas, as codes. Raises ValueError."""
+    names = {code.name: code.id for code in CODES.values()}
+    found: list[str] = []
+    for value in filter(None, re.split(r"[\s,]+", ",".join(values))):
+        code = names.get(value.lower(), value.upper())
+        if code != "IR" and not any(known.startswith(code) for known in CODES):
+            raise ValueError(f"{value} is no code; irrun explain lists them")
+        found.append(code)
+    return tuple(found)
+
+
+def read_config() -> Config:
+    """That of the nearest pyproject.toml with a ``[tool.irrun]``, from the current folder upwards."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        file = folder / "pyproject.toml"
+        if not file.is_file():
+            continue
+        try:
+            tool = tomllib.loads(file.read_text("utf-8")).get("tool")
+            if isinstance(tool, dict) and "irrun" in tool:
+                return _config(folder, tool["irrun"])
+        except ValueError as error:  # no TOML, no UTF-8, or no settings of ours
+            raise click.UsageError(f"{file}: {error}") from None
+    return Config(here)
+
+
+def _config(folder: Path, table: Any) -> Config:
+    if not isinstance(table, dict):
+        raise ValueError("tool.irrun is no table")
+    for key in table:
+        if key not in _KEYS:
+            near = difflib.get_close_matches(key, _KEYS, 1)
+            raise ValueError(f"tool.irrun has no {key}; " + (f"did you mean {near[0]}?" if near else ", ".join(_KEYS)))
+    per_file = table.get("per-file-ignores", {})
+    if not isinstance(per_file, dict):
+        raise ValueError("tool.irrun.per-file-ignores is no table of patterns and lists of codes")
+    return Config(
+        folder,
+        _listed("select", table.get("select", [])),
+        _listed("ignore", table.get("ignore", [])),
+        tuple((pattern, _listed("per-file-ignores", listed)) for pattern, listed in per_file.items()),
+    )
+
+
+def _listed(key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f"tool.irrun.{key} is no list of codes")
+    return codes(value)
