@@ -69,9 +69,7 @@ def main() -> None:
     arguments = parser.parse_args()
     core = ov.Core()
     figures: list[dict[str, float]] = []
-    print(
-        f"{'layers':>8} {'irrun read':>11} {'+ check':>9} {'+ compile':>10} {'OpenVINO read':>14} {'ratio':>6}  (s)"
-    )
+    print(f"{'layers':>8} {'irrun read':>11} {'+ check':>9} {'+ compile':>10} {'OpenVINO read':>14} {'ratio':>6}  (s)")
     with tempfile.TemporaryDirectory() as folder:
         for layers in arguments.layers:
             path = Path(folder, f"{layers}.xml")
