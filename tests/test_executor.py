@@ -557,7 +557,7 @@ def test_a_bug_is_called_a_bug(where: str, tmp_path: Path) -> None:
     assert found.layer == "bad"
     assert found.line is not None
     if where != "memory":
-        assert "report it" in (found.help or "")
+        assert "test_a_bug_is_called_a_bug.<locals>.Bad" in (found.help or "")  # whose operation it is
         assert "ZeroDivisionError" in found.message
 
 
