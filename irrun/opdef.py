@@ -2,7 +2,7 @@
 
 An operation is a class with the decorator ``op``; ``resolve`` finds it by the layer's type and opset.
 ``infer`` validates and infers over ``Value``s in one straight line; ``run`` is the kernel over numpy
-arrays; ``prepare`` may return a faster kernel for one layer whose shapes and constants are known.
+arrays; ``prepare`` may choose a faster ``Kernel`` for one layer whose shapes and constants are known.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from irrun.types import (
 
 __all__ = [
     "Body",
+    "Finish",
     "Kernel",
     "Op",
     "Refused",
@@ -50,10 +51,6 @@ __all__ = [
     "resolve",
     "variadic",
 ]  # fmt: skip
-
-Kernel = Callable[..., Any]
-"""Takes the input arrays in port order (None for an absent optional one), gives an array or a tuple."""
-
 
 # ---------------------------------------------------------------------------------------------
 # values
@@ -319,6 +316,38 @@ def variadic(type: str, *, least: int = 1) -> Input:
 
 
 # ---------------------------------------------------------------------------------------------
+# kernels
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """How one layer is computed, chosen when its model is compiled.
+
+    ``call`` takes the input arrays in port order (None for an absent optional one) and gives an array or a tuple.
+    What it may be asked for beyond that, a kernel says here; it is then a single output of known shape.
+    """
+
+    call: Callable[..., Any]
+    algorithm: str = ""
+    """Which of several ways of computing this is: a word or two, as the profile shows them."""
+    out: bool = False
+    """Whether ``call`` takes ``out=``: a C-contiguous array of the output's type and shape, or None. It fills and
+    returns it; it does not overlap with an input."""
+    elementwise: bool = False
+    """Whether each element of the output follows from the elements at its place in the inputs, which numpy
+    broadcasts. ``out`` may then be one of the inputs, and ``call`` is given corresponding parts of all of them."""
+    finish: bool = False
+    """Whether ``call`` takes ``finish=``, too: a function that it calls once for each part of ``out`` as soon as that
+    is computed, as ``finish(out[index], index)`` with a slice for each axis. What follows is then done in place."""
+    flops: int = 0
+    """Multiplications and additions of a call, where they are what takes its time."""
+
+
+Finish = Callable[[np.ndarray, tuple[slice, ...]], None]
+"""What a kernel is asked to call with each part of its output: see ``Kernel.finish``."""
+
+
+# ---------------------------------------------------------------------------------------------
 # operations
 
 
@@ -396,12 +425,12 @@ class Op:
         """The outputs as arrays. Never mutates an input; may return a view of one."""
         raise TypeError(f"{self.type} has no kernel")
 
-    def prepare(self, shapes: tuple[PartialShape | None, ...], constants: tuple[np.ndarray | None, ...]) -> Kernel:
-        """A kernel for inputs of these shapes, some of them constant (None where they are not).
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        """The kernel for inputs of which this is known; the ``data`` of constant ones are their arrays.
 
-        Called once for a layer, when a model is compiled.
+        Called once for a layer, when a model is compiled; with ``exact``, only where the operation is not ``pure``.
         """
-        return self.run
+        return Kernel(self.run)
 
 
 class Body(Protocol):

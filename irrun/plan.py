@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, Refused, UnsupportedError, diagnostic
 from irrun.infer import Values, needed, propagate, refusal, to_blame, wrong_output_count
 from irrun.model import Layer, Model
-from irrun.opdef import Kernel, Op, Value
+from irrun.opdef import Op, Value
 from irrun.types import ElementType
 
 __all__ = ["Plan", "Step", "human", "kernel_failed", "plan", "refuse_too_large"]
@@ -24,7 +24,7 @@ class Step:
 
     layer: Layer
     op: Op
-    call: Kernel
+    call: Callable[..., Any]
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     frees: tuple[int, ...]
@@ -106,9 +106,8 @@ def _assemble(model: Model, ops: Mapping[int, Op], values: Values, bodies: Mappi
             continue
         reads = tuple(-1 if feed is None else slot[feed] for feed in model.feeds[id])
         inputs = [None if feed is None else values[feed] for feed in model.feeds[id]]
-        fixed = tuple(None if r == -1 else constants.get(r) for r in reads)
         try:
-            call = op.prepare(tuple(None if v is None else v.shape for v in inputs), fixed)
+            call = op.prepare(*inputs).call
         except Exception as error:
             raise ModelError(kernel_failed(model, layer, op, error, "")) from error
         writes = tuple(slot[id, i] for i in range(len(layer.outputs)))

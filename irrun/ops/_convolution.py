@@ -77,12 +77,13 @@ class ConvolutionBase(Filtering):
     def infer(self, at: Site, data: Value, filters: Value) -> Value:
         return self.correlated(at, data, filters)
 
-    def prepare(self, shapes: tuple[PartialShape | None, ...], constants: tuple[np.ndarray | None, ...]) -> Kernel:
-        filters = constants[1]
-        if filters is None or wide(filters.dtype).kind != "f":
-            return self.run
-        grouped = filters.reshape(*(1,) * (3 - self.leading), *filters.shape)
-        return prepared(grouped, lambda sizes: self.axes(sizes, grouped.shape[3:]), shapes[0])
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, filters = inputs
+        assert data is not None and filters is not None
+        if filters.data is None or wide(filters.data.dtype).kind != "f":
+            return Kernel(self.run)
+        grouped = filters.data.reshape(*(1,) * (3 - self.leading), *filters.data.shape)
+        return prepared(grouped, lambda sizes: self.axes(sizes, grouped.shape[3:]), data.shape)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ Method = Callable[[np.ndarray], np.ndarray]
 
 
 def prepared(
-    filters: np.ndarray, axes_of: Callable[[Sequence[int]], tuple[Axis, ...]], shape: PartialShape | None
+    filters: np.ndarray, axes_of: Callable[[Sequence[int]], tuple[Axis, ...]], shape: PartialShape
 ) -> Kernel:
     """The kernel for constant filters of a float type."""
     work, (groups, outs, ins) = wide(filters.dtype), filters.shape[:3]
@@ -127,9 +128,9 @@ def prepared(
         out = method(data.shape)(split)
         return narrow(out.reshape(len(data), groups * outs, *out.shape[3:]), data.dtype)
 
-    if shape is not None and shape.static is not None:
+    if shape.static is not None:
         method(shape.static)
-    return kernel
+    return Kernel(kernel)
 
 
 class Filters:

@@ -6,7 +6,6 @@ import numpy as np
 
 from irrun.opdef import Kernel, Op, Refused, Site, Value, attr, op, ports
 from irrun.ops._random import fractions, mersenne_twister, pairs, philox, seeds
-from irrun.types import PartialShape
 
 
 @op("RandomUniform", since=8, spec="generation/random-uniform-8")
@@ -49,7 +48,7 @@ class RandomUniform(Op):
             at.require(least.item() < most.item(), "C5", f"minval {least.item()} is not less than maxval {most.item()}")
         return Value(self.output_type, wanted)
 
-    def prepare(self, shapes: tuple[PartialShape | None, ...], constants: tuple[np.ndarray | None, ...]) -> Kernel:
+    def prepare(self, *inputs: Value | None) -> Kernel:
         position = 0
 
         def go_on(shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray) -> np.ndarray:
@@ -58,7 +57,7 @@ class RandomUniform(Op):
             position += 256 * found.size  # as TensorFlow reserves them
             return found
 
-        return go_on
+        return Kernel(go_on)
 
     def run(self, shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray) -> np.ndarray:
         return self._draw(shape, minval, maxval, 0)

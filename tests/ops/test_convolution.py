@@ -23,6 +23,8 @@ from kit import (
     values,
 )  # fmt: skip
 
+F32 = ELEMENT_TYPES["f32"]
+
 
 def _attributes(spatial: int, **given: Any) -> dict[str, Any]:
     ones, zeros = [1] * spatial, [0] * spatial
@@ -104,7 +106,7 @@ _MODELS = [
     ("3x3-stride", (2, 4, 9, 8), (5, 4, 3, 3), _attributes(2, strides=[2, 2], pads_begin=[1, 0], pads_end=[1, 1])),
     ("3x3-dilation", (1, 4, 9, 11), (5, 4, 3, 3), _attributes(2, dilations=[2, 3], pads_begin=[2, 3], pads_end=[2, 3])),
     ("2x5-all", (2, 3, 9, 11), (2, 3, 2, 5), _attributes(2, strides=[3, 2], dilations=[3, 2], pads_begin=[1, 3], pads_end=[0, 4])),
-    ("pads-wider-than-kernel", (1, 1, 3, 3), (1, 1, 2, 2), _attributes(2, pads_begin=[4, 0], pads_end=[0, 3])),
+    ("pads-wider-than-kernel", (1, 1, 3, 3), (1, 1, 2, 2), _attributes(2, pads_begin=[4, 0], pads_end=[0, 1])),
     ("valid", (1, 3, 7, 6), (2, 3, 3, 2), _attributes(2, auto_pad="valid", pads_begin=[1, 1])),
     ("same-upper", (1, 3, 7, 8), (2, 3, 3, 2), _attributes(2, auto_pad="same_upper", strides=[2, 1])),
     ("same-lower", (1, 3, 7, 8), (2, 3, 4, 3), _attributes(2, auto_pad="same_lower", strides=[1, 3])),
@@ -151,6 +153,8 @@ def test_the_history_of_a_dim():
 
 
 _LARGE = [
+    # OpenVINO: without AVX-512 it gives something else than zeros for windows that see right pads only
+    ("pads-wider-than-kernel-at-the-end", (1, 1, 3, 3), (1, 1, 2, 2), _attributes(2, pads_begin=[4, 0], pads_end=[0, 3])),
     ("tiles", (2, 32, 16, 20), (33, 32, 3, 3), _attributes(2, pads_begin=[1, 1], pads_end=[1, 1])),
     ("cut-tiles", (1, 40, 17, 14), (32, 40, 3, 3), _attributes(2, pads_begin=[0, 2], pads_end=[1, 0])),
     ("tiles-same", (1, 32, 15, 15), (32, 32, 3, 3), _attributes(2, auto_pad="same_lower")),
@@ -167,7 +171,7 @@ def test_prepared(data, filters, attributes, known):
     """The kernel for constant filters does what ``run`` does, for data of one shape after the other."""
     op = operation("Convolution-1", attributes)
     x, w = random(*data), random(*filters, seed=1)
-    kernel = op.prepare((PartialShape.of(data) if known else PartialShape(None), PartialShape.of(filters)), (None, w))
+    kernel = op.prepare(Value(F32, PartialShape.of(data) if known else PartialShape(None)), Value.of(w)).call
     larger = np.concatenate([x, x], axis=-1)
     for fed in (x, larger, x[::-1], x[..., ::-1], x[:0]):
         before, expected, got = fed.copy(), op.run(fed, w), kernel(fed, w)
@@ -182,7 +186,7 @@ def test_prepared_types(dtype):
     """Narrow floats are rounded once, integers are exact."""
     op = operation("Convolution-1", _attributes(2, pads_begin=[1, 1], pads_end=[1, 1]))
     x, w = random(1, 32, 14, 14, dtype=dtype), random(32, 32, 3, 3, dtype=dtype, seed=1)
-    expected, got = op.run(x, w), op.prepare((None, None), (None, w))(x, w)
+    expected, got = op.run(x, w), op.prepare(Value.of(x).reshaped(PartialShape(None)), Value.of(w)).call(x, w)
     assert got.dtype == expected.dtype
     rtol = {"float16": 1e-3, "bfloat16": 1e-2, "float64": 1e-12}.get(np.dtype(dtype).name, 0)
     np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=rtol, atol=rtol)
@@ -194,11 +198,11 @@ def test_prepared_infinities():
     x, w = random(1, 32, 16, 16), random(32, 32, 3, 3, seed=1)
     x[0, 3, 5, 5], x[0, 4, 10, 12] = np.inf, np.nan
     with np.errstate(invalid="ignore"):
-        expected, got = op.run(x, w), op.prepare((None, None), (None, w))(x, w)
+        expected, got = op.run(x, w), op.prepare(Value.of(x).reshaped(PartialShape(None)), Value.of(w)).call(x, w)
     assert np.isfinite(expected[0, :, 7:9, :10]).all()
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_prepare_without_constant_filters():
     op = operation("Convolution-1", _1D)
-    assert op.prepare((PartialShape.of([1, 1, 3]), PartialShape.of([1, 1, 2])), (None, None)) == op.run
+    assert op.prepare(Value(F32, PartialShape.of([1, 1, 3])), Value(F32, PartialShape.of([1, 1, 2]))).call == op.run

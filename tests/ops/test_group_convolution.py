@@ -5,8 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irrun.types import PartialShape
+from irrun.opdef import Value
+from irrun.types import ELEMENT_TYPES, PartialShape
 from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, operation, random, refusals, shapes, values
+
+F32 = ELEMENT_TYPES["f32"]
 
 
 def _attributes(spatial: int, **given: Any) -> dict[str, Any]:
@@ -108,7 +111,7 @@ def test_prepared(data, filters, attributes):
     """The kernel for constant filters does what ``run`` does, for data of one shape after the other."""
     op = operation("GroupConvolution-1", attributes)
     x, w = random(*data), random(*filters, seed=1)
-    kernel = op.prepare((PartialShape.of(data), PartialShape.of(filters)), (None, w))
+    kernel = op.prepare(Value(F32, PartialShape.of(data)), Value.of(w)).call
     for fed in (x, np.concatenate([x, x], axis=-1), x[::-1], x[:0]):
         expected, got = op.run(fed, w), kernel(fed, w)
         assert (got.dtype, got.shape) == (expected.dtype, expected.shape)

@@ -96,7 +96,7 @@ def test_later_runs_go_on_in_the_stream() -> None:
     node = NodeFactory("opset8").create("RandomUniform", constants, _attributes("f32"))
     model = ov.Model([node.output(0)], [], "model")  # pyright: ignore[reportGeneralTypeIssues]
     request = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
-    kernel = operation("RandomUniform-8", _attributes("f32")).prepare((), ())
+    kernel = operation("RandomUniform-8", _attributes("f32")).prepare().call
     runs = [kernel(*inputs) for _ in range(3)]
     assert not np.array_equal(runs[0], runs[1])
     for run in runs:

@@ -1,0 +1,1 @@
+"""How fast irrun is, next to OpenVINO's CPU plugin: `python -m benchmarks --help`."""

@@ -1,0 +1,271 @@
+"""The networks of the benchmark, at their published shape, with random weights (extra `bench`: torch, transformers).
+
+`python -m benchmarks.architectures FOLDER [NAME …]` writes for each NAME.xml, NAME.bin, and NAME.npz with the feeds:
+entry ``3.0`` is the first input of the fourth call. A network without state has one call.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import torch
+import transformers as tr
+from openvino._offline_transformations import apply_make_stateful_transformation
+from torch import Tensor, nn
+
+Made = tuple[ov.Model, list[tuple[Tensor, ...]]]
+"""A model and the inputs of each call."""
+
+
+# ---------------------------------------------------------------------------------------------
+# convolutional networks
+
+
+def _conv(into: int, out: int, size: int, stride: int = 1, groups: int = 1, act: nn.Module | None = None) -> nn.Module:
+    """Convolution that keeps the size (divided by ``stride``), BatchNorm and an activation."""
+    conv = nn.Conv2d(into, out, size, stride, size // 2, groups=groups, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(out), *([act] if act else []))
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, into: int, width: int, stride: int) -> None:
+        super().__init__()
+        out = 4 * width
+        self.body = nn.Sequential(
+            _conv(into, width, 1, act=nn.ReLU()), _conv(width, width, 3, stride, act=nn.ReLU()), _conv(width, out, 1)
+        )
+        self.short = nn.Identity() if into == out and stride == 1 else _conv(into, out, 1, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.body(x) + self.short(x)).relu()
+
+
+def resnet50() -> Made:
+    layers: list[nn.Module] = [_conv(3, 64, 7, 2, act=nn.ReLU()), nn.MaxPool2d(3, 2, 1)]
+    into = 64
+    for width, depth, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for i in range(depth):
+            layers.append(Bottleneck(into, width, stride if i == 0 else 1))
+            into = 4 * width
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(into, 1000)]
+    return _convert(_settled(nn.Sequential(*layers, *head), _image(224)), _image(224))
+
+
+class InvertedResidual(nn.Module):
+    def __init__(self, into: int, out: int, stride: int, expand: int) -> None:
+        super().__init__()
+        wide = into * expand
+        widen = [_conv(into, wide, 1, act=nn.ReLU6())] if expand > 1 else []
+        self.body = nn.Sequential(*widen, _conv(wide, wide, 3, stride, wide, nn.ReLU6()), _conv(wide, out, 1))
+        self.residual = into == out and stride == 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.body(x) if self.residual else self.body(x)
+
+
+def mobilenet_v2() -> Made:
+    layers = [_conv(3, 32, 3, 2, act=nn.ReLU6())]
+    into = 32
+    for expand, out, depth, stride in (
+        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
+    ):  # fmt: skip
+        for i in range(depth):
+            layers.append(InvertedResidual(into, out, stride if i == 0 else 1, expand))
+            into = out
+    head = [_conv(into, 1280, 1, act=nn.ReLU6()), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000)]
+    return _convert(_settled(nn.Sequential(*layers, *head), _image(224)), _image(224))
+
+
+class UNet(nn.Module):
+    def __init__(self, widths: tuple[int, ...]) -> None:
+        super().__init__()
+        pairs = list(zip(widths, widths[1:]))
+        self.first = self._block(3, widths[0])
+        self.down = nn.ModuleList(self._block(a, b) for a, b in pairs)
+        self.up = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in reversed(pairs))
+        self.merge = nn.ModuleList(self._block(b, a) for a, b in reversed(pairs))
+        self.last = nn.Conv2d(widths[0], 1, 1)
+
+    def _block(self, into: int, out: int) -> nn.Module:
+        return nn.Sequential(_conv(into, out, 3, act=nn.ReLU()), _conv(out, out, 3, act=nn.ReLU()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        levels = [self.first(x)]
+        for down in self.down:
+            levels.append(down(nn.functional.max_pool2d(levels[-1], 2)))
+        x = levels.pop()
+        for up, merge in zip(self.up, self.merge):
+            x = merge(torch.cat([levels.pop(), up(x)], 1))
+        return self.last(x).sigmoid()
+
+
+def unet() -> Made:
+    return _convert(_settled(UNet((32, 64, 128, 256, 512)), _image(256)), _image(256))
+
+
+def _image(size: int) -> Tensor:
+    return torch.rand(1, 3, size, size)
+
+
+def _settled(module: nn.Module, *example: Tensor) -> nn.Module:
+    """The network with statistics in its BatchNorms that keep every layer at the scale of a trained one."""
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.momentum = 1.0
+            nn.init.uniform_(part.weight, 0.5, 1.5)
+            nn.init.normal_(part.bias, 0, 0.2)
+    module.train()(*example)
+    return module
+
+
+# ---------------------------------------------------------------------------------------------
+# transformers
+
+
+class First(nn.Module):
+    """A transformers model as a function of its inputs that gives one tensor."""
+
+    def __init__(self, model: nn.Module, *names: str) -> None:
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self.model(**dict(zip(self.names, inputs)), return_dict=False)[0]
+
+
+def _ids(length: int, vocabulary: int) -> Tensor:
+    return torch.randint(0, vocabulary, (1, length))
+
+
+def bert_base() -> Made:
+    config = tr.BertConfig()
+    ids = _ids(128, config.vocab_size)
+    return _convert(First(tr.BertModel(config), "input_ids", "attention_mask"), ids, torch.ones_like(ids))
+
+
+def vit_b16() -> Made:
+    return _convert(First(tr.ViTForImageClassification(tr.ViTConfig(num_labels=1000)), "pixel_values"), _image(224))
+
+
+def swin_t() -> Made:
+    return _convert(First(tr.SwinForImageClassification(tr.SwinConfig(num_labels=1000)), "pixel_values"), _image(224))
+
+
+def gpt2() -> Made:
+    config = tr.GPT2Config(use_cache=False)
+    ids = _ids(64, config.vocab_size)
+    return _convert(First(tr.GPT2LMHeadModel(config), "input_ids", "attention_mask"), ids, torch.ones_like(ids))
+
+
+class Decoder(nn.Module):
+    """A Llama-style decoder with its cache as inputs and outputs, to be made stateful."""
+
+    LAYERS, SIZE, HEADS, KEYS = 12, 768, 12, 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        config = tr.LlamaConfig(
+            hidden_size=self.SIZE, intermediate_size=2048, num_hidden_layers=self.LAYERS,
+            num_attention_heads=self.HEADS, num_key_value_heads=self.KEYS, attn_implementation="sdpa",
+        )  # fmt: skip
+        self.model = tr.LlamaForCausalLM(config)
+
+    def forward(
+        self, ids: Tensor, attention_mask: Tensor, position_ids: Tensor, *past: Tensor
+    ) -> tuple[Tensor, ...]:
+        cache = tr.DynamicCache(config=self.model.config)
+        for layer, keys, held in zip(cache.layers, past[::2], past[1::2]):
+            layer.keys, layer.values, layer.is_initialized = keys, held, True
+            layer.dtype, layer.device = keys.dtype, keys.device
+        out = self.model(
+            input_ids=ids, attention_mask=attention_mask, position_ids=position_ids, past_key_values=cache,
+            use_cache=True,
+        )  # fmt: skip
+        return (out.logits, *(t for layer in out.past_key_values.layers for t in (layer.keys, layer.values)))
+
+
+def decoder() -> Made:
+    """The first call takes a prompt of 32 tokens, each of the 32 others one token more."""
+    heads = Decoder.KEYS, Decoder.SIZE // Decoder.HEADS
+    past = [torch.zeros(1, heads[0], 3, heads[1]) for _ in range(2 * Decoder.LAYERS)]
+    example = (_ids(2, 32000), torch.ones(1, 5, dtype=torch.int64), torch.arange(3, 5)[None], *past)
+    model = ov.convert_model(Decoder().eval(), example_input=example)
+    held = {f"past.{i}": f"present.{i}" for i in range(len(past))}
+    for port, name in zip(model.inputs, ["ids", "attention_mask", "position_ids", *held]):
+        port.get_tensor().set_names({name})
+    for port, name in zip(model.outputs, ["logits", *held.values()]):
+        port.get_tensor().set_names({name})
+    dynamic = [[-1, -1]] * 3 + [[1, heads[0], -1, heads[1]]] * len(past)
+    model.reshape(dict(zip(model.inputs, dynamic)))
+    apply_make_stateful_transformation(model, held)
+
+    def call(start: int, length: int) -> tuple[Tensor, ...]:
+        end = start + length
+        return _ids(length, 32000), torch.ones(1, end, dtype=torch.int64), torch.arange(start, end)[None]
+
+    return model, [call(0, 32), *(call(32 + i, 1) for i in range(32))]
+
+
+# ---------------------------------------------------------------------------------------------
+# recurrent networks
+
+
+class Tagger(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(10_000, 128)
+        self.lstm = nn.LSTM(128, 256, num_layers=2, bidirectional=True, batch_first=True)
+        self.out = nn.Linear(512, 17)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.out(self.lstm(self.embed(ids))[0]).log_softmax(-1)
+
+
+def lstm_tagger() -> Made:
+    return _convert(Tagger(), _ids(64, 10_000))
+
+
+# ---------------------------------------------------------------------------------------------
+
+
+NETWORKS: dict[str, Callable[[], Made]] = {
+    made.__name__: made
+    for made in (resnet50, mobilenet_v2, unet, bert_base, vit_b16, swin_t, gpt2, decoder, lstm_tagger)
+}
+
+
+def _convert(module: nn.Module, *inputs: Tensor) -> Made:
+    model = ov.convert_model(module.eval(), example_input=inputs if len(inputs) > 1 else inputs[0])
+    model.reshape({i: list(x.shape) for i, x in enumerate(inputs)})
+    return model, [inputs]
+
+
+def write(name: str, folder: Path) -> None:
+    """Convert one network. The .xml comes last: where it is, all is."""
+    torch.manual_seed(0)
+    model, calls = NETWORKS[name]()
+    feeds = {f"{i}.{k}": x.numpy() for i, call in enumerate(calls) for k, x in enumerate(call)}
+    np.savez(folder / f"{name}.npz", **feeds)
+    partial = folder / f"{name}.partial.xml"
+    ov.save_model(model, partial, compress_to_fp16=False)
+    partial.with_suffix(".bin").replace(folder / f"{name}.bin")
+    partial.replace(folder / f"{name}.xml")
+
+
+def main(folder: str, *names: str) -> Iterator[str]:
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name in names or NETWORKS:
+        write(name, Path(folder))
+        yield name
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    torch.set_grad_enabled(False)
+    for done in main(*sys.argv[1:]):
+        print(done, flush=True)
