@@ -9,33 +9,41 @@ from irrun.checker import check as check_parsed
 from irrun.checker import weights_missing
 from irrun.diagnostics import Diagnostic, ModelError, ReadError, Report
 from irrun.executor import Executable, Feeds, Outputs
-from irrun.fragment import has_fragments, read_fragments
+from irrun.fragment import has_fragments, is_document, read_fragments
 from irrun.model import Model
 from irrun.parse import Parsed, parse, read_bytes
 from irrun.source import Source
 from irrun.weights import Weights
 
-__all__ = ["check", "compile", "default_max_memory", "load", "load_all", "read_model", "run"]
+__all__ = ["check", "compile", "default_max_memory", "load", "load_all", "no_examples", "read_model", "run"]
 
 PathLike = str | os.PathLike[str]
 
 
 def load(xml: PathLike, weights: PathLike | None = None) -> Parsed:
     """A model with all that is wrong in its file, as far as it can be read. Raises ReadError."""
-    found = load_all(xml, weights)[0]
-    if isinstance(found, ReadError):
-        raise found
-    return found
+    found = load_all(xml, weights)
+    if not found:
+        raise no_examples(str(xml))
+    if isinstance(found[0], ReadError):
+        raise found[0]
+    return found[0]
+
+
+def no_examples(path: str) -> ReadError:
+    """That a page, which holds no model, was given where one is needed."""
+    help = "give an IR file, or a page with <layer> examples in its code blocks"
+    return ReadError(Diagnostic("IR003", "error", "the page has no <layer> example", file=path, help=help))
 
 
 def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None = None) -> list[Parsed | ReadError]:
     """Every model of a document: the one of an IR file, or each ``<layer>`` example of a page.
 
-    An example that cannot be read stands as its ReadError. Raises ReadError where the file cannot be
+    An example that cannot be read stands as its ReadError; a page may have none. Raises ReadError where the file cannot be
     opened or, being IR, holds no model. ``data`` is what the file holds, where that has been read.
     """
     data = read_bytes(Path(path)) if data is None else data
-    if has_fragments(data.decode("utf-8", "replace")):
+    if is_document(str(path)) or has_fragments(str(path), data.decode("utf-8", "replace")):
         return read_fragments(str(path), data)
     return [parse(Source(str(path), data), _weights(Path(path), weights))]
 
@@ -95,18 +103,23 @@ def compile(
     *,
     strict: bool = False,
     max_memory: int | None = None,
+    exact: bool | None = None,
 ) -> Executable:
     """Plan a model once, to run it many times.
 
     ``strict`` stops a run at the first output that is not what its port declares. ``max_memory`` is the
-    most bytes that one tensor may take; by default three quarters of the machine's memory.
+    most bytes that one tensor may take; by default three quarters of the machine's memory. ``exact`` has
+    every layer computed by itself and by the kernel that defines its operation, instead of the fastest way
+    that gives the same within rounding; by default where the environment variable IRRUN_EXACT is 1.
     Raises ReadError, ModelError, or UnsupportedError where irrun does not know an operation.
     """
     if not isinstance(model, Model):
         model = read_model(model, weights)
     if model.weights is None and model.constants:
         raise ModelError(weights_missing(model))
-    return Executable(model, strict=strict, max_memory=max_memory or default_max_memory())
+    if exact is None:
+        exact = os.environ.get("IRRUN_EXACT", "") not in ("", "0")
+    return Executable(model, strict=strict, max_memory=max_memory or default_max_memory(), exact=exact)
 
 
 def run(

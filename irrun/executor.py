@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from irrun.hooks import Hook, Strict, Tap
 from irrun.infer import declared_inside, refusal, site
 from irrun.model import Layer, Model
 from irrun.opdef import Value, Variables, infer
-from irrun.plan import Plan, Step, kernel_failed, plan, refuse_too_large
+from irrun.plan import Plan, Planning, Step, kernel_failed, plan, refuse_too_large
+from irrun.pool import Pool
 from irrun.types import ElementType, PartialShape
 
 __all__ = ["Executable", "Feeds", "Outputs"]
@@ -72,16 +74,24 @@ class Outputs(Mapping[str, np.ndarray]):
 class Executable:
     """A compiled model: call it with feeds, as often as you like.
 
-    ``strict`` checks every layer's output against what its port declares.
+    ``strict`` checks every layer's output against what its port declares; ``exact`` has every layer computed
+    by itself, by the plain kernel that defines its operation.
     """
 
-    def __init__(self, model: Model, *, strict: bool, max_memory: int) -> None:
+    def __init__(self, model: Model, *, strict: bool, max_memory: int, exact: bool = False) -> None:
         self.model = model
         self.strict = strict
         self.max_memory = max_memory
-        self.plan: Plan = plan(model, max_memory)
+        self.exact = exact
+        self.plan: Plan = plan(model, Planning(max_memory, specialise=not exact, fuse=not exact))
         self._variables = Variables()
+        self._pool = Pool()
         self._output_names = [model.result_names(r) for r in model.results]
+
+    @cached_property
+    def _layered(self) -> Plan:
+        """The plan in which every layer is a step of its own, for hooks that look inside."""
+        return self.plan if self.exact else plan(self.model, Planning(self.max_memory, fuse=False))
 
     def __call__(self, feeds: Feeds = None, *, hooks: Sequence[Hook] = (), taps: str | Sequence[str] = ()) -> Outputs:
         """Run the model.
@@ -95,15 +105,36 @@ class Executable:
         wanted = (taps,) if isinstance(taps, str) else taps
         tap = Tap(self.model, wanted, self._known(arrays)) if wanted else None
         every: tuple[Hook, ...] = (*([Strict(self.model)] if self.strict else []), *hooks, *([tap] if tap else []))
+        plan = self.plan if all(getattr(hook, "joined", False) for hook in every) else self._layered
         try:
             with np.errstate(all="ignore"):  # NaN and Inf are values here, as in the runtime
-                results = self._walk(self.plan, arrays, every)
+                results = self._walk(plan, arrays, every)
         except BaseException:
             self._variables.discard()
             raise
         self._variables.commit()
-        owned = _own(results, (*arrays, *self.plan.constants.values()))
+        owned = self._own(results, (*arrays, *plan.constants.values()))
         return Outputs(self._output_names, owned, tap.arrays if tap else None)
+
+    def _own(self, results: Sequence[np.ndarray | None], others: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The results as arrays that share memory with nothing else: a caller may change what it gets."""
+        owned: list[np.ndarray] = []
+        seen = {id(array) for array in others}
+        for array in results:
+            assert array is not None
+            alone = isinstance(array, np.ndarray) and array.flags.writeable and id(array) not in seen
+            if not alone or not (array.base is None or self._pool.lends(array)):
+                array = self._copy(np.asarray(array))
+            seen.add(id(array))
+            owned.append(array)
+        return owned
+
+    def _copy(self, array: np.ndarray) -> np.ndarray:
+        if array.dtype.hasobject or array.dtype.kind == "U":
+            return np.array(array)
+        copy = self._pool.take(array.shape, array.dtype)
+        copy[...] = array
+        return copy
 
     def _known(self, arrays: Sequence[np.ndarray]) -> dict[int, np.ndarray]:
         """What is known before a run, by layer id."""
@@ -196,19 +227,24 @@ class Executable:
 
     def _walk(self, plan: Plan, arrays: Sequence[np.ndarray], hooks: Sequence[Hook]) -> list[np.ndarray]:
         """Run a plan, that of the model or of a body in it, and give the arrays of its Results."""
-        slots: list[Any] = [None] * plan.slots
+        slots: list[Any] = [None] * (plan.slots + 1)  # the last, which is also -1, is an absent input
         for number, array in plan.constants.items():
             slots[number] = array
         for number, array in zip(plan.parameters, arrays):
             slots[number] = array
         for step in plan.steps:
-            inputs = [None if number == -1 else slots[number] for number in step.reads]
+            inputs = [slots[number] for number in step.reads]
             for hook in hooks:
                 hook.before(step, inputs)
             if step.dynamic:
-                self._check(plan, step, inputs)
+                self._check_once(plan, step, inputs)
             try:
-                found = step.call(*inputs, **self._needed(step, hooks)) if step.needed else step.call(*inputs)
+                if step.out is not None:
+                    found = step.kernel.call(*inputs, out=self._pool.take(*step.out))
+                elif step.needed:
+                    found = step.kernel.call(*inputs, **self._needed(step, hooks))
+                else:
+                    found = step.kernel.call(*inputs)
             except IrrunError:
                 raise  # from a body
             except Exception as error:
@@ -229,6 +265,19 @@ class Executable:
         if "variables" in offers:
             offers["variables"] = self._variables
         return offers
+
+    def _check_once(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+        """Check a layer, but not again with the same shapes and the same small tensors of integers."""
+        known = tuple(
+            None if a is None else a.shape if a.dtype.kind not in "iu" or a.ndim > 1 else (a.shape, a.tobytes())
+            for a in inputs
+        )
+        if known in step.passed:
+            return
+        self._check(plan, step, inputs)
+        if len(step.passed) >= _PASSED:
+            step.passed.clear()
+        step.passed.add(known)
 
     def _check(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
         """Validate a layer whose shapes only its inputs tell, before its kernel allocates anything."""
@@ -265,6 +314,10 @@ class Executable:
                 diagnostic("IR604", message, source=self.model.source, node=step.layer.node, layer=step.layer.name)
             )
         return ExecutionError(kernel_failed(self.model, step.layer, step.op, error, f"; its inputs are {shapes}"))
+
+
+_PASSED: Final = 256
+"""Checks of one layer that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,17 +381,3 @@ def _read(array: np.ndarray, wanted: ElementType) -> np.ndarray:
                 raise OverflowError(f"{number} is not within {least}..{most}")
     with np.errstate(over="ignore"):
         return array.astype(wanted.dtype)
-
-
-def _own(results: Sequence[np.ndarray | None], others: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The results as arrays that share memory with nothing else: a caller may change what it gets."""
-    owned: list[np.ndarray] = []
-    seen = {id(array) for array in others}
-    for array in results:
-        assert array is not None
-        shared = not isinstance(array, np.ndarray) or array.base is not None or not array.flags.writeable
-        if shared or id(array) in seen:
-            array = np.array(array)
-        seen.add(id(array))
-        owned.append(array)
-    return owned

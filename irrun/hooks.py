@@ -20,7 +20,11 @@ __all__ = ["Hook", "Strict", "Tap"]
 
 
 class Hook(Protocol):
-    """Called around every step of a run; arrays are the true intermediate values and must not be changed."""
+    """Called around every step of a run; arrays are the true intermediate values and must not be changed.
+
+    While it watches, every layer is a step of its own. One with a true attribute ``joined`` is content with the
+    steps that are run without it: they may stand for several layers (``step.layers``), constant ones are left out.
+    """
 
     def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None: ...
 

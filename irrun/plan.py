@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import numpy as np
 
 from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, Refused, UnsupportedError, diagnostic
+from irrun.fuse import fuse
 from irrun.infer import Values, needed, propagate, refusal, to_blame, wrong_output_count
 from irrun.model import Layer, Model
-from irrun.opdef import Op, Value
-from irrun.types import ElementType
+from irrun.opdef import Kernel, Op, Value
+from irrun.types import ElementType, PartialShape
 
-__all__ = ["Plan", "Step", "human", "kernel_failed", "plan", "refuse_too_large"]
+__all__ = ["Plan", "Planning", "Step", "human", "kernel_failed", "plan", "refuse_too_large"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One layer to compute: ``call`` takes the slots of ``reads`` (-1: absent) and fills those of ``writes``."""
+    """One call: ``kernel`` takes the slots of ``reads`` (-1: absent) and fills those of ``writes``."""
 
     layer: Layer
     op: Op
-    call: Callable[..., Any]
+    kernel: Kernel
     reads: tuple[int, ...]
     writes: tuple[int, ...]
-    frees: tuple[int, ...]
-    """Slots that nobody reads afterwards."""
     dynamic: bool
     """Whether shapes, or contents that shapes may follow from, are known only when the inputs are there: a
     layer is checked then, before its kernel runs."""
     needed: Mapping[str, Any]
     """What ``op`` takes as keywords."""
     bodies: Mapping[str, Plan]
+    layers: tuple[Layer, ...]
+    """All that it computes, ``layer`` the last of them."""
+    out: tuple[tuple[int, ...], np.dtype] | None = None
+    """The shape and type of the array that the kernel is given to fill."""
+    frees: tuple[int, ...] = ()
+    """Slots that nobody reads afterwards."""
+    passed: set[object] = field(default_factory=set, compare=False)
+    """Of a dynamic step: what it was checked with already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,20 @@ class Plan:
     """The element type of each slot."""
 
 
-def plan(model: Model, max_memory: int) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """What may be done to a model: nothing may make a tensor of more than ``max_memory`` bytes.
+
+    ``specialise``: kernels are chosen for each layer, otherwise all are the plain ``run``. ``fuse``: what
+    is constant is computed once, and steps are joined; nobody can then see the values of single layers.
+    """
+
+    max_memory: int
+    specialise: bool = True
+    fuse: bool = True
+
+
+def plan(model: Model, how: Planning) -> Plan:
     """Plan a model. Raises ModelError, UnsupportedError, or ExecutionError (IR604) where a tensor is too large."""
     ops = _bind_all(model)
     if cycle := model.cycle():
@@ -70,15 +90,13 @@ def plan(model: Model, max_memory: int) -> Plan:
             message = wrong_output_count(layer, ops[layer.id], len(found))
             raise ModelError(diagnostic("IR206", message, source=model.source, node=layer.node, layer=layer.name))
         for value in found:
-            refuse_too_large(model, layer, value, max_memory)
+            refuse_too_large(model, layer, value, how.max_memory)
         return found
 
     # bodies first: what is wrong in one is reported where it stands
-    bodies = {
-        id: {tag: plan(body, max_memory) for tag, body in layer.bodies.items()} for id, layer in model.layers.items()
-    }
+    bodies = {id: {tag: plan(body, how) for tag, body in layer.bodies.items()} for id, layer in model.layers.items()}
     propagate(model, ops, settle, values, {})
-    return _assemble(model, ops, values, bodies)
+    return _Assembly(model, ops, values, bodies, how).plan()
 
 
 def _bind_all(model: Model) -> dict[int, Op]:
@@ -95,50 +113,121 @@ def _bind_all(model: Model) -> dict[int, Op]:
     return ops
 
 
-def _assemble(model: Model, ops: Mapping[int, Op], values: Values, bodies: Mapping[int, Mapping[str, Plan]]) -> Plan:
-    slot = {key: number for number, key in enumerate(values)}
-    constants = {slot[id, 0]: _constant(values[id, 0]) for id in model.order if ops[id].type == "Const"}
-    last_read: dict[int, int] = {}
-    pending: list[Step] = []
-    for id in model.order:
-        layer, op = model.layers[id], ops[id]
-        if op.type in ("Parameter", "Const", "Result"):
-            continue
-        reads = tuple(-1 if feed is None else slot[feed] for feed in model.feeds[id])
-        inputs = [None if feed is None else values[feed] for feed in model.feeds[id]]
+class _Assembly:
+    """Puts a plan together from what was inferred of a model."""
+
+    def __init__(
+        self, model: Model, ops: Mapping[int, Op], values: Values, bodies: Mapping[int, Mapping[str, Plan]],
+        how: Planning,
+    ) -> None:  # fmt: skip
+        self.model, self.ops, self.bodies, self.how = model, ops, bodies, how
+        self.slot = {key: number for number, key in enumerate(values)}
+        self.values = list(values.values())
+        self.known = values
+        self.constants: dict[int, np.ndarray] = {}
+
+    def plan(self) -> Plan:
+        model, slot = self.model, self.slot
+        results = tuple(slot[feed] for r in model.results if (feed := model.feeds[r.id][0]) is not None)
+        steps: Sequence[Step] = [step for id in model.order if (step := self.step(id)) is not None]
+        if self.how.fuse:
+            steps = fuse(_wanted(steps, results), self.values, results)
+        read = {number for step in steps for number in step.reads} | set(results)
+        return Plan(
+            model, self.allocated(steps, results), len(slot),
+            {number: array for number, array in self.constants.items() if number in read or not self.how.fuse},
+            tuple(slot[p.id, 0] for p in model.parameters), results, self.known, tuple(v.type for v in self.values),
+        )  # fmt: skip
+
+    def step(self, id: int) -> Step | None:
+        """The step of a layer; none where there is nothing to compute."""
+        model, layer, op = self.model, self.model.layers[id], self.ops[id]
+        if op.type in ("Parameter", "Result"):
+            return None
+        writes = tuple(self.slot[id, i] for i in range(len(layer.outputs)))
+        if op.type == "Const":
+            array = self.values[writes[0]].data
+            assert array is not None  # without a .bin, compile refused the model before
+            self.constants[writes[0]] = array
+            return None
+        reads = tuple(-1 if feed is None else self.slot[feed] for feed in model.feeds[id])
+        inputs = [None if read == -1 else self.values[read] for read in reads]
+        more = needed(op, model, layer)
+        if self.how.fuse and op.pure and not more and self.fold(op, inputs, writes):
+            return None
         try:
-            call = op.prepare(*inputs).call
+            kernel = op.prepare(*inputs) if self.how.specialise or not op.pure else Kernel(op.run)
         except Exception as error:
             raise ModelError(kernel_failed(model, layer, op, error, "")) from error
-        writes = tuple(slot[id, i] for i in range(len(layer.outputs)))
         given = [v for v in inputs if v is not None]
-        found = [values[id, i] for i in range(len(layer.outputs))]
+        found = [self.values[write] for write in writes]
         unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*given, *found))
         dynamic = unknown or any(_may_be_shape(v) for v in given)
-        for read in reads:
-            last_read[read] = len(pending)
-        for write in writes:  # an output that nobody reads is freed by its own step
-            last_read[write] = len(pending)
-        pending.append(Step(layer, op, call, reads, writes, (), dynamic, needed(op, model, layer), bodies[id]))
-    results = tuple(slot[feed] for r in model.results if (feed := model.feeds[r.id][0]) is not None)
-    kept = {-1, *constants, *results}
-    frees: dict[int, list[int]] = {}
-    for number, step in last_read.items():
-        if number not in kept:
-            frees.setdefault(step, []).append(number)
-    steps = tuple(replace(s, frees=tuple(frees.get(i, ()))) for i, s in enumerate(pending))
-    parameters = tuple(slot[p.id, 0] for p in model.parameters)
-    return Plan(model, steps, len(slot), constants, parameters, results, values, tuple(v.type for v in values.values()))
+        return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
+
+    def fold(self, op: Op, inputs: Sequence[Value | None], writes: Sequence[int]) -> bool:
+        """Compute what is constant now: whether that was done. What would grow much by it is left to each run."""
+        found = [self.values[write].exact for write in writes]
+        if any(array is None for array in found):
+            arrays = [None if v is None else v.exact for v in inputs]
+            if not inputs or any(v is not None and a is None for v, a in zip(inputs, arrays)):
+                return False
+            size = sum(self.values[write].shape.count().hi * self.values[write].type.dtype.itemsize for write in writes)
+            if size > _GROWTH * sum(a.nbytes for a in arrays if a is not None) + _SMALL:
+                return False
+            try:
+                with np.errstate(all="ignore"):
+                    results = op.run(*arrays)
+            except Exception:
+                return False  # it will be reported when the layer runs
+            found = results if isinstance(results, tuple) else (results,)
+        for write, array in zip(writes, found):
+            assert array is not None
+            self.constants[write] = np.asarray(array)
+            self.values[write] = Value(self.values[write].type, PartialShape.of(array.shape), self.constants[write])
+        return True
+
+    def allocated(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[Step, ...]:
+        """The steps with what each is given to fill and what nobody reads after it."""
+        last_read: dict[int, int] = {}
+        for position, step in enumerate(steps):
+            for number in (*step.reads, *step.writes):  # an output that nobody reads is freed by its own step
+                last_read[number] = position
+        frees: dict[int, list[int]] = {}
+        for number, position in last_read.items():
+            if number not in {-1, *self.constants, *results}:
+                frees.setdefault(position, []).append(number)
+        return tuple(
+            replace(step, frees=tuple(frees.get(position, ())), out=self.filled(step))
+            for position, step in enumerate(steps)
+        )
+
+    def filled(self, step: Step) -> tuple[tuple[int, ...], np.dtype] | None:
+        kernel, value = step.kernel, self.values[step.writes[0]] if step.writes else None
+        if value is None or step.dynamic or not (kernel.out or kernel.elementwise or kernel.finish):
+            return None
+        shape = value.shape.static
+        return None if shape is None else (shape, value.type.dtype)
+
+
+_GROWTH: Final = 8
+_SMALL: Final = 1 << 20
+
+
+def _wanted(steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
+    """The steps that a result, or the state, follows from."""
+    read = set(results)
+    found: list[Step] = []
+    for step in reversed(steps):
+        if not step.op.pure or step.needed or not read.isdisjoint(step.writes):
+            read.update(step.reads)
+            found.append(step)
+    return found[::-1]
 
 
 def _may_be_shape(value: Value) -> bool:
     """Whether this may be a shape, axes and the like, known only when the model runs."""
     return value.data is None and value.type.is_integer and value.rank in (0, 1)
-
-
-def _constant(value: Value) -> np.ndarray:
-    assert value.data is not None  # without a .bin, compile refused the model before
-    return value.data
 
 
 # ---------------------------------------------------------------------------------------------

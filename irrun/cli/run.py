@@ -176,6 +176,8 @@ def _execute(
 class _Bar:
     """A hook that shows how far a run is, once it takes a second."""
 
+    joined = True
+
     def __init__(self, total: int, err: Console) -> None:
         self.progress = Progress(console=err, transient=True)
         self.task = self.progress.add_task("running", total=total)

@@ -1,0 +1,199 @@
+"""Several steps made one: what is computed element by element is done on parts that stay in cache.
+
+A group is a set of element-wise steps of one shape and type whose values nobody outside reads, but for the last.
+It is computed part by part: on each part, all of its steps. Where its values come from a kernel that ``finish``es
+parts (a convolution, a matrix product), the group is done on these in place: bias, activation and residual
+then cost no pass through memory of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from irrun.opdef import Kernel, Value
+
+if TYPE_CHECKING:
+    from irrun.plan import Step
+
+__all__ = ["fuse"]
+
+_PART: Final = 1 << 16
+"""Bytes of a part: a few of them fit into the second cache of a core."""
+
+
+def fuse(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int]) -> list[Step]:
+    """The steps with every group made one step, at the place of its last. ``values`` are those of the slots."""
+    return _Fusion(steps, values, results).steps()
+
+
+class _Fusion:
+    """Finds the groups among steps, which are known by their positions."""
+
+    def __init__(self, steps: Sequence[Step], values: Sequence[Value], results: Sequence[int]) -> None:
+        self.all, self.values = steps, values
+        self.made = {slot: position for position, step in enumerate(steps) for slot in step.writes}
+        self.readers: dict[int, set[int]] = {slot: {-1} for slot in results}
+        for position, step in enumerate(steps):
+            for slot in step.reads:
+                self.readers.setdefault(slot, set()).add(position)
+        self.taken: set[int] = set()
+
+    def steps(self) -> list[Step]:
+        fused: dict[int, Step] = {}
+        for last in reversed(range(len(self.all))):
+            if last in self.taken or not (self.all[last].kernel.elementwise and self.is_static(last)):
+                continue
+            group = {last}
+            while more := [p for p in self.feeding(group) if self.all[p].kernel.elementwise]:
+                group.update(more)
+            source = next((p for p in self.feeding(group) if self.all[p].kernel.finish), None)
+            if source is not None or len(group) > 1:
+                self.taken |= group | ({source} if source is not None else set())
+                members = [self.all[p] for p in sorted(group)]
+                fused[last] = _joined(members, None if source is None else self.all[source], self.values)
+        kept = (p for p in range(len(self.all)) if p in fused or p not in self.taken)
+        return [fused.get(p, self.all[p]) for p in kept]
+
+    def is_static(self, position: int) -> bool:
+        step = self.all[position]
+        slots = (*(slot for slot in step.reads if slot >= 0), *step.writes)
+        return len(step.writes) == 1 and not step.needed and all(self.values[s].shape.is_static for s in slots)
+
+    def feeding(self, group: set[int]) -> list[int]:
+        """The steps, last ones first, whose values are of the group's shape and type, and read by nobody else."""
+        before = {self.made[slot] for p in group for slot in self.all[p].reads if slot in self.made}
+        last = self.values[self.all[max(group)].writes[0]]
+        found: list[int] = []
+        for position in sorted(before - group - self.taken, reverse=True):
+            value = self.values[self.all[position].writes[0]]
+            alike = value.type is last.type and value.shape.static == last.shape.static
+            if alike and self.is_static(position) and self.readers[self.all[position].writes[0]] <= group:
+                found.append(position)
+        return found
+
+
+def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value]) -> Step:
+    """One step for all."""
+    last = members[-1]
+    inner = {step.writes[0] for step in members}
+    first = () if source is None else source.reads
+    own = source.writes[0] if source else None
+    others = tuple(dict.fromkeys(s for m in members for s in m.reads if s >= 0 and s not in inner and s != own))
+    steps = members if source is None else [source, *members]
+    value = values[last.writes[0]]
+    shape, dtype = value.shape.static, value.type.dtype
+    assert shape is not None
+    operands = [_Operand.of(values[slot].shape.static or (), shape) for slot in others]
+    cuts = _parts(shape, dtype.itemsize) if source is None else ()
+    group = _Group(_program(members, others, own), tuple(operands), shape, dtype, cuts, len(first))
+    kernel = group.parts if source is None else group.behind(source.kernel.call)
+    names = [step.kernel.algorithm or step.op.type for step in steps]
+    made = Kernel(kernel, " + ".join(names), out=True, flops=sum(step.kernel.flops for step in steps))
+    layers = tuple(layer for step in steps for layer in step.layers)
+    return replace(last, kernel=made, reads=(*first, *others), layers=layers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """How what is broadcast to a group's shape is cut into parts: by ``axes`` of that shape, None for an axis of 1."""
+
+    axes: tuple[int | None, ...]
+
+    @staticmethod
+    def of(shape: tuple[int, ...], whole: tuple[int, ...]) -> _Operand:
+        skipped = len(whole) - len(shape)
+        return _Operand(tuple(None if n == 1 else axis for axis, n in enumerate(shape, skipped)))
+
+    def part(self, array: np.ndarray, index: tuple[slice, ...]) -> np.ndarray:
+        return array[tuple([_ALL if axis is None else index[axis] for axis in self.axes])]
+
+
+_ALL: Final = slice(None)
+_PLACE: Final = 0
+"""The register that is the part of the output; the operands follow, then scratch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """``call`` on registers, into a register."""
+
+    call: Callable[..., Any]
+    reads: tuple[int | None, ...]
+    write: int
+
+
+def _program(members: Sequence[Step], others: Sequence[int], own: int | None) -> tuple[_Member, ...]:
+    """The members over registers: each writes to the output's part as soon as that is free, else to scratch."""
+    register = {slot: 1 + number for number, slot in enumerate(others)}
+    if own is not None:
+        register[own] = _PLACE
+    last_read = {slot: number for number, step in enumerate(members) for slot in step.reads}
+    holds: dict[int, int | None] = {_PLACE: own}  # what stands in each register that may be written to
+    program: list[_Member] = []
+    for number, step in enumerate(members):
+        reads = tuple(None if slot < 0 else register[slot] for slot in step.reads)
+        free = [r for r, slot in holds.items() if slot is None or last_read[slot] <= number]
+        write = min(free) if free else 1 + len(others) + len(holds) - 1
+        if number == len(members) - 1:
+            write = _PLACE
+        slot = step.writes[0]
+        holds[write], register[slot] = slot, write
+        last_read.setdefault(slot, number)
+        program.append(_Member(step.kernel.call, reads, write))
+    return tuple(program)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The steps of a group over registers, and how its operands are cut."""
+
+    program: tuple[_Member, ...]
+    operands: tuple[_Operand, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    cuts: Sequence[tuple[slice, ...]]
+    skipped: int
+    """How many of the inputs are those of the step before."""
+
+    def on(self, part: np.ndarray, index: tuple[slice, ...], arrays: Sequence[np.ndarray]) -> None:
+        """Compute one part of the output."""
+        registers: list[Any] = [part, *(o.part(a, index) for o, a in zip(self.operands, arrays))]
+        for member in self.program:
+            if member.write == len(registers):
+                registers.append(np.empty(part.shape, self.dtype))
+            target = registers[member.write]
+            member.call(*[None if r is None else registers[r] for r in member.reads], out=target)
+
+    def parts(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """The group alone."""
+        out = np.empty(self.shape, self.dtype) if out is None else out
+        for index in self.cuts:
+            self.on(out[index], index, arrays)
+        return out
+
+    def behind(self, source: Callable[..., Any]) -> Callable[..., Any]:
+        """The group on what another kernel finishes."""
+
+        def call(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+            others = arrays[self.skipped :]
+            return source(
+                *arrays[: self.skipped], out=out, finish=lambda part, index: self.on(part, index, others)
+            )  # fmt: skip
+
+        return call
+
+
+def _parts(shape: tuple[int, ...], size: int) -> list[tuple[slice, ...]]:
+    """Cuts of the leading axes, such that a part takes about ``_PART`` bytes."""
+    cuts: list[list[slice]] = []
+    for axis, n in enumerate(shape):
+        inner = prod(shape[axis + 1 :]) * size
+        step = max(1, min(n, _PART // max(inner, 1)))
+        cuts.append([slice(i, min(i + step, n)) for i in range(0, n, step)])
+    return list(product(*cuts))
