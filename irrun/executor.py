@@ -17,13 +17,13 @@ from irrun.diagnostics import (
     Refused,
     diagnostic,
 )
-from irrun.hooks import Hook, Strict, Tap
+from irrun.hooks import Hook, Strict, Tap, untrue
 from irrun.infer import declared_inside, refusal, site
 from irrun.model import Layer, Model
 from irrun.opdef import Value, Variables, infer
 from irrun.plan import Plan, Planning, Step, kernel_failed, plan, refuse_too_large
 from irrun.pool import Pool
-from irrun.types import ElementType, PartialShape
+from irrun.types import Dim, ElementType, PartialShape
 
 __all__ = ["Executable", "Feeds", "Outputs"]
 
@@ -84,9 +84,27 @@ class Executable:
         self.max_memory = max_memory
         self.exact = exact
         self.plan: Plan = plan(model, Planning(max_memory, specialise=not exact, fuse=not exact))
+        self._declared: _Shapes = tuple(declared_inside(model, p.id).shape for p in model.parameters)
+        self._dynamic = not all(shape.is_static for shape in self._declared)
+        self._narrow: dict[_Shapes, Plan] = {}
+        self._last: _Sizes = ()
+        self._common = self._declared
         self._variables = Variables()
         self._pool = Pool()
         self._output_names = [model.result_names(r) for r in model.results]
+        known = all(v.shape.is_static and v.type.kind != "dynamic" for v in self.plan.values.values())
+        known = known and not any(layer.bodies for layer in model.layers.values())
+        self._untrue = next(self._untruths(), None) if strict and known else None
+        self._strict: tuple[Hook, ...] = (Strict(model),) if strict and not known else ()
+
+    def _untruths(self) -> Iterator[Diagnostic]:
+        """What a strict run would stop at, where that is known before."""
+        for (id, position), value in self.plan.values.items():
+            layer, shape = self.model.layers[id], value.shape.static or ()
+            if layer.type.lower() not in ("parameter", "const", "constant"):
+                wrong = untrue(self.model, layer, layer.outputs[position], shape, value.type.dtype)
+                if wrong is not None:
+                    yield wrong
 
     @cached_property
     def _layered(self) -> Plan:
@@ -104,8 +122,11 @@ class Executable:
         arrays = self._arrays(feeds)
         wanted = (taps,) if isinstance(taps, str) else taps
         tap = Tap(self.model, wanted, self._known(arrays)) if wanted else None
-        every: tuple[Hook, ...] = (*([Strict(self.model)] if self.strict else []), *hooks, *([tap] if tap else []))
-        plan = self.plan if all(getattr(hook, "joined", False) for hook in every) else self._layered
+        if self._untrue is not None:
+            raise ExecutionError(self._untrue)
+        every: tuple[Hook, ...] = (*self._strict, *hooks, *([tap] if tap else []))
+        joined = all(getattr(hook, "joined", False) for hook in every)
+        plan = self._plan_for(tuple([a.shape for a in arrays])) if joined else self._layered
         try:
             with np.errstate(all="ignore"):  # NaN and Inf are values here, as in the runtime
                 results = self._walk(plan, arrays, every)
@@ -115,6 +136,22 @@ class Executable:
         self._variables.commit()
         owned = self._own(results, (*arrays, *plan.constants.values()))
         return Outputs(self._output_names, owned, tap.arrays if tap else None)
+
+    def _plan_for(self, shapes: _Sizes) -> Plan:
+        """The plan for inputs of these shapes.
+
+        Dims that a dynamic model gets three times in a row are planned for, with those that change left open:
+        for a decoder the dims of one token, but not the length of what came before it.
+        """
+        if self.exact or not self._dynamic:
+            return self.plan
+        last, self._last = self._last, shapes
+        common, self._common = self._common, _common(self._declared, last, shapes)
+        if common == self._common != self._declared and common not in self._narrow and len(self._narrow) < _NARROW:
+            pinned = {p.id: shape for p, shape in zip(self.model.parameters, common)}
+            self._narrow[common] = plan(self.model, Planning(self.max_memory), pinned, self.plan)
+        fitting = (p for known, p in self._narrow.items() if all(k.fits(s) for k, s in zip(known, shapes)))
+        return min(fitting, key=lambda p: len(p.steps), default=self.plan)
 
     def _own(self, results: Sequence[np.ndarray | None], others: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The results as arrays that share memory with nothing else: a caller may change what it gets."""
@@ -269,7 +306,7 @@ class Executable:
     def _check_once(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
         """Check a layer, but not again with the same shapes and the same small tensors of integers."""
         known = tuple(
-            None if a is None else a.shape if a.dtype.kind not in "iu" or a.ndim > 1 else (a.shape, a.tobytes())
+            None if a is None else (a.dtype, a.shape, a.tobytes() if a.dtype.kind in "iu" and a.ndim < 2 else None)
             for a in inputs
         )
         if known in step.passed:
@@ -314,6 +351,24 @@ class Executable:
                 diagnostic("IR604", message, source=self.model.source, node=step.layer.node, layer=step.layer.name)
             )
         return ExecutionError(kernel_failed(self.model, step.layer, step.op, error, f"; its inputs are {shapes}"))
+
+
+_Shapes = tuple[PartialShape, ...]
+_Sizes = tuple[tuple[int, ...], ...]
+
+_NARROW: Final = 4
+"""Plans made for dims that inputs have again and again; making one takes as long as a few runs do."""
+
+
+def _common(declared: _Shapes, last: _Sizes, now: _Sizes) -> _Shapes:
+    """The declared shapes, with the dims that two inputs in a row have alike."""
+    found: list[PartialShape] = []
+    for shape, a, b in zip(declared, last or [()] * len(now), now):
+        if len(a) == len(b):
+            dims = shape.dims or tuple(PartialShape.of_rank(len(a)))
+            shape = PartialShape(tuple(Dim(n) if n == m else dim for n, m, dim in zip(a, b, dims)))
+        found.append(shape)
+    return tuple(found)
 
 
 _PASSED: Final = 256

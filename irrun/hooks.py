@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ExecutionError, FeedError, diagnostic
-from irrun.model import Layer, Model
+from irrun.model import Layer, Model, Port
 from irrun.types import ElementType
 
 if TYPE_CHECKING:
     from irrun.plan import Step
 
-__all__ = ["Hook", "Strict", "Tap"]
+__all__ = ["Hook", "Strict", "Tap", "untrue"]
 
 
 class Hook(Protocol):
@@ -42,20 +42,23 @@ class Strict:
 
     def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
         for port, array in zip(step.layer.outputs, outputs):
-            wrong = None
-            if port.shape is not None and not port.shape.fits(array.shape):
-                wrong = f"declares {port.shape}, but is [{','.join(map(str, array.shape))}]"
-            elif port.type is not None and not _is(port.type, array.dtype):
-                wrong = f"declares {port.type}, but is {ElementType.of(array.dtype) or array.dtype}"
-            if wrong:
-                layer = step.layer
-                message = f'{layer.type} "{layer.name}" output {port.id} {wrong}'
-                raise ExecutionError(
-                    diagnostic(
-                        "IR602", message, source=self.model.source, node=port.node, layer=layer.name, port=port.id,
-                        help="`irrun check` tells which is wrong; --no-strict (strict=False) runs on regardless",
-                    )
-                )  # fmt: skip
+            if wrong := untrue(self.model, step.layer, port, array.shape, array.dtype):
+                raise ExecutionError(wrong)
+
+
+def untrue(model: Model, layer: Layer, port: Port, shape: tuple[int, ...], dtype: np.dtype) -> Diagnostic | None:
+    """That an output of this shape and type is not what its port declares (IR602)."""
+    if port.shape is not None and not port.shape.fits(shape):
+        wrong = f"declares {port.shape}, but is [{','.join(map(str, shape))}]"
+    elif port.type is not None and not _is(port.type, dtype):
+        wrong = f"declares {port.type}, but is {ElementType.of(dtype) or dtype}"
+    else:
+        return None
+    return diagnostic(
+        "IR602", f'{layer.type} "{layer.name}" output {port.id} {wrong}', source=model.source, node=port.node,
+        layer=layer.name, port=port.id,
+        help="`irrun check` tells which is wrong; --no-strict (strict=False) runs on regardless",
+    )  # fmt: skip
 
 
 def _is(element_type: ElementType, dtype: np.dtype) -> bool:

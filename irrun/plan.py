@@ -11,7 +11,7 @@ import numpy as np
 from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, Refused, UnsupportedError, diagnostic
 from irrun.fuse import fuse
-from irrun.infer import Values, needed, propagate, refusal, to_blame, wrong_output_count
+from irrun.infer import Values, declared_inside, needed, propagate, refusal, to_blame, wrong_output_count
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.types import ElementType, PartialShape
@@ -29,8 +29,8 @@ class Step:
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     dynamic: bool
-    """Whether shapes, or contents that shapes may follow from, are known only when the inputs are there: a
-    layer is checked then, before its kernel runs."""
+    """Whether it is checked before its kernel runs, since shapes, or contents that shapes may follow from, are
+    known only then."""
     needed: Mapping[str, Any]
     """What ``op`` takes as keywords."""
     bodies: Mapping[str, Plan]
@@ -72,8 +72,14 @@ class Planning:
     fuse: bool = True
 
 
-def plan(model: Model, how: Planning) -> Plan:
-    """Plan a model. Raises ModelError, UnsupportedError, or ExecutionError (IR604) where a tensor is too large."""
+def plan(
+    model: Model, how: Planning, shapes: Mapping[int, PartialShape] | None = None, base: Plan | None = None
+) -> Plan:
+    """Plan a model, for Parameters of these ``shapes`` by layer id, within what they declare.
+
+    The constants of a plan ``base`` of the same model are used again.
+    Raises ModelError, UnsupportedError, or ExecutionError (IR604) where a tensor is too large.
+    """
     ops = _bind_all(model)
     if cycle := model.cycle():
         raise ModelError(
@@ -95,8 +101,9 @@ def plan(model: Model, how: Planning) -> Plan:
 
     # bodies first: what is wrong in one is reported where it stands
     bodies = {id: {tag: plan(body, how) for tag, body in layer.bodies.items()} for id, layer in model.layers.items()}
-    propagate(model, ops, settle, values, {})
-    return _Assembly(model, ops, values, bodies, how).plan()
+    types = {p.id: declared_inside(model, p.id).type for p in model.parameters} if shapes else {}
+    propagate(model, ops, settle, values, {id: Value(types[id], shape) for id, shape in (shapes or {}).items()})
+    return _Assembly(model, ops, values, bodies, how, base.constants if base else {}).plan()
 
 
 def _bind_all(model: Model) -> dict[int, Op]:
@@ -118,9 +125,9 @@ class _Assembly:
 
     def __init__(
         self, model: Model, ops: Mapping[int, Op], values: Values, bodies: Mapping[int, Mapping[str, Plan]],
-        how: Planning,
+        how: Planning, computed: Mapping[int, np.ndarray],
     ) -> None:  # fmt: skip
-        self.model, self.ops, self.bodies, self.how = model, ops, bodies, how
+        self.model, self.ops, self.bodies, self.how, self.computed = model, ops, bodies, how, computed
         self.slot = {key: number for number, key in enumerate(values)}
         self.values = list(values.values())
         self.known = values
@@ -146,9 +153,10 @@ class _Assembly:
             return None
         writes = tuple(self.slot[id, i] for i in range(len(layer.outputs)))
         if op.type == "Const":
-            array = self.values[writes[0]].data
+            array = self.computed.get(writes[0], self.values[writes[0]].data)
             assert array is not None  # without a .bin, compile refused the model before
-            self.constants[writes[0]] = array
+            # where a file's offset is no multiple of the element's size, numpy would go the slow way every time
+            self.hold(writes[0], array if array.flags.aligned else array.copy())
             return None
         reads = tuple(-1 if feed is None else self.slot[feed] for feed in model.feeds[id])
         inputs = [None if read == -1 else self.values[read] for read in reads]
@@ -162,12 +170,12 @@ class _Assembly:
         given = [v for v in inputs if v is not None]
         found = [self.values[write] for write in writes]
         unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*given, *found))
-        dynamic = unknown or any(_may_be_shape(v) for v in given)
+        dynamic = op.checked and (unknown or any(_may_be_shape(v) for v in given))
         return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
 
     def fold(self, op: Op, inputs: Sequence[Value | None], writes: Sequence[int]) -> bool:
         """Compute what is constant now: whether that was done. What would grow much by it is left to each run."""
-        found = [self.values[write].exact for write in writes]
+        found = [self.computed.get(write, self.values[write].exact) for write in writes]
         if any(array is None for array in found):
             arrays = [None if v is None else v.exact for v in inputs]
             if not inputs or any(v is not None and a is None for v, a in zip(inputs, arrays)):
@@ -183,9 +191,12 @@ class _Assembly:
             found = results if isinstance(results, tuple) else (results,)
         for write, array in zip(writes, found):
             assert array is not None
-            self.constants[write] = np.asarray(array)
-            self.values[write] = Value(self.values[write].type, PartialShape.of(array.shape), self.constants[write])
+            self.hold(write, np.asarray(array))
         return True
+
+    def hold(self, slot: int, array: np.ndarray) -> None:
+        self.constants[slot] = array
+        self.values[slot] = Value(self.values[slot].type, PartialShape.of(array.shape), array)
 
     def allocated(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[Step, ...]:
         """The steps with what each is given to fill and what nobody reads after it."""
@@ -204,7 +215,7 @@ class _Assembly:
 
     def filled(self, step: Step) -> tuple[tuple[int, ...], np.dtype] | None:
         kernel, value = step.kernel, self.values[step.writes[0]] if step.writes else None
-        if value is None or step.dynamic or not (kernel.out or kernel.elementwise or kernel.finish):
+        if value is None or len(step.writes) > 1 or not (kernel.out or kernel.elementwise or kernel.finish):
             return None
         shape = value.shape.static
         return None if shape is None else (shape, value.type.dtype)

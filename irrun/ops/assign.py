@@ -10,6 +10,7 @@ class Assign6(Op):
     """Give the variable a value that ReadValue reads in the next run, and hand it on."""
 
     variable_id = attr.str()
+    checked = False
     inputs = ports(new_value="any")
     outputs = None  # files have the output port or leave it out
     needs = ("variables",)

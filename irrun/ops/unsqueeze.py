@@ -19,6 +19,7 @@ class Unsqueeze(Op):
     C2  Each of ``axes`` is within the rank of the output.
     """
 
+    checked = False
     inputs = ports(data="T", axes="T_AXIS")
     # OpenVINO: takes axes of any numeric type, the specification integers
     types = {"T": "any", "T_AXIS": "numeric"}

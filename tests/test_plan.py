@@ -1,0 +1,246 @@
+"""Plans: what is folded, joined, lent and narrowed gives what layer by layer gives."""
+
+import gc
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import irrun
+import irrun.testing.strategies as ir
+from irrun import build as b
+from irrun.pool import Pool
+
+F32 = np.dtype(np.float32)
+RNG = np.random.default_rng(0)
+
+
+def random(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def steps(executable: irrun.Executable) -> list[str]:
+    """The types of what is run, those joined in one step with a + between them."""
+    return ["+".join(layer.type for layer in step.layers) for step in executable.plan.steps]
+
+
+def both(outputs: Mapping[str, Any], feeds: Sequence[np.ndarray]) -> irrun.Executable:
+    """The executable of a model that was seen to give what its layers give one by one."""
+    model = b.model(dict(outputs))
+    executable = irrun.compile(model, exact=False)
+    for _ in range(2):  # the second time with memory that was used before
+        for got, expected in zip(executable(feeds).arrays, irrun.compile(model, exact=True)(feeds).arrays, strict=True):
+            assert got.dtype == expected.dtype
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    return executable
+
+
+# ---------------------------------------------------------------------------------------------
+# folding
+
+
+def test_what_is_constant_is_computed_once() -> None:
+    x = b.parameter([2, 3], "f32", name="x")
+    scale = b.Convert(b.constant(np.arange(3, dtype=np.float16)), destination_type="f32")
+    executable = both({"y": b.Multiply(x, b.Add(scale, np.float32(1)))}, [random(2, 3)])
+    assert steps(executable) == ["Multiply"]
+
+
+def test_shapes_that_are_known_are_not_computed() -> None:
+    x = b.parameter([2, 3, 4], "f32", name="x")
+    target = b.Concat(b.Gather(b.ShapeOf(x), [0], 0), b.constant(np.array([-1])), axis=0)
+    assert steps(both({"y": b.Reshape(x, target, special_zero=False)}, [random(2, 3, 4)])) == ["Reshape"]
+
+
+def test_what_would_grow_is_left_to_each_run() -> None:
+    x = b.parameter([1 << 20, 3], "f32", name="x")
+    wide = b.Broadcast(b.constant(np.float32(2)), [1 << 20, 3])
+    executable = irrun.compile(b.model({"y": b.Add(x, wide)}), exact=False)
+    assert sum(array.nbytes for array in executable.plan.constants.values()) < 1000
+
+
+def test_misaligned_constants_are_moved() -> None:
+    x = b.parameter([2, 4], "f32", name="x")
+    flags = b.Select(b.constant(np.array([True])), x, np.float32(0))  # one byte, so that what follows is misaligned
+    executable = both({"y": b.MatMul(flags, b.constant(random(4, 4)))}, [random(2, 4)])
+    assert all(array.flags.aligned for array in executable.plan.constants.values())
+
+
+def test_draws_are_not_folded() -> None:
+    drawn = b.RandomUniform([3], np.float32(0), np.float32(1), output_type="f32", global_seed=1, op_seed=1)
+    executable = irrun.compile(b.model({"y": drawn}), exact=False)
+    assert not np.array_equal(executable()[0], executable()[0])
+
+
+# ---------------------------------------------------------------------------------------------
+# joined steps
+
+
+def test_elementwise_steps_are_joined() -> None:
+    x, y = b.parameter([4, 300, 70], "f32", name="x"), b.parameter([300, 1], "f32", name="y")
+    found = b.Multiply(b.Tanh(b.Add(x, y)), b.Multiply(x, np.float32(0.5)))
+    executable = both({"z": found}, [random(4, 300, 70), random(300, 1)])
+    assert len(steps(executable)) == 1
+    assert steps(executable)[0].count("+") == 3
+
+
+def test_what_somebody_else_reads_is_not_joined() -> None:
+    x = b.parameter([4, 30], "f32", name="x")
+    inner = b.Add(x, np.float32(1))
+    executable = both({"inner": inner, "z": b.Tanh(b.Multiply(inner, inner))}, [random(4, 30)])
+    assert steps(executable) == ["Add", "Multiply+Tanh"]
+
+
+def test_a_step_between_is_not_joined() -> None:
+    """Add may not wait for Tanh, which follows from its own value through MatMul."""
+    x = b.parameter([30, 30], "f32", name="x")
+    first = b.Add(x, np.float32(1))
+    executable = both({"z": b.Tanh(b.Add(first, b.MatMul(first, first)))}, [random(30, 30)])
+    assert steps(executable)[0] == "Add"
+
+
+def test_bias_activation_and_residual_are_done_behind_a_convolution() -> None:
+    x, more = b.parameter([2, 8, 40, 40], "f32", name="x"), b.parameter([2, 16, 40, 40], "f32", name="more")
+    same = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1]}
+    found = b.Convolution(x, b.constant(random(16, 8, 3, 3)), **same)
+    found = b.ReLU(b.Add(b.Add(found, b.constant(random(1, 16, 1, 1))), more))
+    executable = both({"y": found}, [random(2, 8, 40, 40), random(2, 16, 40, 40)])
+    assert steps(executable) == ["Convolution+Add+Add+ReLU"]
+
+
+def test_a_sum_of_two_convolutions_waits_for_both() -> None:
+    x = b.parameter([1, 4, 9, 9], "f32", name="x")
+    plain = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0]}
+    first, second = (b.Convolution(x, b.constant(random(6, 4, 2, 2)), **plain) for _ in range(2))
+    executable = both({"y": b.ReLU(b.Add(first, second))}, [random(1, 4, 9, 9)])
+    assert len(steps(executable)) == 2
+
+
+def test_types_are_not_mixed() -> None:
+    x = b.parameter([50, 50], "f32", name="x")
+    chosen = b.Select(
+        b.Greater(x, np.float32(0)), b.Exp(x), b.Convert(b.Convert(x, destination_type="i32"), destination_type="f32")
+    )
+    both({"y": b.Add(chosen, x)}, [random(50, 50)])
+
+
+def test_hooks_see_every_layer() -> None:
+    x = b.parameter([4, 30], "f32", name="x")
+    model = b.model({"z": b.Tanh(b.Add(b.Multiply(x, x), np.float32(1)))})
+
+    class Seen:
+        def __init__(self, joined: bool) -> None:
+            self.joined, self.types, self.arrays = joined, [], []
+
+        def before(self, step: irrun.Step, inputs: Sequence[np.ndarray | None]) -> None:
+            pass
+
+        def after(self, step: irrun.Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
+            self.types.append([layer.type for layer in step.layers])
+            self.arrays += outputs
+
+    executable, fed = irrun.compile(model, exact=False), random(4, 30)
+    every, joined = Seen(False), Seen(True)
+    executable([fed], hooks=[every])
+    executable([fed], hooks=[joined])
+    assert every.types == [["Multiply"], ["Add"], ["Tanh"]]
+    assert joined.types == [["Multiply", "Add", "Tanh"]]
+    np.testing.assert_allclose(every.arrays[0], fed * fed)
+    np.testing.assert_allclose(every.arrays[1], fed * fed + 1)
+
+
+@settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(ir.models(max_layers=12))
+def test_any_model_gives_what_its_layers_give(model: ir.GeneratedModel) -> None:
+    read = model.read()
+    executable, exact = irrun.compile(read, exact=False), irrun.compile(read, exact=True)
+    expected = exact(model.feeds).arrays
+    for _ in range(4):  # from the third time on with a plan for these very shapes
+        for got, want in zip(executable(model.feeds).arrays, expected, strict=True):
+            assert got.dtype == want.dtype
+            assert got.shape == want.shape
+            if want.dtype.kind == "U":
+                assert np.array_equal(got, want)
+            else:
+                np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=1e-3, atol=1e-4)
+
+
+# ---------------------------------------------------------------------------------------------
+# plans for what comes again
+
+
+def test_dims_that_come_again_are_planned_for() -> None:
+    x, y = b.parameter([-1, -1], "f32", name="x"), b.parameter([-1, 5], "f32", name="y")
+    model = b.model({"z": b.Tanh(b.Add(b.Multiply(x, x), np.float32(1))), "s": b.ReduceSum(y, [0])})
+    executable = irrun.compile(model, exact=False)
+    assert len(steps(executable)) == 4
+    for length in (3, 4, 5, 6, 3, 9):
+        feeds = [random(1, 7), random(length, 5)]
+        z, s = executable(feeds).arrays
+        np.testing.assert_allclose(z, np.tanh(feeds[0] ** 2 + 1), rtol=1e-6)
+        np.testing.assert_allclose(s, feeds[1].sum(0), rtol=1e-5, atol=1e-6)
+    (narrow,) = executable._narrow.values()
+    assert len(narrow.steps) == 2
+    z, _ = executable([random(2, 3), random(4, 5)]).arrays  # others still have the plan for any
+    assert z.shape == (2, 3)
+
+
+def test_few_plans_are_kept() -> None:
+    x = b.parameter([-1], "f32", name="x")
+    executable = irrun.compile(b.model({"z": b.Tanh(x)}), exact=False)
+    for n in range(20):
+        for _ in range(4):
+            assert executable([random(n)])[0].shape == (n,)
+    assert len(executable._narrow) <= 4
+
+
+def test_ranks_may_differ() -> None:
+    x = b.parameter("...", "f32", name="x")
+    executable = irrun.compile(b.model({"z": b.Tanh(x)}), exact=False)
+    for shape in [(2, 3), (2,), (2, 3), (2, 3), (2, 3), (), (4, 3)]:
+        assert executable([random(*shape)])[0].shape == shape
+
+
+def test_a_layer_is_checked_once_for_the_same_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = b.parameter([-1], "f32", name="x"), b.parameter([-1], "f32", name="y")
+    executable = irrun.compile(b.model({"z": b.Add(x, y)}), exact=False)
+    checked: list[Any] = []
+    check = executable._check
+    monkeypatch.setattr(executable, "_check", lambda *given: (checked.append(given), check(*given)))
+    for n in (2, 3, 2, 3):
+        executable([random(n), random(n)])
+    assert len(checked) == 2
+    with pytest.raises(irrun.ExecutionError, match="IR605"):
+        executable([random(2), random(3)])
+
+
+# ---------------------------------------------------------------------------------------------
+# memory
+
+
+def test_memory_comes_back_when_no_view_is_left() -> None:
+    pool = Pool()
+    array = pool.take((1000, 1000), F32)
+    place, view = array.ctypes.data, array.reshape(-1)[5:].reshape(5, -1)
+    assert pool.lends(array)
+    assert not pool.lends(view)
+    del array
+    assert pool.take((1000, 1000), F32).ctypes.data != place
+    del view
+    gc.collect()
+    assert place in {a.ctypes.data for a in [pool.take((1001, 1000), F32) for _ in range(3)]}
+
+
+def test_outputs_are_the_callers() -> None:
+    x = b.parameter([1000, 1000], "f32", name="x")
+    executable = irrun.compile(b.model({"y": b.Tanh(x), "same": x, "turned": b.Transpose(x, [1, 0])}), exact=False)
+    fed = random(1000, 1000)
+    kept = executable([fed])
+    copies = [array.copy() for array in kept.arrays]
+    executable([fed + 1])
+    for array, copy in zip(kept.arrays, copies):
+        assert np.array_equal(array, copy)
+        array[:] = 0
+    np.testing.assert_array_equal(executable([fed])["same"], fed)
