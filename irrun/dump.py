@@ -18,7 +18,7 @@ from irrun.model import Layer, Port
 from irrun.types import ElementType
 
 if TYPE_CHECKING:
-    from irrun.plan import Step
+    from irrun.steps import Step
 
 __all__ = ["Dump"]
 

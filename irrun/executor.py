@@ -21,8 +21,9 @@ from irrun.hooks import Hook, Strict, Tap, untrue
 from irrun.infer import declared_inside, refusal, site
 from irrun.model import Layer, Model
 from irrun.opdef import Value, Variables, infer
-from irrun.plan import Plan, Planning, Step, kernel_failed, plan, refuse_too_large
+from irrun.plan import Planning, kernel_failed, plan, refuse_too_large
 from irrun.pool import Pool
+from irrun.steps import Plan, Step
 from irrun.types import Dim, ElementType, PartialShape
 
 __all__ = ["Executable", "Feeds", "Outputs"]

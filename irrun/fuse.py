@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from irrun.opdef import Kernel, Value
-
-if TYPE_CHECKING:
-    from irrun.plan import Step
+from irrun.steps import Step
 
 __all__ = ["fuse"]
 
@@ -93,8 +91,8 @@ def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value
     cuts = _parts(shape, dtype.itemsize) if source is None else ()
     group = _Group(_program(members, others, own), tuple(operands), shape, dtype, cuts, len(first))
     kernel = group.parts if source is None else group.behind(source.kernel.call)
-    names = [step.kernel.algorithm or step.op.type for step in steps]
-    made = Kernel(kernel, " + ".join(names), out=True, flops=sum(step.kernel.flops for step in steps))
+    algorithm = "in parts" if source is None else source.kernel.algorithm
+    made = Kernel(kernel, algorithm, out=True, flops=sum(step.kernel.flops for step in steps))
     layers = tuple(layer for step in steps for layer in step.layers)
     return replace(last, kernel=made, reads=(*first, *others), layers=layers)
 

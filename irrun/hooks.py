@@ -14,7 +14,7 @@ from irrun.model import Layer, Model, Port
 from irrun.types import ElementType
 
 if TYPE_CHECKING:
-    from irrun.plan import Step
+    from irrun.steps import Step
 
 __all__ = ["Hook", "Strict", "Tap", "untrue"]
 

@@ -1,10 +1,10 @@
-"""A model made ready to run: a flat list of steps over numbered slots, kernels chosen, constants read."""
+"""Make a model ready to run: choose kernels, read constants and fold what follows from them, say what is freed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -14,49 +14,10 @@ from irrun.fuse import fuse
 from irrun.infer import Values, declared_inside, needed, propagate, refusal, to_blame, wrong_output_count
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
-from irrun.types import ElementType, PartialShape
+from irrun.steps import Plan, Step
+from irrun.types import PartialShape
 
-__all__ = ["Plan", "Planning", "Step", "human", "kernel_failed", "plan", "refuse_too_large"]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One call: ``kernel`` takes the slots of ``reads`` (-1: absent) and fills those of ``writes``."""
-
-    layer: Layer
-    op: Op
-    kernel: Kernel
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-    dynamic: bool
-    """Whether it is checked before its kernel runs, since shapes, or contents that shapes may follow from, are
-    known only then."""
-    needed: Mapping[str, Any]
-    """What ``op`` takes as keywords."""
-    bodies: Mapping[str, Plan]
-    layers: tuple[Layer, ...]
-    """All that it computes, ``layer`` the last of them."""
-    out: tuple[tuple[int, ...], np.dtype] | None = None
-    """The shape and type of the array that the kernel is given to fill."""
-    frees: tuple[int, ...] = ()
-    """Slots that nobody reads afterwards."""
-    passed: set[object] = field(default_factory=set, compare=False)
-    """Of a dynamic step: what it was checked with already."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """``parameters`` and ``results`` are slots in file order; ``constants`` are filled before a run."""
-
-    model: Model
-    steps: tuple[Step, ...]
-    slots: int
-    constants: Mapping[int, np.ndarray]
-    parameters: tuple[int, ...]
-    results: tuple[int, ...]
-    values: Values
-    types: tuple[ElementType, ...]
-    """The element type of each slot."""
+__all__ = ["Planning", "human", "kernel_failed", "plan", "refuse_too_large"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from irrun.diagnostics import ExecutionError, FeedError, IrrunError, ModelError
 from irrun.executor import Executable
 from irrun.hooks import Hook
 from irrun.opdef import Op, _registry, all_ops, op, ports
-from irrun.plan import Step
+from irrun.steps import Step
 from nets import Net, Ref
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,9 @@ from irrun.dump import Dump
 from irrun.executor import Executable, Outputs
 from irrun.hooks import Hook
 from irrun.parse import Parsed
-from irrun.plan import Step
+from irrun.profile import Profile
 from irrun.render import concise, printable, record
+from irrun.steps import Step
 from irrun.types import PartialShape
 
 __all__ = ["command"]
@@ -52,6 +55,15 @@ __all__ = ["command"]
     "--strict/--no-strict", default=True, show_default=True,
     help="Stop where a layer gives another type or shape than it declares.",
 )  # fmt: skip
+@click.option(
+    "--profile", "profiled", is_flag=True, help="Show what each step of the run took, and how it was computed."
+)
+@click.option("--trace", metavar="FILE.json", help="Write when each step ran, for chrome://tracing and Perfetto.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=1, show_default=True,
+    help="Run so often; the first of several does not count in the profile.",
+)  # fmt: skip
+@click.option("--exact", is_flag=True, default=None, help="Layer by layer, each by the kernel that defines it.")
 @click.option("--max-memory", type=Size(), help="The most that one tensor may take. [default: 3/4 of the memory]")
 @click.option("--example", type=click.IntRange(min=1), metavar="N", help="Of a page with several examples, the Nth.")
 def command(
@@ -64,6 +76,10 @@ def command(
     form: str,
     seed: int,
     strict: bool,
+    profiled: bool,
+    trace: str | None,
+    runs: int,
+    exact: bool | None,
     max_memory: int | None,
     example: int | None,
 ) -> int:
@@ -82,14 +98,14 @@ def command(
     An input that is not given is drawn at random, in the smallest shape allowed that is not empty.
     min, mean and max are of the finite values.
     """
-    target = _target(output)
+    target, trace_file = _target(output, "-o"), _target(trace, "--trace")
     found = _models.load(model, weights)
     examples = _models.is_example(found[0])
     if example is not None:
         if example > len(found):
             raise click.BadParameter(f"{model} holds {len(found)} of them", param_hint="--example")
         found = [found[example - 1]]
-    elif len(found) > 1 and (inputs or output or taps or dump):
+    elif len(found) > 1 and (inputs or output or taps or dump or trace):
         raise click.UsageError(f"{model} holds {len(found)} examples; choose one with --example N")
     out = _terminal.console()
     records: list[dict[str, Any]] = []
@@ -102,7 +118,9 @@ def command(
                 out.print()
             _terminal.title(out, printable(title))
         try:
-            ran = _run(item, inputs, taps, dump, seed, strict, max_memory or api.default_max_memory())
+            profile = Profile() if profiled or trace else None
+            watch = _Watch(taps, dump, profile, runs)
+            ran = _run(item, inputs, watch, seed, strict, exact, max_memory or api.default_max_memory())
         except IrrunError as error:
             problems += error.diagnostics
             _errors.show(error.diagnostics)
@@ -110,8 +128,12 @@ def command(
             continue
         if form == "text":
             _print(out, *ran)
+            if profile and profiled:
+                _print_profile(out, profile)
         else:
-            records.append({**head, **_record(*ran)})
+            records.append({**head, **_record(*ran), **({"profile": profile.record()} if profile and profiled else {})})
+        if profile and trace_file is not None:
+            trace_file.write_text(json.dumps(profile.trace()), "utf-8")
         if target is not None:
             names = {o.name for o in ran[1]}
             _save(target, [*ran[1], *(o for o in ran[2] if o.name not in names)])
@@ -120,8 +142,8 @@ def command(
     return _errors.exit_status(problems)
 
 
-def _target(output: str | None) -> Path | None:
-    """Where the outputs go, refused before the run rather than after it."""
+def _target(output: str | None, option: str) -> Path | None:
+    """Where something is written to, refused before the run rather than after it."""
     if output is None:
         return None
     path = Path(output)
@@ -131,12 +153,22 @@ def _target(output: str | None) -> Path | None:
     elif path.exists() and not path.is_file():
         why = "it is no file"
     if why:
-        raise click.BadParameter(f"cannot write {output}: {why}", param_hint="-o")
+        raise click.BadParameter(f"cannot write {output}: {why}", param_hint=option)
     return path
 
 
+@dataclass(frozen=True)
+class _Watch:
+    """What to look at while a model runs, and how often it runs."""
+
+    taps: Sequence[str]
+    dump: str | None
+    profile: Profile | None
+    runs: int
+
+
 def _run(
-    item: Parsed | ReadError, specs: Sequence[str], taps: Sequence[str], dump: str | None, seed: int, strict: bool,
+    item: Parsed | ReadError, specs: Sequence[str], watch: _Watch, seed: int, strict: bool, exact: bool | None,
     max_memory: int,
 ) -> tuple[list[Input], list[Output], list[Output]]:  # fmt: skip
     """What went in, what came out, and what was tapped."""
@@ -147,30 +179,32 @@ def _run(
         raise ModelError(errors)
     for warning in item.problems:
         err.print(f"warning: {concise(warning)}")
-    executable = api.compile(item.model, strict=strict, max_memory=max_memory)
+    executable = api.compile(item.model, strict=strict, max_memory=max_memory, exact=exact)
     inputs = gather(item.model, specs, seed, max_memory)
     try:
-        outputs = _execute(executable, inputs, taps, dump, err)
+        outputs = _execute(executable, inputs, watch, err)
     except ExecutionError:
         _hint(inputs, err)
         raise
     return inputs, describe(executable, outputs), describe_taps(executable, outputs)
 
 
-def _execute(
-    executable: Executable, inputs: Sequence[Input], taps: Sequence[str], dump: str | None, err: Console
-) -> Outputs:
+def _execute(executable: Executable, inputs: Sequence[Input], watch: _Watch, err: Console) -> Outputs:
     arrays = [i.array for i in inputs]
-    hooks: list[Hook] = []
+    measured: list[Hook] = [watch.profile] if watch.profile is not None else []
+    for again in range(watch.runs - 1):
+        executable(arrays, hooks=measured if again else ())
+        executable.reset_state()
+    hooks = list(measured)
     with ExitStack() as stack:
-        if dump is not None:
-            values = stack.enter_context(Dump(dump))
+        if watch.dump is not None:
+            values = stack.enter_context(Dump(watch.dump))
             for parameter, array in zip(executable.model.parameters, arrays):
                 values.add(parameter, parameter.outputs[0], array)
             hooks.append(values)
         if err.is_interactive:
             hooks.append(stack.enter_context(_Bar(len(executable.plan.steps), err)))
-        return executable(arrays, hooks=hooks, taps=taps)
+        return executable(arrays, hooks=hooks, taps=watch.taps)
 
 
 class _Bar:
@@ -225,6 +259,26 @@ def _print(out: Console, inputs: Sequence[Input], outputs: Sequence[Output], tap
             columns.insert(-1, "not finite")
         rows = [_row(o, odd) for o in values]
         _terminal.print_table(out, columns, rows, right=("min", "mean", "max"))
+
+
+def _print_profile(out: Console, profile: Profile) -> None:
+    _terminal.title(out, "profile")
+    columns = ("layer", "type", "algorithm", "ms", "share", "GFLOP/s", "GB/s", "MB")
+    steps = profile.record()["steps"]
+    rows = [
+        (
+            step["layers"][-1], step["type"], step["algorithm"] or "", f"{step['seconds'] * 1e3:.3f}",
+            f"{step['share']:.1%}", _rate(step["gflops"]), _rate(step["gigabytes_per_second"]),
+            f"{step['bytes'] / 1e6:.2f}",
+        )
+        for step in steps
+    ]  # fmt: skip
+    rows.append((f"{len(steps)} steps", "", "", f"{profile.seconds * 1e3:.3f}", "", "", "", ""))
+    _terminal.print_table(out, columns, rows, right=columns[3:])
+
+
+def _rate(number: float | None) -> str:
+    return "" if number is None else f"{number:.1f}"
 
 
 def _row(output: Output, odd: bool) -> list[str | Text]:
