@@ -14,6 +14,7 @@ from irrun.fuse import fuse
 from irrun.infer import Values, declared_inside, needed, propagate, refusal, to_blame, wrong_output_count
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
+from irrun.patterns import Patterns
 from irrun.steps import Plan, Step
 from irrun.types import PartialShape
 
@@ -99,10 +100,11 @@ class _Assembly:
         results = tuple(slot[feed] for r in model.results if (feed := model.feeds[r.id][0]) is not None)
         steps: Sequence[Step] = [step for id in model.order if (step := self.step(id)) is not None]
         if self.how.fuse:
-            steps = fuse(_wanted(steps, results), self.values, results)
+            steps = Patterns(self.values, self.constants, results).replaced(_wanted(steps, results))
+            steps = fuse(steps, self.values, results)
         read = {number for step in steps for number in step.reads} | set(results)
         return Plan(
-            model, self.allocated(steps, results), len(slot),
+            model, self.allocated(steps, results), len(self.values),
             {number: array for number, array in self.constants.items() if number in read or not self.how.fuse},
             tuple(slot[p.id, 0] for p in model.parameters), results, self.known, tuple(v.type for v in self.values),
         )  # fmt: skip

@@ -1,0 +1,147 @@
+"""What converters spell out is recognised, gives the same, and is left alone where it is something else."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irrun
+from irrun import build as b
+
+RNG = np.random.default_rng(1)
+
+
+def random(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def found(output: Any, *feeds: np.ndarray) -> list[str]:
+    """What is computed in place of the model's layers, seen to give the same."""
+    model = b.model({"y": output})
+    executable, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
+    np.testing.assert_allclose(executable(feeds)[0], exact(feeds)[0], rtol=2e-5, atol=2e-5)
+    assert len(exact.plan.steps) == len(model.layers) - len(model.parameters) - len(model.results) - model.constants
+    return [step.op.type for step in executable.plan.steps]
+
+
+def number(value: float) -> Any:
+    return b.constant(np.float32(value))
+
+
+def _rms(x: Any, ending: str, square: str = "Power", eps: Any = None) -> Any:
+    squares = b.Power(x, number(2)) if square == "Power" else b.Multiply(x, x)
+    total = b.Add(b.ReduceMean(squares, [-1], keep_dims=True), number(1e-5) if eps is None else eps)
+    if ending == "power":
+        return b.Multiply(x, b.Power(total, number(-0.5)))
+    root = b.Sqrt(total)
+    return b.Divide(x, root) if ending == "divide" else b.Multiply(b.Divide(number(1), root), x)
+
+
+@pytest.mark.parametrize("square", ["Power", "Multiply"])
+@pytest.mark.parametrize("ending", ["divide", "reciprocal", "power"])
+def test_rms(ending: str, square: str) -> None:
+    x = b.parameter([2, 5, 8], "f32", name="x")
+    assert found(_rms(x, ending, square), random(2, 5, 8)) == ["RMS"]
+
+
+def test_rms_of_any_length() -> None:
+    x = b.parameter([-1, -1, 8], "f32", name="x")
+    assert found(b.Multiply(_rms(x, "reciprocal"), random(8)), random(3, 5, 8)) == ["RMS", "Multiply"]
+
+
+OTHERS: dict[str, Callable[[Any], Any]] = {
+    "along another axis": lambda x: b.Divide(
+        x, b.Sqrt(b.Add(b.ReduceMean(b.Multiply(x, x), [0], keep_dims=True), number(1)))
+    ),
+    "of something else": lambda x: b.Divide(
+        b.Tanh(x), b.Sqrt(b.Add(b.ReduceMean(b.Multiply(x, x), [-1], keep_dims=True), number(1)))
+    ),
+    "cubes": lambda x: b.Divide(x, b.Sqrt(b.Add(b.ReduceMean(b.Power(x, number(4)), [-1], keep_dims=True), number(1)))),
+    "more than one number": lambda x: _rms(x, "divide", eps=b.constant(np.full((3, 1), 0.1, np.float32))),
+    "a number with more axes": lambda x: _rms(x, "divide", eps=b.constant(np.full((1, 1, 1), 0.1, np.float32))),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_what_is_no_rms(other: Callable[[Any], Any]) -> None:
+    x = b.parameter([3, 8], "f32", name="x")
+    assert "RMS" not in found(other(x), random(3, 8))
+
+
+def test_what_somebody_else_reads_is_left() -> None:
+    x = b.parameter([3, 8], "f32", name="x")
+    root = b.Sqrt(b.Add(b.ReduceMean(b.Multiply(x, x), [-1], keep_dims=True), number(1)))
+    assert "RMS" not in found(b.Concat(b.Divide(x, root), root, axis=1), random(3, 8))
+
+
+def _layer_norm(x: Any, reciprocal: bool, axes: tuple[list[int], list[int]] = ([-1], [-1])) -> Any:
+    centred = b.Subtract(x, b.ReduceMean(x, axes[0], keep_dims=True))
+    variance = b.ReduceMean(b.Power(centred, number(2)), axes[1], keep_dims=True)
+    root = b.Sqrt(b.Add(number(1e-6), variance))
+    return b.Multiply(centred, b.Divide(number(1), root)) if reciprocal else b.Divide(centred, root)
+
+
+@pytest.mark.parametrize("reciprocal", [False, True])
+@pytest.mark.parametrize("axes", [[-1], [1, 2]])
+def test_layer_norm(reciprocal: bool, axes: list[int]) -> None:
+    x = b.parameter([2, 5, 8], "f32", name="x")
+    norm = _layer_norm(x, reciprocal, (axes, axes))
+    assert found(b.Add(b.Multiply(norm, random(8)), random(8)), random(2, 5, 8))[0] in ("MVN", "Add")
+    assert found(norm, random(2, 5, 8)) == ["MVN"]
+    assert "MVN" not in found(_layer_norm(x, reciprocal, (axes, [0])), random(2, 5, 8))
+
+
+GELUS: dict[str, Callable[[Any], Any]] = {
+    "half last": lambda x: b.Multiply(b.Multiply(x, _gate(x)), number(0.5)),
+    "half first": lambda x: b.Multiply(b.Multiply(number(0.5), x), _gate(x)),
+    "half inside": lambda x: b.Multiply(x, b.Multiply(_gate(x), number(0.5))),
+    "a product": lambda x: b.Multiply(
+        b.Multiply(x, number(0.5)), b.Add(number(1), b.Erf(b.Multiply(x, number(math.sqrt(0.5)))))
+    ),
+}
+
+
+def _gate(x: Any, by: float = math.sqrt(2)) -> Any:
+    return b.Add(b.Erf(b.Divide(x, number(by))), number(1))
+
+
+@pytest.mark.parametrize("gelu", GELUS.values(), ids=GELUS)
+def test_gelu(gelu: Callable[[Any], Any]) -> None:
+    x = b.parameter([3, 8], "f32", name="x")
+    assert found(gelu(x), random(3, 8)) == ["Gelu"]
+
+
+def test_what_is_no_gelu() -> None:
+    x = b.parameter([3, 8], "f32", name="x")
+    assert "Gelu" not in found(b.Multiply(b.Multiply(x, _gate(x, 1.5)), number(0.5)), random(3, 8))
+    assert "Gelu" not in found(b.Multiply(b.Multiply(x, _gate(x)), number(0.6)), random(3, 8))
+    assert "Gelu" not in found(b.Multiply(b.Multiply(b.Tanh(x), _gate(x)), number(0.5)), random(3, 8))
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["k", "k-transposed"])
+@pytest.mark.parametrize("mask", [None, [4, 6], [2, 1, 1, 6]], ids=str)
+@pytest.mark.parametrize("scale", [None, "Multiply", "Divide"])
+def test_attention(scale: str | None, mask: list[int] | None, turned: bool) -> None:
+    q = b.parameter([2, 3, 4, 8], "f32", name="q")
+    k = b.parameter([2, 3, 8, 6] if turned else [2, 3, 6, 8], "f32", name="k")
+    v = b.parameter([2, 3, 6, 7], "f32", name="v")
+    scores = b.MatMul(q, k, transpose_b=not turned)
+    if scale:
+        scores = getattr(b, scale)(scores, number(3))
+    if mask:
+        scores = b.Add(b.constant(random(*mask)), scores)
+    out = b.MatMul(b.SoftMax(scores, axis=-1), v)
+    feeds = [random(2, 3, 4, 8), random(*k.shape.static), random(2, 3, 6, 7)]
+    assert found(out, *feeds) == ["ScaledDotProductAttention"]
+
+
+def test_what_is_no_attention() -> None:
+    q, k, v = (b.parameter([3, 6, 6], "f32", name=name) for name in "qkv")
+    feeds = [random(3, 6, 6) for _ in range(3)]
+    scores = b.MatMul(q, k, transpose_b=True)
+    assert len(found(b.MatMul(b.SoftMax(scores, axis=1), v), *feeds)) == 3
+    assert len(found(b.MatMul(v, b.SoftMax(scores, axis=-1)), *feeds)) == 3
+    wider = b.Add(scores, b.constant(random(4, 3, 6, 6)))
+    assert "ScaledDotProductAttention" not in found(b.MatMul(b.SoftMax(wider, axis=-1), v), *feeds)
