@@ -92,7 +92,8 @@ def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value
     group = _Group(_program(members, others, own), tuple(operands), shape, dtype, cuts, len(first))
     kernel = group.parts if source is None else group.behind(source.kernel.call)
     algorithm = "in parts" if source is None else source.kernel.algorithm
-    made = Kernel(kernel, algorithm, out=True, flops=sum(step.kernel.flops for step in steps))
+    ignored = () if source is None else source.kernel.ignores
+    made = Kernel(kernel, algorithm, out=True, flops=sum(step.kernel.flops for step in steps), ignores=ignored)
     layers = tuple(layer for step in steps for layer in step.layers)
     return replace(last, kernel=made, reads=(*first, *others), layers=layers)
 

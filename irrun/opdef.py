@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Literal, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
@@ -341,6 +341,8 @@ class Kernel:
     is computed, as ``finish(out[index], index)`` with a slice for each axis. What follows is then done in place."""
     flops: int = 0
     """Multiplications and additions of a call, where they are what takes its time."""
+    ignores: tuple[int, ...] = ()
+    """The inputs, constant ones, whose contents ``call`` does not look at: it has them in another form."""
 
 
 Finish = Callable[[np.ndarray, tuple[slice, ...]], None]
@@ -362,13 +364,20 @@ class Site:
     name: str = ""
     """The layer's name: a Parameter names its unknown dims after it."""
 
-    def require(self, condition: bool | np.bool_, label: str, message: str, help: str | None = None) -> None:
+    def require(
+        self, condition: bool | np.bool_, label: str, message: str, help: str | None = None, *,
+        dims: tuple[Dim, ...] = (),
+    ) -> None:  # fmt: skip
         """Refuse the layer unless ``condition`` holds; ``label`` is the clause (``C3``) that it breaks."""
         if not condition:
-            self.refuse(label, message, help)
+            self.refuse(label, message, help, dims=dims)
 
-    def refuse(self, label: str, message: str, help: str | None = None) -> NoReturn:
-        raise Refused(message, label, help)
+    def refuse(
+        self, label: str, message: str, help: str | None = None, *, notes: tuple[str, ...] = (),
+        dims: tuple[Dim, ...] = (),
+    ) -> NoReturn:  # fmt: skip
+        """Refuse the layer. ``notes`` are lines that show why, ``dims`` those that do not go together."""
+        raise Refused(message, label, help, notes=notes, dims=dims)
 
     def axis(self, axis: int, rank: int | None, label: str, what: str = "axis") -> int:
         """``axis`` counted from the front; refuses one outside ``rank``. With an unknown rank, as it is."""
@@ -396,6 +405,11 @@ class Op:
     """Whether ``run`` also works on object arrays of ``Dim``s: contents then pass through ``check``."""
     pure: ClassVar[bool] = True
     """Whether equal inputs always give equal outputs (not where numbers are drawn or state is read)."""
+    checked: ClassVar[bool] = True
+    """Whether a layer is checked again when a run brings shapes that were not known before. Not where ``run`` itself
+    fails on all that ``infer`` refuses, and never needs more memory than its inputs take."""
+    views: ClassVar[Literal["", "strided", "reshaped"]] = ""
+    """Whether ``run`` gives views of its first input: in other strides, or (reshaped) if that has none of its own."""
     needs: ClassVar[tuple[str, ...]] = ()
     """What ``infer`` and ``run`` take as keywords beyond the inputs, such as ``weights``."""
     attributes: ClassVar[dict[str, Attribute]] = {}
@@ -598,6 +612,14 @@ def input_at(declared: tuple[Input, ...], position: int) -> Input | None:
     return declared[-1] if declared and declared[-1].variadic else None
 
 
+def input_name(of: Op, position: int) -> str:
+    """What an operation calls its input at ``position``: ``data``, or ``data[2]`` where it is repeated."""
+    port = input_at(of.inputs, position)
+    if port is None:
+        return f"input {position}"
+    return f"{port.name}[{position - len(of.inputs) + 1}]" if port.variadic else port.name
+
+
 def _check_arity(cls_op: Op, count: int, inputs: Sequence[Value | None]) -> None:
     declared = cls_op.inputs
     least = sum(not p.optional for p in declared)
@@ -626,9 +648,10 @@ def _check_types(cls_op: Op, inputs: Sequence[Value | None]) -> None:
                 f"input {position} ({port.name}) is {value.type}; "
                 f"{cls_op.type}-{cls_op.since} takes {cls_op.types.get(port.type, port.type).replace(' ', ', ')}",
                 code="IR301",
+                help=f"put a Convert before it: {value.type} only holds weights" if value.type.is_storage else None,
             )
         if port.type in cls_op.types:
-            own = f"{port.name}[{position - len(cls_op.inputs) + 1}]" if port.variadic else port.name
+            own = input_name(cls_op, position)
             first, name = bound.setdefault(port.type, (value.type, own))
             if first is not value.type:
                 raise Refused(f"{own} is {value.type} but {name} is {first}; {port.type} is one type", code="IR302")

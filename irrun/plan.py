@@ -65,7 +65,8 @@ def plan(
     bodies = {id: {tag: plan(body, how) for tag, body in layer.bodies.items()} for id, layer in model.layers.items()}
     types = {p.id: declared_inside(model, p.id).type for p in model.parameters} if shapes else {}
     propagate(model, ops, settle, values, {id: Value(types[id], shape) for id, shape in (shapes or {}).items()})
-    return _Assembly(model, ops, values, bodies, how, base.constants if base else {}).plan()
+    computed = {number: array for number, array in (base.constants if base else {}).items() if not _is_bare(array)}
+    return _Assembly(model, ops, values, bodies, how, computed).plan()
 
 
 def _bind_all(model: Model) -> dict[int, Op]:
@@ -92,7 +93,10 @@ class _Assembly:
         self.model, self.ops, self.bodies, self.how, self.computed = model, ops, bodies, how, computed
         self.slot = {key: number for number, key in enumerate(values)}
         self.values = list(values.values())
-        self.known = values
+        # a plan tells what is known of each output, but does not keep large constants alive
+        self.known = {
+            k: v if v.data is None or v.data.size <= _FEW else replace(v, data=None) for k, v in values.items()
+        }
         self.constants: dict[int, np.ndarray] = {}
 
     def plan(self) -> Plan:
@@ -102,12 +106,20 @@ class _Assembly:
         if self.how.fuse:
             steps = Patterns(self.values, self.constants, results).replaced(_wanted(steps, results))
             steps = fuse(steps, self.values, results)
-        read = {number for step in steps for number in step.reads} | set(results)
+        constants = self.kept(steps, results) if self.how.fuse else self.constants
         return Plan(
-            model, self.allocated(steps, results), len(self.values),
-            {number: array for number, array in self.constants.items() if number in read or not self.how.fuse},
+            model, self.allocated(steps, results), len(self.values), constants,
             tuple(slot[p.id, 0] for p in model.parameters), results, self.known, tuple(v.type for v in self.values),
         )  # fmt: skip
+
+    def kept(self, steps: Sequence[Step], results: Sequence[int]) -> dict[int, np.ndarray]:
+        """The constants that a run reads; of those that kernels have in another form only type and shape."""
+        read = {*results}
+        for step in steps:
+            read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.ignores)
+        named = {slot for step in steps for slot in step.reads} - read
+        bare = {number: _bare(array) for number, array in self.constants.items() if number in named}
+        return {number: array for number, array in self.constants.items() if number in read} | bare
 
     def step(self, id: int) -> Step | None:
         """The step of a layer; none where there is nothing to compute."""
@@ -184,6 +196,7 @@ class _Assembly:
         return None if shape is None else (shape, value.type.dtype)
 
 
+_FEW: Final = 1 << 12
 _GROWTH: Final = 8
 _SMALL: Final = 1 << 20
 
@@ -197,6 +210,15 @@ def _wanted(steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
             read.update(step.reads)
             found.append(step)
     return found[::-1]
+
+
+def _bare(array: np.ndarray) -> np.ndarray:
+    """What has the type and shape of an array, but no contents and no memory."""
+    return np.broadcast_to(np.zeros((), array.dtype), array.shape)
+
+
+def _is_bare(array: np.ndarray) -> bool:
+    return array.size > 1 and not any(array.strides)
 
 
 def _may_be_shape(value: Value) -> bool:

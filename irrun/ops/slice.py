@@ -17,6 +17,7 @@ class Slice(Op):
     """
 
     # OpenVINO: start, stop and step may differ in type
+    views = "strided"
     inputs = ports(data="T", start="T_START", stop="T_STOP", step="T_STEP", axes=opt("T_AXIS"))
     types = {"T": "any", "T_START": "int", "T_STOP": "int", "T_STEP": "int", "T_AXIS": "int"}
     carries = True

@@ -17,6 +17,7 @@ class Split(Op):
     """
 
     num_splits = attr.int()
+    views = "strided"
     inputs = ports(data="T", axis="T_AXIS")
     types = {"T": "any", "T_AXIS": "int"}
     outputs = None

@@ -17,6 +17,7 @@ class Squeeze15(Op):
     """
 
     allow_axis_skip = attr.bool(False)
+    views = "reshaped"
     inputs = ports(data="T", axes=opt("T_AXIS"))
     # OpenVINO: takes axes of any numeric type, the specification integers
     types = {"T": "any", "T_AXIS": "numeric"}

@@ -29,6 +29,7 @@ class StridedSlice(Op):
     shrink_axis_mask = attr.ints(())
     ellipsis_mask = attr.ints(())
     # OpenVINO: begin, end and strides may differ in type
+    views = "strided"
     inputs = ports(data="T", begin="T_BEGIN", end="T_END", strides=opt("T_STRIDES"))
     types = {"T": "any", "T_BEGIN": "int", "T_END": "int", "T_STRIDES": "int"}
     carries = True

@@ -15,11 +15,12 @@ class VariadicSplit(Op):
 
     C1  ``axis`` is a scalar or holds one number.
     C2  ``axis`` is within the rank of ``data``.
-    C3  ``split_lengths`` is 1D, with one entry per output.
+    C3  ``split_lengths`` is 1D, with an entry for each output.
     C4  ``split_lengths`` holds lengths and at most one -1.
     C5  The lengths make up the dim of ``axis``.
     """
 
+    views = "strided"
     inputs = ports(data="T", axis="T_AXIS", split_lengths="T_LENGTHS")
     # OpenVINO: takes axis and split_lengths of different types, and of floats where they are constant
     types = {"T": "any", "T_AXIS": "numeric", "T_LENGTHS": "numeric"}
@@ -30,7 +31,7 @@ class VariadicSplit(Op):
         at.require(axis.rank in (None, 0, 1) and axis.shape.count().fits(1), "C1", f"axis is {axis.shape}")
         at.require(split_lengths.rank in (None, 1), "C3", f"split_lengths is {split_lengths.shape}, not 1D")
         count = split_lengths.shape.count()
-        at.require(count.fits(at.outputs), "C3", f"split_lengths has {count} entries, the layer {at.outputs} outputs")
+        at.require(count.hi >= at.outputs, "C3", f"split_lengths has {count} entries, the layer {at.outputs} outputs")
         lengths = split_lengths.dims() or (Dim(-INF, INF),) * at.outputs
         listed = f"split_lengths [{','.join(map(str, lengths))}]"
         at.require(all(n.hi >= -1 for n in lengths), "C4", f"{listed} has an entry below -1")
