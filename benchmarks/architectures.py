@@ -6,6 +6,7 @@ entry ``3.0`` is the first input of the fourth call. A network without state has
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -84,7 +85,7 @@ def mobilenet_v2() -> Made:
 class UNet(nn.Module):
     def __init__(self, widths: tuple[int, ...]) -> None:
         super().__init__()
-        pairs = list(zip(widths, widths[1:]))
+        pairs = list(itertools.pairwise(widths))
         self.first = self._block(3, widths[0])
         self.down = nn.ModuleList(self._block(a, b) for a, b in pairs)
         self.up = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in reversed(pairs))
@@ -175,9 +176,7 @@ class Decoder(nn.Module):
         )  # fmt: skip
         self.model = tr.LlamaForCausalLM(config)
 
-    def forward(
-        self, ids: Tensor, attention_mask: Tensor, position_ids: Tensor, *past: Tensor
-    ) -> tuple[Tensor, ...]:
+    def forward(self, ids: Tensor, attention_mask: Tensor, position_ids: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
         cache = tr.DynamicCache(config=self.model.config)
         for layer, keys, held in zip(cache.layers, past[::2], past[1::2]):
             layer.keys, layer.values, layer.is_initialized = keys, held, True

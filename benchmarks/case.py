@@ -1,0 +1,189 @@
+"""A row of the benchmark: what is run, and what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import (
+    ENGINES,
+    Alone,
+    Contender,
+    Job,
+    Task,
+    Work,
+    alone,
+    alternate,
+    cpu_seconds,
+    once,
+    relative_error,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all rows of a run share."""
+
+    cache: Path
+    """The folder of the converted networks."""
+    threads: int = 1
+    seconds: float = 0.5
+    """The least for each contender of a row."""
+    exact: bool = False
+    cpu: bool = False
+    """Time the processor, not the clock on the wall."""
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        return cpu_seconds if self.cpu else time.perf_counter
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row to be: an IR that both engines run, contenders beside them, or both."""
+
+    name: str
+    ir: Callable[[Path], Path] | None = None
+    """Gives the IR; files that it makes on the way belong into the folder that it is given."""
+    beside: Callable[[Path], Mapping[str, Contender]] | None = None
+    """Further contenders; they may use the folder, too."""
+    lead: int = 0
+    calls: int = 1
+    memory: bool = False
+    """Whether the peak of the memory is of interest."""
+    moves: bool = False
+    """Whether this moves data, so that a memcpy of as many bytes as it gives is the measure of it."""
+    at: tuple[str, float] | None = None
+    """What grows in the rows that have this in common, and how large it is here."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds."""
+
+    median: float
+    least: float
+    quartiles: tuple[float, float]
+    turns: int
+
+    @staticmethod
+    def of(seconds: list[float]) -> Times:
+        lower, median, upper = statistics.quantiles(seconds, n=4, method="inclusive")
+        return Times(median, min(seconds), (lower, upper), len(seconds))
+
+    @property
+    def spread(self) -> float:
+        """Between the quartiles, relative to the median."""
+        return (self.quartiles[1] - self.quartiles[0]) / self.median
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of a case. ``ratio`` is OpenVINO's time over that of irrun: higher is better."""
+
+    group: str
+    name: str
+    times: Mapping[str, Times] = field(default_factory=dict)
+    """By contender."""
+    error: float | None = None
+    """The largest difference to OpenVINO's outputs, relative to their largest value."""
+    memory: Mapping[str, int] = field(default_factory=dict)
+    """Bytes at the peak, by engine."""
+    at: tuple[str, float] | None = None
+    failed: str = ""
+    """Why there is nothing else."""
+
+    @property
+    def ratio(self) -> float | None:
+        return self._over("OpenVINO", lambda t: t.median)
+
+    @property
+    def least_ratio(self) -> float | None:
+        """The ratio of the fastest turns, which other work on the machine disturbs less."""
+        return self._over("OpenVINO", lambda t: t.least)
+
+    @property
+    def of_memcpy(self) -> float | None:
+        """The bandwidth as a part of that of memcpy."""
+        return self._over("memcpy", lambda t: t.median)
+
+    def _over(self, other: str, which: Callable[[Times], float]) -> float | None:
+        if other not in self.times or "irrun" not in self.times:
+            return None
+        return which(self.times[other]) / which(self.times["irrun"])
+
+    def record(self) -> dict[str, Any]:
+        """The row as it stands in JSON."""
+        more = {"ratio": self.ratio, "least_ratio": self.least_ratio, "of_memcpy": self.of_memcpy}
+        return dataclasses.asdict(self) | more
+
+
+def measure(group: str, case: Case, setup: Setup) -> Row:
+    """Run a case. Whatever it raises becomes part of the row, so that the others can follow."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return _measure(group, case, setup, Path(folder))
+        except Exception as error:
+            return Row(group, case.name, failed=f"{type(error).__name__}: {error}")
+
+
+def _measure(group: str, case: Case, setup: Setup, folder: Path) -> Row:
+    if case.ir is None:
+        assert case.beside is not None
+        return Row(group, case.name, _summary(alternate(case.beside(folder), setup.seconds, setup.clock)), at=case.at)
+    job = Job(str(case.ir(folder)), case.lead, case.calls)
+    times, error = (_in_turn if setup.threads == 1 else _apart)(case, job, folder, setup)
+    memory: dict[str, int] = {}
+    if case.memory:
+        for engine in ENGINES:
+            peak = alone(Task(job, engine, setup.threads, setup.exact, setup.seconds)).memory
+            memory |= {} if peak is None else {engine: peak}
+    return Row(group, case.name, _summary(times), error, memory, case.at)
+
+
+def _in_turn(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str, list[float]], float]:
+    feeds = job.feeds()
+    works = {
+        name: Work(engine(Path(job.path), setup.threads, setup.exact), feeds, job.lead)
+        for name, engine in ENGINES.items()
+    }
+    outputs = {name: work.outputs() for name, work in works.items()}
+    error = relative_error(outputs["irrun"], outputs["OpenVINO"])
+    contenders = {**works, **_beside(case, folder, sum(o.nbytes for o in outputs.pop("OpenVINO")))}
+    del outputs
+    return alternate(contenders, setup.seconds, setup.clock), error
+
+
+def _apart(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str, list[float]], float]:
+    done: dict[str, Alone] = {}
+    outputs: dict[str, list[np.ndarray]] = {}
+    for name in ENGINES:
+        file = folder / f"{name}.npz"
+        done[name] = alone(Task(job, name, setup.threads, setup.exact, setup.seconds, str(file)))
+        with np.load(file) as entries:
+            outputs[name] = [entries[entry] for entry in entries.files]
+        file.unlink()
+    error = relative_error(outputs["irrun"], outputs["OpenVINO"])
+    beside = _beside(case, folder, sum(o.nbytes for o in outputs["OpenVINO"]))
+    times = alternate(beside, setup.seconds) if beside else {}
+    return {**{name: found.times for name, found in done.items()}, **times}, error
+
+
+def _beside(case: Case, folder: Path, size: int) -> dict[str, Contender]:
+    more = dict(case.beside(folder)) if case.beside else {}
+    if case.moves:
+        source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
+        more["memcpy"] = once(lambda: np.copyto(target, source))
+    return more
+
+
+def _summary(times: Mapping[str, list[float]]) -> dict[str, Times]:
+    return {name: Times.of(seconds) for name, seconds in times.items()}

@@ -1,0 +1,234 @@
+"""Engines and how long they take: in turn, call by call; or, with more threads, each in a process of its own.
+
+Run as a program, this measures one engine: `python -m benchmarks.measure TASK`, a Task as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+
+import irrun
+
+ROOT = Path(__file__).parent.parent
+
+TURNS = 7
+"""The fewest that a median is taken of."""
+
+LIMIT = 10.0
+"""Seconds after which fewer turns are enough: at least two."""
+
+Contender = Callable[[], Iterable[Callable[[], object]]]
+"""Its turn: the parts that are to be timed, each called when the next is asked for."""
+
+Feeds = list[np.ndarray]
+"""One array for each input."""
+
+
+def once(work: Callable[[], object]) -> Contender:
+    return lambda: [work]
+
+
+def cpu_seconds() -> float:
+    """What this process and those that it waited for took of the processor."""
+    import resource  # not on Windows
+
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def alternate(
+    contenders: Mapping[str, Contender], seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
+    """What each contender's parts took, turn by turn, until there are ``seconds`` for each; warmed up before."""
+    for turn in contenders.values():
+        if sum(_take(turn, clock)) < LIMIT / 20:
+            _take(turn, clock)
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    turns, start = 0, time.perf_counter()
+    while turns < 2 or (spent := time.perf_counter() - start) < seconds * len(contenders) or (
+        turns < TURNS and spent < LIMIT
+    ):  # fmt: skip
+        for name, turn in contenders.items():
+            times[name] += _take(turn, clock)
+        turns += 1
+    return times
+
+
+def _take(turn: Contender, clock: Callable[[], float]) -> list[float]:
+    seconds: list[float] = []
+    for part in turn():
+        start = clock()
+        part()
+        seconds.append(clock() - start)
+    return seconds
+
+
+# ---------------------------------------------------------------------------------------------
+# engines
+
+
+class Irrun:
+    def __init__(self, path: Path, threads: int, exact: bool) -> None:
+        options: dict[str, Any] = {"exact": True} if exact else {}
+        self.model = irrun.compile(path, **options)
+
+    def reset(self) -> None:
+        """Forget the variables."""
+        self.model.reset_state()
+
+    def infer(self, feeds: Feeds) -> Sequence[np.ndarray]:
+        return self.model(feeds).arrays
+
+
+@cache
+def core() -> ov.Core:
+    """One for all: a process that makes many of them may crash."""
+    return ov.Core()
+
+
+class OpenVINO:
+    """The CPU plugin in f32, at its fastest: inputs are not copied, outputs are the same tensors at each call."""
+
+    def __init__(self, path: Path, threads: int, exact: bool) -> None:
+        hints = {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_NUM_THREADS": threads,
+            "KV_CACHE_PRECISION": "f32",
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+        }
+        self.request = core().compile_model(path, "CPU", hints).create_infer_request()
+
+    def reset(self) -> None:
+        self.request.reset_state()
+
+    def infer(self, feeds: Feeds) -> Sequence[np.ndarray]:
+        return list(self.request.infer(feeds, share_inputs=True, share_outputs=True).values())
+
+
+ENGINES: dict[str, type[Irrun] | type[OpenVINO]] = {"irrun": Irrun, "OpenVINO": OpenVINO}
+
+
+@dataclass(frozen=True)
+class Job:
+    """The calls that an engine makes of an IR, from the initial state on; the ``lead`` first ones are not timed."""
+
+    path: str
+    lead: int = 0
+    calls: int = 1
+
+    def feeds(self) -> list[Feeds]:
+        """Those in the .npz beside the IR; without it one call, with random numbers."""
+        parameters = irrun.read_model(self.path).parameters
+        stored = Path(self.path).with_suffix(".npz")
+        if stored.exists():
+            with np.load(stored) as entries:
+                last = self.lead + self.calls
+                return [[entries[f"{i}.{k}"] for k in range(len(parameters))] for i in range(last)]
+        random = np.random.default_rng(0)
+        shapes = [[int(dim) for dim in p.attributes["shape"].split(",")] for p in parameters]
+        return [[random.random(shape, np.float32) - np.float32(0.5) for shape in shapes]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """An engine with what it is given."""
+
+    engine: Irrun | OpenVINO
+    feeds: list[Feeds]
+    lead: int
+
+    def __call__(self) -> Iterator[Callable[[], object]]:
+        self.engine.reset()
+        for feeds in self.feeds[: self.lead]:
+            self.engine.infer(feeds)
+        for feeds in self.feeds[self.lead :]:
+            yield partial(self.engine.infer, feeds)
+
+    def outputs(self) -> list[np.ndarray]:
+        self.engine.reset()
+        return [np.array(output) for feeds in self.feeds for output in self.engine.infer(feeds)]
+
+
+def relative_error(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> float:
+    """The largest difference of two outputs, relative to the largest value there."""
+    worst = 0.0
+    for a, b in zip(ours, theirs, strict=True):
+        if a.shape != b.shape:
+            return float("inf")
+        different = a != b  # an infinity differs from itself by NaN
+        if different.any():
+            largest = np.abs(b[np.isfinite(b)]).max(initial=1e-30)
+            worst = float(np.maximum(worst, np.abs(a[different] - b[different]).max() / largest))  # keeps NaN
+    return worst
+
+
+# ---------------------------------------------------------------------------------------------
+# an engine in a process of its own
+
+
+@dataclass(frozen=True)
+class Task:
+    job: Job
+    engine: str
+    threads: int
+    exact: bool
+    seconds: float
+    outputs: str = ""
+    """The .npz that takes them; without it, two turns that show the memory are enough."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What an engine did in a process of its own."""
+
+    times: list[float]
+    memory: int | None
+    """Bytes at the peak, beyond those of the process before it read the model. Known on Linux only."""
+
+
+def alone(task: Task) -> Alone:
+    """Run a task in a process of its own. Raises RuntimeError with what the process complained of."""
+    command = [sys.executable, "-m", "benchmarks.measure", json.dumps(asdict(task))]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
+    return Alone(**json.loads(done.stdout))
+
+
+def _run(task: Task) -> Alone:
+    feeds = task.job.feeds()
+    before = _memory("VmRSS")
+    work = Work(ENGINES[task.engine](Path(task.job.path), task.threads, task.exact), feeds, task.job.lead)
+    if task.outputs:
+        times = alternate({task.engine: work}, task.seconds)[task.engine]
+    else:
+        times = _take(work, time.perf_counter) + _take(work, time.perf_counter)
+    peak = _memory("VmHWM")
+    if task.outputs:
+        np.savez(task.outputs, *work.outputs())
+    return Alone(times, None if before is None or peak is None else peak - before)
+
+
+def _memory(entry: str) -> int | None:
+    # not ru_maxrss, which a process inherits from the one that started it
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    (line,) = (line for line in status.read_text().splitlines() if line.startswith(entry))
+    return int(line.split()[1]) * 1024
+
+
+if __name__ == "__main__":
+    given = json.loads(sys.argv[1])
+    print(json.dumps(asdict(_run(Task(**given | {"job": Job(**given["job"])})))))
