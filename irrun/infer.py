@@ -102,11 +102,20 @@ class InferredBody:
 
     def __call__(self, inputs: Mapping[int, Value]) -> dict[int, Value]:
         values: Values = {}
-        propagate(self.model, self.ops, _insist, values, inputs)
+        propagate(self.model, self.ops, self.settle, values, inputs)
         found: dict[int, Value] = {}
         for result in self.model.results:
             feed = self.model.feeds[result.id][0]
             found[result.id] = values[feed] if feed is not None else declared(result)[0]
+        return found
+
+    def settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
+        """What a layer of the body hands on: what was inferred, or nothing can be inferred of the body."""
+        if isinstance(found, Refused):
+            message = f'in its body, {layer.type} "{layer.name}": {found.message}'
+            raise Refused(message, found.label, found.help, found.code)
+        if isinstance(found, Exception):
+            raise found
         return found
 
 
@@ -117,16 +126,9 @@ def declared_inside(model: Model, id: int) -> Value:
     port = layer.outputs[0] if layer.outputs else fed[1] if fed else layer.inputs[0]
     shape = port.shape
     if layer.outputs:  # a Parameter's own shape tells a scalar from an unknown rank
-        shape = PartialShape.parse(layer.attributes.get("shape", "...")) or shape
-    return Value(port.type or ELEMENT_TYPES["dynamic"], shape or UNKNOWN_RANK)
-
-
-def _insist(layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
-    if isinstance(found, Refused):
-        raise Refused(f'in its body, {layer.type} "{layer.name}": {found.message}', found.label, found.help, found.code)
-    if isinstance(found, Exception):
-        raise found
-    return found
+        own = PartialShape.parse(layer.attributes.get("shape", "..."))
+        shape = shape if own is None else own
+    return Value(port.type or ELEMENT_TYPES["dynamic"], UNKNOWN_RANK if shape is None else shape)
 
 
 def propagate(
@@ -145,7 +147,9 @@ def propagate(
             inputs = [None if feed is None else values.get(feed) for feed in model.feeds[id]]
             at = site(layer, model.unique_names[id])
             try:
-                found: tuple[Value, ...] | Exception = infer(op, at, inputs, needed(op, model, layer))
+                inferred = infer(op, at, inputs, needed(op, model, layer))
+                # the last outputs need not be declared where nobody reads them
+                found: tuple[Value, ...] | Exception = inferred[: len(layer.outputs)] or inferred
             except Refused as refused:
                 found = refused
             except Exception as error:  # a bug of ours, which must not hide the rest of the file

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 from weakref import WeakValueDictionary
@@ -46,6 +46,11 @@ class ElementType:
     @property
     def is_integer(self) -> bool:
         return self.kind in ("int", "uint")
+
+    @property
+    def is_storage(self) -> bool:
+        """Whether it only holds weights: no operation computes in it, and its ``dtype`` has other values as well."""
+        return self.name in ("u1", "u3", "u6", "nf4")
 
     @property
     def port_name(self) -> str:
@@ -124,14 +129,15 @@ _SPELLINGS: Final = (
     | {spelling.lower(): ELEMENT_TYPES[name] for name, spelling in _PORT_NAMES.items()}
     | {"undefined": ELEMENT_TYPES["dynamic"], "unspecified": ELEMENT_TYPES["dynamic"]}
 )
-_BY_DTYPE: Final = {t.dtype: t for t in ELEMENT_TYPES.values() if t.name not in ("u1", "u3", "u6", "nf4", "dynamic")}
+_COMPUTED: Final = frozenset(t for t in ELEMENT_TYPES.values() if not t.is_storage and t.kind != "dynamic")
+_BY_DTYPE: Final = {t.dtype: t for t in _COMPUTED}
 
 _SETS: Final = {
     "any": frozenset(ELEMENT_TYPES.values()),
-    "numeric": frozenset(t for t in ELEMENT_TYPES.values() if t.kind in ("float", "int", "uint")),
-    "float": frozenset(t for t in ELEMENT_TYPES.values() if t.kind == "float"),
-    "int": frozenset(t for t in ELEMENT_TYPES.values() if t.is_integer),
-    "signed": frozenset(t for t in ELEMENT_TYPES.values() if t.kind in ("float", "int")),
+    "numeric": frozenset(t for t in _COMPUTED if t.kind in ("float", "int", "uint")),
+    "float": frozenset(t for t in _COMPUTED if t.kind == "float"),
+    "int": frozenset(t for t in _COMPUTED if t.is_integer),
+    "signed": frozenset(t for t in _COMPUTED if t.kind in ("float", "int")),
 }
 
 
@@ -160,9 +166,11 @@ class Term:
     Equal terms are one object, so that "is this the same unknown?" is ``is``.
     """
 
-    __slots__ = ("__weakref__", "args", "op")
+    __slots__ = ("__weakref__", "args", "op", "size")
     op: str
     args: tuple[Term | int, ...]
+    size: int
+    """How many symbols and numbers stand in it when it is written out, if less than a million."""
     _interned: WeakValueDictionary[tuple[object, ...], Term] = WeakValueDictionary()
 
     def __new__(cls, op: str, *args: Term | int) -> Term:
@@ -170,20 +178,43 @@ class Term:
         if found is None:
             found = super().__new__(cls)
             found.op, found.args = op, args
+            found.size = min(sum(arg.size if isinstance(arg, Term) else 1 for arg in args) or 1, 1_000_000)
             cls._interned[(op, *args)] = found
         return found
 
     def __str__(self) -> str:
+        return self.text(str)
+
+    def text(self, spell: Callable[[str], str]) -> str:
+        """The formula, each symbol as ``spell`` has it. (One of a great ``size`` is best not asked for.)"""
         if not self.args:
-            return self.op
-        if self.op in ("max", "min"):
-            return f"{self.op}({', '.join(map(str, self.args))})"
+            return spell(self.op)
+        parts = [arg.text(spell) if isinstance(arg, Term) else str(arg) for arg in self.args]
+        if self.op in ("max", "min", "broadcast"):
+            return f"{self.op}({', '.join(parts)})"
         # what binds less tightly than the operator (on its right: not more) stands in parentheses
-        loose = {"+": ("", ""), "-": ("", "+-"), "*": ("+-", "+-")}.get(self.op, ("+-", "+-*"))
+        loose = {"+": ("", ""), "-": ("", "+-"), "*": ("+-%", "+-%"), "%": ("+-*%", "+-*%")}
         a, b = (
-            f"({arg})" if isinstance(arg, Term) and arg.op in ops else str(arg) for arg, ops in zip(self.args, loose)
+            f"({part})" if isinstance(arg, Term) and arg.op in ops else part
+            for arg, part, ops in zip(self.args, parts, loose.get(self.op, ("+-", "+-*%")))
         )
         return f"{self.op}({a} / {b})" if self.op in ("floor", "ceil") else f"{a} {self.op} {b}"
+
+    def leaves(self) -> Iterator[str | int]:
+        """The symbols and numbers of the formula, from left to right; what stands in it twice comes once."""
+        seen: set[Term | int] = set()
+        waiting: list[Term | int] = [self]
+        while waiting:
+            part = waiting.pop()
+            if part in seen:
+                continue
+            seen.add(part)
+            if isinstance(part, int):
+                yield part
+            elif part.args:
+                waiting += reversed(part.args)
+            else:
+                yield part.op
 
 
 class UnknownDimError(Exception):
@@ -239,9 +270,11 @@ class Dim:
         lo, hi = max(self.lo, other.lo), min(self.hi, other.hi)
         if lo > hi:
             return None
-        if (lo, hi) == (self.lo, self.hi):
+        if (lo, hi) == (self.lo, self.hi) and (lo == hi or self.term or not other.term):
             return self
-        return other if (lo, hi) == (other.lo, other.hi) else Dim(lo, hi, self.term or other.term)
+        if (lo, hi) == (other.lo, other.hi) and (lo == hi or other.term or not self.term):
+            return other
+        return Dim(lo, hi, self.term or other.term)
 
     def broadcast(self, other: Dim) -> Dim | None:
         """The dim that numpy broadcasting of the two gives, or None where they cannot be broadcast."""
@@ -255,7 +288,7 @@ class Dim:
             return self
         if not other.fits(1):
             return other
-        return Dim(min(self.lo, other.lo), max(self.hi, other.hi))
+        return self._with(min(self.lo, other.lo), max(self.hi, other.hi), "broadcast", other)
 
     def union(self, other: Dim) -> Dim:
         """The smallest interval that holds both."""
@@ -271,12 +304,20 @@ class Dim:
             return Dim(lo, hi)
         a = self.term or self.value
         b = other.term or other.value
-        return Dim(lo, hi, None if a is None or b is None else Term(op, a, b))
+        if a is None or b is None:
+            return Dim(lo, hi)
+        if op in "+-" and isinstance(a, Term) and isinstance(b, int) and (whole := _cancelled(a, op, b)):
+            return Dim(lo, hi, whole)
+        return Dim(lo, hi, Term(op, a, b))
 
     def __add__(self, other: Dim | int) -> Dim:
         o = as_dim(other)
         if o.lo == o.hi == 0:
             return self
+        if self.lo == self.hi == 0:
+            return o
+        if o.lo == o.hi < 0 and o.term is None:
+            return self - -o.lo
         hi = INF if INF in (self.hi, o.hi) else self.hi + o.hi
         lo = -INF if -INF in (self.lo, o.lo) else self.lo + o.lo
         return self._with(lo, hi, "+", o)
@@ -291,7 +332,7 @@ class Dim:
         o = as_dim(other)
         if o.lo == o.hi == 0:
             return self
-        if self.same(o):
+        if self is o or (self.term is not None and self.term is o.term):
             return Dim(0)
         hi = INF if self.hi == INF or o.lo == -INF else self.hi - o.lo
         lo = -INF if self.lo == -INF or o.hi == INF else self.lo - o.hi
@@ -302,7 +343,7 @@ class Dim:
 
     def __mul__(self, other: Dim | int) -> Dim:
         o = as_dim(other)
-        if o.lo == o.hi == 1:
+        if o.lo == o.hi == 1 and (self != 1 or self.term or not o.term):
             return self
         if self.lo == self.hi == 1:
             return o
@@ -318,7 +359,7 @@ class Dim:
             return self
         if o.lo <= 0:
             return Dim(-INF, INF)
-        if self.same(o):
+        if self is o or (self.term is not None and self.term is o.term):
             return Dim(1)
         return self._with(*self._quotient(o, ceil=False), "floor", o)
 
@@ -345,11 +386,11 @@ class Dim:
 
     def __mod__(self, other: Dim | int) -> Dim:
         o = as_dim(other)
-        if self.is_static and o.is_static and o.lo > 0:
-            return Dim(self.lo % o.lo)
         if o.lo <= 0:
             return Dim(-INF, INF)
-        return Dim(0, INF if o.hi == INF else o.hi - 1)
+        if self.is_static and o.is_static:
+            return self._with(self.lo % o.lo, self.lo % o.lo, "%", o)
+        return self._with(0, INF if o.hi == INF else o.hi - 1, "%", o)
 
     def max(self, other: Dim | int) -> Dim:
         o = as_dim(other)
@@ -381,6 +422,25 @@ class Dim:
 
     def __repr__(self) -> str:
         return f"Dim({self})"
+
+
+def _cancelled(term: Term, op: str, number: int) -> Term | None:
+    """What is left where a number takes away those added before: ``h`` of ``h + 2 - 3`` and 1. None where it does not.
+
+    So a dim keeps its identity through a convolution that pads as much as its kernel takes.
+    """
+    total = number if op == "+" else -number
+    for _ in range(4):
+        if term.op not in ("+", "-") or not isinstance(term.args[1], int):
+            return None
+        total += term.args[1] if term.op == "+" else -term.args[1]
+        left = term.args[0]
+        if not isinstance(left, Term):
+            return None
+        if total == 0:
+            return left
+        term = left
+    return None
 
 
 def as_dim(n: Dim | int) -> Dim:
@@ -484,12 +544,15 @@ class PartialShape:
             return UNKNOWN_RANK
         if self.dims == other.dims and all(a.same(b) for a, b in zip(self.dims, other.dims)):
             return self
-        rank = max(len(self.dims), len(other.dims))
-        one = Dim(1)
-        a = (one,) * (rank - len(self.dims)) + self.dims
-        b = (one,) * (rank - len(other.dims)) + other.dims
-        dims = [x.broadcast(y) for x, y in zip(a, b)]
-        return None if any(d is None for d in dims) else PartialShape(tuple(d for d in dims if d is not None))
+        longer, shorter = (self, other) if len(self.dims) >= len(other.dims) else (other, self)
+        more = len(longer) - len(shorter)
+        dims = list(longer)[:more]
+        for a, b in zip(self.dims[-len(shorter) :], other.dims[-len(shorter) :]) if len(shorter) else ():
+            d = a.broadcast(b)
+            if d is None:
+                return None
+            dims.append(d)
+        return PartialShape(tuple(dims))
 
     def replace(self, axis: int, dim: Dim | int) -> PartialShape:
         """The shape with another dim at ``axis``."""

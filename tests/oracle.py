@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +35,17 @@ def evaluate(path, inputs):
         raise RuntimeError("no reference kernel")
     return [array(t) for t in outputs]
 
+def ports(path, inputs):
+    found = []
+    for node in core.read_model(path).get_ordered_ops():
+        ports = [*node.inputs(), *node.outputs()]
+        found.append((node.friendly_name, [(str(p.element_type), str(p.partial_shape)) for p in ports]))
+    return sorted(found)
+
+def reshape(path, shapes):
+    core.read_model(path).reshape({i: ov.PartialShape(str(shape)) for i, shape in enumerate(shapes)})
+    return []
+
 def tensor(a):
     type = getattr(ov.Type, ElementType.of(a.dtype).name)
     if not a.size:  # a numpy array of no elements has a null pointer, which OpenVINO refuses
@@ -57,7 +70,7 @@ while True:
     except EOFError:
         break
     try:
-        answer = {"cpu": cpu, "core": evaluate}[how](path, inputs)
+        answer = {"cpu": cpu, "core": evaluate, "ports": ports, "reshape": reshape}[how](path, inputs)
     except Exception as error:
         answer = str(error)
     pickle.dump(answer, stdout)
@@ -75,14 +88,19 @@ class Oracle:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __call__(self, path: Path, inputs: Sequence[np.ndarray], how: str = "cpu") -> list[np.ndarray]:
-        """The outputs of the CPU plugin in f32 (``cpu``) or of the core reference kernels (``core``)."""
+    def __call__(self, path: Path, inputs: Sequence[np.ndarray], how: str = "cpu") -> list[Any]:
+        """The outputs of the CPU plugin in f32 (``cpu``) or of the core reference kernels (``core``).
+
+        ``ports``, without inputs: the type and shape of each port of each node, as OpenVINO infers them.
+        ``reshape``: nothing, or an error where the model does not take its inputs in these shapes, arrays of text.
+        """
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _WORKER],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                env={**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"},  # the same kernels on every x86-64 machine
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

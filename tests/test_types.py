@@ -65,7 +65,8 @@ def test_the_type_of_an_array() -> None:
 def test_sets_of_types() -> None:
     assert type_set("i32 i64") == {ELEMENT_TYPES["i32"], ELEMENT_TYPES["i64"]}
     assert ELEMENT_TYPES["boolean"] not in type_set("numeric")
-    assert ELEMENT_TYPES["u1"] in type_set("int")
+    assert type_set("u1 u3 u6 nf4") <= type_set("any")
+    assert not type_set("u1 u3 u6 nf4") & type_set("numeric float int signed")  # they only hold weights
     assert type_set("signed") == type_set("float i4 i8 i16 i32 i64")
     assert type_set("any") == set(ELEMENT_TYPES.values())
 

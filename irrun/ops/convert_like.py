@@ -12,7 +12,7 @@ class ConvertLike(Op):
     """Each element of ``data`` as the type of ``like``, converted as C does it."""
 
     inputs = ports(data="T1", like="T2")
-    types = {"T1": "boolean numeric", "T2": "boolean numeric"}
+    types = {"T1": "boolean numeric u1 u3 u6 nf4", "T2": "boolean numeric"}
 
     def infer(self, at: Site, data: Value, like: Value) -> Value:
         return data.typed(like.type)

@@ -76,24 +76,27 @@ class DetectionOutput8(Op):
         """The numbers of prior boxes and classes."""
         priors = Dim.unknown()
         classes = Dim.unknown() if self.num_classes is None else Dim(self.num_classes)
+        each = {
+            "box_logits": 4, "class_preds": 1, "proposals": self._prior_size, "additional_class_preds": 2,
+            "additional_box_preds": 4,
+        }  # fmt: skip
+        by_class = {"class_preds"} if self.share_location else {"class_preds", "box_logits", "additional_box_preds"}
         # first what does not depend on the number of classes, then what tells it
-        for name in ("proposals", "additional_class_preds", "class_preds", "box_logits", "additional_box_preds"):
-            if name not in named:
-                continue
+        for name in sorted(named, key=lambda name: name in by_class):
             shape = named[name].shape
-            each, of_class = {
-                "proposals": (self._prior_size, False), "additional_class_preds": (2, False), "class_preds": (1, True),
-            }.get(name, (4, not self.share_location))  # fmt: skip
-            total, factor = shape[-1] if shape.dims else Dim.unknown(), classes * each if of_class else Dim(each)
+            total = shape[-1] if shape.dims else Dim.unknown()
+            factor = classes * each[name] if name in by_class else Dim(each[name])
             both = total.meet(priors * factor)
             at.require(both is not None, "C4", f"{name} is {shape}, for {priors} prior boxes and {classes} classes")
             if factor.is_static and total.is_static:
                 found = _quotient(total.lo, factor.lo)
                 at.require(found is not None, "C4", f"{name} is {shape}: {total} is not divisible by {factor}")
                 priors = Dim(found or 0)
-            elif of_class and total.is_static and priors.is_static:
-                found = _quotient(total.lo, priors.lo * each)
-                at.require(found is not None, "C4", f"{name} is {shape}: {total} is not divisible by {priors * each}")
+            elif name in by_class and total.is_static and priors.is_static:
+                found = _quotient(total.lo, priors.lo * each[name])
+                at.require(
+                    found is not None, "C4", f"{name} is {shape}: {total} is not divisible by {priors * each[name]}"
+                )
                 classes = Dim(found or 0)
         return priors, classes
 

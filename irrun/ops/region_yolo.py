@@ -58,14 +58,15 @@ class RegionYolo(Op):
         needed = self._regions * self._entries
         out = data.astype(wide(data.dtype))  # a copy
         n, _, height, width = data.shape
-        regions = out[:, :needed].reshape(n, self._regions, self._entries, height, width).copy()
+        raw = out[:, :needed].reshape(n, self._regions, self._entries, height, width)
+        regions = raw.copy()
         confidence = self.coords
         with np.errstate(over="ignore"):
-            parts = [slice(0, 2), slice(confidence, confidence + 1 if self.do_softmax else None)]
-            for part in parts:
+            # OpenVINO: the first two entries go through the sigmoid even where there are fewer coordinates
+            for part in (slice(0, 2), slice(confidence, confidence + 1 if self.do_softmax else None)):
                 regions[:, :, part] = 1 / (1 + np.exp(-regions[:, :, part]))
         if self.do_softmax:
-            of_classes = np.exp(shifted(regions[:, :, confidence + 1 :], 2))
+            of_classes = np.exp(shifted(raw[:, :, confidence + 1 :], 2))
             regions[:, :, confidence + 1 :] = of_classes / of_classes.sum(axis=2, keepdims=True)
         out[:, :needed] = regions.reshape(n, needed, height, width)
         if not self.do_softmax:
