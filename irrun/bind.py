@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from irrun.diagnostics import Diagnostic, diagnostic
-from irrun.model import Layer, Model
-from irrun.opdef import Op, all_ops, find, is_custom, resolve
+from irrun.edits import Fix, add_attribute, rename_attribute
+from irrun.model import Layer, Model, is_constant
+from irrun.opdef import Attribute, Op, all_ops, find, is_custom, resolve
+from irrun.parse import VERSIONS
 
 __all__ = ["bind", "opset_of"]
 
@@ -47,6 +49,12 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
         named = f'{layer.type} "{layer.name}": {message}'
         return diagnostic(code, named, source=model.source, node=node, attribute=attribute, layer=layer.name, **more)
 
+    def renamed(name: str, to: str) -> Fix | None:
+        if any(spellings.get(other) == spellings[to] for other in layer.attributes):
+            return None
+        edits = rename_attribute(model.source, data(), name, to)
+        return Fix(f"rename {name} to {to}", edits, safe=False) if edits else None
+
     cls = _operation(model, layer)
     if isinstance(cls, _Unknown):
         return None, [at(cls.code, cls.message, layer.node, cls.attribute, help=cls.help)]
@@ -63,7 +71,8 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
             near = difflib.get_close_matches(text_name, spellings, 1)
             message = f"{cls.type}-{cls.since} has no attribute {text_name}"
             help = f"did you mean {near[0]}?" if near else None
-            unknown[text_name] = at("IR204", message, data(), text_name, help=help)
+            fix = renamed(text_name, near[0]) if near else None
+            unknown[text_name] = at("IR204", message, data(), text_name, help=help, fix=fix)
             continue
         attribute = cls.attributes[name]
         try:
@@ -72,17 +81,37 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
             message = f'{text_name}="{text}" should be {attribute.expects}'
             problems.append(at(attribute.code, message, data(), text_name))
             values[name] = None
-    missing = [a for name, a in cls.attributes.items() if a.required and name not in values]
+    missing = [a for name, a in cls.attributes.items() if name not in values and _is_due(model, layer, a)]
+    if missing and model.is_fragment and not model.source.children(layer.node, "data"):
+        return None, problems  # an example in documentation that does not show the attributes
     for attribute in missing:
         message = f"the attribute {attribute.name} is missing"
-        help = f'write {attribute.name}="…" ({attribute.expects}) in <data>'
+        help, fix = f'write {attribute.name}="…" ({attribute.expects}) in <data>', None
         misspelt = difflib.get_close_matches(attribute.name, unknown, 1)
         if misspelt:  # one fault, one diagnostic: the unknown attribute was meant to be this one
             del unknown[misspelt[0]]
             help = f"{misspelt[0]} is not known; did you mean {attribute.name}?"
-        problems.append(at("IR202", message, data() if layer.attributes else layer.node, help=help))
+            fix = renamed(misspelt[0], attribute.name)
+        elif (value := _declared(layer, attribute)) and layer.attributes:
+            edits = add_attribute(model.source, data(), attribute.name, value)
+            fix = Fix(f'write {attribute.name}="{value}"', edits, safe=False) if edits else None
+        problems.append(at("IR202", message, data() if layer.attributes else layer.node, help=help, fix=fix))
     op = None if problems else cls(**values)
     return op, [*problems, *unknown.values()]
+
+
+def _is_due(model: Model, layer: Layer, attribute: Attribute) -> bool:
+    """Whether a layer must have an attribute. A Const without element_type is read in IR v10 only."""
+    is_type = attribute.name == "element_type" and is_constant(layer)
+    return attribute.required or (is_type and model.version >= VERSIONS[-1])
+
+
+def _declared(layer: Layer, attribute: Attribute) -> str | None:
+    """What the only output of a layer declares, where an attribute says just that."""
+    port = layer.outputs[0] if len(layer.outputs) == 1 else None
+    if port and port.type and attribute.code == "IR305":
+        return port.type.name
+    return str(port.shape).strip("[]") if port and port.shape and attribute.code == "IR404" else None
 
 
 @dataclass(frozen=True, slots=True)

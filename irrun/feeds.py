@@ -16,7 +16,7 @@ from irrun.opdef import Value, input_at
 from irrun.plan import refuse_too_large
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, type_set
 
-__all__ = ["GENERATORS", "bad_feed", "declared", "draw", "element_types", "generate", "position", "smallest"]
+__all__ = ["GENERATORS", "bad_feed", "declared", "draw", "element_types", "generate", "known", "position", "smallest"]
 
 GENERATORS: Final = ("random", "zeros", "ones", "arange")
 
@@ -33,8 +33,8 @@ def draw(
     dynamic input has no shape, the smallest one is taken (``smallest``). Each input has a generator of its
     own, so that it stays the same whichever others are given. Raises FeedError (IR601).
     """
-    arrays = {_known(model, key): array for key, array in (given or {}).items()}
-    wanted = {_known(model, key): tuple(dims) for key, dims in (shapes or {}).items()}
+    arrays = {known(model, key): array for key, array in (given or {}).items()}
+    wanted = {known(model, key): tuple(dims) for key, dims in (shapes or {}).items()}
     types = element_types(model, arrays)
     return {
         number: generate("random", model, number, types[number], wanted.get(number), seed)
@@ -84,7 +84,8 @@ def position(model: Model, name: str) -> int | None:
     return number if 0 <= number < len(model.parameters) else None
 
 
-def _known(model: Model, key: str | int) -> int:
+def known(model: Model, key: str | int) -> int:
+    """The position of the input called ``key``. Raises FeedError (IR601)."""
     found = position(model, str(key))
     if found is None:
         names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"

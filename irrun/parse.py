@@ -223,7 +223,7 @@ class Reader:
     # -- net ------------------------------------------------------------------------------------
 
     def _open_net(self, tag: str, attributes: Mapping[str, str]) -> None:
-        version = VERSIONS[-1]
+        version = self._nets[-1].version if self._nets else 0  # the body of a bare layer is one that has none either
         if tag == "net":
             found = self._version(attributes)
             if found is None:  # nothing in it means what it would in a version that is read

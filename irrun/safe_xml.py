@@ -67,7 +67,7 @@ def _utf8(source: Source) -> bytes:
     except UnicodeDecodeError as error:
         line, column = _place(source.data[: error.start].decode(error.encoding, "replace").removeprefix("\ufeff"))
         message = f"the bytes are not valid {error.encoding}: {error.reason}"
-    span = Span(source.first_line - 1 + line, column, column + 1)
+    span = source.stretch(line, column, column + 1)
     raise ReadError(
         Diagnostic(
             "IR006", "error", message, file=source.path, source=source, span=span, help="save the file as UTF-8"
@@ -110,7 +110,7 @@ def _refuse_doctype(source: Source, data: bytes) -> None:
         raise ReadError(
             Diagnostic(
                 "IR002", "error", "the file has a DOCTYPE, which irrun refuses", file=source.path, source=source,
-                span=Span(source.first_line - 1 + line, column, column + 9),
+                span=source.stretch(line, column, column + 9),
                 help="remove the declaration; OpenVINO IR never needs one",
             )
         )  # fmt: skip
@@ -137,7 +137,7 @@ def _why_not_xml(source: Source, data: bytes, said: str = "", position: tuple[in
     first = source.first_line - 1
 
     def found(code: str, message: str, line: int, column: int, help: str | None = None, width: int = 1) -> Diagnostic:
-        span = Span(first + line, column + 1, column + 1 + width)
+        span = source.stretch(line, column + 1, column + 1 + width)
         return Diagnostic(code, "error", message, file=source.path, span=span, source=source, help=help)
 
     try:
@@ -147,7 +147,7 @@ def _why_not_xml(source: Source, data: bytes, said: str = "", position: tuple[in
         line, column = error.lineno, error.offset
         if error.code in (_MISMATCH, _NO_ELEMENTS, _UNCLOSED) and opened:
             tag, at_line, at_column = opened[-1]
-            text = source.line(first + at_line)[at_column:]
+            text = source.own_line(at_line)[at_column:]
             typo = re.match(rf"(<{re.escape(tag)}(?:\s[^<>]*)?>)([^<>/]*)/\s*{re.escape(tag)}\s*>", text)
             if typo:
                 right = f"{typo[1]}{typo[2].strip()}</{tag}>"
@@ -156,8 +156,10 @@ def _why_not_xml(source: Source, data: bytes, said: str = "", position: tuple[in
                     f"write {right}", len(typo[0]),
                 )  # fmt: skip
             if error.code != _MISMATCH:
-                message = f"the file ends inside <{tag}>, opened at line {first + at_line}"
-                return found("IR001", message, line, column, "the file is cut short; write or copy it again")
+                what = "file" if source.whole is None else "example"
+                message = f"the {what} ends inside <{tag}>, opened at line {first + at_line}"
+                help = "the file is cut short; write or copy it again" if what == "file" else f"close it with </{tag}>"
+                return found("IR001", message, line, column, help)
             message = f"the closing tag does not match <{tag}>, opened at line {first + at_line}"
             return found("IR001", message, line, column, f"close it with </{tag}>")
         if error.code == _NO_ELEMENTS:

@@ -22,6 +22,7 @@ __all__ = ["cli", "main"]
 COMMANDS: Final = {
     "run": "Run a model and show its outputs.",
     "check": "Check models: every shape and precision that they declare.",
+    "why": "Tell where the dims of a layer come from.",
     "extract": "Cut a model out of another.",
     "show": "Show what a model takes, gives and consists of.",
     "ops": "List the operations that irrun knows.",

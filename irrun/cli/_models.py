@@ -12,14 +12,16 @@ from irrun.source import STDIN
 __all__ = ["is_example", "load", "title"]
 
 
-def load(path: str, weights: str | None = None) -> list[Parsed | ReadError]:
+def load(path: str, weights: str | None = None, *, may_be_empty: bool = False) -> list[Parsed | ReadError]:
     """The model of an IR file, or the examples of a page: each read, or why it cannot be. Raises ReadError.
 
-    The path ``-`` is standard input.
+    The path ``-`` is standard input. A page without examples is an error unless it ``may_be_empty``.
     """
-    if path == "-":
-        return api.load_all(STDIN, weights, sys.stdin.buffer.read())
-    return api.load_all(path, weights)
+    data = sys.stdin.buffer.read() if path == "-" else None
+    found = api.load_all(STDIN if path == "-" else path, weights, data)
+    if not found and not may_be_empty:
+        raise api.no_examples(path)
+    return found
 
 
 def is_example(found: Parsed | ReadError) -> bool:

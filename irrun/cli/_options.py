@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-__all__ = ["Size", "format_option", "plugin_option", "weights_option"]
+__all__ = ["Size", "format_option", "load_plugin", "plugin_option", "plugins", "weights_option"]
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -43,16 +43,29 @@ weights_option: Final = click.option(
 )
 
 
+_PLUGIN: Final = "irrun_plugin_"
+
+
+def load_plugin(file: str) -> None:
+    """Import a file that registers operations (``@irrun.op``). Raises ValueError and whatever stands in it."""
+    name = _PLUGIN + re.sub(r"[^a-zA-Z0-9_]", "_", Path(file).stem)
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ValueError("it is no Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+def plugins() -> list[str]:
+    """The files that have been imported so."""
+    modules = [module for name, module in sys.modules.items() if name.startswith(_PLUGIN)]
+    return [module.__file__ for module in modules if module.__file__]
+
+
 def _import(ctx: click.Context, param: click.Parameter, files: Sequence[str]) -> None:
-    """Import files that register operations (``@irrun.op``)."""
     for file in files:
-        name = f"irrun_plugin_{re.sub(r'[^a-zA-Z0-9_]', '_', Path(file).stem)}"
-        spec = importlib.util.spec_from_file_location(name, file)
-        if spec is None or spec.loader is None:
-            raise click.BadParameter(f"{file} is no Python file", ctx, param)
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
         try:
-            spec.loader.exec_module(module)
+            load_plugin(file)
         except OSError as error:
             raise click.BadParameter(
                 f"cannot read {file}: {(error.strerror or str(error)).lower()}", ctx, param

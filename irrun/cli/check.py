@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 from xml.parsers import expat
 
 import click
 
 from irrun.checker import check
-from irrun.cli import _config, _errors, _models, _terminal
+from irrun.cli import _config, _errors, _fixing, _models, _terminal
+from irrun.cli._jobs import default_jobs, in_order, with_bar
 from irrun.cli._options import format_option, plugin_option, weights_option
-from irrun.diagnostics import CODES, Diagnostic, ReadError
+from irrun.cli._watch import changes
+from irrun.diagnostics import CODES, Diagnostic, IrrunError, ReadError, counted
 from irrun.render import concise, text
 from irrun.reports import FORMATS
+from irrun.reshaping import Shapes, reshaped
 
 __all__ = ["command"]
 
@@ -29,6 +34,19 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
         raise click.BadParameter(str(error), ctx, param) from None
 
 
+def _shapes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> Shapes:
+    """Each ``NAME=SHAPE``; a name may hold a ``=`` itself."""
+    found: dict[str | int, str] = {}
+    for value in values:
+        name, equals, shape = value.rpartition("=")
+        if not equals:
+            raise click.BadParameter(f"{value} is not NAME=SHAPE, such as data=[1,3,224,224]", ctx, param)
+        if name in found:
+            raise click.BadParameter(f"{name} is given twice", ctx, param)
+        found[name] = shape
+    return found
+
+
 @click.command("check")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @weights_option
@@ -36,11 +54,25 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
 @format_option("full", "concise", *FORMATS, "text")
 @click.option("--select", metavar="CODE", multiple=True, callback=_codes, help="Only these, such as IR401 or IR4.")
 @click.option("--ignore", metavar="CODE", multiple=True, callback=_codes, help="All but these.")
+@click.option(
+    "--shape",
+    "shapes",
+    metavar="NAME=SHAPE",
+    multiple=True,
+    callback=_shapes,
+    help="Does it reshape? Check it with this input at [1,3,224,224], [?,1..512] or [...]. May be repeated.",
+)
+@click.option("--fix", "fixes", is_flag=True, help="Put right what is safe to, and tell the rest.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
+@click.option("--unsafe-fixes", "unsafe", is_flag=True, help="With --fix or --diff: also what changes the meaning.")
 @click.option("--statistics", is_flag=True, help="Only how often each code was found.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 still where a file cannot be read.")
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Processes. [default: one a CPU, from 9 files on]")
+@click.option("--watch", is_flag=True, help="Check again whatever changes, until Ctrl-C.")
 def command(
     paths: Sequence[str], weights: str | None, form: str, select: Sequence[str], ignore: Sequence[str],
-    statistics: bool, exit_zero: bool,
+    shapes: Shapes, fixes: bool, diff: bool, unsafe: bool, statistics: bool, exit_zero: bool, jobs: int | None,
+    watch: bool,
 ) -> int:  # fmt: skip
     """Check models: every shape and precision that they declare.
 
@@ -50,22 +82,98 @@ def command(
     --select never hides that a file cannot be read. --select and --ignore stand in pyproject.toml as well, under
     [tool.irrun], with per-file-ignores. In a model, <!-- irrun: ignore IR401 --> ignores a finding on its line or,
     alone on a line, on the next. The format `text` is another name of `full`.
+
+    With --shape, the dims that the file declares are not compared: it is told which layer breaks at those shapes,
+    as openvino.Model.reshape would break, and nothing where it reshapes.
+
+    --fix rewrites wrong dims, precisions and sizes in place and leaves every other byte as it is. What came from
+    standard input goes to standard output. --unsafe-fixes also renames misspelt attributes, writes missing ones where
+    only one value is possible, corrects those that contradict the ports, and rewrites what follows from a change.
     """
     form = "full" if form == "text" else form
     if statistics and form not in ("full", "concise", "json"):
         raise click.UsageError(f"--statistics has no format {form}; it has full, concise and json")
     config = _config.read_config()
     select, ignore = select or config.select, ignore or config.ignore
-    files = [file for path in paths for file in _files(path)]
-    files = list(dict.fromkeys(files))
+    files = _all_files(paths)
     if weights is not None and len(files) > 1:
         raise click.UsageError(f"-w names one .bin, but there are {len(files)} models")
+    if unsafe and not (fixes or diff):
+        raise click.UsageError("--unsafe-fixes goes with --fix or --diff")
+    if (fixes or diff) and (watch or shapes):
+        raise click.UsageError(f"--fix and --diff do not go with {'--watch' if watch else '--shape'}")
+    if fixes and "-" in files and (statistics or form in FORMATS):
+        raise click.UsageError("standard output is for the fixed model; findings have the formats full and concise")
+    check_one = functools.partial(_check, weights=weights, shapes=shapes)
+
+    def checked(files: Sequence[str]) -> Iterator[_Checked]:
+        """What is found in each file and wanted, in their order."""
+        processes = 1 if "-" in files else jobs or default_jobs(len(files))
+        for file, one in zip(files, in_order(check_one, files, processes)):
+            ignored = (*ignore, *config.ignored_in(file))
+            yield _Checked([d for d in one.found if _wanted(d, select, ignored)], one.examples)
+
+    if fixes or diff:
+        count, left = 0, []
+        for file in files:
+            wanted = functools.partial(_wanted, select=select, ignore=(*ignore, *config.ignored_in(file)))
+            outcome = _fixing.fixed(file, weights, wanted, unsafe=unsafe)
+            (_fixing.show_diff if diff else _fixing.write)(file, outcome)
+            count += outcome.count
+            left.append(_Checked(outcome.left, outcome.examples))
+        if diff:
+            status = _fixing.summarize_diff(count, [d for one in left for d in one.found])
+        else:
+            status = _errors.exit_status(_show(files, left, form, statistics, fixed=count, aside="-" in files))
+        return 0 if exit_zero and status != 2 else status
+    if watch:
+        if form in FORMATS or "-" in files:
+            what = "standard input" if "-" in files else f"the format {form}"
+            raise click.UsageError(f"--watch does not go with {what}")
+        _watch(lambda: _all_files(paths), weights, checked, form, statistics)
+    every = _show(files, checked(files), form, statistics)
+    status = _errors.exit_status(every)
+    return 0 if exit_zero and status != 2 else status
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What was found in a file, and how many examples it holds if it is a page."""
+
+    found: list[Diagnostic]
+    examples: int = 0
+
+
+def _check(file: str, weights: str | None, shapes: Shapes) -> _Checked:
+    found: list[Diagnostic] = []
+    examples = 0
+    try:
+        for item in _models.load(file, weights, may_be_empty=True):
+            examples += _models.is_example(item)
+            if isinstance(item, ReadError):
+                found += item.diagnostics
+            else:
+                found += check(reshaped(item, shapes) if shapes else item)
+    except IrrunError as error:
+        found += error.diagnostics
+    return _Checked(found, examples)
+
+
+def _show(
+    files: Sequence[str], checked: Iterable[_Checked], form: str, statistics: bool, fixed: int | None = None,
+    aside: bool = False,
+) -> list[Diagnostic]:  # fmt: skip
+    """Print what is found, file by file as it comes (to standard error if ``aside``); all of it."""
+    out, err = _terminal.console(stderr=aside), _terminal.console(stderr=True)
+    checked = with_bar(checked, len(files), err)
+    if out.is_terminal and err.is_interactive and len(files) > 1:
+        checked = list(checked)  # the bar and the findings would stand in each other's way
     found: dict[str, list[Diagnostic]] = {}
-    out = _terminal.console()
-    for file in files:
-        ignored = (*ignore, *config.ignored_in(file))
-        found[file] = [d for d in _check(file, weights) if _wanted(d, select, ignored)]
-        for diagnostic in found[file] if not statistics else ():
+    examples = 0
+    for file, one in zip(files, checked):
+        found[file] = one.found
+        examples += one.examples
+        for diagnostic in one.found if not statistics else ():
             if form == "full":
                 out.print(text(diagnostic))
             elif form == "concise":
@@ -77,23 +185,26 @@ def command(
         sys.stdout.write(FORMATS[form](found))
     if form not in FORMATS:
         out.file.flush()
-        _terminal.console(stderr=True).print(_summary(len(files), every))
-    status = _errors.exit_status(every)
-    return 0 if exit_zero and status != 2 else status
+        err.print(_summary(len(files), examples, every, fixed))
+    return every
 
 
-def _check(file: str, weights: str | None) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
-    try:
-        for item in _models.load(file, weights):
-            found += item.diagnostics if isinstance(item, ReadError) else check(item)
-    except ReadError as error:
-        found += error.diagnostics
-    return found
+def _watch(
+    files: Callable[[], Sequence[str]], weights: str | None, checked: Callable[[Sequence[str]], Iterator[_Checked]],
+    form: str, statistics: bool,
+) -> NoReturn:  # fmt: skip
+    known: dict[str, _Checked] = {}
+    out, err = _terminal.console(), _terminal.console(stderr=True)
+    for now, changed in changes(files, weights):
+        known |= dict(zip(changed, checked(changed)))
+        out.clear()  # which only a terminal shows
+        _show(now, [known[file] for file in now], form, statistics)
+        err.print("watching for changes; Ctrl-C ends it")
+    raise AssertionError("there is always another look")
 
 
 def _wanted(found: Diagnostic, select: Sequence[str], ignore: Sequence[str]) -> bool:
-    if found.code == "IR000":
+    if found.code in ("IR000", "IR601"):
         return True
     selected = not select or found.code.startswith(tuple(select)) or found.code in _errors.UNREADABLE
     return selected and not found.code.startswith(tuple(ignore))
@@ -110,15 +221,22 @@ def _print_statistics(found: Iterable[Diagnostic], form: str) -> None:
         _terminal.print_table(_terminal.console(), ("count", "code", "name"), table, right=("count",))
 
 
-def _summary(files: int, found: Iterable[Diagnostic]) -> str:
+def _summary(files: int, examples: int, found: Sequence[Diagnostic], fixed: int | None) -> str:
     severities = [d.severity for d in found]
-    counts = (files, "file"), (severities.count("error"), "error"), (severities.count("warning"), "warning")
-    checked, errors, warnings = (f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)
-    return f"checked {checked}: {errors}, {warnings}"
+    checked = counted(files, "file") + (f" ({counted(examples, 'example')})" if examples else "")
+    errors, warnings = counted(severities.count("error"), "error"), counted(severities.count("warning"), "warning")
+    if fixed is not None:
+        return f"checked {checked}: {fixed} fixed; {errors}, {warnings} left"
+    fixable = sum(d.fix is not None and d.fix.safe for d in found)
+    return f"checked {checked}: {errors}, {warnings}" + (f" ({fixable} fixable with --fix)" if fixable else "")
 
 
 # ---------------------------------------------------------------------------------------------
 # which files
+
+
+def _all_files(paths: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(file for path in paths for file in _files(path)))
 
 
 def _files(path: str) -> list[str]:

@@ -1,11 +1,16 @@
-"""``irrun explain CODE``: what a kind of finding means, and how to put it right."""
+"""``irrun explain CODE``: what a kind of finding means, a wrong example, and how to put it right.
+
+The examples are the pages in ``irrun/explanations``, one for each code.
+"""
 
 from __future__ import annotations
 
 import difflib
 import textwrap
+from importlib import resources
 
 import click
+from rich.console import Console
 
 from irrun.cli import _terminal
 from irrun.diagnostics import CODES
@@ -34,3 +39,22 @@ def command(code: str | None) -> None:
     _terminal.title(out, f"{found.id} {found.name} ({found.severity})")
     width = min(out.width, 80)
     out.print("\n" + textwrap.fill(found.doc, width))
+    page = resources.files("irrun") / "explanations" / f"{found.id}.md"
+    _print_page(out, page.read_text("utf-8"), width)
+
+
+def _print_page(out: Console, page: str, width: int) -> None:
+    """Print Markdown of headings, paragraphs and fences: filled, and the code indented as it is."""
+    is_code = False
+    for part in page.split("```"):
+        if is_code:
+            info, _, code = part.partition("\n")
+            name = info.partition(" ")[2]
+            out.print((f"\n{name}:\n" if name else "\n") + textwrap.indent(code.rstrip(), "    "))
+        for paragraph in part.strip().split("\n\n") if not is_code else ():
+            if paragraph.startswith("## "):
+                out.print()
+                _terminal.title(out, paragraph.removeprefix("## "))
+            elif paragraph:
+                out.print("\n" + textwrap.fill(paragraph, width))
+        is_code = not is_code

@@ -55,7 +55,7 @@ def test_text(call, tmp_path):
     assert excerpt[carets.index("^") :] == "<dim>3</dim>"
     assert len(carets.strip()) == len("<dim>3</dim>")
     assert lines[-2].startswith("   = help: declare 2")
-    assert result.stderr == "checked 1 file: 1 error, 0 warnings\n"
+    assert result.stderr == "checked 1 file: 1 error, 0 warnings (1 fixable with --fix)\n"
 
 
 def test_concise(call, tmp_path):
@@ -101,7 +101,7 @@ def test_statistics(call, tmp_path):
     result = call("check", *paths, "--statistics")
     rows = [line.split() for line in result.stdout.splitlines()]
     assert rows == [["count", "code", "name"], ["2", "IR401", "dims-mismatch"], ["1", "IR303", "precision-mismatch"]]
-    assert result.stderr == "checked 3 files: 3 errors, 0 warnings\n"
+    assert result.stderr == "checked 3 files: 3 errors, 0 warnings (2 fixable with --fix)\n"
     assert result.exit_code == 1
     assert json.loads(call("check", *paths, "--statistics", "--format", "json").stdout)["statistics"] == [
         {"code": "IR401", "name": "dims-mismatch", "count": 2},
@@ -207,7 +207,7 @@ def tree(tmp_path: Path) -> None:
 def test_folders(call, tree):
     result = call("check", "models", "--format", "concise")
     assert files(result) == ["models/a/deep/net.xml", "models/b/net.xml"]
-    assert result.stderr == "checked 2 files: 2 errors, 0 warnings\n"
+    assert result.stderr == "checked 2 files: 2 errors, 0 warnings (2 fixable with --fix)\n"
 
 
 def test_a_folder_names_what_may_be_ir(call, tree):

@@ -1,0 +1,82 @@
+"""``irrun why``: where the dims of a layer come from."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from irrun.api import no_examples
+from irrun.cli import _models, _terminal
+from irrun.cli._options import format_option, plugin_option, weights_option
+from irrun.diagnostics import ModelError, ReadError
+from irrun.origins import Asked, Explanation, at_line, by_name, outputs
+from irrun.render import printable
+from irrun.trace import Trace
+
+__all__ = ["command"]
+
+
+@click.command("why")
+@click.argument("path", metavar="MODEL.xml[:LINE]")
+@click.argument("what", metavar="[LAYER[:PORT]]", required=False)
+@weights_option
+@plugin_option
+@format_option("text", "json")
+@click.option("--all", "everything", is_flag=True, help="Tell of every layer, also of those that only pass a dim on.")
+def command(path: str, what: str | None, weights: str | None, form: str, everything: bool) -> int:
+    """Tell where the dims of a layer come from.
+
+    Each dim is followed back to Parameters, constants and attributes.
+
+    LAYER is the name of a layer, in a body as well, or of a tensor; PORT the id of one of its ports, as a
+    finding of `irrun check` names it. A line may stand for it, as in MODEL.xml:39 or MODEL.xml:39:6: that of a
+    layer, a port, a <dim> or an <edge>. Without either, the outputs of the model are explained.
+
+    A formula is shown with its numbers. What the layer's attributes give stands beside it; each other number comes
+    from the line below that begins with it. Unknown dims are called as the Parameter has them (ids[1]), or n1, n2, …
+
+    MODEL.xml may be a page with <layer> examples, or - for standard input.
+    """
+    file, position = _position(path)
+    if what is not None and position:
+        raise click.UsageError(f"{path} names a line already; give either a line or a layer")
+    models = _models.load(file, weights)
+    traces = [Trace(m.model) for m in models if not isinstance(m, ReadError)]
+    if not traces:
+        raise next((m for m in models if isinstance(m, ReadError)), no_examples(file))
+    if any(t.model.weights is None and t.model.constants for t in traces):
+        said = "what follows from the values of constants is not known: there is no .bin; name it with -w"
+        _terminal.console(stderr=True).print(f"irrun: {said}")
+    explained = [Explanation(asked, everything=everything) for asked in _asked(traces, what, position)]
+    if form == "json":
+        records = [e.record() for e in explained]
+        _terminal.print_json(records[0] if what or position else records)
+    else:
+        text = "\n".join(str(e) for e in explained)
+        sys.stdout.write("".join(f"{printable(line)}\n" for line in text.splitlines()))
+    return 0
+
+
+def _position(path: str) -> tuple[str, Sequence[int]]:
+    """The file, and the line and column that may stand behind it."""
+    match = re.fullmatch(r"(.+?)((?::\d+){1,2}):?", path)
+    if match is None or Path(path).exists():
+        return path, ()
+    return match[1], [int(n) for n in match[2].split(":")[1:]]
+
+
+def _asked(traces: Sequence[Trace], what: str | None, position: Sequence[int]) -> list[Asked]:
+    if position:
+        return [at_line(traces, *position)]
+    if what is None:
+        return outputs(traces)
+    try:
+        return [by_name(traces, what)]
+    except ModelError:
+        if re.fullmatch(r"\d+(:\d+)?", what) is None:
+            raise
+    return [at_line(traces, *map(int, what.split(":")))]

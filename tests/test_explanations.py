@@ -1,0 +1,88 @@
+"""The pages of ``irrun explain``: every code has one, its wrong example gives that code, and its right one nothing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import irrun
+from irrun import opdef
+from irrun.cli import cli
+from irrun.diagnostics import CODES
+from kit import oracle
+
+FOLDER = Path(irrun.__file__).parent / "explanations"
+
+
+@pytest.fixture(autouse=True)
+def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an example registers is forgotten after it."""
+    opdef.all_ops()
+    monkeypatch.setattr(opdef, "_registry", {key: dict(versions) for key, versions in opdef._registry.items()})
+
+
+def test_every_code_has_a_page() -> None:
+    """To add one: a file named after the code, in which prose says why it matters, and two headings stand.
+
+    Below ``## Wrong`` stands an example that gives the code and no other, below ``## Right`` one that gives nothing;
+    what both need comes before, in the order in which it is needed. ``xml`` is saved as net.xml, ``python NAME`` under that name, other ``python`` is
+    run; ``sh`` holds the command, which otherwise is ``irrun check net.xml``.
+    """
+    pages = {path.stem for path in FOLDER.glob("*.md")}
+    missing = sorted(CODES.keys() - pages)
+    assert not missing, f"write irrun/explanations/{missing[0]}.md (and for {missing}); see {__file__}"
+    assert not pages - CODES.keys(), "pages of codes that do not exist"
+
+
+@pytest.mark.parametrize("code", [code for code in CODES if (FOLDER / f"{code}.md").exists()])
+def test_examples(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (FOLDER / f"{code}.md").read_text("utf-8")
+    assert all(len(line) <= 120 for line in page.splitlines())
+    match = re.fullmatch(r"(.+?)\n## Wrong\n(.+?)\n## Right\n(.+)", page, re.DOTALL)
+    assert match, "a page has the headings ## Wrong and ## Right"
+    assert not match[1].startswith("```"), "a page begins with why the finding matters"
+    for number, expected in ((2, {code}), (3, set[str]())):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        found, said = _run(match[1] + match[number])
+        assert found == expected, said
+    if "<net" in Path("net.xml").read_text("utf-8") and "-w" not in match[3]:
+        oracle(Path("net.xml"), [], "reshape")  # OpenVINO reads it as well
+
+
+def _run(text: str) -> tuple[set[str], str]:
+    """The codes that an example gives, and all that was printed."""
+    commands = ["irrun check net.xml"]
+    variables: dict[str, object] = {}
+    for language, name, code in re.findall(r"```(\w+) ?(\S*)\n(.*?)```", text, re.DOTALL):
+        if language == "sh":
+            commands = code.strip().splitlines()
+        elif language == "python" and not name:
+            exec(compile(code, "example", "exec"), variables)
+        else:
+            Path(name or "net.xml").write_text(code.removesuffix("\n"), "utf-8")
+    said = ""
+    for command in commands:
+        program, *args = shlex.split(command)
+        assert program == "irrun"
+        result = CliRunner().invoke(cli, args)
+        assert result.exit_code in (0, 1, 2, 3), result.output
+        assert not result.output.startswith("Usage"), result.output
+        said += result.output
+    return set(re.findall(r"^(?:error|warning)\[(IR\d+) ", said, re.MULTILINE)), said
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_explain_prints_the_page(code: str) -> None:
+    result = CliRunner().invoke(cli, ["explain", code])
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{code} {CODES[code].name} (")
+    assert "\nWrong\n" in result.stdout
+    assert "\nRight\n" in result.stdout
+    assert "```" not in result.stdout
+    assert all(len(line) <= 80 for line in result.stdout.splitlines() if not line.startswith("    "))
