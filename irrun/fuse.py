@@ -47,10 +47,7 @@ class _Fusion:
         for last in reversed(range(len(self.all))):
             if last in self.taken or not (self.all[last].kernel.elementwise and self.is_static(last)):
                 continue
-            group = {last}
-            while more := [p for p in self.feeding(group) if self.all[p].kernel.elementwise]:
-                group.update(more)
-            source = next((p for p in self.feeding(group) if self.all[p].kernel.finish), None)
+            group, source = self.group(last)
             if source is not None or len(group) > 1:
                 self.taken |= group | ({source} if source is not None else set())
                 members = [self.all[p] for p in sorted(group)]
@@ -58,22 +55,32 @@ class _Fusion:
         kept = (p for p in range(len(self.all)) if p in fused or p not in self.taken)
         return [fused.get(p, self.all[p]) for p in kept]
 
+    def group(self, last: int) -> tuple[set[int], int | None]:
+        """The group that ends with a step, and the step before it that finishes parts for it."""
+        group, open, sources = {last}, [last], [-1]
+        read: dict[int, int] = {}
+        while open:
+            for slot in set(self.all[open.pop()].reads) & self.made.keys():
+                before = self.made[slot]
+                read[slot] = read.get(slot, 0) + 1
+                if read[slot] < len(self.readers[slot]) or before in self.taken or not self.alike(before, last):
+                    continue
+                if self.all[before].kernel.elementwise:
+                    group.add(before)
+                    open.append(before)
+                elif self.all[before].kernel.finish:
+                    sources.append(before)
+        return group, max(sources) if len(sources) > 1 else None
+
+    def alike(self, position: int, last: int) -> bool:
+        """Whether a step gives what the last one of its group gives: one value, of the same shape and type."""
+        value, final = (self.values[self.all[p].writes[0]] for p in (position, last))
+        return self.is_static(position) and value.type is final.type and value.shape.static == final.shape.static
+
     def is_static(self, position: int) -> bool:
         step = self.all[position]
         slots = (*(slot for slot in step.reads if slot >= 0), *step.writes)
         return len(step.writes) == 1 and not step.needed and all(self.values[s].shape.is_static for s in slots)
-
-    def feeding(self, group: set[int]) -> list[int]:
-        """The steps, last ones first, whose values are of the group's shape and type, and read by nobody else."""
-        before = {self.made[slot] for p in group for slot in self.all[p].reads if slot in self.made}
-        last = self.values[self.all[max(group)].writes[0]]
-        found: list[int] = []
-        for position in sorted(before - group - self.taken, reverse=True):
-            value = self.values[self.all[position].writes[0]]
-            alike = value.type is last.type and value.shape.static == last.shape.static
-            if alike and self.is_static(position) and self.readers[self.all[position].writes[0]] <= group:
-                found.append(position)
-        return found
 
 
 def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value]) -> Step:

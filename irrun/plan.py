@@ -180,8 +180,9 @@ class _Assembly:
             for number in (*step.reads, *step.writes):  # an output that nobody reads is freed by its own step
                 last_read[number] = position
         frees: dict[int, list[int]] = {}
+        kept = {-1, *self.constants, *results}
         for number, position in last_read.items():
-            if number not in {-1, *self.constants, *results}:
+            if number not in kept:
                 frees.setdefault(position, []).append(number)
         return tuple(
             replace(step, frees=tuple(frees.get(position, ())), out=self.filled(step))
