@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
+from collections import Counter
 from dataclasses import dataclass
-
-import numpy as np
 
 from irrun.model import Layer, Model
 from irrun.plan import Planning, plan
+from irrun.pool import SMALL, lent_size
 from irrun.steps import Plan, Step
 
 __all__ = ["Memory", "predicted"]
@@ -19,7 +20,7 @@ class Memory:
     """Bytes at the moment of a run when they are most, without those of Python and the libraries."""
 
     weights: int
-    """Constants in the .bin, which is mapped: what is read of it."""
+    """Constants in the .bin, which is mapped: all are read once, and the system may take this memory back."""
     prepared: int
     """What was computed of them: folded constants, weights as kernels want them, and the plan itself."""
     values: int
@@ -45,39 +46,49 @@ def predicted(model: Model, max_memory: int) -> Memory | None:
         tracemalloc.stop()
     if any(step.bodies for step in made.steps) or not all(v.shape.is_static for v in made.values.values()):
         return None
-    file = model.weights.data if model.weights is not None else np.empty(0, np.uint8)
-    mapped = {a.ctypes.data: a.nbytes for a in made.constants.values() if np.may_share_memory(a, file)}
+    constants = {layer.attributes.get("offset"): layer.attributes.get("size") for layer in model.layers.values()}
     values, layer = _largest(made)
-    return Memory(sum(mapped.values()), prepared, values, layer)
+    return Memory(sum(int(size) for size in constants.values() if size), prepared, values, layer)
 
 
 def _largest(plan: Plan) -> tuple[int, Layer | None]:
-    """The most bytes of values that live at once, and the layer then computed."""
+    """The most bytes of values at once, what the pool keeps included, and the layer that is then computed."""
     values = list(plan.values.values())
-    shape, dtype = [v.shape.static or () for v in values], [v.type.dtype for v in values]
-    owner: dict[int, int] = {slot: slot for slot in plan.parameters}
-    """Whose memory a slot is in."""
+    size = [math.prod(v.shape.static or ()) * v.type.dtype.itemsize for v in values]
+    now = most = sum(size[slot] for slot in plan.parameters)  # which are the caller's, and stay
+    layer = None
+    owner = {slot: slot for slot in plan.parameters}  # whose memory a slot is in
+    holders = dict.fromkeys(plan.parameters, 2)  # how many slots are in a memory
+    free: Counter[int] = Counter()  # what the pool keeps, by size
+    lent: set[int] = set()
     strided: set[int] = set()
-    holders: dict[int, int] = dict.fromkeys(plan.parameters, 1)
-    """How many slots are in a memory."""
-    size = {slot: int(np.prod(shape[slot])) * dtype[slot].itemsize for slot in range(len(values))}
-    now = sum(size[slot] for slot in plan.parameters)
-    most, layer = now, None
     for step in plan.steps:
         shared = _shares(step, strided)
         for slot in step.writes:
-            base = owner.get(step.reads[0]) if shared else None
-            owner[slot] = slot if base is None else base
-            holders[owner[slot]] = holders.get(owner[slot], 0) + 1
-            now += size[slot] if base is None else 0
+            base = owner.get(step.reads[0], slot) if shared else slot
+            owner[slot] = base
+            holders[base] = holders.get(base, 0) + 1
             if shared and (step.op.views == "strided" or step.reads[0] in strided):
                 strided.add(slot)
+            if base == slot:
+                if step.out and size[slot] > SMALL:
+                    size[slot] = lent_size(size[slot])
+                    lent.add(slot)
+                if slot in lent and free[size[slot]]:
+                    free[size[slot]] -= 1
+                else:
+                    now += size[slot]
         if now > most:
             most, layer = now, step.layer
         for slot in step.frees:
-            holders[owner[slot]] -= 1
-            if not holders[owner[slot]]:
-                now -= size[owner[slot]]
+            base = owner[slot]
+            holders[base] -= 1
+            if holders[base]:
+                continue
+            if base in lent:
+                free[size[base]] += 1
+            else:
+                now -= size[base]
     return most, layer
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import weakref
 from math import prod
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
-__all__ = ["Pool"]
+__all__ = ["SMALL", "Pool", "lent_size"]
 
-_SMALL = 1 << 20
+SMALL: Final = 1 << 20
 """Bytes up to which numpy's own allocation is the faster one."""
 
 
@@ -25,10 +25,9 @@ class Pool:
     def take(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """An array of undefined contents, C-contiguous."""
         size = prod(shape) * dtype.itemsize
-        if size <= _SMALL:
+        if size <= SMALL:
             return np.empty(shape, dtype)
-        step = 1 << (size.bit_length() - 4)  # so that shapes that differ a little share
-        size = -(-size // step) * step
+        size = lent_size(size)
         free = self._free.setdefault(size, [])
         # not an array itself: views of what is lent then have that as their base, and keep it alive
         memory = free.pop() if free else (ctypes.c_byte * size).from_buffer(cast(Any, np.empty(size, np.byte)))
@@ -48,3 +47,11 @@ class Pool:
     def trim(self) -> None:
         """Give back what is free."""
         self._free = {}
+
+
+def lent_size(size: int) -> int:
+    """The bytes that an array of ``size`` bytes takes: rounded, so that shapes that differ a little share."""
+    if size <= SMALL:
+        return size
+    step = 1 << (size.bit_length() - 4)
+    return -(-size // step) * step

@@ -12,7 +12,9 @@ from typing import Any, Final
 
 import click
 
-__all__ = ["Size", "format_option", "load_plugin", "plugin_option", "plugins", "weights_option"]
+from irrun.reshaping import Shapes
+
+__all__ = ["Size", "format_option", "load_plugin", "plugin_option", "plugins", "shape_option", "weights_option"]
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -80,3 +82,23 @@ plugin_option: Final = click.option(
     "--plugin", metavar="FILE.py", multiple=True, callback=_import, expose_value=False, is_eager=True,
     help="Operations of your own, registered with @irrun.op. May be repeated.",
 )  # fmt: skip
+
+
+def shape_option(help: str) -> Any:
+    """``--shape NAME=SHAPE``, as ``shapes``."""
+    return click.option(
+        "--shape", "shapes", metavar="NAME=SHAPE", multiple=True, callback=_shapes, help=f"{help} May be repeated."
+    )
+
+
+def _shapes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> Shapes:
+    """Each ``NAME=SHAPE``; a name may hold a ``=`` itself."""
+    found: dict[str | int, str] = {}
+    for value in values:
+        name, equals, shape = value.rpartition("=")
+        if not equals:
+            raise click.BadParameter(f"{value} is not NAME=SHAPE, such as data=[1,3,224,224]", ctx, param)
+        if name in found:
+            raise click.BadParameter(f"{name} is given twice", ctx, param)
+        found[name] = shape
+    return found

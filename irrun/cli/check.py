@@ -17,7 +17,7 @@ import click
 from irrun.checker import check
 from irrun.cli import _config, _errors, _fixing, _models, _terminal
 from irrun.cli._jobs import default_jobs, in_order, with_bar
-from irrun.cli._options import format_option, plugin_option, weights_option
+from irrun.cli._options import format_option, plugin_option, shape_option, weights_option
 from irrun.cli._watch import changes
 from irrun.diagnostics import CODES, Diagnostic, IrrunError, ReadError, counted
 from irrun.render import concise, text
@@ -34,19 +34,6 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
         raise click.BadParameter(str(error), ctx, param) from None
 
 
-def _shapes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> Shapes:
-    """Each ``NAME=SHAPE``; a name may hold a ``=`` itself."""
-    found: dict[str | int, str] = {}
-    for value in values:
-        name, equals, shape = value.rpartition("=")
-        if not equals:
-            raise click.BadParameter(f"{value} is not NAME=SHAPE, such as data=[1,3,224,224]", ctx, param)
-        if name in found:
-            raise click.BadParameter(f"{name} is given twice", ctx, param)
-        found[name] = shape
-    return found
-
-
 @click.command("check")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @weights_option
@@ -54,14 +41,7 @@ def _shapes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -
 @format_option("full", "concise", *FORMATS, "text")
 @click.option("--select", metavar="CODE", multiple=True, callback=_codes, help="Only these, such as IR401 or IR4.")
 @click.option("--ignore", metavar="CODE", multiple=True, callback=_codes, help="All but these.")
-@click.option(
-    "--shape",
-    "shapes",
-    metavar="NAME=SHAPE",
-    multiple=True,
-    callback=_shapes,
-    help="Does it reshape? Check it with this input at [1,3,224,224], [?,1..512] or [...]. May be repeated.",
-)
+@shape_option("Does it reshape? Check it with this input at [1,3,224,224], [?,1..512] or [...].")
 @click.option("--fix", "fixes", is_flag=True, help="Put right what is safe to, and tell the rest.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
 @click.option("--unsafe-fixes", "unsafe", is_flag=True, help="With --fix or --diff: also what changes the meaning.")

@@ -10,12 +10,16 @@ from typing import Any
 import click
 from rich.console import Console
 
+from irrun.api import default_max_memory
+from irrun.checker import weights_missing
 from irrun.cli import _errors, _models, _terminal
-from irrun.cli._options import format_option
-from irrun.diagnostics import Diagnostic, ReadError
+from irrun.cli._options import format_option, shape_option, weights_option
+from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError
+from irrun.memory import predicted
 from irrun.model import Layer, Model
 from irrun.plan import human
 from irrun.render import printable
+from irrun.reshaping import Shapes, reshaped
 from irrun.types import ElementType, PartialShape
 
 __all__ = ["command"]
@@ -23,13 +27,18 @@ __all__ = ["command"]
 
 @click.command("show")
 @click.argument("model", metavar="MODEL.xml")
+@weights_option
 @format_option("text", "json")
-def command(model: str, form: str) -> int:
+@click.option("--memory", "memory_too", is_flag=True, help="Also how much memory a run will take, told from its plan.")
+@shape_option("With --memory: take this input at [1,3,224,224].")
+def command(model: str, weights: str | None, form: str, memory_too: bool, shapes: Shapes) -> int:
     """Show what a model takes, gives and consists of.
 
-    The .bin is not needed. Layers in the bodies of If, Loop and TensorIterator are counted as well.
+    The .bin is not needed, but for --memory. Layers in the bodies of If, Loop and TensorIterator are counted as well.
     """
-    found = _models.load(model)
+    if shapes and not memory_too:
+        raise click.UsageError("--shape goes with --memory")
+    found = _models.load(model, weights)
     out = _terminal.console()
     problems: list[Diagnostic] = []
     records: list[dict[str, Any]] = []
@@ -38,6 +47,11 @@ def command(model: str, form: str) -> int:
         if isinstance(item, ReadError):
             continue
         facts = _facts(item.model)
+        if memory_too:
+            try:
+                facts["memory"] = _memory(reshaped(item, shapes).model)
+            except IrrunError as error:
+                problems += error.diagnostics
         title = _models.title(model, item) if _models.is_example(item) else ""
         records.append({"title": title, **facts} if title else facts)
         if form == "text":
@@ -72,6 +86,20 @@ def _facts(model: Model) -> dict[str, Any]:
         "weight_bytes": sum(int(size) for _, size in bytes),
         "weights": str(weights) if weights else None,
     }
+
+
+def _memory(model: Model) -> dict[str, Any]:
+    if model.weights is None and model.constants:
+        raise ModelError(weights_missing(model))
+    found = predicted(model, default_max_memory())
+    if found is None:
+        message = "what a run takes follows from dims that are open"
+        help = "give all inputs dims with --shape; where they are open within the model, only a run can tell"
+        raise FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=help))
+    return {
+        "total": found.total, "weights": found.weights, "prepared": found.prepared, "values": found.values,
+        "at": found.layer.name if found.layer else None,
+    }  # fmt: skip
 
 
 def _layers(model: Model) -> Iterator[Layer]:
@@ -115,6 +143,14 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
     size = facts["weight_bytes"]
     where = Path(facts["weights"]).name if facts["weights"] else "no .bin"
     out.print(f"  {facts['parameters']:,} parameters, {size:,} bytes ({human(size)}), {printable(where)}")
+    if memory := facts.get("memory"):
+        _terminal.title(out, "\nmemory of a run")
+        at = f'at "{printable(memory["at"])}"' if memory["at"] else ""
+        rows = [
+            ("weights, mapped", human(memory["weights"]), ""), ("prepared from them", human(memory["prepared"]), ""),
+            ("values at the peak", human(memory["values"]), at), ("in all", human(memory["total"]), ""),
+        ]  # fmt: skip
+        _terminal.print_table(out, ("", "size", ""), rows, right=("size",))
 
 
 def _shape(dims: Sequence[int | str] | None) -> str:

@@ -1,0 +1,83 @@
+"""What a run takes, predicted from its plan."""
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import irrun
+from irrun import build as b
+from irrun.cli import cli
+from irrun.memory import predicted
+from irrun.model import Model
+
+RNG = np.random.default_rng(0)
+
+
+def random(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def images() -> Model:
+    """Convolutions, a residual that lives long, and pooling."""
+    x = b.parameter([4, 3, 128, 128], "f32", name="x")
+    same = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0]}
+    first = y = b.ReLU(b.Convolution(x, b.constant(random(32, 3, 1, 1)), **same))
+    for _ in range(3):
+        y = b.ReLU(b.Convolution(y, b.constant(random(32, 32, 1, 1)), **same))
+    y = b.Concat(b.Add(first, y), first, axis=1)
+    return b.model({"y": b.ReduceMean(y, [2, 3])})
+
+
+def matrices() -> Model:
+    """Matrix products, and views between them."""
+    x = b.parameter([512, 1024], "f32", name="x")
+    y = x
+    for _ in range(3):
+        y = b.MatMul(y, b.constant(random(1024, 1024)))
+        y = b.Transpose(b.Reshape(y, [512, 16, 64], special_zero=False), [1, 0, 2])
+        y = b.Reshape(y, [512, 1024], special_zero=False)
+    return b.model({"y": b.SoftMax(y, axis=1)})
+
+
+@pytest.mark.parametrize("made", [images, matrices])
+def test_the_peak_is_within_a_fifth(made: object) -> None:
+    model = made()  # type: ignore[operator]
+    (parameter,) = model.parameters
+    fed = random(*parameter.outputs[0].shape.static)
+    found = predicted(model, 1 << 40)
+    assert found is not None
+    tracemalloc.start()
+    executable = irrun.compile(model, exact=False)
+    executable([fed])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.prepared + found.values == pytest.approx(peak + fed.nbytes, rel=0.2)
+
+
+def test_open_dims_cannot_be_told() -> None:
+    x = b.parameter([-1], "f32", name="x")
+    assert predicted(b.model({"y": b.Tanh(x)}), 1 << 30) is None
+
+
+def test_command(tmp_path: Path) -> None:
+    x = b.parameter([-1, 1000], "f32", name="x")
+    path = tmp_path / "m.xml"
+    irrun.save_model(b.model({"y": b.MatMul(x, b.constant(random(1000, 10)))}), path)
+    done = CliRunner().invoke(cli, ["show", str(path), "--memory", "--format", "json"])
+    assert done.exit_code == 2
+    assert "--shape" in done.output
+    done = CliRunner().invoke(cli, ["show", str(path), "--memory", "--shape", "x=[50,1000]", "--format", "json"])
+    assert done.exit_code == 0
+    memory = json.loads(done.output)["memory"]
+    assert memory["weights"] == 40_000
+    assert memory["values"] == 4 * (50 * 1000 + 50 * 10)
+    assert memory["total"] == memory["weights"] + memory["prepared"] + memory["values"]
+    done = CliRunner().invoke(cli, ["show", str(path), "--memory", "--shape", "x=[50,1000]"])
+    assert "memory of a run" in done.output
+    path.with_suffix(".bin").unlink()
+    done = CliRunner().invoke(cli, ["show", str(path), "--memory"])
+    assert "IR501" in done.output
