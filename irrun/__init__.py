@@ -12,7 +12,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from irrun.api import check, compile, read_model, run
+    from irrun.api import compile, read_model, run
+    from irrun.checking import check, why
     from irrun.diagnostics import (
         Diagnostic,
         ExecutionError,
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
     from irrun.hooks import Hook
     from irrun.model import Model
     from irrun.opdef import Op, Site, Value, attr, op, opt, ports, variadic
-    from irrun.plan import Step
+    from irrun.profile import Profile
+    from irrun.steps import Step
     from irrun.submodel import extract
     from irrun.write import save_model
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "irrun.api": ("check", "compile", "read_model", "run"),
+    "irrun.api": ("compile", "read_model", "run"),
+    "irrun.checking": ("check", "why"),
     "irrun.diagnostics": (
         "Diagnostic", "ExecutionError", "FeedError", "IrrunError", "ModelError", "ReadError", "Report",
         "UnsupportedError",
@@ -47,13 +50,14 @@ _HOMES = {
     "irrun.dump": ("Dump",),
     "irrun.hooks": ("Hook",),
     "irrun.opdef": ("Op", "Site", "Value", "attr", "op", "opt", "ports", "variadic"),
-    "irrun.plan": ("Step",),
+    "irrun.steps": ("Step",),
+    "irrun.profile": ("Profile",),
 }  # fmt: skip
 
 __all__ = [
     "Diagnostic", "Dump", "Executable", "ExecutionError", "FeedError", "Hook", "IrrunError", "Model", "ModelError",
-    "Op", "Outputs", "ReadError", "Report", "Site", "Step", "UnsupportedError", "Value", "attr", "check", "compile",
-    "extract", "op", "opt", "ports", "read_model", "run", "save_model", "variadic",
+    "Op", "Outputs", "Profile", "ReadError", "Report", "Site", "Step", "UnsupportedError", "Value", "attr", "check",
+    "compile", "extract", "op", "opt", "ports", "read_model", "run", "save_model", "variadic", "why",
 ]  # fmt: skip
 
 

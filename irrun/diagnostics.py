@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from irrun.edits import Fix
 from irrun.source import Source, Span
+from irrun.types import Dim
 
 __all__ = [
     "CODES",
@@ -29,7 +31,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A kind of fault. ``doc`` is its page: what it means and how to put it right."""
+    """A kind of fault. ``doc`` tells what it means and how to put it right."""
 
     id: str
     name: str
@@ -46,7 +48,8 @@ def _codes(*rows: tuple[str, str, str]) -> dict[str, Code]:
     return table
 
 
-# One row a kind: the id (a trailing w makes it a warning), its name, and its page.
+# One row a kind: the id (a trailing w makes it a warning), its name, and what it means. `irrun explain` adds the page
+# of its name in explanations/: why it matters, a wrong example and a right one.
 CODES: Final = _codes(
     # 0xx XML
     ("IR000", "unreadable", "The file is not there or cannot be opened. Check the path and its permissions."),
@@ -85,6 +88,9 @@ CODES: Final = _codes(
      "edges named is wrong. (Loops are written with Loop or TensorIterator, whose back edges stand in "
      "<back_edges>.)"),
     ("IR107w", "no-results", "The model has no Result layer, so that running it gives nothing."),
+    ("IR108w", "unused-layer", "Nothing reads what a layer gives, and so nothing that leads to it alone counts: no "
+     "Result and no variable depends on it. Mostly an edge or a Result was lost; otherwise remove the layers. "
+     "Outputs of a layer that gives others as well, Parameters and constants may go unread."),
     # 2xx operation and attributes
     ("IR201", "unsupported-operation", "irrun does not know this operation, or not in this version. That is "
      "irrun's gap or a custom operation of yours, not a fault of the file. `irrun ops` lists what is known."),
@@ -95,7 +101,7 @@ CODES: Final = _codes(
     ("IR204w", "unknown-attribute", "The operation has no such attribute, so that it is ignored, by OpenVINO "
      "as well. Mostly a spelling mistake; the help names the nearest one."),
     ("IR205", "wrong-input-count", "The operation has more or fewer inputs than the specification allows."),
-    ("IR206", "wrong-output-count", "The operation has more or fewer outputs than the specification gives."),
+    ("IR206", "wrong-output-count", "The layer declares more outputs than its operation gives, or none."),
     ("IR207", "unknown-opset", "`version` names no operation set that irrun knows (opset1 to opset17, "
      "extension, experimental). If your OpenVINO is newer than this irrun, update irrun."),
     # 3xx element types
@@ -106,7 +112,7 @@ CODES: Final = _codes(
      "OpenVINO ignores the declaration; tools that trust it allocate the wrong buffer. Declare the inferred "
      "one."),
     ("IR304", "edge-precision-mismatch", "An input port declares another precision than the output port that "
-     "feeds it. Declare the same on both."),
+     "feeds it. Declare the same on both; the finding stands at the end that is wrong."),
     ("IR305", "unknown-precision", "`precision`, `element_type`, `destination_type` … names no element type of "
      "the IR."),
     # 4xx shapes
@@ -114,11 +120,16 @@ CODES: Final = _codes(
      "the declaration and recomputes; tools that trust it allocate the wrong buffer. Declare the inferred "
      "dims, or, where the declared ones are meant, correct the attribute or input that leads elsewhere."),
     ("IR402", "edge-dims-mismatch", "An input port declares other dims than the output port that feeds it. "
-     "Declare the same on both."),
+     "Declare the same on both; the finding stands at the end that is wrong. At a Parameter: what reads it was made "
+     "for other dims than it declares, and so was what follows; make the model again, or reshape it, to have others."),
     ("IR403", "constraint", "A rule of the operation's specification is broken: the label (C3) names the "
      "clause as `irrun op NAME` prints it. The layer cannot be computed."),
     ("IR404", "bad-dim", "A dim is no integer: ports take a number or -1, the attribute `shape` also ?, "
      "intervals such as 1..8, and ... for an unknown rank."),
+    ("IR405w", "loose-dims", "Of an output port and what stands beside it (the input port at the other end of the "
+     "edge, the shape of a Parameter), one declares a dim and the other leaves it unknown (-1, or no dims at all). "
+     "Both may be true, but they are written from one shape. The finding stands where it follows that the "
+     "declaration is wrong."),
     # 5xx weights
     ("IR501", "weights-missing", "The model has constants, but the .bin with their values is not there. It "
      "stands beside the .xml under the same name, or is named with -w / weights=."),
@@ -127,6 +138,13 @@ CODES: Final = _codes(
     ("IR503", "weights-size", "A constant's size is not what its shape and element type take."),
     ("IR504", "weights-content", "The bytes of a constant are no valid tensor of its type (a string tensor "
      "whose offsets do not ascend or whose bytes are not UTF-8)."),
+    ("IR505w", "weights-overlap", "A constant takes some of the bytes of another, but not the same ones: an offset or "
+     "a size is wrong, or the .bin belongs to another model. (Equal constants share their bytes, all of them.)"),
+    ("IR506w", "weights-unused", "The .bin goes on where no constant reads it: it belongs to another model, or a "
+     "constant has a wrong offset or was removed."),
+    ("IR507w", "not-finite", "A constant holds NaN, or +inf among ordinary numbers, which spreads to most of what "
+     "depends on it: training diverged, a conversion to f16 overflowed, or offset or element_type is wrong. Masks of "
+     "-inf and 0 are not meant. Of a large constant the first 16384 elements are looked at."),
     # 6xx execution
     ("IR601", "bad-feed", "An input handed to the model has no such name, or the wrong element type or shape."),
     ("IR602", "not-as-declared", "While running strictly, a layer gave another element type or shape than its "
@@ -162,6 +180,8 @@ class Diagnostic:
     help: str | None = None
     label: str | None = None
     """The clause of the operation's specification, such as ``C3``."""
+    fix: Fix | None = None
+    """The edits of the file that put it right, where they are known."""
     source: Source | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -236,12 +256,17 @@ class Report:
 class Refused(Exception):  # noqa: N818  (what it is, not a fault of the program)
     """A rule refuses its input: raised deep down, made a diagnostic by whoever knows the layer.
 
-    ``label`` is the clause of the operation's specification (``C3``) that is broken.
+    ``label`` is the clause of the operation's specification (``C3``) that is broken, ``notes`` are lines that show
+    how, and ``dims`` those that do not go together.
     """
 
-    def __init__(self, message: str, label: str | None = None, help: str | None = None, code: str = "IR403") -> None:
+    def __init__(
+        self, message: str, label: str | None = None, help: str | None = None, code: str = "IR403", *,
+        notes: tuple[str, ...] = (), dims: tuple[Dim, ...] = (),
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.message, self.label, self.help, self.code = message, label, help, code
+        self.notes, self.dims = notes, dims
 
 
 class IrrunError(Exception):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from irrun.bind import bind
 from irrun.diagnostics import Diagnostic, Refused, counted, diagnostic
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Site, Value, infer, is_custom
+from irrun.source import STDIN
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, PartialShape
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "refusal",
     "site",
     "to_blame",
+    "weights_missing",
     "wrong_output_count",
 ]
 
@@ -35,15 +38,18 @@ def site(layer: Layer, name: str | None = None) -> Site:
     return Site(len(layer.outputs), tuple(p.type for p in layer.outputs), name or layer.name)
 
 
-def refusal(model: Model, layer: Layer, op: Op | None, refused: Refused, **more: object) -> Diagnostic:
-    """A rule that a layer breaks, with the clause of its specification, at the layer or the attribute at fault."""
+def refusal(model: Model, layer: Layer, op: Op | None, refused: Refused, notes: tuple[str, ...] = ()) -> Diagnostic:
+    """A rule that a layer breaks, with the clause of its specification, at the layer or the attribute at fault.
+
+    ``notes`` come after those of the rule itself.
+    """
     label = f" ({op.type}-{op.since} {refused.label})" if op and refused.label else ""
     attribute = {"IR502": "offset", "IR503": "size", "IR504": "offset"}.get(refused.code)
     data = model.source.children(layer.node, "data") if attribute else []
     node = data[0] if data else layer.node
     return diagnostic(
         refused.code, f'{layer.type} "{layer.name}": {refused.message}{label}', source=model.source, node=node,
-        attribute=attribute, layer=layer.name, help=refused.help, label=refused.label, **more,
+        attribute=attribute, layer=layer.name, help=refused.help, label=refused.label, notes=(*refused.notes, *notes),
     )  # fmt: skip
 
 
@@ -58,6 +64,17 @@ def wrong_output_count(layer: Layer, op: Op | None, count: int) -> str:
     """The message of IR206."""
     gives = f"{op.type}-{op.since} gives {count}" if op else f"{count} are given"
     return f'{layer.type} "{layer.name}" declares {counted(len(layer.outputs), "output")}; {gives}'
+
+
+def weights_missing(model: Model) -> Diagnostic:
+    """That the ``.bin`` of a model with constants is not there."""
+    path = model.source.path
+    lacking = "no .bin is named" if path == STDIN else f"{Path(path).with_suffix('.bin')} is missing"
+    count = "one constant has its" if model.constants == 1 else f"{model.constants} constants have their"
+    return Diagnostic(
+        "IR501", "error", f"{lacking}; {count} values in it", file=path, source=model.source,
+        help="name it with -w" if path == STDIN else "put it beside the .xml under the same name, or name it with -w",
+    )  # fmt: skip
 
 
 def declared(layer: Layer) -> tuple[Value, ...]:
@@ -113,7 +130,7 @@ class InferredBody:
         """What a layer of the body hands on: what was inferred, or nothing can be inferred of the body."""
         if isinstance(found, Refused):
             message = f'in its body, {layer.type} "{layer.name}": {found.message}'
-            raise Refused(message, found.label, found.help, found.code)
+            raise Refused(message, found.label, found.help, found.code, notes=found.notes)
         if isinstance(found, Exception):
             raise found
         return found

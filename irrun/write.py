@@ -8,14 +8,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
-from xml.sax.saxutils import escape
 
 import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
-from irrun.checker import weights_missing
 from irrun.diagnostics import ModelError
-from irrun.model import Layer, MapEntry, Model, Port
+from irrun.infer import weights_missing
+from irrun.model import Layer, MapEntry, Model, Port, is_constant
 from irrun.parse import KNOWN_CHILDREN, VERSIONS
 from irrun.types import Dim, ElementType
 
@@ -115,10 +114,6 @@ def _ranges(model: Model) -> Iterator[tuple[int, int]]:
             yield int(layer.attributes["offset"]), int(layer.attributes["size"])
         for body in layer.bodies.values():
             yield from _ranges(body)
-
-
-def is_constant(layer: Layer) -> bool:
-    return layer.type.lower() in ("const", "constant")
 
 
 def _moved(parts: Sequence[_Part], offset: int) -> int:
@@ -259,10 +254,12 @@ def _merged(attributes: Mapping[str, str | None], original: Original) -> dict[st
 
 
 def _attributes(attributes: Mapping[str, str]) -> str:
-    return "".join([f' {name}="{escape(text, _QUOTED)}"' for name, text in attributes.items()])
+    return "".join([f' {name}="{text.translate(_ESCAPED)}"' for name, text in attributes.items()])
 
 
-_QUOTED: Final = {'"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
+_ESCAPED: Final = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
+)
 
 
 def _names(names: Sequence[str]) -> str | None:

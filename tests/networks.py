@@ -1,7 +1,7 @@
 """Whole architectures with random weights, converted by OpenVINO, run by both: `python tests/networks.py [NAME …]`.
 
-Needs the extra `networks` (torch, transformers, nncf). Prints for each: layers, findings of the check, and the
-largest error relative to the range of OpenVINO's f32 output.
+Needs the extra `networks` (torch, transformers, nncf). Prints for each: layers, findings of the check, the largest
+error relative to the range of OpenVINO's f32 output, and how many formulas of `irrun why` hold in every run.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import transformers as tr
 from torch import nn
 
 import irrun
+from formulas import in_a_run, prove
+from irrun.trace import Trace
 
 warnings.filterwarnings("ignore")
 torch.manual_seed(0)
@@ -66,6 +68,12 @@ def _convert(module: nn.Module, *inputs: torch.Tensor, dynamic: bool = False) ->
 def resnet() -> tuple[ov.Model, list[Feeds]]:
     config = tr.ResNetConfig(embedding_size=16, hidden_sizes=[32, 64, 128, 256], depths=[3, 4, 6, 3])
     return _convert(First(tr.ResNetModel(config), "pixel_values"), _image())
+
+
+def resnet_dynamic() -> tuple[ov.Model, list[Feeds]]:
+    model, feeds = resnet()
+    model.reshape([-1, 3, -1, -1])
+    return model, [*feeds, [torch.rand(2, 3, 75, 98).numpy()]]
 
 
 def mobilenet_v2() -> tuple[ov.Model, list[Feeds]]:
@@ -290,7 +298,7 @@ def llama_int4() -> tuple[ov.Model, list[Feeds]]:
 NETWORKS = {
     made.__name__: made
     for made in (
-        resnet, mobilenet_v2, vit, swin, bert, bert_dynamic, gpt2, t5, whisper_encoder, unet, detector, lstm_tagger,
+        resnet, resnet_dynamic, mobilenet_v2, vit, swin, bert, bert_dynamic, gpt2, t5, whisper_encoder, unet, detector, lstm_tagger,
         int8_fake_quantize, llama_int4,
     )
 }  # fmt: skip
@@ -310,7 +318,15 @@ def compare(name: str, folder: Path) -> str:
         expected = list(theirs.infer(given).values())
         for a, b in zip(ours, expected, strict=True):
             worst = max(worst, _error(a, b))
-    return _line(name, executable, report, f"error {worst:.1e}", worst < 1e-3)
+    return _line(name, executable, report, f"error {worst:.1e}  {_explained(path, feeds)}", worst < 1e-3)
+
+
+def _explained(path: Path, feeds: list[Feeds]) -> str:
+    """How many dims `irrun why` explains, once each formula has been worked out with the numbers of every run."""
+    model = irrun.read_model(path)
+    trace = Trace(model)
+    counts = [prove(trace), *(prove(trace, in_a_run(model, given)) for given in feeds)]
+    return f"{counts[-1]['formula'] + counts[-1]['own']} formulas, {counts[-1]['untold']} untold"
 
 
 def _error(a: np.ndarray, b: np.ndarray) -> float:

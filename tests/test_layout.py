@@ -15,9 +15,10 @@ ROOT = Path(irrun.__file__).parent
 
 # each may import those above it
 ORDER = [
-    "types", "source", "diagnostics", "weights", "model", "safe_xml", "parse", "opdef", "ops", "bind", "infer",
-    "checker", "write", "plan", "hooks", "dump", "submodel", "executor", "fragment", "feeds", "build", "api", "render",
-    "reports", "testing", "compat", "pytest_plugin", "cli", "__main__",
+    "types", "drawing", "source", "edits", "diagnostics", "weights", "model", "safe_xml", "parse", "opdef", "ops",
+    "bind", "infer", "trace", "origins", "checker", "fix", "write", "pool", "steps", "patterns", "fuse", "plan",
+    "hooks", "profile", "dump", "submodel", "executor", "memory", "fragment", "feeds", "reshaping", "build", "api",
+    "checking", "render", "reports", "testing", "compat", "pytest_plugin", "cli", "__main__",
 ]  # fmt: skip
 
 # who may import what from outside; the standard library anybody
@@ -37,7 +38,7 @@ OUTSIDE = {
 LATE = {"testing", "pytest_plugin", "cli", "__main__"}
 
 # what an operation may know of the house
-OPERATIONS = {"irrun.opdef", "irrun.types", "irrun.diagnostics", "irrun.weights"}
+OPERATIONS = {"irrun.opdef", "irrun.types", "irrun.diagnostics", "irrun.drawing", "irrun.weights"}
 OPERATIONS_BY_NAME = {("irrun.model", "MapEntry")}
 
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
@@ -88,11 +89,11 @@ def test_rooms(path: Path) -> None:
 
 
 def test_the_core_names_no_operation() -> None:
-    """What reads, checks and runs has never heard of any operation, but for those that every model has."""
+    """What reads, checks and runs has never heard of any operation, but for those that every model has, and patterns."""
     types = {cls.type for cls in all_ops()} - {"Parameter", "Result", "Const", "Loop", "TensorIterator"}
     types -= set(ALIASES.values())  # other spellings of a few are known to the IR, not to the operations
     for path in FILES:
-        if room(path) == "ops" or room(path) not in {*ORDER[: ORDER.index("hooks")], "hooks", "executor"}:
+        if room(path) in ("ops", "patterns") or room(path) not in {*ORDER[: ORDER.index("hooks")], "hooks", "executor"}:
             continue
         constants = {n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant)}
         assert not constants & types, path

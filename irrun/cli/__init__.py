@@ -81,8 +81,23 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from irrun.ops._blas import expected
+
+        click.echo(f"irrun {__version__} (matrix products: {expected()})")
+        context.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="irrun", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the version, and what multiplies matrices, and exit.",
+)
 def cli() -> None:
     """Read, check and run OpenVINO IR (model.xml + model.bin) in pure Python.
 

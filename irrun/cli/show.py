@@ -11,10 +11,10 @@ import click
 from rich.console import Console
 
 from irrun.api import default_max_memory
-from irrun.checker import weights_missing
 from irrun.cli import _errors, _models, _terminal
 from irrun.cli._options import format_option, shape_option, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError
+from irrun.infer import weights_missing
 from irrun.memory import predicted
 from irrun.model import Layer, Model
 from irrun.plan import human

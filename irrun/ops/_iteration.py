@@ -98,12 +98,12 @@ def infer_iterations(
 
 def _parts(entry: MapEntry, dim: Dim) -> Dim:
     """Into how many slices an axis falls."""
-    if not dim.is_static:
-        return Dim(0, INF)
-    start, end = (n + dim.lo if n < 0 else n for n in (entry.start, entry.end))
+    start, end = (dim + n if n < 0 else Dim(n) for n in (entry.start, entry.end))
+    span = end - start if entry.stride > 0 else start - end
+    if span.hi < 0:
+        span = -span
     # `end` is the last index where it counts from the back or comes before `start`
-    span = abs(end - start) + (1 if entry.end < 0 or entry.stride < 0 else 0)
-    return Dim(-(-span // entry.part_size))
+    return (span + (1 if entry.end < 0 or entry.stride < 0 else 0)).max(0).ceil_div(entry.part_size)
 
 
 def _settle(wiring: Wiring, inside: dict[int, Value], body: Body) -> Mapping[int, Value]:
@@ -126,10 +126,17 @@ def _widened(before: PartialShape, after: PartialShape) -> PartialShape:
         return before
     if after.dims is None or len(after.dims) != len(before.dims):
         return UNKNOWN_RANK
-    dims = tuple(
-        a if a.same(b) or (a.lo <= b.lo and b.hi <= a.hi) else Dim.unknown() for a, b in zip(before.dims, after.dims)
-    )
+    dims = tuple(_wider(a, b) for a, b in zip(before.dims, after.dims))
     return before if all(a is b for a, b in zip(dims, before.dims)) else PartialShape(dims)
+
+
+def _wider(before: Dim, after: Dim) -> Dim:
+    """A dim that holds both; it is the same unknown as before only where that is certain."""
+    if before.same(after):
+        return before
+    if not (before.lo <= after.lo and after.hi <= before.hi):
+        return Dim.unknown()
+    return before if before.term is None else Dim(before.lo, before.hi)
 
 
 def run_iterations(

@@ -1,12 +1,17 @@
 """Windows that slide over the spatial axes: the maths that convolutions and poolings share."""
 
+from __future__ import annotations
+
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, ports
+from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, ports
+from irrun.ops._scratch import BLOCK, blocks, scratch
 from irrun.types import Dim, PartialShape
 
 
@@ -32,10 +37,25 @@ class Axis:
         start = first * self.stride + offset
         return slice(first, last), slice(start, start + (last - first - 1) * self.stride + 1, self.stride)
 
-    def seen(self, tap: int, windows: slice) -> slice:
-        """The elements of padded data that some windows see through ``tap``."""
-        start = tap * self.dilation + windows.start * self.stride
-        return slice(start, start + (windows.stop - windows.start - 1) * self.stride + 1, self.stride)
+    @property
+    def reach(self) -> int:
+        """How many places, pads among them, all windows see together."""
+        return (self.out - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
+
+    def phase(self, phase: int, size: int) -> tuple[slice, slice]:
+        """Of ``size`` places, ``stride`` apart from the first with this number on: those of elements, and these."""
+        first = max(0, -((phase - self.begin) // self.stride))
+        start = first * self.stride + phase - self.begin
+        count = max(0, min(size - first, -((start - self.size) // self.stride)))
+        return slice(first, first + count), slice(start, start + count * self.stride, self.stride)
+
+    def part(self, windows: slice) -> tuple[Axis, slice]:
+        """The axis of some windows, and the elements that they see: those it is about."""
+        count = windows.stop - windows.start
+        first = windows.start * self.stride - self.begin
+        axis = Axis(self.size, self.kernel, self.stride, self.dilation, -first, 0, count)
+        start, stop = (max(0, min(place, self.size)) for place in (first, first + axis.reach))
+        return replace(axis, size=stop - start, begin=start - first, end=first + axis.reach - stop), slice(start, stop)
 
 
 def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
@@ -43,6 +63,39 @@ def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], tuple[slice, .
     for tap in itertools.product(*(range(axis.kernel) for axis in axes)):
         spans = [axis.span(n) for axis, n in zip(axes, tap)]
         yield tap, tuple(windows for windows, _ in spans), tuple(elements for _, elements in spans)
+
+
+def reduced(
+    merge: np.ufunc, nothing: float | np.generic, data: np.ndarray, axes: Sequence[Axis], out: np.ndarray
+) -> None:
+    """Fill (batch, channels, windows) with what ``merge`` makes of each: along one axis, of that along the next.
+
+    ``nothing`` is what a window of pads alone gives.
+    """
+    for number, axis in enumerate(axes, 1):
+        shape = (*out.shape[: 2 + number], *data.shape[2 + number :])
+        target = out if number == len(axes) else scratch(number % 2, data.dtype, *shape)
+        before = (slice(None),) * (1 + number)
+        full, partly = _spans(axis)
+        taken = [data[(*before, elements)] for elements in full]
+        if len(taken) > 1:
+            merge(taken[0], taken[1], out=target)
+        else:
+            np.copyto(target, taken[0] if taken else nothing)
+        for elements in taken[2:]:
+            merge(target, elements, out=target)
+        for windows, elements in partly:
+            part = target[(*before, windows)]
+            merge(part, data[(*before, elements)], out=part)
+        data = target
+
+
+@lru_cache
+def _spans(axis: Axis) -> tuple[list[slice], list[tuple[slice, slice]]]:
+    """The spans of all taps: the elements where every window sees one, and the others."""
+    spans = [axis.span(tap) for tap in range(axis.kernel)]
+    every = slice(0, axis.out)
+    return [seen for seeing, seen in spans if seeing == every], [span for span in spans if span[0] != every]
 
 
 def means(total: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -96,11 +149,12 @@ class Sliding(Op):
     def _windows(self, at: Site, axis: int, size: Dim, kernel: Dim) -> Dim:
         if not self._same:
             begin, end = self.pads(axis)
-            padded, dilated = size + (begin + end), self.dilated(axis, kernel)
+            padded, dilated = size + begin + end, self.dilated(axis, kernel)
             at.require(
                 padded.hi >= dilated.lo,
                 "C4",
                 f"the dilated kernel takes {dilated} elements of spatial axis {axis}, which has {padded} with its pads",
+                dims=(padded, dilated),
             )
         return self._count(axis, size, kernel)
 
@@ -125,7 +179,7 @@ class Sliding(Op):
         if self._same:
             return size.ceil_div(stride)
         begin, end = self.pads(axis)
-        steps = size + (begin + end) - self.dilated(axis, kernel)
+        steps = size + begin + end - self.dilated(axis, kernel)
         if self.rounding_type == "floor":
             return at_least(1, steps // stride + 1)
         count = at_least(1, steps.ceil_div(stride) + 1)
@@ -169,6 +223,28 @@ class Pooling(Sliding):
         )
         batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(rank)
         return data.reshaped([batch, channels, *self.slide(at, sizes, [Dim(k) for k in self.kernel])])
+
+    def prepared(
+        self,
+        data: Value,
+        plain: Callable[[np.ndarray], np.ndarray],
+        pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray], None],
+    ) -> Kernel:
+        """The kernel of one output: by blocks of channels, each filled by ``pool``; but ``plain`` for narrow types."""
+        if data.type.name not in ("f32", "f64"):
+            return Kernel(plain)
+        axes_of = lru_cache(lambda sizes: self.axes(sizes, self.kernel))
+
+        def call(data: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
+            axes = axes_of(data.shape[2:])
+            whole = np.empty((*data.shape[:2], *(axis.out for axis in axes)), data.dtype) if out is None else out
+            for part in blocks(data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, BLOCK // 2):
+                pool(data[part], axes, whole[part])
+                if finish is not None:
+                    finish(whole[part], (*part, *map(slice, whole.shape[2:])))
+            return whole
+
+        return Kernel(call, "by blocks", out=True, finish=data.shape.is_static)
 
 
 def entry(values: tuple[int, ...], axis: int, default: int) -> int:

@@ -23,10 +23,16 @@ class _Range(Op):
         return Value(element_type, start.shape).reshaped([self._count(element_type, start, stop, step)])
 
     def _count(self, element_type: ElementType, start: Value, stop: Value, step: Value) -> Dim:
-        if start.exact is not None and stop.exact is not None and step.exact is not None:
-            return Dim(_numbers(start.exact, stop.exact, step.exact, element_type)[2])
+        count = self._dim(start, stop, step)
+        if start.exact is None or stop.exact is None or step.exact is None:
+            return count
+        exact = _numbers(start.exact, stop.exact, step.exact, element_type)[2]
+        return Dim(exact, exact, count.term if count == exact else None)
+
+    def _dim(self, start: Value, stop: Value, step: Value) -> Dim:
+        """The count as far as dims tell."""
         distance = step.scalar() if step.type.is_integer else None
-        if distance is None or not (start.type.is_integer and stop.type.is_integer):
+        if not distance or not (start.type.is_integer and stop.type.is_integer):
             return Dim.unknown()
         (first,), (last,) = start.dims() or (Dim(-INF, INF),), stop.dims() or (Dim(-INF, INF),)
         span = last - first if distance > 0 else first - last

@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 
-from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
+from irrun.drawing import elements
+from irrun.opdef import Kernel, Op, Refused, Site, Value, attr, op, ports
+from irrun.ops._reshaping import reshaping
 from irrun.types import UNKNOWN_RANK, Dim, product
 
 
@@ -19,6 +21,8 @@ class Reshape(Op):
     """
 
     special_zero = attr.bool()
+    checked = False
+    views = "reshaped"
     inputs = ports(data="T", shape="T_SHAPE")
     types = {"T": "any", "T_SHAPE": "int"}
     carries = True
@@ -52,11 +56,17 @@ class Reshape(Op):
         given = Dim(1) if left is None else parts.pop(left, Dim.unknown())
         quotient = _quotient(whole, list(parts.values()))
         fitting = quotient and quotient.meet(given)
-        at.require(fitting is not None, "C4", f"data {data.shape} cannot have {target}: the elements do not fit")
+        if fitting is None:
+            known = [n for i, n in enumerate(dims) if i != left or entries[i] != -1]
+            drawn = elements({"data": data.shape.dims, "shape": known})
+            at.refuse("C4", f"data {data.shape} cannot have {target}: the elements do not fit", notes=drawn)
         if left is not None:
             assert fitting is not None
             dims[left] = fitting
         return data.reshaped(dims)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        return reshaping(self, *inputs)
 
     def run(self, data: np.ndarray, shape: np.ndarray) -> np.ndarray:
         entries = [int(n) for n in shape.tolist()]
@@ -95,7 +105,13 @@ def _quotient(whole: list[Dim], parts: list[Dim]) -> Dim | None:
     under = product([d for d in parts if not d.is_static]) * (b // shared)
     if under == 0:  # OpenVINO: infers 1 for a -1 beside a 0, of which the specification says nothing
         return Dim(1) if over.fits(0) else None
+    if over.term is not None and over.term is under.term:
+        return Dim(1)
     if under.lo == 0:
         return Dim.unknown()
     quotient = over // under
-    return quotient if over.ceil_div(under).lo <= quotient.hi else None
+    if over.ceil_div(under).lo > quotient.hi:
+        return None
+    if quotient.is_static:  # a history that tells of every dim
+        return Dim(quotient.lo, quotient.hi, (product(whole) // product(parts)).term)
+    return quotient

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
+from irrun.ops._reshaping import reshaping
 from irrun.types import UNKNOWN_RANK
 
 
@@ -38,6 +39,9 @@ class Squeeze15(Op):
         if uncertain and (self.allow_axis_skip or not given):
             return data.reshaped(UNKNOWN_RANK)
         return data.reshaped([d for i, d in enumerate(dims) if i not in squeezed or not d.fits(1)])
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        return reshaping(self, *inputs)
 
     def run(self, data: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
         rank = data.ndim

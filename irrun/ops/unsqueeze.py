@@ -5,7 +5,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, op, ports
+from irrun.ops._reshaping import reshaping
 from irrun.types import UNKNOWN_RANK, Dim, PartialShape
 
 _D = TypeVar("_D")
@@ -20,6 +21,7 @@ class Unsqueeze(Op):
     """
 
     checked = False
+    views = "reshaped"
     inputs = ports(data="T", axes="T_AXIS")
     # OpenVINO: takes axes of any numeric type, the specification integers
     types = {"T": "any", "T_AXIS": "numeric"}
@@ -38,6 +40,9 @@ class Unsqueeze(Op):
         for axis in given:
             at.axis(axis, rank, "C2")
         return data.reshaped(_inserted(data.shape.dims, given, Dim(1)))
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        return reshaping(self, *inputs)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         return data.reshape(_inserted(data.shape, [int(a) for a in axes.ravel()], 1))

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.api import PathLike, check, compile
+from irrun.api import PathLike, compile
+from irrun.checking import check
 from irrun.executor import Executable, Feeds, Outputs
 from irrun.model import Model
 from irrun.render import text

@@ -1,0 +1,23 @@
+"""What operations share that give their data in another shape: a kernel for shapes that are known."""
+
+import math
+
+import numpy as np
+
+from irrun.opdef import Kernel, Op, Value
+
+
+def reshaping(op: Op, *inputs: Value | None) -> Kernel:
+    """The kernel of ``op``, whose first input is its data, and whose others tell the shape."""
+    data, *more = inputs
+    others = [None if value is None else value.exact for value in more]
+    if data is None or data.shape.static is None or any(v is not None and a is None for v, a in zip(more, others)):
+        return Kernel(op.run)
+    if math.prod(data.shape.static) == 0:
+        return Kernel(op.run)
+    dims = op.run(np.broadcast_to(np.False_, data.shape.static), *others).shape
+
+    def call(data: np.ndarray, *_: np.ndarray | None) -> np.ndarray:
+        return data.reshape(dims)
+
+    return Kernel(call)
