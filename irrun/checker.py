@@ -208,8 +208,11 @@ class _Checker:
         title = f'{layer.type} "{layer.name}" output {port.id}'
         if claims and all(c == claims[0] for c in claims) and value.shape.meet(claims[0]) is None:
             made_for = Value(value.type, claims[0])
-            reader, at = self.readers[key][0]
-            if self.leads_to_declared(reader, at, made_for) and not self.leads_to_declared(reader, at, value):
+            votes = {
+                (self.leads_to_declared(reader, at, made_for), self.leads_to_declared(reader, at, value))
+                for reader, at in self.readers[key]
+            }
+            if (True, False) in votes and (False, True) not in votes:
                 self.liars.add(key)
                 message = f"{title}: dims are {value.shape}, but what reads it is made for {made_for.shape}"
                 node = self.dim_node(port, made_for.shape)
@@ -255,16 +258,21 @@ class _Checker:
         op, feeds = self.ops[layer.id], self.model.feeds[layer.id]
         if op is None:
             return True
-        inputs: list[Value | None] = []
-        for feed in feeds:
-            source = self.model.layers[feed[0]] if feed else None
-            known = self.values.get(feed) or declared(source)[feed[1]] if feed and source else None
-            inputs.append(value if feed == feeds[position] else known)
         try:
+            inputs = [value if feed == feeds[position] else self.known(feed) if feed else None for feed in feeds]
             found = infer(op, site(layer), inputs, needed(op, self.model, layer))
         except Exception:  # refused or failed: either way, not what it declares
             return False
         return all(_agrees(port, v) for port, v in zip(layer.outputs, found))
+
+    def known(self, feed: tuple[int, int]) -> Value:
+        """What an output gives as far as can be told by now. Raises Refused."""
+        if feed in self.values:
+            return self.values[feed]
+        layer, op = self.model.layers[feed[0]], self.ops[feed[0]]
+        if op is None or layer.inputs:
+            return declared(layer)[feed[1]]
+        return infer(op, site(layer), [], needed(op, self.model, layer))[feed[1]]  # a constant: its turn comes later
 
     def wrong_dims(self, layer: Layer, position: int, value: Value, is_claim_believed: bool) -> None:
         port = layer.outputs[position]
@@ -580,6 +588,7 @@ class _Checker:
         if not self.consequences:
             return
         rank = {id: number for number, id in enumerate(self.model.order)}
+        place = {id(d): number for number, d in enumerate(self.found)}
         left = _MOST_STEPS
         for finding, layer, outputs in self.consequences:
             changed, steps = self.after(layer, outputs, rank, left)
@@ -588,7 +597,7 @@ class _Checker:
                 return
             after = {id for id, _ in changed} | {r.id for key in changed for r, _ in self.readers.get(key, ())}
             count = sum(id != layer.id and self.is_changed(id, changed) for id in after)
-            at = next(i for i, d in enumerate(self.found) if d is finding)
+            at = place[id(finding)]
             if count:
                 finding = replace(finding, notes=(*finding.notes, f"and {counted(count, 'layer')} after it"))
             if finding.fix is None and outputs:

@@ -114,6 +114,8 @@ _ATTRIBUTE: Final = re.compile(rb"""(?<=\s)([^\s=<>"'/]+)\s*=\s*(?:"([^"<]*)"|'(
 
 
 def _tag(source: Source, node: int) -> re.Match[bytes] | None:
+    if not source.data:  # a model that is being made in Python
+        return None
     return _TAG.match(source.utf8, source.offset(node))
 
 

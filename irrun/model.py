@@ -17,7 +17,7 @@ from irrun.weights import Weights
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Edge", "Layer", "MapEntry", "Model", "Port"]
+__all__ = ["Edge", "Layer", "MapEntry", "Model", "Port", "is_constant"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Model:
     @cached_property
     def constants(self) -> int:
         """How many layers have their values in the ``.bin``, those of bodies included."""
-        own = sum(layer.type.lower() in ("const", "constant") for layer in self.layers.values())
+        own = sum(is_constant(layer) for layer in self.layers.values())
         return own + sum(body.constants for layer in self.layers.values() for body in layer.bodies.values())
 
     @cached_property
@@ -207,3 +207,8 @@ class Model:
         """Every name that an input answers to, its own first."""
         names = parameter.outputs[0].names if parameter.outputs else ()
         return tuple(dict.fromkeys((parameter.name, *names)))
+
+
+def is_constant(layer: Layer) -> bool:
+    """Whether a layer has its values in the ``.bin``."""
+    return layer.type.lower() in ("const", "constant")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Final
 
 from rich.cells import cell_len
@@ -62,6 +63,7 @@ def record(found: Diagnostic) -> dict[str, Any]:
         "label": found.label,
         "notes": [note for note in found.notes if note],
         "help": found.help,
+        "fix": asdict(found.fix) if found.fix else None,
     }
 
 

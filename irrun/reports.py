@@ -17,6 +17,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from irrun.diagnostics import CODES, Diagnostic
+from irrun.edits import Fix
 from irrun.render import printable, record, text
 
 __all__ = ["FORMATS", "Findings"]
@@ -55,6 +56,7 @@ def _sarif(found: Findings) -> str:
             "locations": [_sarif_location(d)],
             "partialFingerprints": {"irrun/v1": fingerprint},
         }
+        | ({"fixes": [_sarif_fix(d, d.fix)]} if d.fix else {})
         for d, fingerprint in _fingerprints(found)
     ]
     run = {
@@ -65,10 +67,31 @@ def _sarif(found: Findings) -> str:
     return _dumped({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]})
 
 
-def _sarif_location(found: Diagnostic) -> dict[str, Any]:
+def _sarif_artifact(found: Diagnostic) -> dict[str, str]:
     path = Path(_path(found))
-    uri = path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))
-    place: dict[str, Any] = {"artifactLocation": {"uri": uri}}
+    return {"uri": path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))}
+
+
+def _sarif_fix(found: Diagnostic, fix: Fix) -> dict[str, Any]:
+    replacements = [
+        {
+            "deletedRegion": {
+                "startLine": edit.line,
+                "startColumn": edit.column,
+                "endLine": edit.end_line,
+                "endColumn": edit.end_column,
+            },
+            "insertedContent": {"text": edit.text},
+        }
+        for edit in fix.edits
+    ]
+    title = fix.title if fix.safe else f"{fix.title} (changes what the model means)"
+    changes = [{"artifactLocation": _sarif_artifact(found), "replacements": replacements}]
+    return {"description": {"text": printable(title)}, "artifactChanges": changes}
+
+
+def _sarif_location(found: Diagnostic) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": _sarif_artifact(found)}
     if found.span:
         span = found.span
         place["region"] = {"startLine": span.line, "startColumn": span.column, "endColumn": span.end}

@@ -105,7 +105,7 @@ class Oracle:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            pickle.dump((how, str(path), list(inputs)), self._process.stdin)
+            pickle.dump((how, str(Path(path).resolve()), list(inputs)), self._process.stdin)
             self._process.stdin.flush()
             answer = pickle.load(self._process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError):

@@ -44,8 +44,9 @@ def test_the_short_help_is_that_of_the_command(name, call):
     assert result.stdout.startswith(f"Usage: cli {name} ")
 
 
-def test_version(call):
-    assert call("--version").stdout == f"irrun {irrun.__version__}\n"
+def test_version(call, monkeypatch):
+    monkeypatch.setenv("IRRUN_BLAS", "numpy")
+    assert call("--version").stdout == f"irrun {irrun.__version__} (matrix products: numpy)\n"
 
 
 def test_unknown_command(call):
