@@ -21,6 +21,7 @@ from irrun.hooks import Hook, Strict, Tap, untrue
 from irrun.infer import declared_inside, refusal, site
 from irrun.model import Layer, Model
 from irrun.opdef import Value, Variables, infer
+from irrun.ops._copy import copy_to
 from irrun.plan import Planning, kernel_failed, plan, refuse_too_large
 from irrun.pool import Pool
 from irrun.steps import Plan, Step
@@ -171,7 +172,7 @@ class Executable:
         if array.dtype.hasobject or array.dtype.kind == "U":
             return np.array(array)
         copy = self._pool.take(array.shape, array.dtype)
-        copy[...] = array
+        copy_to(copy, array)
         return copy
 
     def _known(self, arrays: Sequence[np.ndarray]) -> dict[int, np.ndarray]:

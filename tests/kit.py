@@ -20,7 +20,7 @@ from openvino.utils.node_factory import NodeFactory
 
 import irrun
 from irrun.diagnostics import Refused
-from irrun.opdef import Op, Site, Value, infer, resolve
+from irrun.opdef import Kernel, Op, Site, Value, infer, resolve
 from irrun.types import ELEMENT_TYPES, Dim, ElementType, PartialShape
 from oracle import Oracle
 
@@ -319,6 +319,29 @@ def check_laws(op: Op, arrays: Sequence[np.ndarray | None], outputs: int = 1) ->
             assert fits, f"inferred {value.type}, got {array.dtype}"
             assert value.shape.fits(array.shape), f"inferred {value.shape}, got {array.shape}"
     return tuple(np.asarray(r) for r in results)
+
+
+def filled(kernel: Kernel, shape: Sequence[int], dtype: Any, *arrays: np.ndarray) -> np.ndarray:
+    """What a kernel writes to ``out``: the parts that it finishes are disjoint and cover it, and nothing is added."""
+    out, times = np.full(shape, 99, dtype), np.zeros(shape, int)
+    found = np.empty(shape, dtype)
+
+    def finish(part: np.ndarray, index: tuple[slice, ...]) -> None:
+        assert len(index) == out.ndim
+        assert part.shape == out[index].shape
+        assert not part.size or np.shares_memory(part, out)
+        found[index] = part
+        times[index] += 1
+        part[...] = 77
+
+    assert kernel.out
+    assert kernel.finish
+    assert kernel.call(*arrays, out=out, finish=finish) is out
+    assert (times == 1).all()
+    assert (out == 77).all(), "what was finished was computed again"
+    assert kernel.call(*arrays, out=out, finish=None) is out
+    np.testing.assert_array_equal(out, found)
+    return found
 
 
 def describe(value: Value, contents: bool) -> str:

@@ -64,7 +64,7 @@ def _kept(path: Path) -> list[bytes]:
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_round_trip(path: Path, tmp_path: Path) -> None:
     model = irrun.read_model(path)
-    out = tmp_path / "out.xml"
+    out = tmp_path / path.name
     irrun.save_model(model, out)
     again = irrun.read_model(out)
     assert told(again) == told(model)

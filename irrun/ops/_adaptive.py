@@ -1,10 +1,13 @@
 """What AdaptiveAvgPool and AdaptiveMaxPool share: windows that divide the spatial axes into a given number of parts."""
 
-from collections.abc import Iterator
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, ports
+from irrun.opdef import Finish, Kernel, Op, Site, Value, ports
+from irrun.ops._scratch import blocks, scratch
 from irrun.types import PartialShape
 
 
@@ -39,6 +42,49 @@ class AdaptiveBase(Op):
             f"data {data.shape} has a spatial axis of no elements, output_shape is {wanted}",
         )
         return data.reshaped([batch, channels, *wanted])
+
+    def prepared(
+        self,
+        data: Value,
+        plain: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        merge: np.ufunc,
+        end: Callable[[np.ndarray, np.ndarray], object] = lambda out, counts: None,
+    ) -> Kernel:
+        """The kernel of one output: ``merge`` what each window sees, block by block, and ``end`` with their counts.
+
+        Narrow types are left to ``plain``.
+        """
+        if data.type.name not in ("f32", "f64"):
+            return Kernel(plain)
+
+        def call(
+            data: np.ndarray, output_shape: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None
+        ) -> np.ndarray:
+            sizes = tuple(output_shape.tolist())
+            whole = np.empty((*data.shape[:2], *sizes), data.dtype) if out is None else out
+            windows = [list(parts(size, count)) for size, count in zip(data.shape[2:], sizes)]
+            counts = counted(windows)
+            for part in blocks(data.shape[:2], math.prod(data.shape[2:]) * data.itemsize):
+                seen = data[part]
+                for number, own in enumerate(windows, 1):
+                    shape = *seen.shape[: 1 + number], len(own), *seen.shape[2 + number :]
+                    target = whole[part] if number == len(windows) else scratch(number % 2, data.dtype, *shape)
+                    before = (slice(None),) * (1 + number)
+                    for n, window in enumerate(own):
+                        merge.reduce(seen[(*before, window)], 1 + number, out=target[(*before, n)])
+                    seen = target
+                end(whole[part], counts)
+                if finish is not None:
+                    finish(whole[part], (*part, *map(slice, sizes)))
+            return whole
+
+        return Kernel(call, "by blocks", out=True, finish=True)
+
+
+def counted(windows: Sequence[Sequence[slice]]) -> np.ndarray:
+    """How many elements there are in each window, from those of each axis."""
+    sizes = ([window.stop - window.start for window in own] for own in windows)
+    return functools.reduce(np.multiply.outer, [np.array(own, int) for own in sizes])
 
 
 def parts(size: int, count: int) -> Iterator[slice]:

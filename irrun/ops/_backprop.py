@@ -4,14 +4,20 @@ They are convolutions the other way: each element of ``data`` is a window, and a
 output that it sees.
 """
 
-from collections.abc import Sequence
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from irrun.opdef import Site, Value, attr, opt, ports
-from irrun.ops._convolution import Filtering
+from irrun.opdef import Kernel, Site, Value, attr, opt, ports
+from irrun.ops._convolution import Chosen, Filtering, choose, prepared
+from irrun.ops._correlation import Filters, Method
 from irrun.ops._gemm import matmul, narrow, wide
+from irrun.ops._scratch import BLOCK, Part, blocks, scratch
 from irrun.ops._windows import Axis, at_least, entry, taps
+from irrun.ops._winograd import packed
 from irrun.types import Dim, PartialShape
 
 
@@ -81,6 +87,27 @@ class BackpropBase(Filtering):
         # OpenVINO: explicit pads at the beginning stay, and valid has none; the specification halves the difference
         return Axis(wanted, kernel, stride, dilation, begin, whole - wanted - begin, size)
 
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, filters, output_shape = (*inputs, None)[:3]
+        assert data is not None
+        assert filters is not None
+        both = any(entry(self.dilations, n, 1) > 1 < stride for n, stride in enumerate(self.strides))
+        if filters.data is None or not filters.data.size or wide(filters.data.dtype).kind != "f" or both:
+            return Kernel(self.run)
+        array = filters.data.reshape(*(1,) * (3 - self.leading), *filters.data.shape)
+        constant = Transposed(array)
+        wanted = None if output_shape is None else output_shape.ints()
+
+        @functools.lru_cache
+        def chosen(shape: tuple[int, ...], wanted: tuple[int, ...] | None) -> Chosen:
+            axes = self.axes_to(shape[2:], array.shape[3:], wanted)
+            return tuple(axis.size for axis in axes), *constant.method(axes, shape[0])
+
+        known = data.shape if output_shape is None or wanted is not None else PartialShape(None)
+        kernel = prepared(constant.filters, chosen, known, wanted)
+        flops = 0 if known.static is None else 2 * array.size * math.prod((known.static[0], *known.static[2:]))
+        return replace(kernel, flops=flops)
+
 
 def spread(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
     """Add what each of (batch, groups * in, …) gives through filters (groups, in, out, …) to the output."""
@@ -92,3 +119,95 @@ def spread(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.nd
         product = matmul(filters[(..., *tap)].astype(work, copy=False).swapaxes(1, 2), matrix)
         out[(..., *elements)] += product.reshape(batch, groups, outs, *sizes)[(..., *windows)]
     return narrow(out.reshape(batch, groups * outs, *out.shape[3:]), data.dtype)
+
+
+# ---------------------------------------------------------------------------------------------
+# prepared kernels
+
+
+class Transposed:
+    """Constant filters (groups, in, out, …) of a transposed convolution, packed for each method that asks for it."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.filters = Filters(array.swapaxes(1, 2))
+        self._packed: dict[tuple[int, ...], tuple[Filters, Callable[[], np.ndarray]]] = {}
+
+    def method(self, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method]:
+        """The fastest method, and its name; the axes are those of the convolution that leads back."""
+        if all(axis == Axis(axis.out * axis.kernel, axis.kernel, axis.kernel, 1, 0, 0, axis.out) for axis in axes):
+            return "matmul", functools.partial(disjoint, self._spread)
+        phases: list[Phase] = []
+        names: list[str] = []
+        for first in np.ndindex(*(axis.stride for axis in axes)):
+            places = tuple(slice(n, None, axis.stride) for n, axis in zip(first, axes))
+            own, seen = zip(*(_phase(axis, n) for axis, n in zip(axes, first)))
+            if all(axis.kernel and axis.out for axis in own):
+                name, method = choose(*self._some(seen), own, batch)
+                names.append(name)
+                phases.append((places, method))
+            else:
+                phases.append((places, None))
+        if len(phases) == 1 and phases[0][1] is not None:
+            return names[0], phases[0][1]
+        return " and ".join(dict.fromkeys(names)), functools.partial(by_phases, phases)
+
+    @functools.cached_property
+    def _spread(self) -> np.ndarray:
+        """(groups, out, …, in)."""
+        return np.ascontiguousarray(np.moveaxis(self.filters.array, 2, -1))
+
+    def _some(self, taps: tuple[slice, ...]) -> tuple[Filters, Callable[[], np.ndarray]]:
+        """The filters of these taps, from the last to the first."""
+        key = tuple(tap.start for tap in taps)
+        if key not in self._packed:
+            turned = (slice(None, None, -1),) * len(taps)
+            filters = Filters(np.ascontiguousarray(self.filters.array[(..., *taps)][(..., *turned)]))
+            self._packed[key] = filters, functools.cache(lambda: packed(filters))
+        return self._packed[key]
+
+
+Phase = tuple[tuple[slice, ...], Method | None]
+"""The elements of the output that are as many apart as the strides are, and the convolution that gives them."""
+
+
+def _phase(axis: Axis, first: int) -> tuple[Axis, slice]:
+    """The convolution that gives every ``stride``-th element of the output from ``first`` on, and its taps."""
+    tap = (first + axis.begin) % axis.stride
+    kernel, count = len(range(tap, axis.kernel, axis.stride)), len(range(first, axis.size, axis.stride))
+    begin = (kernel - 1) * axis.dilation - (first + axis.begin - tap) // axis.stride
+    end = count + (kernel - 1) * axis.dilation - begin - axis.out
+    return Axis(axis.out, kernel, 1, axis.dilation, begin, end, count), slice(tap, None, axis.stride)
+
+
+def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray) -> Iterator[Part]:
+    """One convolution after the other, each for elements of its own."""
+    for places, method in phases:
+        part = out[(..., *places)]
+        if method is None:
+            part[...] = 0
+        elif part.size:
+            found = np.empty(part.shape, part.dtype)
+            for _ in method(data, found):
+                pass
+            part[...] = found
+    (batch, groups, outs), sizes = out.shape[:3], out.shape[3:]
+    for lead in blocks((batch, groups, outs), math.prod(sizes) * out.itemsize, BLOCK, (batch, 1, outs)):
+        yield *lead, *map(slice, sizes)
+
+
+def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray) -> Iterator[Part]:
+    """Strides as long as the kernel of ``filters`` (groups, out, …, in): a product for each element of the output."""
+    (batch, groups, ins, rows, *rest), (outs, *kernel) = data.shape, filters.shape[1:-1]
+    width, height = math.prod(rest), outs * math.prod(kernel)
+    matrix, spread = data.reshape(*data.shape[:3], rows * width), filters.reshape(groups, height, ins)
+    for images, some, part in blocks((batch, groups, rows), height * width * out.itemsize):
+        seen = matrix[images, some, :, part.start * width : part.stop * width]
+        found = scratch(0, out.dtype, *seen.shape[:2], height, seen.shape[-1])
+        matmul(spread[some], seen, out=found)
+        found = found.reshape(*seen.shape[:2], outs, *kernel, part.stop - part.start, *rest)
+        lines = slice(part.start * kernel[0], part.stop * kernel[0])
+        target = out[images, some, :, lines]
+        for tap in np.ndindex(*kernel):
+            places = (slice(n, None, step) for n, step in zip(tap, kernel))
+            target[(..., *places)] = found[(slice(None),) * 3 + tap]
+        yield images, some, slice(0, outs), lines, *map(slice, out.shape[4:])

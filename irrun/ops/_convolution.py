@@ -1,19 +1,18 @@
-"""What Convolution and GroupConvolution share: their shape rule, the direct kernel and the prepared ones.
-
-Kernels see filters as (groups, out, in, …) and data as (batch, groups * in, …).
-"""
+"""What Convolution and GroupConvolution share: their shape rule, and which method computes them."""
 
 import functools
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
-from irrun.opdef import Kernel, Site, Value, attr, ports
-from irrun.ops._gemm import matmul, narrow, wide
-from irrun.ops._windows import Axis, Sliding, taps
+from irrun.opdef import Finish, Kernel, Site, Value, attr, ports
+from irrun.ops._correlation import Filters, Method, columns, planes, pointwise
+from irrun.ops._gemm import narrow, wide
+from irrun.ops._spectral import pays, spectra, spectral
+from irrun.ops._windows import Axis, Sliding
+from irrun.ops._winograd import packed, winograd
 from irrun.types import Dim, PartialShape
 
 
@@ -55,17 +54,17 @@ class Filtering(Sliding):
 
 def ungrouped(at: Site, data: Dim, ins: Dim, outs: Dim) -> Dim:
     """``channels`` of an operation without groups."""
-    at.require(data.meet(ins) is not None, "C5", f"data has {data} channels, the filters take {ins}")
+    at.require(data.meet(ins) is not None, "C5", f"data has {data} channels, the filters take {ins}", dims=(data, ins))
     return outs
 
 
 def grouped(at: Site, data: Dim, groups: Dim, ins: Dim, outs: Dim) -> Dim:
     """``channels`` of an operation with groups."""
     message = f"data has {data} channels, {groups} groups take {ins} each"
-    at.require(data.meet(groups * ins) is not None, "C5", message)
+    at.require(data.meet(groups * ins) is not None, "C5", message, dims=(data, groups * ins))
     if data.is_static and ins.is_static and ins.lo:
-        at.require(data.lo % ins.lo == 0, "C5", message)
-        groups = Dim(data.lo // ins.lo)
+        at.require(data.lo % ins.lo == 0, "C5", message, dims=(data, ins))
+        groups = groups if groups.is_static else data // ins
     return groups * outs
 
 
@@ -79,177 +78,73 @@ class ConvolutionBase(Filtering):
 
     def prepare(self, *inputs: Value | None) -> Kernel:
         data, filters = inputs
-        assert data is not None and filters is not None
-        if filters.data is None or wide(filters.data.dtype).kind != "f":
+        assert data is not None
+        assert filters is not None
+        if filters.data is None or not filters.data.size or wide(filters.data.dtype).kind != "f":
             return Kernel(self.run)
-        grouped = filters.data.reshape(*(1,) * (3 - self.leading), *filters.data.shape)
-        return prepared(grouped, lambda sizes: self.axes(sizes, grouped.shape[3:]), data.shape)
+        constant = Filters(filters.data.reshape(*(1,) * (3 - self.leading), *filters.data.shape))
+        matrices = functools.cache(lambda: packed(constant))
 
+        @functools.lru_cache
+        def chosen(shape: tuple[int, ...], _: None) -> Chosen:
+            axes = self.axes(shape[2:], constant.kernel)
+            return tuple(axis.out for axis in axes), *choose(constant, matrices, axes, shape[0])
 
-# ---------------------------------------------------------------------------------------------
-# the direct kernel
-
-
-def convolve(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
-    """The convolution, one matrix product for each tap."""
-    batch, (groups, outs, ins) = len(data), filters.shape[:3]
-    work = wide(data.dtype)
-    split = data.reshape(batch, groups, ins, *data.shape[2:]).astype(work, copy=False)
-    out = np.zeros((batch, groups, outs, *(axis.out for axis in axes)), work)
-    for tap, windows, elements in taps(axes):
-        seen = split[(..., *elements)]
-        matrix = seen.reshape(batch, groups, ins, math.prod(seen.shape[3:]))
-        product = matmul(filters[(..., *tap)].astype(work, copy=False), matrix)
-        out[(..., *windows)] += product.reshape(batch, groups, outs, *seen.shape[3:])
-    return narrow(out.reshape(batch, groups * outs, *out.shape[3:]), data.dtype)
+        return prepared(constant, chosen, data.shape, None)
 
 
 # ---------------------------------------------------------------------------------------------
 # prepared kernels: filters are packed once, and the method is chosen once for each shape of the data
 
 
-Method = Callable[[np.ndarray], np.ndarray]
-"""(batch, groups, in, …) to (batch, groups, out, …), both of the type that sums are kept in."""
+Chosen = tuple[tuple[int, ...], str, Method]
+"""The spatial axes of an output, and the method that fills it."""
 
 
-def prepared(
-    filters: np.ndarray, axes_of: Callable[[Sequence[int]], tuple[Axis, ...]], shape: PartialShape
-) -> Kernel:
-    """The kernel for constant filters of a float type."""
-    work, (groups, outs, ins) = wide(filters.dtype), filters.shape[:3]
-    packed = Filters(filters.astype(work, copy=False))
+def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: PartialShape, wanted: Any) -> Kernel:
+    """The kernel for constant filters; ``chosen`` tells the method for data of a shape and what is wanted of it."""
+    groups, outs, ins, work = filters.groups, filters.outs, filters.ins, filters.array.dtype
 
-    @functools.lru_cache
-    def method(shape: tuple[int, ...]) -> Method:
-        return choose(packed, axes_of(shape[2:]))
-
-    def kernel(data: np.ndarray, _: np.ndarray) -> np.ndarray:
+    def call(
+        data: np.ndarray,
+        _: np.ndarray,
+        output_shape: np.ndarray | None = None,
+        *,
+        out: np.ndarray | None = None,
+        finish: Finish | None = None,
+    ) -> np.ndarray:
+        sizes, _name, method = chosen(data.shape, None if output_shape is None else tuple(output_shape.tolist()))
+        whole = np.empty((len(data), groups * outs, *sizes), data.dtype) if out is None else out
+        sums = whole if whole.dtype == work else np.empty(whole.shape, work)
         split = data.reshape(len(data), groups, ins, *data.shape[2:]).astype(work, copy=False)
-        out = method(data.shape)(split)
-        return narrow(out.reshape(len(data), groups * outs, *out.shape[3:]), data.dtype)
+        for images, some, rows, *windows in method(split, sums.reshape(len(data), groups, outs, *sizes)):
+            index = (images, slice(some.start * outs + rows.start, (some.stop - 1) * outs + rows.stop), *windows)
+            if sums is not whole:
+                whole[index] = narrow(sums[index], whole.dtype)
+            if finish is not None:
+                finish(whole[index], index)
+        return whole
 
-    if shape.static is not None:
-        method(shape.static)
-    return Kernel(kernel)
-
-
-class Filters:
-    """Constant filters, packed for the methods that ask for it."""
-
-    def __init__(self, filters: np.ndarray) -> None:
-        self.groups, self.outs, self.ins, *self.kernel = filters.shape
-        self.array = filters
-        self.matrix = filters.reshape(self.groups, self.outs, self.ins * math.prod(self.kernel))
-
-    @functools.cached_property
-    def tiled(self) -> np.ndarray:
-        """What Winograd multiplies the tiles with: a matrix for each of their elements."""
-        spread = _FILTER @ self.array.reshape(-1, 9).T.astype(np.float64)
-        return spread.reshape(36, self.groups, self.outs, self.ins).astype(self.array.dtype)
+    if shape.static is None:
+        return Kernel(call, ignores=(1,))
+    sizes, algorithm, _ = chosen(shape.static, wanted)
+    flops = 2 * filters.array.size * shape.static[0] * math.prod(sizes)
+    return Kernel(call, algorithm, out=True, finish=True, flops=flops, ignores=(1,))
 
 
-def choose(filters: Filters, axes: tuple[Axis, ...]) -> Method:
-    """The fastest method for these filters and this geometry."""
+def choose(
+    filters: Filters, matrices: Callable[[], np.ndarray], axes: tuple[Axis, ...], batch: int
+) -> tuple[str, Method]:
+    """The fastest method for these filters and this geometry, and its name; ``matrices`` are Winograd's."""
     steps = {(axis.stride, axis.dilation) for axis in axes}
-    windows = math.prod(axis.out for axis in axes)
-    if steps == {(1, 1)} and set(filters.kernel) == {1} and not any(axis.begin or axis.end for axis in axes):
-        return functools.partial(pointwise, filters)
-    few = min(filters.outs, filters.ins) < 32 or windows < 14 * 14
-    if steps == {(1, 1)} and filters.kernel == [3, 3] and filters.array.dtype == np.float32 and not few:
-        return functools.partial(winograd, filters, axes)
-    return functools.partial(columns, filters, axes)
-
-
-def pointwise(filters: Filters, data: np.ndarray) -> np.ndarray:
-    """One matrix product, without a copy."""
-    batch, groups, ins, *sizes = data.shape
-    out = matmul(filters.matrix, data.reshape(batch, groups, ins, math.prod(sizes)))
-    return out.reshape(batch, groups, filters.outs, *sizes)
-
-
-def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray) -> np.ndarray:
-    """Copy what each tap sees into the rows of a matrix, block by block, and multiply it with the filters."""
-    batch, groups, ins = data.shape[:3]
-    rows, *rest = (axis.out for axis in axes)
-    height, width = ins * math.prod(filters.kernel), math.prod(rest)
-    out = np.empty((batch, groups, filters.outs, rows * width), data.dtype)
-    steps = _steps((batch, groups, rows), height * width * data.itemsize)
-    for images, some in _blocks((batch, groups), steps):
-        padded = _padded(data[images, some], axes, [axis.begin + axis.size + axis.end for axis in axes])
-        for (block,) in _blocks((rows,), steps[2:]):
-            windows = (block, *(slice(0, n) for n in rest))
-            matrix = np.empty((*padded.shape[:3], *filters.kernel, block.stop - block.start, *rest), data.dtype)
-            for tap in np.ndindex(*filters.kernel):
-                seen = (axis.seen(n, part) for axis, n, part in zip(axes, tap, windows))
-                matrix[(slice(None), slice(None), slice(None), *tap)] = padded[(..., *seen)]
-            matrix = matrix.reshape(*padded.shape[:2], height, (block.stop - block.start) * width)
-            target = out[images, some, :, block.start * width : block.stop * width]
-            matmul(filters.matrix[some], matrix, out=target)
-    return out.reshape(batch, groups, filters.outs, rows, *rest)
-
-
-def winograd(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray) -> np.ndarray:
-    """Winograd's F(4×4, 3×3): 36 products for a tile of 16 windows in place of 144.
-
-    Its error is about eight times that of the plain sum of products, some 2e-5 on outputs of unit variance.
-    """
-    batch, groups, ins = data.shape[:3]
-    high, broad = (axis.out for axis in axes)
-    down, across = -(-high // 4), -(-broad // 4)
-    out = np.empty((batch, groups, filters.outs, down, 4, across, 4), data.dtype)
-    steps = _steps((batch, groups, down), 36 * max(ins, filters.outs) * across * data.itemsize)
-    for images, some in _blocks((batch, groups), steps):
-        padded = _padded(data[images, some], axes, (4 * down + 2, 4 * across + 2))
-        for (block,) in _blocks((down,), steps[2:]):
-            strip = padded[..., 4 * block.start : 4 * block.stop + 2, :]
-            tiles = sliding_window_view(strip, (6, 6), (3, 4))[:, :, :, ::4, ::4].transpose(5, 6, 0, 1, 2, 3, 4)
-            lead, grid = tiles.shape[2:4], tiles.shape[5:]
-            spread = matmul(_DATA, tiles.reshape(36, -1)).reshape(36, *lead, ins, math.prod(grid))
-            product = matmul(filters.tiled[:, np.newaxis, some], spread)
-            found = matmul(_OUT, product.reshape(36, -1)).reshape(4, 4, *lead, filters.outs, *grid)
-            out[images, some, :, block] = found.transpose(2, 3, 4, 5, 0, 6, 1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(out.sum()):  # an infinity or NaN spoils its whole tile
-            return columns(filters, axes, data)
-    whole = out.reshape(batch, groups, filters.outs, 4 * down, 4 * across)
-    return np.ascontiguousarray(whole[..., :high, :broad])
-
-
-def _vandermonde(columns: int) -> np.ndarray:
-    """The powers of five points, and of infinity: what the polynomials of Winograd's method are evaluated at."""
-    points = np.array([0, 1, -1, 1 / 2, -2])  # these keep the error small
-    return np.vstack([points[:, np.newaxis] ** np.arange(columns), np.eye(columns)[-1]])
-
-
-_FILTER = np.kron(_vandermonde(3), _vandermonde(3))
-_DATA = np.kron(*[np.linalg.inv(_vandermonde(6)).T] * 2).astype(np.float32)
-_OUT = np.kron(_vandermonde(4).T, _vandermonde(4).T).astype(np.float32)
-
-_BLOCK = 1 << 21
-"""Bytes that are copied before they are multiplied: what the second cache of a core holds."""
-
-
-def _steps(counts: Sequence[int], size: int) -> list[int]:
-    """How many of each axis to take at once, where one of the last takes ``size`` bytes."""
-    steps: list[int] = []
-    for count in reversed(counts):
-        steps.insert(0, max(1, min(count, _BLOCK // max(size, 1))))
-        size *= steps[0]
-    return steps
-
-
-def _blocks(counts: Sequence[int], steps: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    return itertools.product(
-        *([slice(i, min(i + step, count)) for i in range(0, count, step)] for count, step in zip(counts, steps))
-    )
-
-
-def _padded(data: np.ndarray, axes: tuple[Axis, ...], sizes: Sequence[int]) -> np.ndarray:
-    """The data among zeros, cut where the axes grow to less than they are."""
-    if data.shape[3:] == tuple(sizes) and not any(axis.begin for axis in axes):
-        return data
-    out = np.zeros((*data.shape[:3], *sizes), data.dtype)
-    kept = [max(0, min(axis.size, size - axis.begin)) for axis, size in zip(axes, sizes)]
-    inside = (slice(axis.begin, axis.begin + n) for axis, n in zip(axes, kept))
-    out[(..., *inside)] = data[(..., *map(slice, kept))]
-    return out
+    if set(filters.kernel) == {1} and not any(axis.begin or axis.end for axis in axes):
+        return "matmul", functools.partial(pointwise, filters, axes)
+    if filters.ins == filters.outs == 1 and steps == {(1, 1)} and pays(filters, axes):
+        return "Fourier transform", functools.partial(spectral, filters, spectra(filters, axes), axes)
+    if filters.ins * filters.outs <= 16 and filters.groups > 1:
+        return "im2col of planes", functools.partial(planes, filters, axes)
+    if filters.kernel == [3, 3] and steps == {(1, 1)} and filters.array.dtype == np.float32:
+        tiles = batch * math.prod(-(-axis.out // 4) for axis in axes)
+        if min(filters.outs, filters.ins) >= 32 and tiles >= 16:
+            return "Winograd F(4×4, 3×3)", functools.partial(winograd, filters, matrices(), axes)
+    return "im2col", functools.partial(columns, filters, axes)

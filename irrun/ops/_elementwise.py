@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.ops._broadcasting import refuse
+from irrun.ops._pointwise import gives, native, out_of, pointwise
 from irrun.types import Dim, ElementType, PartialShape, as_dim
 
 
@@ -29,7 +31,8 @@ class Elementwise(Op):
             at.require(found is not None, "C1", f"{names[0]} {a} and {names[1]} {b} differ; auto_broadcast is none")
         else:
             found = a.broadcast(b)
-            at.require(found is not None, "C2", f"{names[0]} {a} and {names[1]} {b} cannot be broadcast")
+            if found is None:
+                refuse(at, "C2", f"{names[0]} {a} and {names[1]} {b} cannot be broadcast", names, a, b)
         assert found is not None
         return found
 
@@ -60,6 +63,11 @@ class Elementwise(Op):
         axis = a.ndim - b.ndim if self.axis == -1 else self.axis
         return b.reshape((b.shape + (1,) * a.ndim)[: a.ndim - axis])
 
+    def as_numpy(self, *inputs: Value) -> bool:
+        """Whether numpy's own broadcasting of these inputs is that of ``auto_broadcast``."""
+        ranks = {value.rank for value in inputs} - {0}
+        return self.auto_broadcast != "pdpd" or (len(ranks) == 1 and None not in ranks)
+
 
 class Binary(Elementwise):
     """Two tensors of one type.
@@ -83,6 +91,27 @@ class Binary(Elementwise):
 
     def infer(self, at: Site, a: Value, b: Value) -> Value:
         return (b if a.type.kind == "dynamic" else a).reshaped(self.broadcast(at, a.shape, b.shape))
+
+    def fast(self, a: Value, b: Value) -> Callable[..., np.ndarray] | None:
+        """What computes these types as ``kernel`` does, with ``out``; or None."""
+        return None
+
+    def result(self, a: Value) -> np.dtype:
+        """The type that the elements of the output have."""
+        return a.type.dtype
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        a, b = inputs
+        assert a is not None
+        assert b is not None
+        if not self.as_numpy(a, b):
+            return Kernel(self.run)
+        call = self.fast(a, b)
+        if call is None and isinstance(self.kernel, np.ufunc) and gives(self.kernel, self.result(a), a, b):
+            call = self.kernel
+        if call is None and native(a, b):
+            call = out_of(self.run)
+        return Kernel(self.run) if call is None else pointwise(self, call, a, b)
 
     def run(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         b = self.aligned(a, b)
@@ -108,8 +137,9 @@ def binary(
     since: int = 1,
     types: str = "numeric",
     base: type[Binary] = Binary,
+    fast: Callable[[Value, Value], Callable[..., np.ndarray] | None] | None = None,
 ) -> type[Binary]:
-    """One row of a table: an operation that is ``kernel``, and ``dims`` on Dims."""
+    """One row of a table: an operation that is ``kernel``, ``dims`` on Dims, and what ``fast`` prepares."""
     body: dict[str, object] = {
         "__doc__": f"{doc}\n{_CLAUSES}",
         "__module__": sys._getframe(1).f_globals["__name__"],
@@ -119,6 +149,8 @@ def binary(
     }
     if dims is not None:
         body["dims"] = staticmethod(dims)
+    if fast is not None:
+        body["fast"] = staticmethod(fast)
     return op(name, since=since, spec=spec)(type(name, (base,), body))
 
 

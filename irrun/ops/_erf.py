@@ -30,14 +30,26 @@ def erf(x: np.ndarray) -> np.ndarray:
     """The error function of f32 (within 3 ulp) or f64 (within 1e-15)."""
     with np.errstate(all="ignore"):
         if x.dtype == np.float32:
-            square = np.minimum(x * x, np.float32(16))
-            ratio = _polynomial(_P32, square)
-            ratio *= x
-            ratio /= _polynomial(_Q32, square)
-            ratio += x
-            return np.tanh(ratio)
+            return _by_tanh(x)
         size = np.abs(x)
         return np.where(size < 1, _near(x), np.copysign(1 - _far(np.minimum(size, 6)), x))
+
+
+def _by_tanh(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    square = np.minimum(x * x, np.float32(16))
+    ratio = _polynomial(_P32, square)
+    ratio *= x
+    ratio /= _polynomial(_Q32, square)
+    ratio += x
+    return np.tanh(ratio, out)
+
+
+def erf_into(x: np.ndarray, out: np.ndarray) -> None:
+    """The same to ``out``, which may be ``x``."""
+    if x.dtype == np.float32:
+        _by_tanh(x, out)
+    else:
+        out[...] = erf(x)
 
 
 def erfinv(x: np.ndarray) -> np.ndarray:

@@ -1,9 +1,19 @@
 """Matrix products: the one door through which every operation multiplies matrices."""
 
+from __future__ import annotations
+
 import math
+import warnings
+import weakref
+from functools import cache
+from typing import Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
+from irrun.ops._blas import asked
+from irrun.ops._copy import copy_to
+from irrun.ops._mkl import Cblas, mkl
 from irrun.types import ElementType
 
 
@@ -13,12 +23,48 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.nd
     f16, bf16 and narrower floats are summed in f32 and rounded once; integers are exact and wrap.
     A product of f32 or f64 may go to ``out``.
     """
-    if out is not None:
-        return np.matmul(a, b, out=out)
     work = wide(a.dtype)
+    if a.dtype == work and work.kind == "f":
+        return _floats(a, b, out)
     if work.kind == "i":
         return narrow(_integers(a, b), a.dtype)
     return narrow(_floats(a.astype(work, copy=False), b.astype(work, copy=False)), a.dtype)
+
+
+class Turned:
+    """A constant matrix transposed, in C order: BLAS reads it faster so, row vectors by far.
+
+    Several kernels of one constant share it.
+    """
+
+    def __init__(self, source: np.ndarray) -> None:
+        self.source = weakref.ref(source)
+        self.array = np.empty(source.shape[::-1], source.dtype)
+        copy_to(self.array, source.T)
+
+    @staticmethod
+    def of(source: np.ndarray) -> Turned:
+        found = _turned.get(id(source))
+        if found is None or found.source() is not source:
+            found = _turned[id(source)] = Turned(source)
+        return found
+
+
+_turned: Final[WeakValueDictionary[int, Turned]] = WeakValueDictionary()
+
+
+few_rows: Final = np.dot
+"""The product of two matrices of f32 or f64, the first of few rows, as ``(a, b, out)``: the quickest one to call."""
+
+
+def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -> None:
+    """``columns * rows``, the first ``shared`` axes common, the last that of ``rows``, the others those of ``columns``.
+
+    numpy's multiplication takes twice as long where rows are short.
+    """
+    for place in np.ndindex(out.shape[:shared]):
+        part = out[place].reshape(-1, out.shape[-1])
+        np.dot(columns[place].reshape(-1, 1), rows[place].reshape(1, -1), part)
 
 
 def wide(dtype: np.dtype) -> np.dtype:
@@ -35,11 +81,46 @@ def narrow(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return array.astype(dtype, copy=False)
 
 
-def _floats(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if b.ndim == 2 < a.ndim and a.flags.c_contiguous and a.size:
+def _floats(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    if b.ndim == 2 < a.ndim and a.flags.c_contiguous and a.size and (out is None or out.flags.c_contiguous):
         # one product instead of one for each matrix of the batch
-        return np.matmul(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
-    return np.matmul(a, b)
+        rows = None if out is None else out.reshape(-1, out.shape[-1])
+        found = _product(a.reshape(-1, a.shape[-1]), b, rows)
+        return found.reshape(*a.shape[:-1], b.shape[-1]) if out is None else out
+    return _product(a, b, out)
+
+
+def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    if min(a.ndim, b.ndim) > 1 and a.shape[-2] * a.shape[-1] * b.shape[-1] >= _LARGE and (library := _library()):
+        if out is None:
+            batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+            out = np.empty((*batch, a.shape[-2], b.shape[-1]), a.dtype)
+        if library.product(a, b, out):
+            return out
+    return np.matmul(a, b, out=out)
+
+
+_LARGE: Final = 1 << 19
+"""Multiplications from which on another library makes up for what calling it takes."""
+
+
+def blas() -> str:
+    """Who multiplies large matrices: ``numpy`` or ``mkl``."""
+    library = _library()
+    return "numpy" if library is None else library.name
+
+
+@cache
+def _library() -> Cblas | None:
+    """What multiplies large matrices in place of numpy: MKL if it is installed, unless IRRUN_BLAS says numpy."""
+    wanted = asked()
+    if wanted == "numpy":
+        return None
+    found = mkl()
+    if wanted not in ("", "mkl") or (wanted and found is None):
+        told = "mkl is not installed here (pip install irrun[mkl])" if wanted == "mkl" else "it can be numpy or mkl"
+        warnings.warn(f"IRRUN_BLAS is {wanted}, but {told}", RuntimeWarning, stacklevel=2)
+    return found
 
 
 def _integers(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -5,6 +5,8 @@ import math
 import numpy as np
 
 from irrun.opdef import Site, Value
+from irrun.ops._blocked import row_sums
+from irrun.ops._pointwise import InPlace
 
 Axes = tuple[int, ...]
 
@@ -34,3 +36,31 @@ def standardised(x: np.ndarray, axes: Axes, eps: float, *, inside: bool = True) 
     variance = mean(centred * centred, axes)
     eps = x.dtype.type(eps)
     return centred / (np.sqrt(variance + eps) if inside else np.sqrt(variance) + eps)
+
+
+def standardise(axes: Axes, rank: int, eps: float, *, inside: bool = True, deviation: bool = True) -> InPlace:
+    """``standardised`` to another array, which may be the same; without the ``deviation``, centred only."""
+    last = sorted(axes) == list(range(rank - len(axes), rank))
+
+    def function(x: np.ndarray, out: np.ndarray) -> None:
+        if last and len(axes) > 1 and x.flags.c_contiguous and out.flags.c_contiguous:
+            rows = math.prod(x.shape[: rank - len(axes)]), -1
+            return by_rows(x.reshape(rows), out.reshape(rows))
+        if last and len(axes) == 1:
+            return by_rows(x, out)
+        np.subtract(x, mean(x, axes), out)
+        if deviation:
+            np.divide(out, root(mean(np.multiply(out, out), axes)), out)
+        return None
+
+    def by_rows(x: np.ndarray, out: np.ndarray) -> None:
+        ones, count = np.ones(x.shape[-1], x.dtype), np.asarray(x.shape[-1], x.dtype)
+        np.subtract(x, row_sums(x, ones) / count, out)
+        if deviation:
+            np.divide(out, root(row_sums(out, out) / count), out)
+
+    def root(variance: np.ndarray) -> np.ndarray:
+        margin = variance.dtype.type(eps)
+        return np.sqrt(variance + margin) if inside else np.sqrt(variance) + margin
+
+    return function

@@ -8,8 +8,10 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr
+from irrun.opdef import Kernel, Op, Site, Value, attr
 from irrun.ops._gemm import matmul, narrow, wide
+from irrun.ops._pointwise import native
+from irrun.ops._recurrence import Packed, gru, gru_linear, lstm, rnn
 from irrun.types import Dim
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -72,12 +74,15 @@ class Kind:
     functions: int
     states: int
     step: Callable[..., States]
+    usual: tuple[str, ...]
+    """The activations with which ``packed`` computes the same, from constant weights W, R and B."""
+    packed: Callable[[np.ndarray, np.ndarray, np.ndarray], Packed]
 
 
-RNN: Final = Kind(1, 1, 1, 1, _rnn)
-GRU: Final = Kind(3, 3, 2, 1, _gru)
-GRU_LINEAR: Final = Kind(3, 4, 2, 1, _gru_linear_before_reset)
-LSTM: Final = Kind(4, 4, 3, 2, _lstm)
+RNN: Final = Kind(1, 1, 1, 1, _rnn, ("tanh",), rnn)
+GRU: Final = Kind(3, 3, 2, 1, _gru, ("sigmoid", "tanh"), gru)
+GRU_LINEAR: Final = Kind(3, 4, 2, 1, _gru_linear_before_reset, ("sigmoid", "tanh"), gru_linear)
+LSTM: Final = Kind(4, 4, 3, 2, _lstm, ("sigmoid", "tanh", "tanh"), lstm)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -171,6 +176,25 @@ class _Recurrent(Op):
         found = {port.name: a for port, a in zip(self.inputs, inputs) if a is not None}
         return {name: a.astype(wide(a.dtype), copy=False) for name, a in found.items()}
 
+    def packed(self, inputs: Sequence[Value | None]) -> list[Packed] | None:
+        """The weights of each direction, where they are constant and there is a quick way for the layer, or None."""
+        known = {port.name: value for port, value in zip(self.inputs, inputs) if value is not None}
+        weights = [known[name].exact for name in "WRB" if name in known]
+        usual = tuple(self._names()) == self.formula.usual and not self.clip > 0 and "A" not in known
+        if not usual or not native(*(known[name] for name in known if name != "sequence_lengths")):
+            return None
+        if any(array is None for array in weights):
+            return None
+        stacked = (a.reshape(-1, *a.shape[a.ndim - n :]) for a, n in zip(weights, (2, 2, 1)) if a is not None)
+        w, r, *rest = stacked
+        b = rest[0] if rest else np.zeros((len(r), self.formula.biases * r.shape[-1]), r.dtype)
+        return [self.formula.packed(*each) for each in zip(w, r, b)]
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """Where W, R and B stand among the inputs."""
+        return tuple(position for position, port in enumerate(self.inputs) if port.name in ("W", "R", "B"))
+
     def initial(self, given: dict[str, np.ndarray]) -> States:
         return tuple(given[name] for name in ("initial_hidden_state", "initial_cell_state")[: self.formula.states])
 
@@ -194,6 +218,18 @@ class Cell(_Recurrent):
         dims = self.dims(at, (x, *others))
         return tuple(x.reshaped(dims("batch_size hidden_size")) for _ in range(self.formula.states))
 
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        packed = self.packed(inputs)
+        if packed is None:
+            return Kernel(self.run)
+        (weights,), states = packed, self.formula.states
+
+        def call(x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
+            y = np.empty((len(x), 1, self.hidden_size), x.dtype)
+            return weights.run(x[:, None], others[:states], y)  # type: ignore[arg-type]
+
+        return Kernel(call, "packed", ignores=self.weights)
+
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
         given = self.named((x, *others))
         r = given["R"]
@@ -216,6 +252,32 @@ class RecurrentSequence(_Recurrent):
         dims = self.dims(at, (x, *others), num_directions=Dim(2 if self.direction == "bidirectional" else 1))
         states = [x.reshaped(dims("batch_size num_directions hidden_size")) for _ in range(self.formula.states)]
         return (x.reshaped(dims("batch_size num_directions seq_length hidden_size")), *states)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        packed = self.packed(inputs)
+        if packed is None:
+            return Kernel(self.run)
+        backwards = [self.direction == "reverse", True]
+        states = self.formula.states
+
+        def call(x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
+            lengths = others[states]
+            assert lengths is not None
+            if not x.size or (lengths < x.shape[1]).any():
+                return self.run(x, *others)
+            y = np.empty((len(x), len(packed), x.shape[1], self.hidden_size), x.dtype)
+            given = [state for state in others[:states] if state is not None]
+            last = [
+                weights.run(x, tuple(state[:, way] for state in given), y[:, way], backwards=backwards[way])
+                for way, weights in enumerate(packed)
+            ]
+            return y, *(np.stack(both, axis=1) for both in zip(*last))
+
+        known, data = inputs[1 + states], inputs[0]
+        lengths = None if known is None else known.exact
+        shape = None if data is None else data.shape.static
+        whole = lengths is not None and shape is not None and 0 not in shape and (lengths >= shape[1]).all()
+        return Kernel(call, "packed", ignores=self.weights if whole else ())
 
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
         given = self.named((x, *others))

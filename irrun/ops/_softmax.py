@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, ports
+from irrun.ops._blocked import row_sums, whole_along
+from irrun.ops._pointwise import native
 from irrun.ops._unary import through_floats
 
 
@@ -18,6 +20,17 @@ class AlongAxis(Op):
         """The operation on floats of at least 32 bits."""
         raise NotImplementedError
 
+    def block(self, x: np.ndarray, out: np.ndarray, axis: int) -> None:
+        """The same to ``out``, which may be ``x``."""
+        raise NotImplementedError
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        (data,) = inputs
+        if data is None or not native(data) or not data.rank:
+            return Kernel(self.run)
+        axis = self.axis % data.rank
+        return whole_along(lambda x, out: self.block(x, out, axis), data, {axis})
+
     def infer(self, at: Site, data: Value) -> Value:
         # OpenVINO: a scalar counts as 1D
         at.axis(self.axis, None if data.rank is None else max(data.rank, 1), "C1")
@@ -31,3 +44,10 @@ class AlongAxis(Op):
 def shifted(x: np.ndarray, axis: int) -> np.ndarray:
     """x less its maximum along the axis, so that no exponential overflows; a new array."""
     return x - x.max(axis, keepdims=True, initial=-np.inf)
+
+
+def sums(x: np.ndarray, axis: int) -> np.ndarray:
+    """The sums along an axis, which stays as 1."""
+    if axis == x.ndim - 1:
+        return row_sums(x, np.ones(x.shape[-1], x.dtype))
+    return np.add.reduce(x, axis, keepdims=True)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, op, ports
 from irrun.ops._cast import cast, is_float, plain
+from irrun.ops._pointwise import gives, native, out_of, pointwise
 from irrun.types import Dim, ElementType, as_dim
 
 
@@ -28,8 +29,26 @@ class Unary(Op):
         """The operation on a Dim, where it ``carries`` contents."""
         raise NotImplementedError
 
+    def fast(self, data: Value) -> Callable[..., np.ndarray] | None:
+        """What computes floats of 32 or 64 bits as ``kernel`` does, with ``out``; or None."""
+        return None
+
+    def result(self, data: Value) -> np.dtype:
+        """The type that the elements of the output have."""
+        return data.type.dtype
+
     def infer(self, at: Site, data: Value) -> Value:
         return data.reshaped(data.shape)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        (data,) = inputs
+        assert data is not None
+        numpy_has_it = isinstance(self.kernel, np.ufunc) and gives(self.kernel, self.result(data), data)
+        if numpy_has_it and (self.exact or native(data)):
+            return pointwise(self, self.kernel, data)
+        if native(data):
+            return pointwise(self, self.fast(data) or out_of(self.run), data)
+        return Kernel(self.run)
 
     def run(self, data: np.ndarray) -> np.ndarray:
         if data.dtype == object:
@@ -65,8 +84,9 @@ def unary(
     types: str = "numeric",
     exact: bool = False,
     base: type[Unary] = Unary,
+    fast: Callable[..., np.ndarray] | None = None,
 ) -> type[Unary]:
-    """One row of a table: an operation that is ``kernel``, and ``dims`` on Dims."""
+    """One row of a table: an operation that is ``kernel``, ``dims`` on Dims, and ``fast`` where that is prepared."""
     body: dict[str, object] = {
         "__doc__": doc,
         "__module__": sys._getframe(1).f_globals["__name__"],
@@ -77,4 +97,6 @@ def unary(
     }
     if dims is not None:
         body["dims"] = staticmethod(dims)
+    if fast is not None:
+        body["fast"] = lambda self, data: fast
     return op(name, since=since, spec=spec)(type(name, (base,), body))

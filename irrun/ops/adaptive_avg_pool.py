@@ -1,11 +1,9 @@
 """AdaptiveAvgPool: means of a given number of windows.  Spec: pooling/adaptive-avg-pool-8."""
 
-import functools
-
 import numpy as np
 
-from irrun.opdef import Site, Value, op
-from irrun.ops._adaptive import AdaptiveBase, joined, parts
+from irrun.opdef import Kernel, Site, Value, op
+from irrun.ops._adaptive import AdaptiveBase, counted, joined, parts
 from irrun.ops._gemm import narrow, wide
 from irrun.ops._windows import means
 
@@ -23,10 +21,18 @@ class AdaptiveAvgPool(AdaptiveBase):
         return self.pooled(at, data, output_shape)
 
     def run(self, data: np.ndarray, output_shape: np.ndarray) -> np.ndarray:
-        total, counts = data.astype(wide(data.dtype), copy=False), []
+        total, windows = data.astype(wide(data.dtype), copy=False), []
         for axis, count in enumerate(output_shape.tolist(), 2):
-            windows = list(parts(data.shape[axis], count))
+            windows.append(list(parts(data.shape[axis], count)))
             before = (slice(None),) * axis
-            total = joined([total[(*before, window)].sum(axis) for window in windows], total, axis)
-            counts.append(np.array([window.stop - window.start for window in windows], int))
-        return narrow(means(total, functools.reduce(np.multiply.outer, counts)), data.dtype)
+            total = joined([total[(*before, window)].sum(axis) for window in windows[-1]], total, axis)
+        return narrow(means(total, counted(windows)), data.dtype)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data = inputs[0]
+        assert data is not None
+
+        def divide(total: np.ndarray, counts: np.ndarray) -> None:
+            np.divide(total, counts.astype(total.dtype), out=total)
+
+        return self.prepared(data, self.run, np.add, divide)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from irrun.opdef import Site, Value, attr, op
+from irrun.opdef import Kernel, Site, Value, attr, op
 from irrun.ops._adaptive import AdaptiveBase, joined, parts
 
 
@@ -40,3 +40,11 @@ class AdaptiveMaxPool(AdaptiveBase):
                 found.append(np.take_along_axis(places[seen], largest, axis).squeeze(axis))
             data, places = joined(best, data, axis), joined(found, places, axis)
         return data, places.astype(self.index_element_type.dtype)
+
+    def prepare_outputs(self, used: tuple[bool, ...], *inputs: Value | None) -> Kernel:
+        """The kernel where only these outputs are read: if the places are not, it gives the other alone."""
+        data = inputs[0]
+        assert data is not None
+        if used[1]:
+            return self.prepare(*inputs)
+        return self.prepared(data, lambda data, output_shape: self.run(data, output_shape)[0], np.maximum)

@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 
-from irrun.opdef import Site, Value, attr, op
+from irrun.opdef import Kernel, Site, Value, attr, op
 from irrun.ops._gemm import narrow, wide
-from irrun.ops._windows import Axis, Pooling, means
+from irrun.ops._windows import Axis, Pooling, means, reduced
 
 
 class _AvgPool(Pooling):
@@ -22,6 +22,17 @@ class _AvgPool(Pooling):
         for axis, windows in enumerate(axes, 2):
             total = _sums(total, axis, windows)
         return narrow(means(total, self._counts(axes)), data.dtype)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        (data,) = inputs
+        assert data is not None
+        counts = functools.lru_cache(lambda axes: np.maximum(self._counts(axes), 1))
+
+        def pool(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray) -> None:
+            reduced(np.add, 0, data, axes, out)
+            np.divide(out, counts(axes).astype(out.dtype), out=out)
+
+        return self.prepared(data, self.run, pool)
 
     def _counts(self, axes: tuple[Axis, ...]) -> np.ndarray:
         """The number of elements of each window, as far as they count."""

@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
+from irrun.ops._blocked import blocks
 from irrun.ops._gemm import narrow, wide
+from irrun.ops._pointwise import native
 
 
 @op("BatchNormInference", since=5, spec="normalization/batch-norm-inference-5")
@@ -16,6 +18,8 @@ class BatchNormInference5(Op):
     """
 
     epsilon = attr.float()
+    order = (0, 1, 2, 3, 4)
+    """Where data, gamma, beta, mean and variance stand among the inputs."""
     inputs = ports(data="T", gamma="T", beta="T", mean="T", variance="T")
     types = {"T": "float"}
 
@@ -30,6 +34,31 @@ class BatchNormInference5(Op):
             at.require(met is not None, "C2", f"{name} is {value.shape}, but there are {channels} channels")
             channels = met or channels
         return data if data.rank is None else data.reshaped(data.shape.replace(1, channels))
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, *statistics = (inputs[self.order[i]] for i in range(5))
+        known = None if data is None else data.shape.static
+        if known is None or not native(data, *statistics) or any(v is None or v.exact is None for v in statistics):
+            return Kernel(self.run)
+        gamma, beta, mean, variance = (v.exact.reshape(-1, *(1,) * (len(known) - 2)) for v in statistics)  # type: ignore[union-attr]
+        with np.errstate(all="ignore"):
+            scale = gamma / np.sqrt(variance + variance.dtype.type(self.epsilon))
+            shift = beta - mean * scale
+        cuts, place = blocks(known), self.order[0]
+
+        def call(*arrays: np.ndarray, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
+            x = arrays[place]
+            if out is None:
+                out = np.empty(known, x.dtype)
+            for index in cuts:
+                part, channels = out[index], index[1]
+                np.multiply(x[index], scale[channels], part)
+                np.add(part, shift[channels], part)
+                if finish is not None:
+                    finish(part, index)
+            return out
+
+        return Kernel(call, out=True, finish=True)
 
     def run(
         self, data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray, variance: np.ndarray, /
@@ -52,6 +81,7 @@ class BatchNormInference1(BatchNormInference5):
     """
 
     # OpenVINO: this order; the page of version 1 is a copy of that of version 5
+    order = (2, 0, 1, 3, 4)
     inputs = ports(gamma="T", beta="T", data="T", mean="T", variance="T")
 
     def infer(self, at: Site, gamma: Value, beta: Value, data: Value, mean: Value, variance: Value, /) -> Value:

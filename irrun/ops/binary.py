@@ -1,10 +1,15 @@
 """Arithmetic on two tensors, element by element.  Spec: arithmetic/{add,subtract,multiply,…}-1."""
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
-from irrun.opdef import attr, op
+from irrun.opdef import Value, attr, op
 from irrun.ops._cast import plain
 from irrun.ops._elementwise import Binary, binary, is_integer
+from irrun.ops._gemm import outer
+from irrun.ops._pointwise import gives, larger, native, power, smaller, squared_difference
 from irrun.types import INF, Dim
 
 
@@ -27,20 +32,62 @@ def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return difference * difference
 
 
+def _multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    shared = _shared(a.shape, b.shape)
+    if out is None or shared is None or not out.flags.c_contiguous:
+        return np.multiply(a, b, out)
+    outer(a, b, out, shared)
+    return out
+
+
+def _fast_multiply(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
+    columns, rows = a.shape.static, b.shape.static
+    known = columns is not None and rows is not None and _shared(columns, rows) is not None
+    return _multiply if known and native(a, b) else None
+
+
+def _shared(columns: tuple[int, ...], rows: tuple[int, ...]) -> int | None:
+    """How many leading axes are common where the others are those of an outer product, large and of short rows."""
+    if len(columns) != len(rows) or not columns or columns[-1] != 1 or not 8 <= rows[-1] <= 128:
+        return None
+    shared = next((i for i, (m, n) in enumerate(zip(columns, rows)) if m != n), 0)
+    count = math.prod(columns[shared:])
+    return shared if set(rows[shared:-1]) <= {1} and count * rows[-1] >= 1 << 16 else None
+
+
+def _fast_power(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
+    """Where the exponent is one number, multiplications and roots in place of logarithms."""
+    exponent = b.exact
+    known = exponent is not None and exponent.size == 1 and (b.rank or 0) <= (a.rank or 0)
+    return power(exponent.item()) if exponent is not None and known and native(a, b) else None
+
+
 Add = binary("Add", np.add, Dim.__add__, doc="``a + b``.", spec="arithmetic/add-1")
 Subtract = binary("Subtract", np.subtract, Dim.__sub__, doc="``a - b``.", spec="arithmetic/subtract-1")
-Multiply = binary("Multiply", np.multiply, Dim.__mul__, doc="``a * b``.", spec="arithmetic/multiply-1")
+Multiply = binary(
+    "Multiply", np.multiply, Dim.__mul__, fast=_fast_multiply, doc="``a * b``.", spec="arithmetic/multiply-1"
+)
 Mod = binary("Mod", np.fmod, _mod, doc="The rest of the truncated ``a / b``, signed as ``a``.", spec="arithmetic/mod-1")
 FloorMod = binary(
     "FloorMod", np.remainder, Dim.__mod__,
     doc="The rest of the floored ``a / b``, signed as ``b``.", spec="arithmetic/floormod-1",
 )  # fmt: skip
-Power = binary("Power", _power, doc="``a`` to the power of ``b``.", spec="arithmetic/power-1")
-Maximum = binary("Maximum", np.maximum, Dim.max, doc="The larger of ``a`` and ``b``.", spec="arithmetic/maximum-1")
-Minimum = binary("Minimum", np.minimum, Dim.min, doc="The smaller of ``a`` and ``b``.", spec="arithmetic/minimum-1")
+Power = binary(
+    "Power", _power, fast=_fast_power,
+    doc="``a`` to the power of ``b``.", spec="arithmetic/power-1",
+)  # fmt: skip
+Maximum = binary(
+    "Maximum", np.maximum, Dim.max, fast=lambda a, b: larger if native(a, b) and b.shape.count() == 1 else None,
+    doc="The larger of ``a`` and ``b``.", spec="arithmetic/maximum-1",
+)  # fmt: skip
+Minimum = binary(
+    "Minimum", np.minimum, Dim.min, fast=lambda a, b: smaller if native(a, b) and b.shape.count() == 1 else None,
+    doc="The smaller of ``a`` and ``b``.", spec="arithmetic/minimum-1",
+)  # fmt: skip
 SquaredDifference = binary(
-    "SquaredDifference", _squared_difference, doc="``(a - b)²``.", spec="arithmetic/squared-difference-1"
-)
+    "SquaredDifference", _squared_difference, fast=lambda a, b: squared_difference if native(a, b) else None,
+    doc="``(a - b)²``.", spec="arithmetic/squared-difference-1",
+)  # fmt: skip
 
 
 @op("Divide", since=1, spec="arithmetic/divide-1")
@@ -62,6 +109,12 @@ class Divide(Binary):
         if not is_integer(a):
             return np.true_divide(a, b)
         return np.floor_divide(a if self.m_pythondiv else a - np.fmod(a, b), b)
+
+    def fast(self, a: Value, b: Value) -> Callable[..., np.ndarray] | None:
+        if native(a, b):
+            return np.true_divide
+        floors = a.type.is_integer and self.m_pythondiv and gives(np.floor_divide, a.type.dtype, a, b)
+        return np.floor_divide if floors else None
 
     def dims(self, a: Dim, b: Dim) -> Dim:
         return a // b if self.m_pythondiv or a.lo >= 0 else Dim(-INF, INF)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from irrun.opdef import Site, Value, attr, op, ports
-from irrun.ops._convolution import Filtering, convolve, ungrouped
+from irrun.ops._convolution import Filtering, ungrouped
+from irrun.ops._correlation import convolve
 from irrun.ops._gemm import narrow
 from irrun.types import Dim
 

@@ -2,7 +2,10 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.drawing import in_columns
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
+from irrun.ops._broadcasting import refuse
+from irrun.ops._pointwise import copied
 from irrun.types import PartialShape
 
 
@@ -35,8 +38,9 @@ class Broadcast3(Op):
             return data.reshaped(PartialShape(None) if self.mode == "bidirectional" else target)
         if self.mode == "bidirectional":
             both = data.shape.broadcast(target)
-            at.require(both is not None, "C4", f"data {data.shape} and target {target} cannot be broadcast")
-            assert both is not None
+            if both is None:
+                message = f"data {data.shape} and target {target} cannot be broadcast"
+                refuse(at, "C4", message, ("data", "target"), data.shape, target)
             return data.reshaped(both)
         axes = self._axes(at, len(data.shape), len(target), axes_mapping)
         if axes is None:
@@ -44,13 +48,16 @@ class Broadcast3(Op):
         dims = list(target)
         for axis, dim in zip(axes, data.shape):
             fitting = dim.broadcast(dims[axis])
-            at.require(
-                fitting is not None and (dims[axis].fits(1) or fitting.meet(dims[axis]) is not None)
-                and not (dims[axis] == 1 and not dim.fits(1)),
-                "C3",
-                f"data {data.shape} does not fit target {target}: "
-                f"dim {dim} stands at axis {axis} of the target, which is {dims[axis]}",
-            )  # fmt: skip
+            fits = fitting is not None and (dims[axis].fits(1) or fitting.meet(dims[axis]) is not None)
+            if not fits or (dims[axis] == 1 and not dim.fits(1)):
+                shapes = {"data": data.shape.dims, "target": target.dims}
+                at.refuse(
+                    "C3",
+                    f"data {data.shape} does not fit target {target}: "
+                    f"dim {dim} stands at axis {axis} of the target, which is {dims[axis]}",
+                    notes=in_columns(shapes, [axis - len(target)]) if self.mode == "numpy" else (),
+                    dims=(dim, dims[axis]),
+                )
             if not dim.fits(1):
                 dims[axis] = dims[axis].meet(dim) or dims[axis]
         return data.reshaped(dims)
@@ -70,6 +77,26 @@ class Broadcast3(Op):
         at.require(list(axes) == sorted(set(axes)), "C2", f"axes_mapping {list(axes)} does not ascend")
         at.require(all(0 <= a < target for a in axes), "C2", f"axes_mapping {list(axes)} is outside a rank of {target}")
         return axes
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, target_shape, axes_mapping = (*inputs, None)[:3]
+        if data is None or target_shape is None:
+            return Kernel(self.run)
+        shape, target = data.shape.static, target_shape.ints()
+        if shape is None or target is None or (axes_mapping is not None and axes_mapping.ints() is None):
+            return Kernel(self.run)
+        found = self.infer(Site(), *inputs).shape.static  # type: ignore[arg-type]
+        assert found is not None
+        axes = range(len(found) - len(shape), len(found)) if axes_mapping is None else axes_mapping.ints()
+        aligned = [1] * len(found)
+        for axis, n in zip(axes or (), shape):
+            aligned[axis] = n
+
+        def call(data: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+            data = data.reshape(aligned)
+            return np.broadcast_to(data, found) if out is None else copied(data, out)
+
+        return Kernel(call, out=True)
 
     def run(self, data: np.ndarray, target_shape: np.ndarray, axes_mapping: np.ndarray | None = None) -> np.ndarray:
         target = tuple(int(n) for n in target_shape.tolist())

@@ -1,11 +1,13 @@
 """Clamp: limit each element to a range.  Spec: activation/clamp-1."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from irrun.opdef import Site, Value, attr, op
 from irrun.ops._cast import is_float, limits, plain
+from irrun.ops._pointwise import clipping
 from irrun.ops._unary import Unary, through_floats
 from irrun.types import INF, Dim, ElementType
 
@@ -37,6 +39,9 @@ class Clamp(Unary):
         low, high = self._bounds(*limits(element_type))
         wide = plain(x)
         return np.minimum(np.maximum(wide, wide.dtype.type(low)), wide.dtype.type(high))
+
+    def fast(self, data: Value) -> Callable[..., np.ndarray]:
+        return clipping(self.min, self.max, data.type.dtype)
 
     def dims(self, x: Dim) -> Dim:
         low, high = self._bounds(-INF, INF)

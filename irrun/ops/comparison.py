@@ -16,6 +16,9 @@ class _Comparison(Binary):
     def infer(self, at: Site, a: Value, b: Value) -> Value:
         return super().infer(at, a, b).typed(_BOOLEAN)
 
+    def result(self, a: Value) -> np.dtype:
+        return _BOOLEAN.dtype
+
     def _dtype(self, a: np.ndarray) -> np.dtype:
         return _BOOLEAN.dtype
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports, variadic
+from irrun.drawing import in_columns
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports, variadic
 from irrun.types import INF, UNKNOWN_RANK, Dim
 
 
@@ -16,6 +17,7 @@ class Concat(Op):
     """
 
     axis = attr.int()
+    checked = False
     inputs = ports(data=variadic("T"))
     types = {"T": "any"}
     carries = True
@@ -35,10 +37,22 @@ class Concat(Op):
         merged = known[0][1]
         for i, shape in known[1:]:
             both = merged.meet(shape.replace(axis, merged[axis]))
-            at.require(both is not None, "C3", f"input {i} is {shape}, which does not continue {merged}")
-            assert both is not None
+            if both is None:
+                pairs = [(k - rank, pair) for k, pair in enumerate(zip(merged, shape)) if k != axis]
+                wrong = {k: pair for k, pair in pairs if pair[0].meet(pair[1]) is None}
+                drawn = in_columns({"before it": tuple(merged), f"input {i}": tuple(shape)}, wrong)
+                message = f"input {i} is {shape}, which does not continue {merged}"
+                at.refuse("C3", message, notes=drawn, dims=tuple(d for pair in wrong.values() for d in pair))
             merged = both
         return inputs[0].reshaped(merged.replace(axis, total))
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        axis = self.axis
+
+        def call(*inputs: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+            return np.concatenate(inputs, axis, out)
+
+        return Kernel(call, out=True)
 
     def run(self, *inputs: np.ndarray) -> np.ndarray:
         return np.concatenate(inputs, self.axis)

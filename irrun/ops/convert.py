@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
 from irrun.ops._cast import cast
+from irrun.ops._pointwise import converting, out_of, pointwise
 from irrun.types import ElementType
 
 
@@ -15,14 +16,28 @@ class Convert(Op):
     """
 
     destination_type: ElementType = attr.element_type()
+    checked = False
     inputs = ports(data="T")
-    types = {"T": "boolean numeric"}
+    types = {"T": "boolean numeric u1 u3 u6 nf4"}
     carries = True
 
     def infer(self, at: Site, data: Value) -> Value:
         fine = self.destination_type.kind not in ("string", "dynamic")
         at.require(fine, "C1", f"destination_type is {self.destination_type}; nothing can be converted to it")
         return data.typed(self.destination_type)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        (data,) = inputs
+        assert data is not None
+        to = self.destination_type
+        both = all(dtype.isbuiltin == 1 and dtype.kind in "fiub" for dtype in (data.type.dtype, to.dtype))
+        plain = both and to.name not in ("u1", "u3", "u6", "nf4")
+        if not plain or data.type.dtype == to.dtype:
+            return Kernel(self.run)
+        if to.kind == "boolean":
+            return pointwise(self, lambda x, out=None: np.not_equal(x, 0, out), data)
+        checked = data.type.dtype.kind == "f" and to.is_integer
+        return pointwise(self, out_of(self.run) if checked else converting(to.dtype), data)
 
     def run(self, data: np.ndarray) -> np.ndarray:
         return cast(data, self.destination_type)

@@ -1,8 +1,11 @@
 """Elu: exponential linear unit.  Spec: activation/elu-1."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from irrun.opdef import attr, op
+from irrun.opdef import Value, attr, op
+from irrun.ops._pointwise import elu, in_blocks
 from irrun.ops._unary import Unary
 
 
@@ -16,3 +19,6 @@ class Elu(Unary):
 
     def kernel(self, x: np.ndarray) -> np.ndarray:
         return np.where(x > 0, x, np.expm1(np.minimum(x, 0)) * x.dtype.type(self.alpha))
+
+    def fast(self, data: Value) -> Callable[..., np.ndarray]:
+        return in_blocks(elu(self.alpha))

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from irrun.opdef import Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Site, Value, attr, op, ports
 from irrun.ops._cast import cast, plain
 from irrun.ops._elementwise import Elementwise, is_integer, reaches
+from irrun.ops._pointwise import native, pointwise
 from irrun.types import ElementType, PartialShape
 
 
@@ -33,6 +34,30 @@ class FakeQuantize(Elementwise):
             else:
                 shape = self.broadcast(at, shape, limit.shape, ("data", port.name))
         return data.reshaped(shape)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        values = [value for value in inputs if value is not None]
+        low, high = values[1].exact, values[2].exact
+        ranks = [value.rank or 0 for value in values]
+        plain = native(*values) and self.as_numpy(*values) and max(ranks) == ranks[0]
+        if not plain or low is None or high is None or not ((low < high) & np.isfinite(high - low)).all():
+            return Kernel(self.run)
+        return pointwise(self, self._quantized, *inputs)
+
+    def _quantized(
+        self, x: np.ndarray, in_low: np.ndarray, in_high: np.ndarray, out_low: np.ndarray, out_high: np.ndarray,
+        *, out: np.ndarray | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        """As ``run``, where the input range is one."""
+        steps = x.dtype.type(self.levels - 1)
+        out = x.clip(in_low, in_high, out)
+        np.subtract(out, in_low, out)
+        np.divide(out, in_high - in_low, out)
+        np.multiply(out, steps, out)
+        np.rint(out, out)
+        np.divide(out, steps, out)
+        np.multiply(out, out_high - out_low, out)
+        return np.add(out, out_low, out)
 
     def run(self, data: np.ndarray, *limits: np.ndarray) -> np.ndarray:
         element_type = ElementType.of(data.dtype)

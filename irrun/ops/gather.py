@@ -1,11 +1,13 @@
 """Gather: slices of a tensor along one axis, by index.  Spec: movement/gather-{1,7,8}."""
 
 import math
+from functools import partial
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
 from irrun.ops._indices import one_number
+from irrun.ops._pointwise import copied
 from irrun.types import UNKNOWN_RANK, Dim
 
 
@@ -53,6 +55,35 @@ class Gather8(Op):
 
     def _batch(self, rank: int) -> int:
         return self.batch_dims + rank if self.batch_dims < 0 else self.batch_dims
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, indices, axis = inputs
+        place = None if axis is None else axis.scalar()
+        if data is None or indices is None or place is None or not data.rank or indices.rank is None:
+            return Kernel(self.run)
+        if self._batch(indices.rank) != 0 or data.type.kind == "string":
+            return Kernel(self.run)
+        place %= data.rank
+        count, at = data.shape[place].value, indices.exact
+        if at is None or count is None or not ((at >= -count) & (at < count)).all():
+            return Kernel(partial(self._taken, place), out=data.rank + indices.rank > 1)
+        at = np.where(at < 0, at + count, at).astype(np.intp)
+        if at.ndim == 0:
+            before = (slice(None),) * place
+            return Kernel(lambda data, *_: data[(*before, int(at), ...)], "view")
+
+        def call(data: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+            return np.take(data, at, place, out, "clip")  # which checks nothing and needs no copy
+
+        return Kernel(call, out=True)
+
+    def _taken(
+        self, place: int, data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """For indices that are known only now."""
+        if not indices.size or indices.min() < 0 or indices.max() >= data.shape[place] or not data.size:
+            return copied(self.run(data, indices, axis), out)
+        return np.asarray(np.take(data, indices.astype(np.intp, copy=False), place, out, "clip"))
 
     def run(self, data: np.ndarray, indices: np.ndarray, axis: np.ndarray) -> np.ndarray:
         place, batch = int(axis.item()) % data.ndim, self._batch(indices.ndim)

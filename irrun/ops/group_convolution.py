@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from irrun.opdef import Site, op
-from irrun.ops._convolution import ConvolutionBase, convolve, grouped
+from irrun.ops._convolution import ConvolutionBase, grouped
+from irrun.ops._correlation import convolve
 from irrun.types import Dim
 
 

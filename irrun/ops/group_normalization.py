@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._normalization import standardised
+from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
+from irrun.ops._blocked import blocks
+from irrun.ops._normalization import standardise, standardised
+from irrun.ops._pointwise import native
 from irrun.ops._unary import through_floats
 
 
@@ -35,6 +37,36 @@ class GroupNormalization(Op):
         divided = channels.hi >= groups and (channels.value or 0) % groups == 0
         at.require(divided, "C3", f"{channels} channels cannot be divided into {groups} groups")
         return data if data.rank is None else data.reshaped(data.shape.replace(1, channels))
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, scale, bias = inputs
+        if data is None or not native(data, scale, bias) or data.shape.static is None:
+            return Kernel(self.run)
+        batch, channels, *spatial = data.shape.static
+        groups, size = self.num_groups, channels // self.num_groups
+        function = standardise(tuple(range(2, len(spatial) + 3)), len(spatial) + 3, self.epsilon)
+        cuts = blocks((batch, groups, size, *spatial), whole=range(2, len(spatial) + 3))
+
+        def call(
+            x: np.ndarray, scale: np.ndarray, bias: np.ndarray,
+            *, out: np.ndarray | None = None, finish: Finish | None = None,
+        ) -> np.ndarray:  # fmt: skip
+            if out is None:
+                out = np.empty(x.shape, x.dtype)
+            grouped, into = (a.reshape(batch, groups, size, *spatial) for a in (x, out))
+            weights, biases = (a.reshape(groups, size, *(1,) * len(spatial)) for a in (scale, bias))
+            for index in cuts:
+                part = into[index]
+                function(grouped[index], part)
+                np.multiply(part, weights[index[1]], part)
+                np.add(part, biases[index[1]], part)
+                if finish is not None:
+                    of_group = index[1]
+                    place = index[0], slice(of_group.start * size, of_group.stop * size), *index[3:]
+                    finish(out[place], place)
+            return out
+
+        return Kernel(call, "in blocks", out=True, finish=True)
 
     def run(self, data: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
         batch, channels, *spatial = data.shape

@@ -4,12 +4,15 @@ Every mode is a product of sums, one per axis: each output element along an axis
 elements, its taps. The axes are resized one after the other.
 """
 
+import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, opt, ports
 from irrun.ops._sampling import cubic_weights, is_integer, saturated
+from irrun.ops._scratch import BLOCK, blocks, scratch
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 
 _MODES = ("nearest", "linear", "linear_onnx", "cubic")
@@ -18,6 +21,9 @@ _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simpl
 
 Taps = tuple[np.ndarray, np.ndarray]
 """Of each output element along an axis (rows): the indices of its taps and their weights."""
+
+Pass = tuple[int, list[tuple[np.ndarray, np.ndarray | None]]]
+"""An axis, and of each tap along it the indices for all output elements and the weights, if there are any."""
 
 
 @op("Interpolate", since=11, spec="image/interpolate-11")
@@ -109,27 +115,63 @@ class Interpolate11(Op):
         pads = self._pads(image.ndim)
         if any(map(any, pads)):
             image = np.pad(image, pads)
-        if self.shape_calculation_mode == "scales":
-            scales = [np.float32(scale) for scale in values.tolist()]
-            sizes = [_scaled(image.shape[axis], scale) for axis, scale in zip(axes, scales)]
-        else:
-            sizes = values.tolist()
-            scales = [np.float32(size) / np.float32(image.shape[axis] or 1) for axis, size in zip(axes, sizes)]
-        # OpenVINO: an axis that keeps its size is left alone, whatever its coordinates would be
-        resized = [row for row in zip(axes, sizes, scales) if row[1] != image.shape[row[0]] and row[2] != 1]
-        if self.mode == "nearest" or image.size == 0 or 0 in sizes:
+        resized, shrinks = self._resized(image.shape, values, axes)
+        if self.mode == "nearest" or image.size == 0 or any(size == 0 for _, size, _ in resized):
             for axis, size, scale in resized:
                 image = np.take(image, self._nearest(size, scale, image.shape[axis]), axis)
             return image
-        shrinks = self.antialias and any(scale < 1 for scale in scales)
         whole = is_integer(image.dtype)
         x = image.astype(np.result_type(image, np.float32), copy=False)
-        for axis, size, scale in sorted(resized, reverse=True):  # Pillow resizes rows first, then rounds, then columns
+        for axis, size, scale in resized:
             x = _weighted(x, axis, *self._taps(size, scale, image.shape[axis], shrinks))
             if whole and self.mode.endswith("pillow"):
                 x = _rounded(x)
         # OpenVINO: so the CPU plugin, while the core kernel cuts off in modes linear_onnx and cubic, and wraps
         return saturated(np.rint(x), image.dtype) if whole else x.astype(image.dtype, copy=False)
+
+    def _resized(
+        self, shape: Sequence[int], values: np.ndarray, axes: Sequence[int]
+    ) -> tuple[list[tuple[int, int, np.float32]], bool]:
+        """The axes to resize, one after the other, each with its size and scale; and whether to antialias."""
+        if self.shape_calculation_mode == "scales":
+            scales = [np.float32(scale) for scale in values.tolist()]
+            sizes = [_scaled(shape[axis], scale) for axis, scale in zip(axes, scales)]
+        else:
+            sizes = values.tolist()
+            scales = [np.float32(size) / np.float32(shape[axis] or 1) for axis, size in zip(axes, sizes)]
+        # OpenVINO: an axis that keeps its size is left alone, whatever its coordinates would be
+        resized = [row for row in zip(axes, sizes, scales) if row[1] != shape[row[0]] and row[2] != 1]
+        # Pillow resizes rows first, then rounds, then columns
+        return sorted(resized, reverse=True), self.antialias and any(scale < 1 for scale in scales)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        image, values, axes = (*inputs, None)[:3]
+        return self.prepared(image, values, axes) or Kernel(self.run)
+
+    def prepared(self, image: Value | None, values: Value | None, axes: Value | None) -> Kernel | None:
+        """The kernel for floats of one shape, without pads, and constant sizes or scales; None for others."""
+        if image is None or values is None or any((*self.pads_begin, *self.pads_end)):
+            return None
+        shape, given = image.shape.static, values.exact
+        places = range(len(shape or ())) if axes is None else axes.ints()
+        if shape is None or given is None or places is None:
+            return None
+        if image.type.name not in ("f32", "f64") or not math.prod(shape):
+            return None
+        resized, shrinks = self._resized(shape, given, places)
+        passes: list[Pass] = []
+        for axis, size, scale in resized:
+            if self.mode == "nearest":
+                passes.append((axis, [(self._nearest(size, scale, shape[axis]), None)]))
+            elif size:
+                indices, weights = self._taps(size, scale, shape[axis], shrinks)
+                along = (-1, *(1,) * (len(shape) - axis - 1))
+                weights = weights.astype(image.type.dtype)
+                used = np.flatnonzero(weights.any(axis=0))
+                passes.append((axis, [(indices[:, n], weights[:, n].reshape(along)) for n in used]))
+        if not all(len(taps) and len(taps[0][0]) for _, taps in passes) or not passes:
+            return None
+        return _by_blocks(shape, passes)
 
     def _coordinates(self, size: int, scale: np.float32, count: int) -> np.ndarray:
         """Where each of ``size`` output elements lies among the ``count`` of the input; in f32, as OpenVINO."""
@@ -228,6 +270,36 @@ def _weighted(x: np.ndarray, axis: int, indices: np.ndarray, weights: np.ndarray
     return out
 
 
+def _by_blocks(shape: Sequence[int], passes: Sequence[Pass]) -> Kernel:
+    """The kernel that resizes one axis after the other, block by block of those before."""
+    sizes = list(shape)
+    for axis, taps in passes:
+        sizes[axis] = len(taps[0][0])
+    lead = shape[: min(axis for axis, _ in passes)]
+
+    def call(image: np.ndarray, *_: Any, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
+        whole = np.empty(sizes, image.dtype) if out is None else out
+        for part in blocks(lead, math.prod(sizes[len(lead) :]) * image.itemsize, BLOCK // 2):
+            x = image[part]
+            for number, (axis, taps) in enumerate(passes, 1):
+                shape = *x.shape[:axis], len(taps[0][0]), *x.shape[axis + 1 :]
+                target = whole[part] if number == len(passes) else scratch(number % 2, x.dtype, *shape)
+                for indices, weights in taps:
+                    first = indices is taps[0][0]
+                    seen = target if first else scratch(2, x.dtype, *shape)
+                    np.take(x, indices, axis, out=seen, mode="clip")  # which writes to its place, unlike "raise"
+                    if weights is not None:
+                        np.multiply(seen, weights, out=seen)
+                    if not first:
+                        np.add(target, seen, out=target)
+                x = target
+            if finish is not None:
+                finish(whole[part], (*part, *map(slice, sizes[len(lead) :])))
+        return whole
+
+    return Kernel(call, "by blocks", out=True, finish=True)
+
+
 @op("Interpolate", since=4, spec="image/interpolate-4")
 class Interpolate4(Interpolate11):
     """As Interpolate-11 without the modes of Pillow, and with sizes and scales as two inputs, one of which counts.
@@ -252,6 +324,11 @@ class Interpolate4(Interpolate11):
     ) -> np.ndarray:
         values = scales if self.shape_calculation_mode == "scales" else sizes
         return self.resize(data, values, range(data.ndim) if axes is None else axes.tolist())
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, sizes, scales, axes = (*inputs, None)[:4]
+        values = scales if self.shape_calculation_mode == "scales" else sizes
+        return self.prepared(data, values, axes) or Kernel(self.run)
 
 
 @op("Interpolate", since=1, spec="image/interpolate-1")
@@ -283,6 +360,12 @@ class Interpolate1(Op):
 
     def run(self, data: np.ndarray, target_spatial_shape: np.ndarray) -> np.ndarray:
         return self._newer(data.ndim).resize(data, target_spatial_shape, self.axes)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, target_spatial_shape = inputs
+        axes = Value.of(np.array(self.axes, np.int64))
+        newer = self._newer((data and data.rank) or 4)
+        return newer.prepared(data, target_spatial_shape, axes) or Kernel(self.run)
 
     def _newer(self, rank: int) -> Interpolate11:
         """The operation in the words of Interpolate-11, which OpenVINO makes of it; the specification is silent."""

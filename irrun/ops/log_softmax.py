@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.opdef import op
-from irrun.ops._softmax import AlongAxis, shifted
+from irrun.ops._softmax import AlongAxis, shifted, sums
 
 
 @op("LogSoftmax", since=5, spec="activation/log-soft-max-5")
@@ -20,3 +20,7 @@ class LogSoftmax(AlongAxis):
         found = shifted(x, axis)
         found -= np.log(np.exp(found).sum(axis, keepdims=True))
         return found
+
+    def block(self, x: np.ndarray, out: np.ndarray, axis: int) -> None:
+        np.subtract(x, np.maximum.reduce(x, axis, keepdims=True), out)
+        np.subtract(out, np.log(sums(np.exp(out), axis)), out)

@@ -1,9 +1,13 @@
 """MatMul: products of matrices and vectors.  Spec: matrix/matmul-1."""
 
+import math
+
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._gemm import matmul
+from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
+from irrun.ops._blocked import Index, blocks, finish_in_blocks
+from irrun.ops._broadcasting import refuse
+from irrun.ops._gemm import Turned, matmul, narrow, wide
 from irrun.types import Dim, PartialShape
 
 
@@ -33,11 +37,68 @@ class MatMul(Op):
             inner_a.meet(inner_b) is not None,
             "C2",
             f"a {a.shape} gives {inner_a} columns, b {b.shape} gives {inner_b} rows",
+            dims=(inner_a, inner_b),
         )
-        batch = PartialShape.of(batch_a).broadcast(PartialShape.of(batch_b))
-        at.require(batch is not None, "C3", f"the batches of a {a.shape} and b {b.shape} cannot be broadcast")
-        assert batch is not None
+        batches = PartialShape.of(batch_a), PartialShape.of(batch_b)
+        batch = batches[0].broadcast(batches[1])
+        if batch is None:
+            message = f"the batches of a {a.shape} and b {b.shape} cannot be broadcast"
+            refuse(at, "C3", message, ("batch of a", "batch of b"), *batches)
         return a.reshaped([*batch, *([rows] if a.rank != 1 else []), *([columns] if b.rank != 1 else [])])
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        a, b = (value for value in inputs if value is not None)
+        ranks = a.rank or 0, b.rank or 0
+        if min(ranks) < 2 or a.type is not b.type or a.type.kind != "float":
+            return Kernel(self.run)
+        if a.type.dtype != wide(a.type.dtype):
+            return self._widened(b) if b.data is not None else Kernel(self.run)
+        turn_a, turn_b = self.transpose_a, self.transpose_b
+        found = self.infer(Site(), a, b).shape.static
+        turned = None
+        if turn_b and found is not None and ranks[1] == 2 and b.data is not None and b.data.size:
+            turned, turn_b = Turned.of(b.data), False
+        cuts = [] if found is None or ranks[1] > 2 else _cuts(found)
+
+        def call(
+            a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None
+        ) -> np.ndarray:
+            if turn_a:
+                a = a.swapaxes(-1, -2)
+            if turned is not None:
+                b = turned.array
+            elif turn_b:
+                b = b.swapaxes(-1, -2)
+            if finish is None:
+                return matmul(a, b, out)
+            assert found is not None
+            if out is None:
+                out = np.empty(found, a.dtype)
+            if len(cuts) < 2:
+                return finish_in_blocks(matmul(a, b, out), finish)
+            for index, parts in cuts:
+                matmul(a[index[:-1]], b[:, index[-1]], out[index])
+                for part in parts:
+                    finish(out[part], part)
+            return out
+
+        inner = (a.shape[-2 if turn_a else -1]).value or 0
+        flops = 0 if found is None else 2 * math.prod(found) * inner
+        ignores = () if turned is None else (1,)
+        return Kernel(call, out=True, finish=found is not None, flops=flops, ignores=ignores)
+
+    def _widened(self, b: Value) -> Kernel:
+        """For a constant ``b`` of a narrow type, which is not converted again every time."""
+        assert b.data is not None
+        weights = b.data.astype(np.float32)
+        if self.transpose_b:
+            weights = weights.swapaxes(-1, -2)
+
+        def call(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            turned = a.swapaxes(-1, -2) if self.transpose_a else a
+            return narrow(matmul(turned.astype(np.float32), weights), a.dtype)
+
+        return Kernel(call, "widened", ignores=(1,))
 
     def run(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if self.transpose_a and a.ndim > 1:
@@ -49,3 +110,27 @@ class MatMul(Op):
 
 def _swapped(dims: tuple[Dim, ...], transpose: bool) -> tuple[Dim, ...]:
     return (*dims[:-2], dims[-1], dims[-2]) if transpose else dims
+
+
+def _cuts(shape: tuple[int, ...]) -> list[tuple[Index, list[Index]]]:
+    """Blocks of a product of many rows with one matrix, and the parts in which each is finished.
+
+    It is cut along the longer side, for each block reads all of the other matrix again.
+    """
+    *batch, rows, columns = shape
+    by_columns = math.prod(batch) * rows <= columns
+    other = math.prod(batch) * rows if by_columns else columns
+    least = _LEAST * other
+    cuts = blocks(shape, max(_PRODUCT, least), range(len(shape) - 1) if by_columns else {len(shape) - 1})
+    return [(cut, _within(cut)) for cut in cuts]
+
+
+def _within(cut: Index) -> list[Index]:
+    parts = blocks([s.stop - s.start for s in cut])
+    return [tuple(slice(s.start + p.start, s.start + p.stop) for s, p in zip(cut, part)) for part in parts]
+
+
+_PRODUCT = 1 << 16
+"""Elements of a block of a product."""
+_LEAST = 256
+"""Rows or columns below which a block of a product is not worth its while."""

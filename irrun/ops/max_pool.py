@@ -5,9 +5,9 @@ import math
 import ml_dtypes
 import numpy as np
 
-from irrun.opdef import Site, Value, attr, op
+from irrun.opdef import Kernel, Site, Value, attr, op
 from irrun.ops._gemm import wide
-from irrun.ops._windows import Axis, Pooling, taps
+from irrun.ops._windows import Axis, Pooling, reduced, taps
 from irrun.types import ElementType
 
 
@@ -42,6 +42,14 @@ class MaxPool14(Pooling):
         places = _places(data, best, axes) % max(1, math.prod(data.shape[self.axis :]))
         return best, places.astype(self.index_element_type.dtype)
 
+    def prepare_outputs(self, used: tuple[bool, ...], *inputs: Value | None) -> Kernel:
+        """The kernel where only these outputs are read: if the places are not, it gives the other alone."""
+        (data,) = inputs
+        assert data is not None
+        if used[1]:
+            return self.prepare(data)
+        return self.prepared(data, lambda data: _largest(data, self.axes(data.shape[2:], self.kernel)), _blockwise)
+
 
 @op("MaxPool", since=8, spec="pooling/max-pool-8")
 class MaxPool8(MaxPool14):
@@ -74,6 +82,11 @@ class MaxPool1(Pooling):
     def run(self, data: np.ndarray) -> np.ndarray:
         return _largest(data, self.axes(data.shape[2:], self.kernel))
 
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        (data,) = inputs
+        assert data is not None
+        return self.prepared(data, self.run, _blockwise)
+
 
 def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
     """The largest element of each window: along one axis, and of these along the next."""
@@ -87,6 +100,11 @@ def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
             part = best[(*before, seeing)]
             np.maximum(part, whole[(*before, seen)], out=part)
     return best.astype(data.dtype, copy=False)
+
+
+def _blockwise(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray) -> None:
+    """The same, of f32 or f64."""
+    reduced(np.maximum, -np.inf, data, axes, out)
 
 
 def _places(data: np.ndarray, best: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:

@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._normalization import check_axes, mean, places, standardised
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.ops._blocked import whole_along
+from irrun.ops._normalization import check_axes, mean, places, standardise, standardised
+from irrun.ops._pointwise import native
 from irrun.ops._unary import through_floats
 
 
@@ -26,6 +28,15 @@ class MVN6(Op):
         at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}")
         check_axes(at, data, axes)
         return data.reshaped(data.shape)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, axes = inputs
+        found = None if axes is None else axes.exact
+        if data is None or not native(data) or not data.rank or found is None or not found.size:
+            return Kernel(self.run)
+        along, inside = places(found, data.rank), self.eps_mode == "inside_sqrt"
+        function = standardise(along, data.rank, self.eps, inside=inside, deviation=self.normalize_variance)
+        return whole_along(function, data, along)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         along = places(axes, data.ndim)
@@ -56,9 +67,20 @@ class MVN2(Op):
             at.axis(axis, data.rank, "C1")
         return data.reshaped(data.shape)
 
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        (data,) = inputs
+        if data is None or not native(data) or not data.rank or not self._along(data.rank):
+            return Kernel(self.run)
+        along = self._along(data.rank)
+        function = standardise(along, data.rank, self.eps, deviation=self.normalize_variance)
+        return whole_along(function, data, along)
+
+    def _along(self, rank: int) -> tuple[int, ...]:
+        along = tuple({axis % rank for axis in self.reduction_axes})
+        return along or tuple(range(1 if self.across_channels else 2, rank))
+
     def run(self, data: np.ndarray) -> np.ndarray:
-        along = tuple({axis % data.ndim for axis in self.reduction_axes})
-        along = along or tuple(range(1 if self.across_channels else 2, data.ndim))
+        along = self._along(data.ndim)
         if not self.normalize_variance:
             return through_floats(lambda x: x - mean(x, along), data)
         return through_floats(lambda x: standardised(x, along, self.eps), data)

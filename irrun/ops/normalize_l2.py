@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.ops._blocked import row_sums, whole_along
 from irrun.ops._normalization import check_axes, places, total
+from irrun.ops._pointwise import native
 from irrun.ops._unary import through_floats
 
 
@@ -32,6 +34,20 @@ class NormalizeL2(Op):
             distinct = {axis % data.rank for axis in found}
             at.require(len(distinct) == len(found), "C3", f"axes {list(found)} name one twice")
         return data.reshaped(data.shape)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, axes = inputs
+        found = None if axes is None else axes.exact
+        if data is None or not native(data) or not data.rank or found is None or not found.size:
+            return Kernel(self.run)
+        along = places(found, data.rank)
+        last = along == (data.rank - 1,)
+
+        def function(x: np.ndarray, out: np.ndarray) -> None:
+            squares, eps = row_sums(x, x) if last else total(np.multiply(x, x), along), x.dtype.type(self.eps)
+            np.divide(x, np.sqrt(squares + eps if self.eps_mode == "add" else np.maximum(squares, eps)), out)
+
+        return whole_along(function, data, along)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         if not axes.size:

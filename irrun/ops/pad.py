@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 
 
@@ -61,6 +61,22 @@ class Pad12(Op):
             enough = pad.lo <= max(most[self.pad_mode], 0)
             at.require(enough, "C3", f"pad_mode is {self.pad_mode}: axis {axis} of {dim} cannot be padded by {pad}")
 
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, begins, ends = inputs[:3]
+        found = [None if value is None else value.ints() for value in (begins, ends)]
+        plain = data is not None and data.type.kind not in ("string", "dynamic")
+        if self.pad_mode != "constant" or not plain or found[0] is None or found[1] is None or not found[0]:
+            return Kernel(self.run)
+        pads = list(zip(*found))
+
+        def call(
+            data: np.ndarray, begins: np.ndarray, ends: np.ndarray, value: np.ndarray | None = None,
+            *, out: np.ndarray | None = None,
+        ) -> np.ndarray:  # fmt: skip
+            return _filled(data, pads, np.zeros((), data.dtype) if value is None else value, out)
+
+        return Kernel(call, out=True)
+
     def run(
         self, data: np.ndarray, pads_begin: np.ndarray, pads_end: np.ndarray, pad_value: np.ndarray | None = None
     ) -> np.ndarray:
@@ -82,14 +98,18 @@ class Pad12(Op):
         return data
 
 
-def _filled(data: np.ndarray, pads: list[tuple[int, int]], value: np.ndarray) -> np.ndarray:
-    out = np.full(
-        [max(begin + n + end, 0) for n, (begin, end) in zip(data.shape, pads)], value, np.result_type(data, value)
-    )
+def _filled(
+    data: np.ndarray, pads: list[tuple[int, int]], value: np.ndarray, out: np.ndarray | None = None
+) -> np.ndarray:
+    if out is None:
+        shape = [max(begin + n + end, 0) for n, (begin, end) in zip(data.shape, pads)]
+        out = np.empty(shape, np.result_type(data, value))
     here, there = [], []  # the same elements in out and in data
     for n, m, (begin, _) in zip(data.shape, out.shape, pads):
         first = min(max(begin, 0), m)
         last = max(min(begin + n, m), first)
+        out[(*here, slice(0, first))] = value
+        out[(*here, slice(last, m))] = value
         here.append(slice(first, last))
         there.append(slice(first - begin, last - begin))
     out[tuple(here)] = data[tuple(there)]

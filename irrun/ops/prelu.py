@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, op, ports
 from irrun.ops._elementwise import reaches
+from irrun.ops._pointwise import in_blocks, leaky, native, pointwise
 from irrun.types import PartialShape
 
 
@@ -22,6 +23,13 @@ class PReLU(Op):
     def infer(self, at: Site, data: Value, slope: Value) -> Value:
         at.require(_fits(data.shape, slope.shape), "C1", f"slope {slope.shape} does not fit data {data.shape}")
         return (slope if data.type.kind == "dynamic" else data).reshaped(data.shape)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, slope = inputs
+        found = None if slope is None else slope.exact
+        if not native(data, slope) or found is None or found.size != 1 or not np.isfinite(found).all():
+            return Kernel(self.run)
+        return pointwise(self, in_blocks(leaky(found.item())), data)
 
     def run(self, data: np.ndarray, slope: np.ndarray) -> np.ndarray:
         if slope.ndim == 1 and data.ndim > 1 and len(slope) == data.shape[1]:

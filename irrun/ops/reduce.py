@@ -9,8 +9,9 @@ from typing import ClassVar
 import ml_dtypes
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
 from irrun.ops._accumulate import kind, wide
+from irrun.ops._pointwise import copied, native
 from irrun.types import UNKNOWN_RANK, Dim, PartialShape
 
 Fold = Callable[[np.ndarray, tuple[int, ...]], np.ndarray]
@@ -27,6 +28,9 @@ class _Reduce(Op):
     keep_dims = attr.bool(False)
     inputs = ports(data="T", axes="T_IND")
     fold: ClassVar[Fold]
+    ufunc: ClassVar[np.ufunc | None] = None
+    """What of numpy reduces floats of 32 or 64 bits so."""
+    mean: ClassVar[bool] = False
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
         at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}")
@@ -53,6 +57,31 @@ class _Reduce(Op):
             return UNKNOWN_RANK
         windows = (dims[i : i + count + 1] for i in range(len(dims) - count))  # each output is one of these
         return PartialShape(tuple(reduce(Dim.union, window) for window in windows))
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, axes = inputs
+        ufunc, found = self.ufunc, None if axes is None else axes.exact
+        if ufunc is None or data is None or not native(data) or found is None or not data.rank or not found.size:
+            return Kernel(self.run)
+        places = tuple(sorted({int(axis) % data.rank for axis in found.flat}))
+        if len(places) == data.rank and not self.keep_dims:
+            return Kernel(self.run)
+        rows = ufunc is np.add and places == tuple(range(data.rank - len(places), data.rank))
+
+        def call(x: np.ndarray, axes: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+            if not x.size:
+                return copied(self.run(x, axes), out)
+            count = math.prod([x.shape[axis] for axis in places])
+            if rows and count <= _ROW and x.flags.c_contiguous:
+                kept = x.shape[: -len(places)]
+                shape = (*kept, *(1,) * len(places)) if self.keep_dims else kept
+                found = np.empty(shape, x.dtype) if out is None else out
+                np.vecdot(x.reshape(-1, count), np.ones(count, x.dtype), out=found.reshape(-1))  # faster, by BLAS
+            else:
+                found = np.asarray(ufunc.reduce(x, axis=places, out=out, keepdims=self.keep_dims))
+            return np.divide(found, count, found) if self.mean else found
+
+        return Kernel(call, out=True)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         if axes.size == 0:
@@ -122,6 +151,13 @@ def _or(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 # the table
 
 
+_UFUNCS: dict[Fold, np.ufunc] = {
+    _sum: np.add, _mean: np.add, _prod: np.multiply, _max: np.maximum, _min: np.minimum,
+}  # fmt: skip
+_ROW = 1 << 16
+"""Elements up to which a row may be summed one after another: beyond, numpy's sums by halves are more exact."""
+
+
 def _row(
     name: str, does: str, fold: Fold, *, since: int = 1, over: str = "numeric", carries: bool = False
 ) -> type[_Reduce]:
@@ -132,6 +168,8 @@ def _row(
         "types": {"T": over, "T_IND": "int"},
         "carries": carries,
         "fold": staticmethod(fold),
+        "ufunc": _UFUNCS.get(fold),
+        "mean": fold is _mean,
     })  # fmt: skip
     page = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
     return op(name, since=since, spec=f"reduction/{page}-{since}")(cls)

@@ -2,11 +2,15 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
+from irrun.ops._blocked import row_sums, whole_along
 from irrun.ops._cast import cast, plain
 from irrun.ops._elementwise import reaches
 from irrun.ops._normalization import mean
-from irrun.types import ElementType
+from irrun.ops._pointwise import native
+from irrun.types import ELEMENT_TYPES, ElementType
+
+_DYNAMIC = ELEMENT_TYPES["dynamic"]
 
 
 @op("RMS", since=14, spec="normalization/rms-norm-14")
@@ -28,6 +32,22 @@ class RMS(Op):
         if gamma is not None:
             at.require(reaches(data.shape, gamma.shape), "C2", f"gamma {gamma.shape} does not fit data {data.shape}")
         return data.typed(data.type if self.output_type.kind == "dynamic" else self.output_type)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, gamma = (*inputs, None)[:2]
+        if data is None or not native(data) or not data.rank or self.output_type not in (data.type, _DYNAMIC):
+            return Kernel(self.run)
+        weights = None if gamma is None else gamma.exact
+        if gamma is not None and (not native(data, gamma) or weights is None or weights.size not in weights.shape[-1:]):
+            return Kernel(self.run)
+
+        def function(x: np.ndarray, out: np.ndarray) -> None:
+            count = np.asarray(x.shape[-1], x.dtype)
+            np.divide(x, np.sqrt(row_sums(x, x) / count + x.dtype.type(self.epsilon)), out)
+            if weights is not None:
+                np.multiply(out, weights, out)
+
+        return whole_along(function, data, {data.rank - 1})
 
     def run(self, data: np.ndarray, gamma: np.ndarray | None = None) -> np.ndarray:
         x = plain(data)

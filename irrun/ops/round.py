@@ -1,8 +1,10 @@
 """Round: to the nearest integer.  Spec: arithmetic/round-5."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from irrun.opdef import attr, op
+from irrun.opdef import Value, attr, op
 from irrun.ops._cast import is_float
 from irrun.ops._unary import Unary
 
@@ -15,6 +17,9 @@ class Round(Unary):
     # OpenVINO: takes booleans as well
     types = {"T": "boolean numeric"}
     exact = True
+
+    def fast(self, data: Value) -> Callable[..., np.ndarray] | None:
+        return np.rint if self.mode == "half_to_even" else None
 
     def kernel(self, x: np.ndarray) -> np.ndarray:
         if not is_float(x):

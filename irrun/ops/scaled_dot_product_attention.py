@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, opt, ports
+from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, opt, ports
+from irrun.ops._attention import attention
 from irrun.ops._gemm import matmul, narrow, wide
+from irrun.ops._pointwise import native
 from irrun.types import Dim, PartialShape
 
 
@@ -63,6 +65,28 @@ class ScaledDotProductAttention(Op):
             message = f"sink {sink.shape} does not fit query {query.shape}"
             at.require(joined is not None and sink.rank == query.rank, "C6", message)
         return query.reshaped([*batch, queries, width])
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        query, key, value, mask, _, sink = (*inputs, None, None, None)[:6]
+        if not native(query, key, value) or query is None or sink is not None:
+            return Kernel(self.run)
+        if mask is not None and not self.causal and mask.type.kind != "boolean" and not native(query, mask):
+            return Kernel(self.run)
+        known = self.infer(Site(), *inputs).shape.static is not None  # type: ignore[arg-type]
+
+        def call(
+            query: np.ndarray, key: np.ndarray, value: np.ndarray,
+            attention_mask: np.ndarray | None = None, scale: np.ndarray | None = None, sink: np.ndarray | None = None,
+            *, out: np.ndarray | None = None, finish: Finish | None = None,
+        ) -> np.ndarray:  # fmt: skip
+            factor = float(query.shape[-1]) ** -0.5 if scale is None else scale.item()
+            masks = () if attention_mask is None or self.causal else (attention_mask,)
+            return attention(
+                query, key.swapaxes(-1, -2), value, scale=factor, masks=masks, causal=self.causal,
+                out=out, finish=finish,
+            )  # fmt: skip
+
+        return Kernel(call, "in blocks", out=True, finish=known)
 
     def run(
         self, query: np.ndarray, key: np.ndarray, value: np.ndarray,

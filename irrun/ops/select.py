@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from irrun.opdef import Site, Value, op, ports
+from irrun.opdef import Kernel, Site, Value, op, ports
 from irrun.ops._elementwise import Elementwise
+from irrun.ops._pointwise import pointwise, select
 from irrun.types import Dim, as_dim
 
 
@@ -25,6 +26,13 @@ class Select(Elementwise):
         # OpenVINO: numpy mode broadcasts the result to cond, too, which the specification broadcasts one way
         shape = self.broadcast(at, shape, cond.shape, ("then", "cond"))
         return (otherwise if then.type.kind == "dynamic" else then).reshaped(shape)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        cond, then, otherwise = values = [value for value in inputs if value is not None]
+        of_bits = then.type.kind not in ("string", "dynamic") and then.type is otherwise.type
+        if not of_bits or cond.type.kind == "dynamic" or not self.as_numpy(*values):
+            return Kernel(self.run)
+        return pointwise(self, select, *inputs)
 
     def run(self, cond: np.ndarray, then: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
         cond, otherwise = self.aligned(then, cond), self.aligned(then, otherwise)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, op, ports
+from irrun.ops._pointwise import elu, in_blocks, native, pointwise
 from irrun.ops._unary import through_floats
 
 
@@ -22,6 +23,12 @@ class Selu(Op):
                 value.shape.count().fits(1), "C1", f"{name} is {value.shape}; it has more or fewer elements than one"
             )
         return data.reshaped(data.shape)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        alpha, scale = (None if value is None else value.exact for value in inputs[1:])
+        if not native(inputs[0]) or alpha is None or scale is None:
+            return Kernel(self.run)
+        return pointwise(self, in_blocks(elu(alpha.item(), scale.item())), inputs[0])
 
     def run(self, data: np.ndarray, alpha: np.ndarray, lambda_: np.ndarray) -> np.ndarray:
         return through_floats(_selu, data, alpha.reshape(()), lambda_.reshape(()))

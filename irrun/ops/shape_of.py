@@ -14,6 +14,7 @@ class ShapeOf3(Op):
     """
 
     output_type = attr.element_type("i64")
+    checked = False
     inputs = ports(data="T")
 
     def infer(self, at: Site, data: Value) -> Value:

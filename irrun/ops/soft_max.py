@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Site, Value, op
-from irrun.ops._softmax import AlongAxis, shifted
+from irrun.ops._softmax import AlongAxis, shifted, sums
 
 
 @op("SoftMax", since=8, spec="activation/softmax-8")
@@ -18,6 +18,11 @@ class SoftMax8(AlongAxis):
         np.exp(found, out=found)
         found /= found.sum(axis, keepdims=True)
         return found
+
+    def block(self, x: np.ndarray, out: np.ndarray, axis: int) -> None:
+        np.subtract(x, np.maximum.reduce(x, axis, keepdims=True), out)
+        np.exp(out, out)
+        np.divide(out, sums(out, axis), out)
 
 
 @op("SoftMax", since=1, spec="activation/softmax-1")

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, op, opt, ports
+from irrun.opdef import Kernel, Op, Site, Value, op, opt, ports
+from irrun.ops._pointwise import in_blocks, native, pointwise, swish
 from irrun.ops._unary import through_floats
 
 
@@ -19,6 +20,13 @@ class Swish(Op):
     def infer(self, at: Site, data: Value, beta: Value | None = None) -> Value:
         at.require(beta is None or beta.rank in (None, 0), "C1", f"beta is {beta and beta.shape}, not a scalar")
         return data.reshaped(data.shape)
+
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        data, beta = (*inputs, None)[:2]
+        if not native(data) or (beta is not None and beta.data is None):
+            return Kernel(self.run)
+        factor = 1 if beta is None or beta.data is None else beta.data.item()
+        return pointwise(self, in_blocks(swish(factor)), data)
 
     def run(self, data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:
         if beta is None:

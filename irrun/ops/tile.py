@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, op, ports
+from irrun.ops._pointwise import copied
 from irrun.types import UNKNOWN_RANK, Dim
 
 
@@ -31,13 +32,19 @@ class Tile(Op):
         counts = (one,) * (rank - len(counts)) + tuple(n.max(0) for n in counts)
         return data.reshaped([d * n for d, n in zip(dims, counts)])
 
+    def prepare(self, *inputs: Value | None) -> Kernel:
+        return Kernel(self._tiled, out=True)
+
     def run(self, data: np.ndarray, repeats: np.ndarray) -> np.ndarray:
+        return self._tiled(data, repeats)
+
+    def _tiled(self, data: np.ndarray, repeats: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
         rank = max(data.ndim, repeats.size)
         dims = [1] * (rank - data.ndim) + list(data.shape)
         counts = [1] * (rank - repeats.size) + [max(int(n), 0) for n in repeats]
         shape = [d * n for d, n in zip(dims, counts)]
         if 0 in shape:
-            return np.empty(shape, data.dtype)
+            return np.empty(shape, data.dtype) if out is None else out
         run = 1
         for axis in reversed(range(rank)):  # what is too short for a strided copy is first made longer
             run *= dims[axis]
@@ -45,11 +52,13 @@ class Tile(Op):
                 data = data.reshape(-1, run).repeat(counts[axis], 0)
                 run, dims[axis], counts[axis] = run * counts[axis], shape[axis], 1
         if max(counts, default=1) == 1:
-            return data.reshape(shape)
+            return copied(data.reshape(shape), out)
+        if out is None:
+            out = np.empty(shape, data.dtype)
         # [2,3] by (4,5) is one copy of [1,2,1,3] into [4,2,5,3]
-        tiles = np.empty([n for pair in zip(counts, dims) for n in pair], data.dtype)
+        tiles = out.reshape([n for pair in zip(counts, dims) for n in pair])
         tiles[...] = data.reshape([n for d in dims for n in (1, d)])
-        return tiles.reshape(shape)
+        return out
 
 
 _SHORT = 64

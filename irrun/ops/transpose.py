@@ -17,6 +17,7 @@ class Transpose(Op):
     C2  ``order`` holds each axis of ``data`` once, counted from the front.
     """
 
+    views = "strided"
     inputs = ports(data="T", order="T_AXIS")
     types = {"T": "any", "T_AXIS": "int"}
     carries = True

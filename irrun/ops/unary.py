@@ -6,7 +6,8 @@ import numpy as np
 
 from irrun.opdef import Site, Value
 from irrun.ops._cast import is_float
-from irrun.ops._erf import erf, erfinv
+from irrun.ops._erf import erf, erf_into, erfinv
+from irrun.ops._pointwise import hsigmoid, hswish, in_blocks, mish, relu, sigmoid, soft_plus
 from irrun.ops._unary import Unary, unary
 from irrun.types import ELEMENT_TYPES, Dim
 
@@ -55,15 +56,21 @@ def _hsigmoid(x: np.ndarray) -> np.ndarray:
 _of_floats = partial(unary, types="float")
 
 Abs = unary("Abs", np.abs, _abs, exact=True, doc="``|x|``.", spec="arithmetic/abs-1")
-Ceiling = unary("Ceiling", _ceiling, _same, exact=True, doc="The least integer from x on.", spec="arithmetic/ceiling-1")
-Floor = unary("Floor", _floor, _same, exact=True, doc="The greatest integer up to x.", spec="arithmetic/floor-1")
+Ceiling = unary(
+    "Ceiling", _ceiling, _same, exact=True, fast=np.ceil,
+    doc="The least integer from x on.", spec="arithmetic/ceiling-1",
+)  # fmt: skip
+Floor = unary(
+    "Floor", _floor, _same, exact=True, fast=np.floor,
+    doc="The greatest integer up to x.", spec="arithmetic/floor-1",
+)  # fmt: skip
 Negative = unary("Negative", np.negative, Dim.__neg__, exact=True, doc="``-x``.", spec="arithmetic/negative-1")
 Sign = unary("Sign", np.sign, exact=True, doc="-1, 0 or 1; NaN for NaN.", spec="arithmetic/sign-1")
 
 Exp = unary("Exp", np.exp, doc="e to the power of x.", spec="activation/exp-1")
 Log = unary("Log", np.log, doc="The natural logarithm.", spec="arithmetic/log-1")
 Sqrt = unary("Sqrt", np.sqrt, doc="The square root.", spec="arithmetic/sqrt-1")
-Erf = unary("Erf", erf, doc="The error function.", spec="arithmetic/erf-1")
+Erf = unary("Erf", erf, doc="The error function.", spec="arithmetic/erf-1", fast=in_blocks(erf_into))
 ErfInv = _of_floats(
     "ErfInv", erfinv, doc="y with erf(y) = x; ±Inf for ±1, NaN beyond.", spec="arithmetic/erfinv-17", since=17
 )
@@ -82,14 +89,30 @@ Acosh = unary("Acosh", np.arccosh, doc="The inverse hyperbolic cosine.", spec="a
 Atanh = unary("Atanh", np.arctanh, doc="The inverse hyperbolic tangent.", spec="arithmetic/atanh-3", since=4)
 
 # OpenVINO: the CPU plugin's ReLU and HSigmoid of NaN are 0
-ReLU = unary("ReLU", _relu, lambda x: x.max(0), exact=True, doc="x, or 0 where that is more.", spec="activation/relu-1")
-Sigmoid = unary("Sigmoid", _sigmoid, doc="``1 / (1 + exp(-x))``.", spec="activation/sigmoid-1")
-HSigmoid = unary("HSigmoid", _hsigmoid, doc="``min(max(x + 3, 0), 6) / 6``.", spec="activation/hsigmoid-5", since=5)
+ReLU = unary(
+    "ReLU", _relu, lambda x: x.max(0), exact=True, fast=relu,
+    doc="x, or 0 where that is more.", spec="activation/relu-1",
+)  # fmt: skip
+Sigmoid = unary(
+    "Sigmoid", _sigmoid, fast=in_blocks(sigmoid),
+    doc="``1 / (1 + exp(-x))``.", spec="activation/sigmoid-1",
+)  # fmt: skip
+HSigmoid = unary(
+    "HSigmoid", _hsigmoid, since=5, fast=in_blocks(hsigmoid),
+    doc="``min(max(x + 3, 0), 6) / 6``.", spec="activation/hsigmoid-5",
+)  # fmt: skip
 HSwish = unary(
-    "HSwish", lambda x: x * _hsigmoid(x), doc="``x * min(max(x + 3, 0), 6) / 6``.", spec="activation/hswish-4", since=4
-)
-Mish = _of_floats("Mish", _mish, doc="``x * tanh(log(exp(x) + 1))``.", spec="activation/mish-4", since=4)
-SoftPlus = _of_floats("SoftPlus", _soft_plus, doc="``log(exp(x) + 1)``.", spec="activation/softplus-4", since=4)
+    "HSwish", lambda x: x * _hsigmoid(x), since=4, fast=in_blocks(hswish),
+    doc="``x * min(max(x + 3, 0), 6) / 6``.", spec="activation/hswish-4",
+)  # fmt: skip
+Mish = _of_floats(
+    "Mish", _mish, since=4, fast=in_blocks(mish),
+    doc="``x * tanh(log(exp(x) + 1))``.", spec="activation/mish-4",
+)  # fmt: skip
+SoftPlus = _of_floats(
+    "SoftPlus", _soft_plus, since=4, fast=in_blocks(soft_plus),
+    doc="``log(exp(x) + 1)``.", spec="activation/softplus-4",
+)  # fmt: skip
 SoftSign = _of_floats(
     "SoftSign", lambda x: x / (1 + np.abs(x)), doc="``x / (1 + |x|)``.", spec="activation/softsign-9", since=9
 )
@@ -97,6 +120,9 @@ SoftSign = _of_floats(
 
 class _Test(Unary):
     """One tensor of floats; the output is boolean."""
+
+    def result(self, data: Value) -> np.dtype:
+        return _BOOLEAN.dtype
 
     def infer(self, at: Site, data: Value) -> Value:
         return data.typed(_BOOLEAN)

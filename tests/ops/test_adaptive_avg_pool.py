@@ -2,8 +2,25 @@
 
 import ml_dtypes
 import numpy as np
+import pytest
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from irrun.opdef import Value
+from kit import (
+    NUMERIC,
+    Case,
+    Refusal,
+    Shapes,
+    Values,
+    against_openvino,
+    arange,
+    filled,
+    i64,
+    operation,
+    random,
+    refusals,
+    shapes,
+    values,
+)
 
 VALUES = [
     Values("overlapping", "AdaptiveAvgPool-8", [[[[1.0, 2, 3, 4, 5]]], i64(3)], [[[1.5, 3, 4.5]]]),
@@ -57,3 +74,29 @@ test_values = values(VALUES)
 test_shapes = shapes(SHAPES)
 test_refusals = refusals(REFUSALS)
 test_against_openvino = against_openvino(CASES)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("data", "sizes"),
+    [
+        ((2, 3, 9), (4,)),
+        ((2, 60, 50, 47), (1, 1)),
+        ((2, 3, 7, 8), (3, 10)),
+        ((1, 2, 4, 5, 6), (2, 5, 4)),
+        ((2, 3, 4, 5), (0, 2)),
+    ],
+)
+def test_prepared(data, sizes, dtype):
+    """The kernel by blocks does what ``run`` does."""
+    op, x = operation("AdaptiveAvgPool-8"), random(*data, dtype=dtype)
+    x.flat[7::911] = np.nan
+    kernel, expected = op.prepare(Value.of(x).reshaped(data), Value.of(i64(*sizes))), op.run(x, i64(*sizes))
+    np.testing.assert_allclose(filled(kernel, expected.shape, dtype, x, i64(*sizes)), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_prepared_types():
+    op, x = operation("AdaptiveAvgPool-8"), random(1, 2, 5, 6, dtype=np.float16)
+    got = op.prepare(Value.of(x), Value.of(i64(2, 3))).call(x, i64(2, 3))
+    np.testing.assert_array_equal(got, op.run(x, i64(2, 3)))
+    assert got.dtype == np.float16

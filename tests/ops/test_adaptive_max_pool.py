@@ -2,8 +2,25 @@
 
 import ml_dtypes
 import numpy as np
+import pytest
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, i64, random, refusals, shapes, values
+from irrun.opdef import Value
+from irrun.ops.adaptive_max_pool import AdaptiveMaxPool
+from kit import (
+    NUMERIC,
+    Case,
+    Refusal,
+    Shapes,
+    Values,
+    against_openvino,
+    filled,
+    i64,
+    operation,
+    random,
+    refusals,
+    shapes,
+    values,
+)
 
 _INF = float("inf")
 _I32 = {"index_element_type": "i32"}
@@ -56,3 +73,34 @@ test_values = values(VALUES)
 test_shapes = shapes(SHAPES)
 test_refusals = refusals(REFUSALS)
 test_against_openvino = against_openvino(CASES)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("data", "sizes"),
+    [
+        ((2, 3, 9), (4,)),
+        ((2, 60, 50, 47), (1, 1)),
+        ((2, 3, 7, 8), (3, 10)),
+        ((1, 2, 4, 5, 6), (2, 5, 4)),
+        ((2, 3, 4, 5), (0, 2)),
+    ],
+)
+def test_prepared(data, sizes, dtype):
+    """The kernel by blocks does what ``run`` does."""
+    op, x = operation("AdaptiveMaxPool-8"), random(*data, dtype=dtype)
+    assert isinstance(op, AdaptiveMaxPool)
+    x.flat[7::911] = np.nan
+    inputs = Value.of(x).reshaped(data), Value.of(i64(*sizes))
+    kernel, (expected, _) = op.prepare_outputs((True, False), *inputs), op.run(x, i64(*sizes))
+    np.testing.assert_array_equal(filled(kernel, expected.shape, dtype, x, i64(*sizes)), expected)
+    for got, both in zip(op.prepare_outputs((True, True), *inputs).call(x, i64(*sizes)), op.run(x, i64(*sizes))):
+        np.testing.assert_array_equal(got, both)
+
+
+def test_prepared_types():
+    op, x = operation("AdaptiveMaxPool-8"), random(1, 2, 5, 6, dtype=np.float16)
+    assert isinstance(op, AdaptiveMaxPool)
+    got = op.prepare_outputs((True, False), Value.of(x), Value.of(i64(2, 3))).call(x, i64(2, 3))
+    np.testing.assert_array_equal(got, op.run(x, i64(2, 3))[0])
+    assert got.dtype == np.float16

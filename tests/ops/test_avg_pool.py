@@ -4,8 +4,25 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import pytest
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from irrun.opdef import Value
+from irrun.types import PartialShape
+from kit import (
+    NUMERIC,
+    Case,
+    Refusal,
+    Shapes,
+    Values,
+    against_openvino,
+    arange,
+    filled,
+    operation,
+    random,
+    refusals,
+    shapes,
+    values,
+)
 
 
 def _attributes(*kernel: int, exclude: bool = True, **given: Any) -> dict[str, Any]:
@@ -116,3 +133,38 @@ test_values = values(VALUES)
 test_shapes = shapes(SHAPES)
 test_refusals = refusals(REFUSALS)
 test_against_openvino = against_openvino(CASES)
+
+_LARGE = [
+    ("blocks", (2, 40, 57, 60), _explicit(1, 3, 3, strides=[2, 2])),
+    ("only-pads", (1, 2, 3), _explicit(1, 2, strides=[2], rounding_type="ceil")),
+    ("global", (2, 50, 7, 7), _attributes(7, 7)),
+    ("pads-on-both-sides", (1, 3, 4, 5), _explicit(2, 3, 3, strides=[4, 4])),
+]
+
+
+@pytest.mark.parametrize("exclude", [True, False])
+@pytest.mark.parametrize(
+    ("name", "data", "attributes"),
+    [
+        pytest.param(f"AvgPool-{version}", *model, id=f"{version}-{id}")
+        for version, models in ((1, _MODELS + _LARGE), (14, _TORCH), (16, _DILATED))
+        for id, *model in models
+    ],
+)
+def test_prepared(name, data, attributes, exclude):
+    """The kernel by blocks does what ``run`` does."""
+    op, x = operation(name, attributes | {"exclude-pad": exclude}), random(*data)
+    x.flat[7::311] = np.nan
+    expected, kernel = op.run(x), op.prepare(Value.of(x).reshaped(data))
+    np.testing.assert_allclose(filled(kernel, expected.shape, np.float32, x), expected, rtol=1e-5, atol=1e-6)
+    longer = np.concatenate([x, x], axis=-1)
+    np.testing.assert_allclose(kernel.call(longer), op.run(longer), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, ml_dtypes.bfloat16, np.int8])
+def test_prepared_types(dtype):
+    x = random(2, 3, 9, 8, dtype=dtype)
+    op = operation("AvgPool-1", _explicit(1, 3, 2) | {"exclude-pad": True})
+    expected, got = op.run(x), op.prepare(Value.of(x).reshaped(PartialShape(None))).call(x)
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-12)

@@ -115,6 +115,7 @@ SHAPES = [row for op in OPS for row in rule_shapes(f"{op}-1", "f32")] + [
 
 REFUSALS = [row for op in OPS for row in rule_refusals(f"{op}-1", "f32")] + [
     Refusal("ir301-boolean", "Add-1", ["boolean[2]", "boolean[2]"]),
+    Refusal("ir301-weights", "Add-1", ["u3[2]", "u3[2]"]),
     Refusal("ir301-string", "Maximum-1", ["string[2]", "string[2]"]),
     Refusal("ir302-types", "Multiply-1", ["f32[2]", "f16[2]"]),
     Refusal("ir205-arity", "Divide-1", ["f32[2]"]),

@@ -10,6 +10,12 @@ _X = i64(1, 3, 1, 0)
 
 VALUES = [
     *[Values(f"{np.dtype(t).name}", "Bincount-17", [_X.astype(t)], np.bincount(_X)) for t in (np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)],
+    # OpenVINO's reference tests
+    Values("reference", "Bincount-17", [np.array([0, 1, 1, 3, 3], np.int32)], [1, 2, 0, 2]),
+    Values("reference-minlength", "Bincount-17", [np.array([0, 1, 2], np.int32)], [1, 1, 1, 0, 0, 0], {"minlength": 6}),
+    Values("reference-u8", "Bincount-17", [np.array([2, 2, 2, 0], np.uint8)], [1, 0, 3]),
+    Values("reference-empty", "Bincount-17", [np.empty(0, np.int32)], [0, 0, 0, 0], {"minlength": 4}),
+    Values("reference-weights", "Bincount-17", [np.array([0, 1, 1, 2], np.int32), f32([1.5, 2, 3, 4])], f32([1.5, 5, 4])),
     Values("minlength", "Bincount-17", [_X], [1, 2, 0, 1, 0, 0], {"minlength": 6}),
     Values("longer-than-minlength", "Bincount-17", [_X], [1, 2, 0, 1], {"minlength": 2}),
     *[Values(f"weights-{np.dtype(t).name}", "Bincount-17", [_X, np.array([1, 2, 3, 4], t)], np.array([4, 4, 0, 2], t)) for t in (np.float32, np.float64, np.int32, np.int64)],

@@ -15,7 +15,7 @@ VALUES = [
 
 SHAPES = [
     Shapes("spec", "ConvertLike-1", ["i32[256,56]", "f32[3]"], "f32[256,56]"),
-    Shapes("partial", "ConvertLike-1", ["i32[2,?,1..8]", "u1[...]"], "u1[2,?,1..8]"),
+    Shapes("partial", "ConvertLike-1", ["i32[2,?,1..8]", "u2[...]"], "u2[2,?,1..8]"),
     Shapes("unknown-rank", "ConvertLike-1", ["f32[...]", "i64[2]"], "i64[...]"),
     Shapes("exact-contents", "ConvertLike-1", ["i64{1,5}", "i32{7}"], "i32{1,5}"),
 ]
@@ -23,6 +23,7 @@ SHAPES = [
 REFUSALS = [
     Refusal("ir301-from-string", "ConvertLike-1", ["string[2]", "f32[2]"]),
     Refusal("ir301-to-string", "ConvertLike-1", ["f32[2]", "string[2]"]),
+    Refusal("ir301-to-weights", "ConvertLike-1", ["f32[2]", "u3[2]"]),
 ]
 
 CASES = [

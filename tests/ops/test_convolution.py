@@ -15,6 +15,7 @@ from kit import (
     Shapes,
     Values,
     against_openvino,
+    filled,
     operation,
     random,
     refusals,
@@ -149,10 +150,20 @@ def test_the_history_of_a_dim():
     data = Value(ELEMENT_TYPES["f32"], PartialShape.of([1, 3, Dim.unknown("H"), Dim.unknown("W")]))
     out = op.infer(Site(), data, tensor("f32[8,3,3,3]"))
     assert isinstance(out, Value)
-    assert [str(d.term) for d in out.shape][2:] == ["floor((H + 2 - 3) / 2) + 1", "W + 2 - 3 + 1"]
+    assert [str(d.term) for d in out.shape][2:] == ["floor((H + 1 + 1 - 3) / 2) + 1", "W"]
 
 
 _LARGE = [
+    ("1x1-blocks-of-rows", (2, 64, 60, 60), (96, 64, 1, 1), _2D),
+    ("1x1-blocks-of-filters", (1, 8, 24, 24), (900, 8, 1, 1), _2D),
+    ("1x1-stride-1d", (2, 9, 50), (4, 9, 1), _attributes(1, strides=[3])),
+    ("patches", (2, 3, 33, 27), (7, 3, 16, 8), _attributes(2, strides=[16, 8])),
+    ("patches-1d", (2, 3, 50), (7, 3, 12), _attributes(1, strides=[12])),
+    ("stem", (1, 3, 70, 71), (16, 3, 7, 7), _attributes(2, strides=[2, 2], pads_begin=[3, 3], pads_end=[3, 3])),
+    ("stride-and-dilation", (1, 3, 40, 41), (5, 3, 4, 5), _attributes(2, strides=[2, 3], dilations=[3, 2], pads_begin=[5, 1], pads_end=[0, 4])),
+    ("pads-wider-than-blocks", (1, 64, 30, 90), (32, 64, 2, 2), _attributes(2, pads_begin=[40, 1], pads_end=[50, 0])),
+    ("tiles-of-images", (9, 32, 5, 6), (32, 32, 3, 3), _attributes(2, pads_begin=[1, 1], pads_end=[1, 1])),
+    ("tiles-of-pads", (1, 32, 20, 21), (32, 32, 3, 3), _attributes(2, pads_begin=[9, 3], pads_end=[6, 11])),
     # OpenVINO: without AVX-512 it gives something else than zeros for windows that see right pads only
     ("pads-wider-than-kernel-at-the-end", (1, 1, 3, 3), (1, 1, 2, 2), _attributes(2, pads_begin=[4, 0], pads_end=[0, 3])),
     ("tiles", (2, 32, 16, 20), (33, 32, 3, 3), _attributes(2, pads_begin=[1, 1], pads_end=[1, 1])),
@@ -181,26 +192,91 @@ def test_prepared(data, filters, attributes, known):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=3e-5 * max(1, expected.std()) if fed.size else 0)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float64, ml_dtypes.bfloat16, np.int32, np.uint8])
-def test_prepared_types(dtype):
-    """Narrow floats are rounded once, integers are exact."""
+@pytest.mark.parametrize(("data", "filters", "attributes"), [pytest.param(*m, id=id) for id, *m in _MODELS + _LARGE])
+def test_prepared_by_parts(data, filters, attributes):
+    """So it does where its output goes to memory that was used before, and what follows is done part by part."""
+    op, x, w = operation("Convolution-1", attributes), random(*data), random(*filters, seed=1)
+    expected, kernel = op.run(x, w), op.prepare(Value.of(x).reshaped(data), Value.of(w))
+    got = filled(kernel, expected.shape, np.float32, x, w)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=3e-5 * max(1, expected.std()))
+    assert kernel.flops == 2 * expected.size * w[0].size
+    # other memory layouts of the data
+    strided = np.asfortranarray(np.repeat(x, 2, axis=-1))[..., ::2]
+    np.testing.assert_array_equal(kernel.call(strided, w), got)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "data", "filters", "attributes"),
+    [
+        ("matmul", (1, 3, 9, 9), (4, 3, 1, 1), _attributes(2, strides=[2, 2])),
+        ("Winograd F(4×4, 3×3)", (1, 32, 16, 16), (32, 32, 3, 3), _2D),
+        ("im2col", (1, 32, 16, 16), (32, 32, 3, 3), _attributes(2, strides=[2, 2])),
+        ("im2col", (1, 32, 6, 6), (32, 32, 3, 3), _2D),
+        ("im2col", (1, 32, 16, 16), (32, 32, 1, 1), _attributes(2, pads_end=[1, 1])),
+    ],
+)
+def test_prepared_algorithm(algorithm, data, filters, attributes):
+    op, w = operation("Convolution-1", attributes), random(*filters)
+    kernel = op.prepare(Value(F32, PartialShape.of(data)), Value.of(w))
+    assert kernel.algorithm == algorithm
+    # nobody needs the filters themselves any more
+    assert kernel.ignores == (1,)
+    np.testing.assert_array_equal(kernel.call(random(*data), np.zeros_like(w)), kernel.call(random(*data), w))
+
+
+def _precision(dtype: Any) -> float:
+    return {"float16": 1e-3, "bfloat16": 1e-2, "float64": 1e-12}.get(np.dtype(dtype).name, 0)
+
+
+@pytest.mark.parametrize("filters", [(32, 32, 3, 3), (8, 32, 1, 1), (3, 32, 2, 3)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, ml_dtypes.bfloat16])
+def test_prepared_types(dtype, filters):
+    """Narrow floats are rounded once."""
+    op = operation("Convolution-1", _attributes(2, pads_begin=[1, 1], pads_end=[1, 1]))
+    x, w = random(1, 32, 14, 14, dtype=dtype), random(*filters, dtype=dtype, seed=1)
+    expected, kernel = op.run(x, w), op.prepare(Value.of(x).reshaped(x.shape), Value.of(w))
+    for got in (kernel.call(x, w), filled(kernel, expected.shape, dtype, x, w)):
+        assert got.dtype == expected.dtype
+        tolerance = _precision(dtype)
+        np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8])
+def test_prepared_integers(dtype):
     op = operation("Convolution-1", _attributes(2, pads_begin=[1, 1], pads_end=[1, 1]))
     x, w = random(1, 32, 14, 14, dtype=dtype), random(32, 32, 3, 3, dtype=dtype, seed=1)
-    expected, got = op.run(x, w), op.prepare(Value.of(x).reshaped(PartialShape(None)), Value.of(w)).call(x, w)
-    assert got.dtype == expected.dtype
-    rtol = {"float16": 1e-3, "bfloat16": 1e-2, "float64": 1e-12}.get(np.dtype(dtype).name, 0)
-    np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=rtol, atol=rtol)
+    np.testing.assert_array_equal(op.prepare(Value.of(x), Value.of(w)).call(x, w), op.run(x, w))
 
 
-def test_prepared_infinities():
+@pytest.mark.parametrize(
+    ("filters", "attributes"),
+    [
+        ((32, 32, 3, 3), _attributes(2, pads_begin=[1, 1], pads_end=[1, 1])),
+        ((3, 32, 3, 3), _attributes(2, strides=[2, 2])),
+        ((3, 32, 1, 1), _2D),
+    ],
+)
+def test_prepared_infinities(filters, attributes):
     """An infinity or NaN reaches the windows that see it, and no others."""
-    op = operation("Convolution-1", _attributes(2, pads_begin=[1, 1], pads_end=[1, 1]))
-    x, w = random(1, 32, 16, 16), random(32, 32, 3, 3, seed=1)
-    x[0, 3, 5, 5], x[0, 4, 10, 12] = np.inf, np.nan
+    op = operation("Convolution-1", attributes)
+    x, w = random(2, 32, 64, 16), random(*filters, seed=1)
+    x[1, 3, 5, 5], x[1, 4, 50, 12] = np.inf, np.nan
     with np.errstate(invalid="ignore"):
-        expected, got = op.run(x, w), op.prepare(Value.of(x).reshaped(PartialShape(None)), Value.of(w)).call(x, w)
-    assert np.isfinite(expected[0, :, 7:9, :10]).all()
+        expected, kernel = op.run(x, w), op.prepare(Value.of(x).reshaped(x.shape), Value.of(w))
+        got = filled(kernel, expected.shape, np.float32, x, w)
+    assert np.isfinite(expected[0]).all()
+    assert not np.isfinite(expected[1]).all()
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_prepared_beyond_the_range():
+    """What would only overflow on Winograd's way is computed the plain one."""
+    op = operation("Convolution-1", _2D)
+    x, w = random(1, 32, 18, 18) * np.float32(1e38), np.eye(32, dtype=np.float32).reshape(32, 32, 1, 1)
+    w = np.pad(w, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    with np.errstate(over="ignore", invalid="ignore"):
+        got = op.prepare(Value.of(x).reshaped(x.shape), Value.of(w)).call(x, w)
+    np.testing.assert_array_equal(got, x[:, :, 1:-1, 1:-1])
 
 
 def test_prepare_without_constant_filters():

@@ -3,8 +3,26 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from irrun.opdef import Value
+from irrun.types import PartialShape
+from kit import (
+    NUMERIC,
+    Case,
+    Refusal,
+    Shapes,
+    Values,
+    against_openvino,
+    arange,
+    filled,
+    i64,
+    operation,
+    random,
+    refusals,
+    shapes,
+    values,
+)
 
 
 def _attributes(spatial: int, **given: Any) -> dict[str, Any]:
@@ -117,3 +135,43 @@ test_values = values(VALUES)
 test_shapes = shapes(SHAPES)
 test_refusals = refusals(REFUSALS)
 test_against_openvino = against_openvino(CASES)
+
+
+_LARGE = [
+    ("upsampling", (2, 3, 40, 41), (3, 20, 2, 2), _attributes(2, strides=[2, 2])),
+    ("upsampling-1d", (2, 3, 9), (3, 4, 5), _attributes(1, strides=[5])),
+    ("upsampling-cut", (1, 3, 9, 8), (3, 2, 2, 2), _attributes(2, strides=[2, 2], pads_begin=[1, 0], pads_end=[0, 1])),
+    ("overlapping", (2, 3, 12, 13), (3, 5, 4, 4), _attributes(2, strides=[2, 2], pads_begin=[1, 1], pads_end=[1, 1])),
+    ("gaps", (2, 3, 7, 6), (3, 5, 2, 1), _attributes(2, strides=[3, 2])),
+    ("tiles", (1, 32, 16, 17), (32, 24, 3, 3), _attributes(2, pads_begin=[1, 1], pads_end=[1, 1])),
+    ("dilation", (1, 3, 9, 8), (3, 4, 3, 2), _attributes(2, strides=[1, 2], dilations=[3, 1], pads_begin=[2, 1])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "filters", "attributes"), [pytest.param(*m, id=id) for id, *m in _MODELS + _LARGE])
+def test_prepared(data, filters, attributes):
+    """The kernel for constant filters does what ``run`` does, whatever it is given to fill."""
+    op, x, w = operation("ConvolutionBackpropData-1", attributes), random(*data), random(*filters, seed=1)
+    expected = op.run(x, w)
+    kernel = op.prepare(Value.of(x).reshaped(data), Value.of(w))
+    atol = 3e-5 * max(1, expected.std())
+    np.testing.assert_allclose(kernel.call(x, w), expected, rtol=1e-5, atol=atol)
+    if kernel.out:  # not with strides and dilations along one axis
+        np.testing.assert_allclose(filled(kernel, expected.shape, np.float32, x, w), expected, rtol=1e-5, atol=atol)
+        assert kernel.flops == 2 * x.size * w[0].size
+    dynamic = op.prepare(Value.of(x).reshaped(PartialShape(None)), Value.of(w)).call
+    for fed in (x, np.concatenate([x, x], axis=-1), x[:0]):
+        expected, got = op.run(fed, w), dynamic(fed, w)
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=atol)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("size", [(9, 8), (8, 7), (14, 20)])
+def test_prepared_for_a_shape(size, known):
+    op = operation("ConvolutionBackpropData-1", _attributes(2, strides=[2, 3], pads_begin=[1, 0]))
+    x, w = random(1, 2, 4, 3), random(2, 3, 3, 2, seed=1)
+    wanted = Value.of(i64(*size)) if known else Value.of(i64(*size)).reshaped([2])
+    kernel = op.prepare(Value.of(x).reshaped(x.shape), Value.of(w), wanted)
+    assert kernel.out == known
+    np.testing.assert_allclose(kernel.call(x, w, i64(*size)), op.run(x, w, i64(*size)), rtol=1e-5, atol=1e-5)

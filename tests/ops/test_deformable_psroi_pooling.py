@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import Case, Refusal, Shapes, Values, against_openvino, arange, f32, random, refusals, shapes, values
 
 
 def _attributes(outputs: int, size: int, across: int = 1, down: int = 1, **given: Any) -> dict[str, Any]:
@@ -34,6 +34,16 @@ VALUES = [
     Values("own-channels", "DeformablePSROIPooling-1", [arange(1, 4, 1, 1), _rois([0, 0, 0, 0, 0])], arange(1, 1, 2, 2), _attributes(1, 2)),
     Values("x-before-y", "DeformablePSROIPooling-1", [_DATA, _MIDDLE, _move(1, 2)], _one(20), _attributes(1, 1)),
     Values("trans-std", "DeformablePSROIPooling-1", [_DATA, _MIDDLE, _move(1, 2)], _one(14.5), _attributes(1, 1, trans_std=0.5)),
+    # OpenVINO's reference tests
+    *(
+        Values(f"reference-{move}", "DeformablePSROIPooling-1", [arange(1, 8, 3, 3), _rois([0, 1, 1, 2, 2]), np.full((1, 2, 2, 2), move, np.float32)], f32(expected).reshape(1, 2, 2, 2), _attributes(2, 2, part_size=2))
+        for move, expected in ((0, [2, 12, 23, 33, 38, 48, 59, 69]), (0.1, [2.8, 12.8, 23.8, 33.8, 38.8, 48.8, 59.8, 69.8]), (0.5, [6, 15.5, 25.5, 35, 42, 51.5, 61.5, 71]))
+    ),
+    Values(
+        "reference-partly-outside", "DeformablePSROIPooling-1", [arange(1, 16, 2, 2), _rois([0, 10, 10, 20, 20], [0, 100, 100, 200, 200])],
+        f32([[16 * n + bin for n in range(4) for bin in (0.375, 4.71875, 9.0625, 13.40625)], [0] * 16]).reshape(2, 4, 2, 2),
+        _attributes(4, 2, spatial_scale=0.0625),
+    ),
     # OpenVINO: a malformed region is a tenth of a pixel wide
     Values("malformed", "DeformablePSROIPooling-1", [_DATA, _rois([0, 2, 2, 0, 0]), _move(10, 0)], _one(10), _attributes(1, 1)),
     Values("outside", "DeformablePSROIPooling-1", [_DATA, _rois([0, 9, 9, 9, 9])], _one(0), _attributes(1, 1)),

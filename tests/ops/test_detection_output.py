@@ -115,6 +115,7 @@ SHAPES = [
     *_shapes("unknown-rank-keep-all", ["f32[...]"] * 3, "?", keep_top_k=-1, top_k=-1),
     Shapes("logits-tell", "DetectionOutput-1", ["f32[2,5376]", "f32[...]", "f32[...]"], "f32[1,1,5376,7]", _SPEC | _CLASSES | {"keep_top_k": -1, "top_k": -1}),
     Shapes("classes-unknown", "DetectionOutput-8", ["f32[2,5376]", "f32[...]", "f32[1,2,5376]"], "f32[1,1,?,7]", _SPEC | {"keep_top_k": -1}),
+    Shapes("classes-told-by-logits", "DetectionOutput-8", ["f32[2,5376]", "f32[2,2688]", "f32[...]"], "f32[1,1,5376,7]", _SPEC | {"keep_top_k": -1, "top_k": -1}),
     Shapes("priors-of-another-type", "DetectionOutput-8", ["f16[2,5376]", "f16[2,2688]", "f32[1,2,5376]"], "f16[1,1,400,7]", _SPEC),
 ]  # fmt: skip
 

@@ -9,12 +9,26 @@ from kit import Case, Refusal, Shapes, Values, against_openvino, i64, operation,
 
 OP = "EmbeddingSegmentsSum-3"
 IDS = i64(0, 0, 2, 2)
+_TABLE = [[-1, 2], [3, 4], [-5, -6], [-7, 8], [9, 10]]
 SUMMED = [[-2.1, -2.4], [0, 0], [-0.2, 0.8]]
 
 VALUES = [
     Values("spec", OP, [TABLE, INDICES, IDS, 3, 0, HALF], [[-1.05, -1.2], [-0.2, -0.6], [-0.1, 0.4]], rtol=1e-5),
     Values("no-weights", OP, [TABLE, INDICES, IDS, 3, 1], [SUMMED[0], [-0.1, -0.4], SUMMED[2]], rtol=1e-5),
     Values("no-default", OP, [TABLE, INDICES, IDS, 4], [*SUMMED, [0, 0]], rtol=1e-5),
+    # OpenVINO's reference tests
+    Values(
+        "reference-i32",
+        OP,
+        [np.array(_TABLE, np.int32), INDICES, IDS, 3],
+        np.array([[-6, -4], [0, 0], [2, 18]], np.int32),
+    ),
+    Values(
+        "reference-i8",
+        OP,
+        [np.array(_TABLE, np.int8), INDICES, IDS, 3, 0, np.full(4, 2, np.int8)],
+        np.array([[-12, -8], [-1, 2], [4, 36]], np.int8),
+    ),
     Values("default-of-zeros", OP, [TABLE, INDICES, IDS, 3, -1], SUMMED, rtol=1e-5),
     Values("out-of-order", OP, [TABLE, INDICES, i64(2, 0, 2, 0), 3], [[-1.1, -2.5], [0, 0], [-1.2, 0.9]], rtol=1e-5),
     Values("no-indices", OP, [TABLE, i64(), i64(), 2, 1], [[-0.1, -0.4]] * 2),

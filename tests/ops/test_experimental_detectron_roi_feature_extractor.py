@@ -27,6 +27,18 @@ VALUES = [
     Values("aligned", OP, [f32([[0, 0, 4, 4]]), arange(1, 1, 6, 6)], (f32([[[[3.5, 5.5], [15.5, 17.5]]]]), f32([[0, 0, 4, 4]])), {**SOME, "aligned": True}),
     Values("scale", OP, [f32([[0, 0, 8, 8]]), arange(1, 1, 6, 6)], (f32([[[[7, 9], [19, 21]]]]), f32([[0, 0, 8, 8]])), {**SOME, "pyramid_scales": 2}),
     Values("adaptive", OP, [f32([[0, 0, 8, 4]]), arange(1, 1, 9, 9)], (f32([[[[11, 15], [29, 33]]]]), f32([[0, 0, 8, 4]])), {**SOME, "sampling_ratio": 0}),
+    # OpenVINO's reference tests
+    Values(
+        "reference", OP, [f32([[0, 1, 2, 3], [4, 5, 6, 7]]), arange(1, 2, 2, 3)],
+        (
+            f32([
+                [[[17, 21, 25], [29, 33, 37], [38, 42, 46]], [[89, 93, 97], [101, 105, 109], [110, 114, 118]]],
+                [[[50, 54, 58], [50, 54, 58], [25, 27, 29]], [[122, 126, 130], [122, 126, 130], [61, 63, 65]]],
+            ]) / 12,
+            f32([[0, 1, 2, 3], [4, 5, 6, 7]]),
+        ),
+        {"output_size": 3, "sampling_ratio": 2, "pyramid_scales": "4"},
+    ),
     # the side of the first level is below 112, that of the next below 224
     Values("levels", OP, [SIDES, *(level(value, 1000) for value in (1, 2, 3))], (filled(1, 1, 2, 3), SIDES), {**SOME, "pyramid_scales": "1,1,1,1"}),
     Values("empty-region", OP, [f32([[3, 3, 3, 5], [3, 3, 1, 1]]), level(7)], (filled(0, 7), f32([[3, 3, 3, 5], [3, 3, 1, 1]])), {**SOME, "pyramid_scales": 1}),

@@ -43,7 +43,6 @@ VALUES = [
     Values("spec-6", "GatherND-8", [_BATCHES, _INDICES], f32([[[2], [5], [11]], [[13], [19], [23]]]), {"batch_dims": 2}),
     Values("spec-6-flattened", "GatherND-5", [_BATCHES, _INDICES], f32([[2], [5], [11], [13], [19], [23]]), {"batch_dims": 2}),
     Values("spec-7", "GatherND-8", [arange(1, 2, 2, 4, start=1), [[[[1], [0]], [[3], [2]]]]], f32([[[2, 5], [12, 15]]]), {"batch_dims": 3}),
-    # OpenVINO: the CPU plugin reads out of bounds for negative indices
     Values("negative", "GatherND-8", [_FOUR, [[-1, -2], [0, -1]]], f32([3, 2])),
     # OpenVINO: refuses batch dims that must be broadcast, which the specification allows
     Values("broadcast-indices", "GatherND-8", [_FOUR, [[1]]], f32([2, 4]), {"batch_dims": 1}),
@@ -104,6 +103,7 @@ CASES = [
     for number, (data, indices, batch) in enumerate(_GATHERED)
     for t in ((*NUMERIC, np.bool_) if number == 4 else NUMERIC[:1])
 ] + [
+    Case("negative", "GatherND-8", [_FOUR, np.array([[-1, -2], [0, -1]])], shapes=[1]),
     Case("u8", "GatherND-8", [random(3, 4), np.array([[2], [0]], np.uint8)], shapes=[1]),
 ]
 

@@ -7,7 +7,20 @@ import pytest
 
 from irrun.opdef import Value
 from irrun.types import ELEMENT_TYPES, PartialShape
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, operation, random, refusals, shapes, values
+from kit import (
+    NUMERIC,
+    Case,
+    Refusal,
+    Shapes,
+    Values,
+    against_openvino,
+    filled,
+    operation,
+    random,
+    refusals,
+    shapes,
+    values,
+)
 
 F32 = ELEMENT_TYPES["f32"]
 
@@ -100,6 +113,39 @@ test_against_openvino = against_openvino(CASES)
 
 
 _LARGE = [
+    ("transform", (2, 5, 60, 50), (5, 1, 1, 21, 15), _attributes(2, pads_begin=[10, 3], pads_end=[10, 9])),
+    ("transform-of-pads", (1, 3, 30, 40), (3, 1, 1, 20, 21), _attributes(2, pads_begin=[25, 0], pads_end=[3, 27])),
+    ("transform-1d", (2, 3, 3000), (3, 1, 1, 300), _1D),
+    ("transform-3d", (1, 2, 20, 22, 24), (2, 1, 1, 9, 8, 10), _3D),
+    ("taps", (2, 6, 60, 50), (6, 1, 1, 3, 3), _attributes(2, pads_begin=[1, 1], pads_end=[1, 1])),
+    ("taps-blocks", (1, 40, 110, 120), (40, 1, 1, 3, 2), _2D),
+    (
+        "taps-stride",
+        (1, 5, 110, 100),
+        (5, 1, 1, 4, 3),
+        _attributes(2, strides=[2, 2], pads_begin=[1, 1], pads_end=[2, 0]),
+    ),
+    (
+        "taps-dilation-and-stride",
+        (1, 3, 90, 140),
+        (3, 1, 1, 4, 3),
+        _attributes(2, strides=[1, 2], dilations=[5, 3], pads_begin=[3, 7], pads_end=[1, 2]),
+    ),
+    ("taps-1d", (2, 3, 5000), (3, 1, 1, 5), _attributes(1, strides=[2], pads_begin=[2], pads_end=[2])),
+    (
+        "planes-dilation-and-stride",
+        (2, 5, 30, 31),
+        (5, 1, 1, 4, 5),
+        _attributes(2, strides=[2, 3], dilations=[3, 2], pads_begin=[5, 1], pads_end=[0, 4]),
+    ),
+    (
+        "planes-of-pads",
+        (1, 3, 6, 5),
+        (3, 2, 1, 3, 2),
+        _attributes(2, strides=[1, 2], pads_begin=[9, 4], pads_end=[3, 8]),
+    ),
+    ("planes-of-groups", (1, 8, 20, 20), (4, 2, 2, 3, 3), _attributes(2, pads_begin=[1, 1], pads_end=[1, 1])),
+    ("matmul", (2, 12, 9, 9), (4, 5, 3, 1, 1), _attributes(2, strides=[2, 1])),
     ("tiles", (1, 64, 15, 15), (2, 32, 32, 3, 3), _attributes(2, pads_begin=[1, 1], pads_end=[1, 1])),
     ("blocks-of-groups", (2, 70, 40, 40), (70, 1, 1, 3, 3), _attributes(2, pads_begin=[1, 1], pads_end=[1, 1])),
     ("blocks-of-rows", (1, 4, 300, 300), (2, 2, 2, 3, 3), _attributes(2, strides=[2, 1])),
@@ -117,3 +163,42 @@ def test_prepared(data, filters, attributes):
         assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
         # Winograd's method rounds a little more
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=3e-5 * max(1, expected.std()) if fed.size else 0)
+
+
+@pytest.mark.parametrize(("data", "filters", "attributes"), [pytest.param(*m, id=id) for id, *m in _MODELS + _LARGE])
+def test_prepared_by_parts(data, filters, attributes):
+    """So it does where its output goes to memory that was used before, and what follows is done part by part."""
+    op, x, w = operation("GroupConvolution-1", attributes), random(*data), random(*filters, seed=1)
+    expected, kernel = op.run(x, w), op.prepare(Value.of(x).reshaped(data), Value.of(w))
+    got = filled(kernel, expected.shape, np.float32, x, w)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=3e-5 * max(1, expected.std()))
+    assert kernel.flops == 2 * expected.size * w[0, 0].size
+
+
+@pytest.mark.parametrize("kernel", [3, 15])
+@pytest.mark.parametrize("size", [32, 60])
+def test_prepared_infinities(kernel, size):
+    """An infinity or NaN reaches the windows that see it, and no others."""
+    op = operation("GroupConvolution-1", _attributes(2, pads_begin=[1, 1], pads_end=[1, 1]))
+    x, w = random(2, 40, size, size), random(40, 1, 1, kernel, kernel, seed=1)
+    x[1, 3, 5, 5], x[1, 4, 30, 29] = np.inf, np.nan
+    expected, kernel = op.run(x, w), op.prepare(Value.of(x).reshaped(x.shape), Value.of(w))
+    with np.errstate(invalid="ignore"):
+        got = filled(kernel, expected.shape, np.float32, x, w)
+    assert np.isfinite(expected).sum() > expected.size - 500
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=3e-5 * max(1, float(np.std(expected[0]))))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "data", "filters"),
+    [
+        ("matmul", (1, 6, 9, 9), (2, 4, 3, 1, 1)),
+        ("im2col of planes", (1, 6, 9, 9), (6, 1, 1, 3, 3)),
+        ("im2col", (1, 16, 9, 9), (2, 8, 8, 3, 3)),
+        ("Winograd F(4×4, 3×3)", (1, 64, 20, 20), (2, 32, 32, 3, 3)),
+        ("Fourier transform", (1, 6, 60, 60), (6, 1, 1, 31, 31)),
+    ],
+)
+def test_prepared_algorithm(algorithm, data, filters):
+    kernel = operation("GroupConvolution-1", _2D).prepare(Value(F32, PartialShape.of(data)), Value.of(random(*filters)))
+    assert kernel.algorithm == algorithm

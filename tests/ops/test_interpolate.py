@@ -15,6 +15,7 @@ from kit import (
     against_openvino,
     arange,
     f32,
+    filled,
     i64,
     operation,
     random,
@@ -235,3 +236,51 @@ def test_pillow(mode, filter):
         got = operation(_NEW, _sizes(mode, cube_coeff=-0.5)).run(image, i64(height, width))
         # Pillow multiplies by weights of limited precision, so that a half may fall to either side
         np.testing.assert_allclose(got.astype(int), np.asarray(expected).astype(int), rtol=0, atol=1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("mode", _MODES)
+@pytest.mark.parametrize(("shape", "sizes", "axes"), [
+    ((2, 3, 9, 8), (18, 16), (2, 3)),
+    ((2, 3, 9, 8), (4, 21), (3, 2)),
+    ((1, 40, 64, 50), (70, 64), (2, 3)),
+    ((1, 6, 7, 2), (9, 3), (1, 2)),
+    ((5, 7), (3,), (0,)),
+])  # fmt: skip
+def test_prepared(mode, shape, sizes, axes, dtype):
+    """The kernel for constant sizes does what ``run`` does."""
+    op, x = operation(_NEW, _sizes(mode, antialias=True)), random(*shape, dtype=dtype)
+    x.flat[::97] = np.nan
+    inputs = i64(*sizes), i64(*axes)
+    kernel = op.prepare(Value.of(x).reshaped(shape), *map(Value.of, inputs))
+    expected = op.run(x, *inputs)
+    np.testing.assert_array_equal(filled(kernel, expected.shape, dtype, x, *inputs), expected)
+    np.testing.assert_array_equal(kernel.call(x, *inputs), expected)
+
+
+def test_prepared_versions():
+    x, shape = random(1, 2, 5, 6), i64(10, 3)
+    older = operation(_OLD, _scales("linear_onnx"))
+    oldest = operation(_OLDEST, {"mode": "cubic", "axes": [2, 3], "align_corners": False})
+    scales = f32([2, 0.5])
+    for op, inputs in ((older, (i64(1, 1), scales, i64(2, 3))), (oldest, (shape,))):
+        kernel = op.prepare(Value.of(x).reshaped(x.shape), *map(Value.of, inputs))
+        expected = op.run(x, *inputs)
+        assert expected.shape == (1, 2, 10, 3)
+        np.testing.assert_array_equal(filled(kernel, expected.shape, np.float32, x, *inputs), expected)
+
+
+@pytest.mark.parametrize("case", ["pads", "integers", "no elements", "unknown sizes", "unknown image", "nothing to do"])
+def test_prepared_otherwise(case):
+    """What the better kernel does not do, ``run`` does."""
+    x = random(1, 2, 5, 6, dtype=np.int32 if case == "integers" else np.float32)[:, : 0 if case == "no elements" else 2]
+    op = operation(_NEW, _sizes("linear", **({"pads_begin": [0, 0, 1]} if case == "pads" else {})))
+    sizes = i64(5, 6) if case == "nothing to do" else i64(7, 3)
+    values, image = Value.of(sizes), Value.of(x)
+    if case == "unknown sizes":
+        values = values.reshaped(values.shape)
+    if case == "unknown image":
+        image = image.reshaped(PartialShape.parse("1,?,5,6") or PartialShape(None))
+    kernel = op.prepare(image, values, Value.of(i64(2, 3)))
+    assert not kernel.out
+    np.testing.assert_array_equal(kernel.call(x, sizes, i64(2, 3)), op.run(x, sizes, i64(2, 3)))

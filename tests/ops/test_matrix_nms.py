@@ -22,6 +22,11 @@ VALUES = [
     Values("linear", _OP, [_NESTED, _THREE], rows(_NESTED, _LINEAR, [3])),
     Values("gaussian", _OP, [_NESTED, _THREE], rows(_NESTED, _GAUSSIAN, [3]), {"decay_function": "gaussian"}),
     Values("sigma", _OP, [_NESTED, _THREE], rows(_NESTED, [(0, 0, 0.9), (0, 2, 0.7 * math.exp(-4 / 16)), (0, 1, 0.8 * math.exp(-1))], [3]), {"decay_function": "gaussian", "gaussian_sigma": 4}),
+    # OpenVINO's reference tests
+    *[Values(f"reference-{function}", _OP, [BOXES[None], f32([[SCORES, [0.95, 0.75, 0.6, 0.8, 0.5, 0.3]]])],
+             (f32([[1, 0.95, 0, 0, 1, 1], [1, 0.8, 0, 10, 1, 11], [1, sunk, 0, 0.1, 1, 1.1]]), i64(0, 3, 1)[:, None], i64(3)),
+             {"nms_top_k": 3, "background_class": 0, "decay_function": function})
+      for function, sunk in (("linear", 0.13636364), ("gaussian", 0.1966116))],
     # both thresholds have to be exceeded
     Values("score-threshold", _OP, [_NESTED, _THREE], rows(_NESTED, _LINEAR[:1], [1]), {"score_threshold": 0.8}),
     Values("post-threshold", _OP, [_NESTED, _THREE], rows(_NESTED, _LINEAR[:2], [2]), {"post_threshold": 0.5}),

@@ -4,8 +4,26 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import pytest
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from irrun.opdef import Value
+from irrun.ops.max_pool import MaxPool14
+from irrun.types import PartialShape
+from kit import (
+    NUMERIC,
+    Case,
+    Refusal,
+    Shapes,
+    Values,
+    against_openvino,
+    arange,
+    filled,
+    operation,
+    random,
+    refusals,
+    shapes,
+    values,
+)
 
 
 def _attributes(*kernel: int, **given: Any) -> dict[str, Any]:
@@ -155,3 +173,56 @@ test_values = values(VALUES)
 test_shapes = shapes(SHAPES)
 test_refusals = refusals(REFUSALS)
 test_against_openvino = against_openvino(CASES)
+
+_LARGE = [
+    ("blocks", (2, 40, 57, 60), _explicit(1, 3, 3, strides=[2, 2])),
+    ("only-pads", (1, 2, 3), _explicit(1, 2, strides=[2], rounding_type="ceil")),
+    ("one-tap", (1, 2, 7, 8), _attributes(1, 1, strides=[2, 3])),
+    ("pads-on-both-sides", (1, 3, 4, 5), _explicit(2, 3, 3, strides=[4, 4])),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "attributes"),
+    [
+        pytest.param(f"MaxPool-{version}", *model, id=f"{version}-{id}")
+        for version, models in ((1, _MODELS + _LARGE), (8, _NEWER), (14, _NEWEST))
+        for id, *model in models
+    ],
+)
+def test_prepared(name, data, attributes):
+    """The kernel of the largest elements alone does what ``run`` does."""
+    op, x = operation(name, attributes), random(*data)
+    x.flat[::17], x.flat[5::31] = -np.inf, np.nan
+    expected = op.run(x)
+    if isinstance(op, MaxPool14):
+        expected, kernel = expected[0], op.prepare_outputs((True, False), Value.of(x).reshaped(data))
+    else:
+        kernel = op.prepare(Value.of(x).reshaped(data))
+    np.testing.assert_array_equal(filled(kernel, expected.shape, np.float32, x), expected)
+    longer = np.concatenate([x, x], axis=-1)
+    again = op.run(longer)
+    np.testing.assert_array_equal(kernel.call(longer), again[0] if isinstance(again, tuple) else again)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, ml_dtypes.bfloat16, np.int8, np.bool_])
+def test_prepared_types(dtype):
+    x = random(2, 3, 9, 8, dtype=dtype)
+    for name in ("MaxPool-1", "MaxPool-8"):
+        op = operation(name, _explicit(1, 3, 2) | ({} if name == "MaxPool-1" else _DEFAULTS | {"dilations": [1, 1]}))
+        value = Value.of(x).reshaped(PartialShape(None))
+        if isinstance(op, MaxPool14):
+            expected, got = op.run(x)[0], op.prepare_outputs((True, False), value).call(x)
+        else:
+            expected, got = op.run(x), op.prepare(value).call(x)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got.astype(float), expected.astype(float))
+
+
+def test_prepared_with_places():
+    op = operation("MaxPool-8", _attributes(2, 2) | _DEFAULTS | {"dilations": [1, 1]})
+    assert isinstance(op, MaxPool14)
+    x = random(1, 2, 5, 6)
+    for kernel in (op.prepare(Value.of(x)), op.prepare_outputs((False, True), Value.of(x))):
+        for got, expected in zip(kernel.call(x), op.run(x), strict=True):
+            np.testing.assert_array_equal(got, expected)

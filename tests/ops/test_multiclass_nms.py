@@ -29,6 +29,11 @@ def _bars(kept: list[int]) -> tuple[np.ndarray, ...]:
 _ROWS: list[tuple[str, list[np.ndarray], tuple[np.ndarray, ...], dict[str, Any]]] = [
     ("one-class", [_ONE, SCORES[None, None]], rows(_ONE, _BEST, [3]), _HALF),
     ("score-threshold", [_ONE, SCORES[None, None]], rows(_ONE, _BEST[:2], [2]), _HALF | {"score_threshold": 0.4}),
+    # OpenVINO's reference tests
+    *[
+        (f"reference-{sort['sort_result']}", [_ONE, f32([[SCORES, [0.95, 0.75, 0.6, 0.8, 0.5, 0.3]]])], rows(_ONE, [(0, 3, 0.95), *two, (1, 3, 0.8)], [4]), _HALF | {"nms_top_k": 3} | sort)
+        for sort, two in ((_BY_SCORE, [(1, 0, 0.95), (0, 0, 0.9)]), (_BY_CLASS, [(0, 0, 0.9), (1, 0, 0.95)]))
+    ],
     # unlike in NonMaxSuppression, what is exactly the threshold is enough
     ("score-at-threshold", [_ONE, SCORES[None, None]], rows(_ONE, _BEST[:2], [2]), _HALF | {"score_threshold": 0.9}),
     ("two-classes", [_ONE, np.stack([SCORES, SCORES])[None]], rows(_ONE, [(c, n, s) for _, n, s in _BEST for c in (0, 1)], [6]), _HALF | _BY_SCORE),

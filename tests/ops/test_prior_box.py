@@ -1,5 +1,6 @@
 """PriorBox-1 and PriorBox-8."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,10 @@ def _around(*halves: tuple[float, float], x: float = 50, y: float = 50) -> list[
 def _out(boxes: list[list[float]], *variance: float) -> np.ndarray:
     variances = np.broadcast_to(f32(variance or [0.1]), (len(boxes), 4))
     return np.stack([f32(boxes).ravel() / 100, variances.ravel()])
+
+
+def _reference(boxes: list[list[float]]) -> np.ndarray:
+    return np.stack([f32(boxes).ravel(), np.full(4 * len(boxes), 0.1, np.float32)])
 
 
 _IMAGE = [i64(1, 1), i64(100, 100)]
@@ -56,6 +61,27 @@ VALUES = [
     # without a step the points are spread over the image, whatever the offset
     Values("grid", "PriorBox-1", _GRID, np.stack([f32([[(x - 2) / 90, (y - 2) / 40, (x + 2) / 90, (y + 2) / 40] for x, y in _POINTS]).ravel(), np.full(24, 0.1, np.float32)]), {"min_size": [4], "offset": 0.1}),
     Values("step", "PriorBox-1", [i64(1, 2), i64(100, 100)], _out(_around((2, 2), x=2, y=2) + _around((2, 2), x=10, y=2)), {"min_size": [4], "offset": 0.25, "step": 8}),
+    # OpenVINO's reference tests
+    Values(
+        "reference-scaled", "PriorBox-1", [i64(2, 2), i64(10, 10)],
+        _reference([
+            [-0.75, -0.75, 1.25, 1.25], [-0.974745, -0.566497, 1.47474, 1.0665],
+            [-0.25, -0.75, 1.75, 1.25], [-0.474745, -0.566497, 1.97474, 1.0665],
+            [-0.75, -0.25, 1.25, 1.75], [-0.974745, -0.0664966, 1.47474, 1.5665],
+            [-0.25, -0.25, 1.75, 1.75], [-0.474745, -0.0664966, 1.97474, 1.5665],
+        ]),
+        {"min_size": [2], "aspect_ratio": [1.5], "scale_all_sizes": False, "offset": 0}, 1e-5,
+    ),
+    Values(
+        "reference-order", "PriorBox-8", [i64(2, 2), i64(10, 10)],
+        _reference([
+            [0.15, 0.15, 0.35, 0.35], [0.127526, 0.16835, 0.372474, 0.33165], [0.0918861, 0.0918861, 0.408114, 0.408114],
+            [0.65, 0.15, 0.85, 0.35], [0.627526, 0.16835, 0.872474, 0.33165], [0.591886, 0.0918861, 0.908114, 0.408114],
+            [0.15, 0.65, 0.35, 0.85], [0.127526, 0.66835, 0.372474, 0.83165], [0.0918861, 0.591886, 0.408114, 0.908114],
+            [0.65, 0.65, 0.85, 0.85], [0.627526, 0.66835, 0.872474, 0.83165], [0.591886, 0.591886, 0.908114, 0.908114],
+        ]),
+        {"min_size": [2], "max_size": [5], "aspect_ratio": [1.5], "min_max_aspect_ratios_order": False, "offset": 0}, 1e-5,
+    ),
     Values("i32", "PriorBox-1", [a.astype(np.int32) for a in _IMAGE], _ROWS[0][2], _ONE | _ROWS[0][1]),
     Values("no-points", "PriorBox-1", [i64(0, 3), i64(40, 90)], np.zeros((2, 0), np.float32), _ONE | {"min_size": [4]}),
 ]  # fmt: skip
@@ -93,6 +119,13 @@ def _floats(attributes: dict[str, Any]) -> dict[str, Any]:
     return {k: [float(n) for n in np.atleast_1d(v)] if k in lists else float(v) if k in ("step", "offset") else v for k, v in (_EMPTY | attributes).items()}  # fmt: skip
 
 
+def _mixed(flip: bool, clip: bool, scale: bool, order: bool) -> dict[str, Any]:
+    """Boxes of several sizes and ratios."""
+    sizes = {"min_size": [7.5, 16], "max_size": [20, 33]} if scale else {"min_size": [0.2, 0.4]}
+    flags = {"flip": flip, "clip": clip, "scale_all_sizes": scale, "min_max_aspect_ratios_order": order}
+    return _floats(sizes | {"aspect_ratio": [2, 3, 1], "variance": [0.1, 0.2, 0.3, 0.4], "offset": 0.3} | flags)
+
+
 # constant sizes are folded by OpenVINO's core; its CPU plugin, which halves odd sizes otherwise, is not asked
 # OpenVINO: where scale_all_sizes is false, max_size makes it write beyond its output
 _MODELS = [(id, _floats(_ONE | attributes)) for id, attributes, _ in _ROWS if id != "scaled-max"]
@@ -101,6 +134,7 @@ CASES = [
     *[Case(f"grid-{id}-{op}", op, [i64(3, 4), i64(37, 51)], attributes | {"step": step}, shapes=[0, 1]) for op in _OPS for id, attributes in _MODELS if "fixed-ratio" not in id for step in (0.0, 7.0)],
     *[Case(f"fixed-ratio-{op}", op, _GRID, _floats({"offset": 0.5, "fixed_size": [8, 9], "density": [2, 3], "fixed_ratio": [1, 2], "aspect_ratio": [2]}), shapes=[0, 1]) for op in _OPS],
     *[Case(f"spec-{op}", op, [i64(24, 42), i64(384, 672)], _floats(_SPEC), shapes=[0, 1]) for op in _OPS],
+    *[Case(f"mixed-{flags}", "PriorBox-8", [i64(3, 2), i64(37, 51)], _mixed(*flags), constants=[0, 1]) for flags in product((False, True), repeat=4)],
     # OpenVINO: its CPU plugin does not know this attribute
     Case("order", "PriorBox-8", _GRID, _floats(_ONE | _ALL | {"min_max_aspect_ratios_order": False}), constants=[0, 1], how="core"),
     Case("i32", "PriorBox-8", [a.astype(np.int32) for a in _GRID], _floats(_SPEC), shapes=[0, 1]),

@@ -28,6 +28,9 @@ VALUES = [
     Values("variance-1", _OP, _IMAGE, _out(_BOXES, 0.5), _TWO | {"variance": 0.5}),
     Values("variance-4", _OP, _IMAGE, _out(_BOXES, 0.1, 0.2, 0.3, 0.4), _TWO | {"variance": [0.1, 0.2, 0.3, 0.4]}),
     Values("grid", _OP, [i64(2, 2), i64(50, 100)], _out([[x - 4, y - 2, x + 4, y + 2] for y in (5, 15) for x in (8, 24)]), {"width": 8, "height": 4, "step_w": 16, "step_h": 10, "offset": 0.5}),
+    # OpenVINO's reference tests
+    Values("reference", _OP, [i64(2, 2), i64(10, 10)], np.stack([f32([0, 0, 0.15, 0.15, 0.35, 0, 0.65, 0.15, 0, 0.35, 0.15, 0.65, 0.35, 0.35, 0.65, 0.65]), np.tile(f32([0.1, 0.2, 0.3, 0.4]), 4)]),
+           {"width": 3, "height": 3, "variance": [0.1, 0.2, 0.3, 0.4], "offset": 0}),
     Values("no-points", _OP, [i64(0, 2), i64(50, 100)], np.zeros((2, 0), np.float32), _TWO),
 ]  # fmt: skip
 

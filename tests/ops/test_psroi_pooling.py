@@ -27,6 +27,16 @@ VALUES = [
     Values("average", "PSROIPooling-1", [_DATA, _rois([0, 0, 0, 3, 3])], _WHOLE, _average(1, 2)),
     Values("average-outside", "PSROIPooling-1", [_DATA, _rois([0, -1, -1, 9, 9])], np.array([[[[10.5, 32.5], [0, 0]]]], np.float32), _average(1, 2)),
     Values("average-rounds", "PSROIPooling-1", [_DATA, _rois([0, 0.5, 1.5, 2.5, 3.4])], np.array([[[[12.5, 33.5], [57.5, 78.5]]]], np.float32), _average(1, 2)),
+    # OpenVINO's reference tests
+    Values(
+        "reference", "PSROIPooling-1", [np.cumsum(np.full(6400, np.float32(0.1)), dtype=np.float32).reshape(2, 8, 20, 20), _rois([0, 1, 2, 4, 6], [1, 0, 3, 10, 4], [0, 10, 7, 11, 13])],
+        np.array([
+            [6.2499962, 46.44986, 90.249184, 130.44876, 166.25095, 206.45341, 250.25606, 290.45853],
+            [326.36069, 366.86316, 408.36572, 448.86816, 486.37045, 526.86841, 568.35828, 608.84839],
+            [18.100033, 58.199684, 104.09898, 144.1996, 178.10167, 218.20412, 264.1069, 304.20935],
+        ], np.float32).reshape(3, 2, 2, 2),
+        _average(2, 2), 1e-5,
+    ),
     # OpenVINO: a malformed region is a tenth of a pixel
     Values("average-malformed", "PSROIPooling-1", [arange(1, 1, 9, 9), _rois([0, 5, 5, 2, 2])], np.array([[[[50]]]], np.float32), _average(1, 1)),
     Values("bilinear-middle", "PSROIPooling-1", [arange(1, 1, 3, 3), _rois([0, 0, 0, 1, 1])], np.array([[[[4]]]], np.float32), _bilinear(1, 1, 1, 1)),

@@ -16,6 +16,13 @@ def _attributes(output_type: str, alignment: str = "tensorflow", **seeds: int) -
     return {"output_type": output_type, "alignment": alignment, **(seeds or SEEDS)}
 
 
+_TORCH_F32 = [
+    [0.597486734, 0.544582009, 0.0407406688],
+    [0.581056178, 0.679717064, 0.390765309],
+    [0.1751616, 0.364669561, 0.70758903],
+]
+_TORCH_F64 = [[9.067076401353173, 5.073877446908415], [7.533241863666989, 4.710951987980897]]
+
 VALUES = [
     Values(
         "spec-f32", "RandomUniform-8", [i64(3, 3), f32(0), f32(1)],
@@ -30,6 +37,9 @@ VALUES = [
         "spec-i32", "RandomUniform-8", [i64(2, 3), np.array(50, np.int32), np.array(100, np.int32)],
         np.array([[65, 70, 56], [59, 82, 92]], np.int32), _attributes("i32", global_seed=80, op_seed=100),
     ),
+    # of torch.manual_seed and torch.rand; the page prints other numbers, which torch does not give
+    Values("torch-f32", "RandomUniform-8", [i64(3, 3), f32(0), f32(1)], f32(_TORCH_F32), _attributes("f32", "pytorch", global_seed=150), rtol=1e-7),
+    Values("torch-f64", "RandomUniform-8", [i64(2, 2), np.array(2.0), np.array(10.0)], _TORCH_F64, _attributes("f64", "pytorch", global_seed=80), rtol=1e-12),
     Values("scalar", "RandomUniform-8", [i64(), f32([0]), f32([1])], f32(0.7011236), _attributes("f32"), rtol=1e-7),
     Values("empty", "RandomUniform-8", [i64(2, 0), f32(0), f32(1)], np.empty((2, 0)), _attributes("f32")),
 ]  # fmt: skip

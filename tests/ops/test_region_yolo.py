@@ -49,6 +49,13 @@ VALUES = [
     Values("by-hand", _OP, [np.log(f32([1, 3, 5, 7, 1, 2, 6])).reshape(1, 7, 1, 1)],
            f32([0.5, 0.75, np.log(5), np.log(7), 0.5, 0.25, 0.75]).reshape(1, 7), _V2 | {"num": 1, "classes": 2}),
     *[Values(id, _OP, [data], _expected(data, attributes), attributes) for id, data, attributes in _ROWS],
+    # OpenVINO's reference tests
+    Values("reference", _OP, [np.tile(np.arange(1, 9, dtype=np.float32) / 10, 4).reshape(1, 8, 2, 2)],
+           f32([0.52497, 0.54983, 0.57444, 0.59868, 0.62245, 0.64565, 0.66818, 0.68997, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8,
+                0.52497, 0.54983, 0.57444, 0.59868, 0.62245, 0.64565, 0.66818, 0.68997]).reshape(1, 6, 2, 2),
+           _V3 | {"num": 1, "classes": 1, "mask": [0]}, 2e-5),
+    # OpenVINO: where there are fewer than two coordinates, what stands in their place goes through a sigmoid as well
+    Values("no-coords", _OP, [np.log(f32([3, 2, 6])).reshape(1, 3, 1, 1)], [[1 / (1 + np.exp(-0.75)), 0.25, 0.75]], _V2 | {"num": 1, "coords": 0, "classes": 2}),
     Values("f64", _OP, [random(2, 16, 3, 4, dtype=np.float64)], _expected(random(2, 16, 3, 4, dtype=np.float64), _V2), _V2),
     Values("f16", _OP, [random(2, 16, 3, 4, dtype=np.float16)], _expected(random(2, 16, 3, 4, dtype=np.float16), _V2), _V2, 1e-3),
     # what is left of the channels stays as it is, or is not there
@@ -83,9 +90,12 @@ REFUSALS = [
 
 CASES = [
     *[Case(id, _OP, [data], attributes) for id, data, attributes in _ROWS],
+    *[Case(f"coords-{coords}", _OP, [random(2, 8 + 2 * coords, 3, 4)], _V2 | {"coords": coords}) for coords in (0, 1, 2)],
+    *[Case(f"coords-{coords}-mask", _OP, [random(2, 12 + 3 * coords, 3, 4)], _V3 | {"coords": coords}) for coords in (0, 1, 2)],
+    Case("one-class", _OP, [random(2, 12, 3, 4)], _V2 | {"classes": 1}),
     Case("f16", _OP, [random(2, 16, 3, 4, dtype=np.float16)], _V2),
     Case("f16-mask", _OP, [random(2, 24, 3, 4, dtype=np.float16)], _V3),
-]
+]  # fmt: skip
 
 test_values = values(VALUES)
 test_shapes = shapes(SHAPES)

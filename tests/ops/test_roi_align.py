@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from kit import Case, Refusal, Shapes, Values, against_openvino, arange, f32, i64, random, refusals, shapes, values
 
 
 def _attributes(height: int, width: int, samples: int = 2, **given: Any) -> dict[str, Any]:
@@ -22,11 +22,21 @@ def _image(*rows: list[float]) -> np.ndarray:
 
 _DATA = arange(2, 1, 4, 5, start=1)
 _FIRST = [_DATA, _rois([0, 0, 3, 3]), i64(0)]
+_NUMBERS = """
+     0 1 8 5 5 2 0 7  7 10 4 5 9 0 0 5  7 0 4 0 4 7 6 10  9 5 1 7 4 7 10 8
+     2 0 8 3 6 8 10 4  2 10 7 8 7 0 6 9  2 4 8 5 2 3 3 1  5 9 10 0 9 5 5 3
+    10 5 2 0 10 0 5 4  3 10 5 5 10 0 8 8  9 1 0 7 9 6 8 7  10 9 2 3 3 5 6 9
+     4 9 2 4 5 5 3 1  1 6 8 0 5 5 10 8  6 9 6 9 1 2 7 1  1 3 0 4 0 7 10 2
+"""
+_REFERENCE = [f32(_NUMBERS.split()).reshape(2, 1, 8, 8), _rois([2, 2, 4, 4], [2, 2, 4, 4]), i64(0, 1)]
 _POINT = [_DATA, _rois([2, 2, 2, 2]), i64(0)]
 
 VALUES = [
     Values("avg", "ROIAlign-3", _FIRST, _image([5.5, 7], [13, 14.5]), _attributes(2, 2)),
     Values("max", "ROIAlign-3", _FIRST, _image([7.75, 9.25], [15.25, 16.75]), _attributes(2, 2, mode="max")),
+    # OpenVINO's reference tests
+    Values("reference-avg", "ROIAlign-3", _REFERENCE, f32([[[[3, 3.75], [4.75, 5]]], [[[3, 5.5], [2.75, 3.75]]]]), _attributes(2, 2)),
+    Values("reference-max", "ROIAlign-3", _REFERENCE, f32([[[[4.375, 4.9375], [5.6875, 5.625]]], [[[4.625, 7.125], [3.3125, 4.3125]]]]), _attributes(2, 2, mode="max")),
     Values("second-of-the-batch", "ROIAlign-3", [_DATA, _rois([0, 0, 3, 3]), i64(1)], _image([25.5, 27], [33, 34.5]), _attributes(2, 2)),
     Values("adaptive", "ROIAlign-3", _FIRST, _image([5.5, 7], [13, 14.5]), _attributes(2, 2, 0)),
     Values("at-least-a-pixel", "ROIAlign-3", _POINT, _image([16]), _attributes(1, 1)),

@@ -18,6 +18,9 @@ VALUES = [
     *[Values(f"lowest-{np.dtype(t).name}", "SegmentMax-16", [np.array([1, 2, 3, 4], t), i64(0, 0, 2, 2)], np.array([2, lowest, 4], t), LOWEST)
       for t, lowest in _LOWEST],
     Values("2d", "SegmentMax-16", [np.array([[8, 1], [6, 5], [4, 3], [2, 9]]), i64(0, 0, 1, 1), np.array(2)], np.array([[8, 5], [4, 9]]), ZERO),
+    # OpenVINO's reference tests
+    Values("reference-3d", "SegmentMax-16", [np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[16, 15], [14, 13]], [[12, 11], [10, 9]]]), i64(0, 0, 1, 1)], [[[5, 6], [7, 8]], [[16, 15], [14, 13]]], LOWEST),
+    Values("reference-more-segments", "SegmentMax-16", [np.array([1, 2, 3, 4], np.int32), i64(0, 1, 2, 3), np.array(6)], np.array([1, 2, 3, 4, -(2**31), -(2**31)], np.int32), LOWEST),
     Values("more-segments", "SegmentMax-16", [f32([1, 2]), i64(0, 1), np.array(4)], [1, 2, 0, 0], ZERO),
     Values("fewer-segments", "SegmentMax-16", [f32([1, 2, 3]), i64(0, 1, 3), np.array(2)], [1, 2], ZERO),
     Values("negatives", "SegmentMax-16", [f32([-5, -7]), i64(1, 1)], [0, -5], ZERO),

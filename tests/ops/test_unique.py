@@ -13,6 +13,10 @@ VALUES = [
     *[Values(f"sorted-{np.dtype(t).name}", "Unique-10", [np.array(_X).astype(t)], (np.array([1, 2, 3]).astype(t), [1, 3, 0], [2, 0, 2, 1, 0], [2, 1, 2]))
       for t in (*NUMERIC, np.float64, ml_dtypes.bfloat16, ml_dtypes.int4)],
     Values("unsorted", "Unique-10", [f32(_X)], ([3, 1, 2], [0, 1, 3], [0, 1, 0, 2, 1], [2, 2, 1]), UNSORTED),
+    # OpenVINO's reference tests
+    Values("reference-sorted", "Unique-10", [[1, 3, 5, 3, 2, 4, 2]], ([1, 2, 3, 4, 5], [0, 4, 1, 5, 2], [0, 2, 4, 2, 1, 3, 1], [1, 2, 2, 1, 1])),
+    Values("reference-unsorted", "Unique-10", [[1, 3, 5, 3, 2, 4, 2]], ([1, 3, 5, 2, 4], [0, 1, 2, 4, 5], [0, 1, 2, 1, 3, 4, 3], [1, 2, 1, 2, 1]), UNSORTED),
+    Values("reference-2d", "Unique-10", [[[3, 5, 3, 2, 4, 2], [1, 2, 3, 4, 5, 6]]], ([3, 5, 2, 4, 1, 6], [0, 1, 3, 4, 6, 11], [0, 1, 0, 2, 3, 2, 4, 2, 0, 3, 1, 5], [3, 2, 3, 2, 1, 1]), UNSORTED),
     Values("flattened", "Unique-10", [f32([[2, 1], [1, 2]])], ([1, 2], [1, 0], [1, 0, 0, 1], [2, 2])),
     Values("rows", "Unique-10", [f32(_ROWS), i64(0)], ([[1, 0], [1, 2], [3, 4]], [3, 1, 0], [2, 1, 2, 0], [1, 1, 2])),
     Values("rows-unsorted", "Unique-10", [f32(_ROWS), np.array(0)], ([[3, 4], [1, 2], [1, 0]], [0, 1, 3], [0, 1, 0, 2], [2, 1, 1]), UNSORTED),

@@ -36,7 +36,7 @@ REFUSALS = [
     Refusal("c1-2d", "VariadicSplit-1", ["f32[2,3]", "i64[1,1]", "i64{1,1}"], outputs=2),
     Refusal("c2-outside", "VariadicSplit-1", ["f32[2,3]", "i64{2}", "i64{1,1}"], outputs=2),
     Refusal("c3-scalar", "VariadicSplit-1", ["f32[2,3]", "i64{1}", "i64[]"]),
-    Refusal("c3-count", "VariadicSplit-1", ["f32[2,3]", "i64{1}", "i64[3]"], outputs=2),
+    Refusal("c3-count", "VariadicSplit-1", ["f32[2,3]", "i64{1}", "i64[3]"], outputs=4),
     Refusal("c4-negative", "VariadicSplit-1", ["f32[2,3]", "i64{1}", "i64{-2,5}"], outputs=2),
     Refusal("c4-two-left", "VariadicSplit-1", ["f32[2,3]", "i64{1}", "i64{-1,2,-1}"], outputs=3),
     Refusal("c5-too-short", "VariadicSplit-1", ["f32[2,3]", "i64{1}", "i64{1,1}"], outputs=2),
