@@ -92,6 +92,11 @@ def test_shapes(shape: str, status: int, said: str, call: Callable) -> None:
     assert result.stdout.count("error[") == (status > 0 and "NAME=" not in said)
 
 
+def _hears_interrupts() -> None:
+    """A job in the background ignores them, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes to wait at, and no SIGINT to send")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_it(jobs: str, folder: Path) -> None:
@@ -100,20 +105,24 @@ def test_an_interrupt_ends_it(jobs: str, folder: Path) -> None:
     for pipe in pipes:
         os.mkfifo(pipe)
     with subprocess.Popen(
-        [*IRRUN, "check", *map(str, pipes), "-j", jobs], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
-        assert process.stdout is not None
-        end = time.monotonic() + 60
-        writing = -1
-        while writing < 0:
-            assert time.monotonic() < end
-            with contextlib.suppress(OSError):  # until it is read
-                writing = os.open(pipes[0], os.O_WRONLY | os.O_NONBLOCK)
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-        assert process.stdout.read() == b""
-        os.close(writing)
+        [*IRRUN, "check", *map(str, pipes), "-j", jobs], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        preexec_fn=_hears_interrupts,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            end = time.monotonic() + 60
+            writing = -1
+            while writing < 0:
+                assert time.monotonic() < end
+                with contextlib.suppress(OSError):  # until it is read
+                    writing = os.open(pipes[0], os.O_WRONLY | os.O_NONBLOCK)
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+            assert process.stdout.read() == b""
+            os.close(writing)
+        finally:
+            process.kill()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -128,8 +137,9 @@ def watching(tmp_path: Path) -> Iterator[Callable[[str, int], list[str]]]:
     log = tmp_path / "log"
     with log.open("w") as out:
         process = subprocess.Popen(
-            [*IRRUN, "check", "net.xml", "--watch", "--format", "concise"], cwd=tmp_path, stdout=out, stderr=out
-        )
+            [*IRRUN, "check", "net.xml", "--watch", "--format", "concise"], cwd=tmp_path, stdout=out, stderr=out,
+            preexec_fn=_hears_interrupts if os.name != "nt" else None,
+        )  # fmt: skip
 
     def printed(what: str, times: int) -> list[str]:
         end = time.monotonic() + 60
@@ -139,11 +149,14 @@ def watching(tmp_path: Path) -> Iterator[Callable[[str, int], list[str]]]:
             time.sleep(0.05)
         return log.read_text().splitlines()
 
-    yield printed
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130
-    assert "Traceback" not in log.read_text()
+    try:
+        yield printed
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert "Traceback" not in log.read_text()
+    finally:
+        process.kill()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a process cannot be interrupted there as a person does it")

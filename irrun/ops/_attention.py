@@ -1,0 +1,73 @@
+"""Attention block by block: some heads, or some queries of one head, at a time, whose weights stay in cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from irrun.opdef import Finish
+from irrun.ops._blocked import blocks
+from irrun.ops._gemm import matmul
+from irrun.ops._softmax import sums
+
+_WEIGHTS: Final = 1 << 17
+"""Weights of a block: 512 KiB of f32."""
+
+
+def attention(
+    query: np.ndarray,
+    key: np.ndarray,
+    value: np.ndarray,
+    *,
+    scale: float = 1,
+    masks: Sequence[np.ndarray] = (),
+    causal: bool = False,
+    out: np.ndarray | None = None,
+    finish: Finish | None = None,
+) -> np.ndarray:
+    """``softmax(query @ key * scale + masks) @ value``; the weights are never there all at once.
+
+    ``query`` is [..., L, E], ``key`` [..., E, S] (the keys transposed) and ``value`` [..., S, Ev], of f32 or all of
+    f64. Each of ``masks`` can be broadcast to [..., L, S]: floats, which are added, or booleans, true where a query
+    may attend. ``causal``: a query attends to no key behind its own place. The result is [..., L, Ev].
+    """
+    queries, keys = query.shape[-2], key.shape[-1]
+    batch = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value)), *(m.shape[:-2] for m in masks))
+    if out is None:
+        out = np.empty((*batch, queries, value.shape[-1]), query.dtype)
+    added = [_added(mask, query.dtype) for mask in masks]
+    query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
+    whole = slice(None)
+    for *at, rows, _ in blocks((*batch, queries, keys), _WEIGHTS, {len(batch) + 1}):
+        first, seen = (*at, rows), slice(0, min(rows.stop, keys) if causal else keys)
+        weights = matmul(query[first] * query.dtype.type(scale), key[(*at, whole, seen)])
+        for mask in added:
+            down, right = (n == 1 for n in mask.shape[-2:])
+            weights += mask[(*at, whole if down else rows, whole if right else seen)]
+        if causal:
+            weights[..., rows.start :] += _later(rows.stop - rows.start, max(seen.stop - rows.start, 0), weights.dtype)
+        np.subtract(weights, np.maximum.reduce(weights, -1, keepdims=True, initial=-np.inf), weights)
+        np.exp(weights, weights)
+        total = sums(weights, weights.ndim - 1)
+        part = matmul(weights, value[(*at, seen, whole)], out[first])
+        np.divide(part, total, part)
+        if finish is not None:
+            finish(part, (*first, slice(0, value.shape[-1])))
+    return out
+
+
+@cache
+def _later(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
+    """What hides from each query the keys behind its own place."""
+    return np.triu(np.full((rows, columns), -np.inf, dtype), 1)
+
+
+def _added(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A mask as what is added to weights, of at least two axes."""
+    mask = np.atleast_2d(mask)
+    if mask.dtype == np.bool_:
+        return np.where(mask, dtype.type(0), dtype.type(-np.inf))
+    return mask.astype(dtype, copy=False)
