@@ -446,6 +446,13 @@ class Op:
         """
         return Kernel(self.run)
 
+    def prepare_first(self, *inputs: Value | None) -> Kernel | None:
+        """The kernel that gives the first output alone, for a layer of whose others nobody reads any.
+
+        None where that is not less work.
+        """
+        return None
+
 
 class Body(Protocol):
     """A sub-model as If, Loop and TensorIterator see it, while inferring (over Values) and running (arrays)."""

@@ -98,6 +98,7 @@ class _Assembly:
             k: v if v.data is None or v.data.size <= _FEW else replace(v, data=None) for k, v in values.items()
         }
         self.constants: dict[int, np.ndarray] = {}
+        self.read = {feed for feeds in model.feeds.values() for feed in feeds if feed is not None}
 
     def plan(self) -> Plan:
         model, slot = self.model, self.slot
@@ -138,8 +139,15 @@ class _Assembly:
         more = needed(op, model, layer)
         if self.how.fuse and op.pure and not more and self.fold(op, inputs, writes):
             return None
+        first = self.how.fuse and len(writes) > 1 and self.read.isdisjoint((id, i) for i in range(1, len(writes)))
         try:
-            kernel = op.prepare(*inputs) if self.how.specialise or not op.pure else Kernel(op.run)
+            kernel = op.prepare_first(*inputs) if first else None
+            if kernel is not None:
+                writes = writes[:1]
+            elif self.how.specialise or not op.pure:
+                kernel = op.prepare(*inputs)
+            else:
+                kernel = Kernel(op.run)
         except Exception as error:
             raise ModelError(kernel_failed(model, layer, op, error, "")) from error
         given = [v for v in inputs if v is not None]

@@ -74,6 +74,15 @@ def test_draws_are_not_folded() -> None:
     assert not np.array_equal(executable()[0], executable()[0])
 
 
+def test_places_that_nobody_reads_are_not_computed() -> None:
+    x = b.parameter([1, 2, 8, 8], "f32", name="x")
+    pads = {"strides": [2, 2], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "kernel": [2, 2]}
+    largest, places = b.MaxPool(x, **pads)
+    fed = [random(1, 2, 8, 8)]
+    assert {len(step.writes) for step in both({"y": b.Tanh(largest)}, fed).plan.steps} == {1}
+    assert [len(step.writes) for step in both({"y": largest, "places": places}, fed).plan.steps] == [2]
+
+
 # ---------------------------------------------------------------------------------------------
 # joined steps
 

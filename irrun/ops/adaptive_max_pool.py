@@ -41,10 +41,7 @@ class AdaptiveMaxPool(AdaptiveBase):
             data, places = joined(best, data, axis), joined(found, places, axis)
         return data, places.astype(self.index_element_type.dtype)
 
-    def prepare_outputs(self, used: tuple[bool, ...], *inputs: Value | None) -> Kernel:
-        """The kernel where only these outputs are read: if the places are not, it gives the other alone."""
+    def prepare_first(self, *inputs: Value | None) -> Kernel:
         data = inputs[0]
         assert data is not None
-        if used[1]:
-            return self.prepare(*inputs)
         return self.prepared(data, lambda data, output_shape: self.run(data, output_shape)[0], np.maximum)

@@ -42,12 +42,9 @@ class MaxPool14(Pooling):
         places = _places(data, best, axes) % max(1, math.prod(data.shape[self.axis :]))
         return best, places.astype(self.index_element_type.dtype)
 
-    def prepare_outputs(self, used: tuple[bool, ...], *inputs: Value | None) -> Kernel:
-        """The kernel where only these outputs are read: if the places are not, it gives the other alone."""
+    def prepare_first(self, *inputs: Value | None) -> Kernel:
         (data,) = inputs
         assert data is not None
-        if used[1]:
-            return self.prepare(data)
         return self.prepared(data, lambda data: _largest(data, self.axes(data.shape[2:], self.kernel)), _blockwise)
 
 
