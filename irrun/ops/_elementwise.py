@@ -66,7 +66,7 @@ class Elementwise(Op):
     def as_numpy(self, *inputs: Value) -> bool:
         """Whether numpy's own broadcasting of these inputs is that of ``auto_broadcast``."""
         ranks = {value.rank for value in inputs} - {0}
-        return self.auto_broadcast != "pdpd" or (len(ranks) == 1 and None not in ranks)
+        return self.auto_broadcast != "pdpd" or (len(ranks) == 1 and None not in ranks and self.axis in (-1, 0))
 
 
 class Binary(Elementwise):
