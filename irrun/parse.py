@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from irrun.diagnostics import Diagnostic, ReadError, diagnostic
 from irrun.model import Edge, Layer, MapEntry, Model, Port
-from irrun.safe_xml import read_xml
+from irrun.safe_xml import MOST_DEEP, Elements, read_xml
 from irrun.source import Source
 from irrun.types import INF, Dim, ElementType, PartialShape
 from irrun.weights import Weights
@@ -95,6 +95,7 @@ class _Layer:
     """A layer while it is read."""
 
     tag: Mapping[str, str]
+    name: str
     node: int
     attributes: Mapping[str, str] = field(default_factory=dict)
     inputs: list[Port] = field(default_factory=list)
@@ -102,10 +103,6 @@ class _Layer:
     bodies: dict[str, Model] = field(default_factory=dict)
     maps: dict[str, list[tuple[str, Mapping[str, str], int]]] = field(default_factory=dict)
     back_edges: list[tuple[int, int, int]] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return self.tag.get("name") or ""
 
 
 class Reader:
@@ -121,79 +118,69 @@ class Reader:
         self.layer: Layer | None = None
         self.comments: list[tuple[int, str]] = []
         """Comments within ports: the port's ordinal and the text."""
+        self._elements: Elements
         self._node = -1
         self._skipped = 0
-        self._state = "document"
-        self._states: list[str] = []
+        self._states = ["document"]
+        self._children = KNOWN_CHILDREN["document"]
         self._nets: list[_Net] = []
         self._layers: list[_Layer] = []
-        self._ports: list[Port] = []
-        self._port: tuple[Mapping[str, str], int] = ({}, 0)
+        self._port: tuple[Mapping[str, str], int, bytes] = ({}, 0, b"")
         self._dims: list[str] = []
         self._late: list[tuple[str, str, int, str | None, dict[str, Any]]] = []
+        self._contents: dict[bytes, tuple[PartialShape | None, int]] = {}
         self._shapes: dict[tuple[str, ...], PartialShape] = {}
-        self._types: dict[str, ElementType | None] = {}
+        self._types: dict[str, ElementType] = {}
 
     # -- the target interface -------------------------------------------------------------------
 
+    def begin(self, elements: Elements) -> None:
+        self._elements = elements
+
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._node += 1
-        if self._skipped:
+        if self._skipped or len(self._states) > MOST_DEEP:
             self._skipped += 1
+            if len(self._states) - 1 + self._skipped > MOST_DEEP:
+                self._elements.refuse("IR005", f"more than {MOST_DEEP} elements stand within each other")
             return
-        children = KNOWN_CHILDREN[self._state]
-        state = children.get(tag) or children.get(tag.lower())  # tags in capitals are met as well
+        state = self._children.get(tag) or self._children.get(tag.lower())  # tags in capitals are met as well
         if state is None:
             self._skipped = 1
-            if self._state == "document":
+            if self._states[-1] == "document":
+                tag = f"{{{tag}" if "}" in tag else tag  # as is usual for a name in a namespace
                 self.report("IR003", f"the root element is <{tag}>, not <net>", self._node)
             return
-        self._states.append(self._state)
-        self._state = state
-        if state == "dim":
-            self._dims.append("")
-        elif state == "port":
-            self._port = (attributes, self._node)
-            self._dims = []
-        elif state == "layer":
-            self._layers.append(_Layer(dict(attributes), self._node))
-        elif state == "edge":
-            self._edge(attributes)
-        elif state == "data":
-            self._layers[-1].attributes = dict(attributes)
-        elif state == "net":
-            self._open_net(tag.lower(), attributes)
-        elif state == "layers":
-            self._nets[-1].has_layers = True
-        elif state == "port_map":
-            self._layers[-1].maps[tag.lower()] = []
-        elif state == "entry":
-            next(reversed(self._layers[-1].maps.values())).append((tag.lower(), dict(attributes), self._node))
-        elif state == "back_edge":
-            self._back_edge(attributes)
+        self._states.append(state)
+        self._children = KNOWN_CHILDREN[state]
+        opened = _OPENED.get(state)
+        if opened is not None:
+            opened(self, tag, attributes)
 
     def end(self, tag: str) -> None:
         if self._skipped:
             self._skipped -= 1
             return
-        state, self._state = self._state, self._states.pop()
-        if state == "port":
-            self._close_port(self._layers[-1])
-        elif state == "layer":
-            self._close_layer(self._layers.pop())
-        elif state == "net":
-            self._close_net(self._nets.pop())
+        state = self._states.pop()
+        self._children = KNOWN_CHILDREN[self._states[-1]]
+        closed = _CLOSED.get(state)
+        if closed is not None:
+            closed(self)
 
     def data(self, text: str) -> None:
-        if self._state == "dim" and not self._skipped:
+        if self._states[-1] == "dim" and not self._skipped:
             self._dims[-1] += text
 
     def comment(self, text: str) -> None:
-        if self._state in ("port", "dim"):
+        if self._states[-1] in ("port", "dim"):
             self.comments.append((self._port[1], text))
+            self._port = (*self._port[:2], b"")
 
-    def close(self) -> Reader:
-        return self
+    def _close(self) -> str:
+        """Leave an element; which one it was."""
+        state = self._states.pop()
+        self._children = KNOWN_CHILDREN[self._states[-1]]
+        return state
 
     # -- reporting ------------------------------------------------------------------------------
 
@@ -224,14 +211,14 @@ class Reader:
 
     def _open_net(self, tag: str, attributes: Mapping[str, str]) -> None:
         version = self._nets[-1].version if self._nets else 0  # the body of a bare layer is one that has none either
-        if tag == "net":
+        if tag.lower() == "net":
             found = self._version(attributes)
             if found is None:  # nothing in it means what it would in a version that is read
-                self._state = self._states.pop()
+                self._close()
                 self._skipped = 1
                 return
             version = found
-        self._nets.append(_Net(tag, attributes.get("name") or "", version, self._node))
+        self._nets.append(_Net(tag.lower(), attributes.get("name") or "", version, self._node))
 
     def _version(self, attributes: Mapping[str, str]) -> int | None:
         text = attributes.get("version")
@@ -251,7 +238,11 @@ class Reader:
         self.report("IR004", message, self._node, "version", help=help)
         return None
 
-    def _close_net(self, net: _Net) -> None:
+    def _open_layers(self, _tag: str, _attributes: Mapping[str, str]) -> None:
+        self._nets[-1].has_layers = True
+
+    def _close_net(self) -> None:
+        net = self._nets.pop()
         if not net.has_layers:
             self.report("IR003", f"<{net.tag}> has no <layers>", net.node)
             return
@@ -271,7 +262,20 @@ class Reader:
 
     # -- layer ----------------------------------------------------------------------------------
 
-    def _close_layer(self, made: _Layer) -> None:
+    def _open_layer(self, _tag: str, attributes: Mapping[str, str]) -> None:
+        self._layers.append(_Layer(attributes, attributes.get("name") or "", self._node))
+
+    def _open_data(self, _tag: str, attributes: Mapping[str, str]) -> None:
+        self._layers[-1].attributes = attributes
+
+    def _open_port_map(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        self._layers[-1].maps[tag.lower()] = []
+
+    def _open_entry(self, tag: str, attributes: Mapping[str, str]) -> None:
+        next(reversed(self._layers[-1].maps.values())).append((tag.lower(), attributes, self._node))
+
+    def _close_layer(self) -> None:
+        made = self._layers.pop()
         bare = not self._nets
         name, type = made.name, made.tag.get("type")
         id = 0 if bare else self._integer(made.tag, "id", f'layer "{name}"', made.node, name)
@@ -283,7 +287,6 @@ class Reader:
             return
         if not bare:
             self._unique_ports(type, name, made.inputs + made.outputs)
-        inputs, outputs = tuple(made.inputs), tuple(made.outputs)
         maps = {tag: self._port_map(tag, entries, made) for tag, entries in made.maps.items()}
         back_edges = tuple(
             (start, end)
@@ -292,8 +295,8 @@ class Reader:
             and self._body_layer(made, "body", end, "Parameter", node, "to-layer")
         )
         layer = Layer(
-            id, name, type, made.tag.get("version"), made.attributes, inputs, outputs, made.node, made.bodies,
-            maps, back_edges, _names(made.tag.get("output_names")),
+            id, name, type, made.tag.get("version"), made.attributes, tuple(made.inputs), tuple(made.outputs),
+            made.node, made.bodies, maps, back_edges, _names(made.tag.get("output_names")),
         )  # fmt: skip
         for tag in made.bodies:
             self._complete(layer, tag, made)
@@ -332,6 +335,8 @@ class Reader:
                 self.report("IR104", message, port.node, layer=layer.name, port=port.id)
 
     def _unique_ports(self, type: str, name: str, ports: list[Port]) -> None:
+        if len({port.id for port in ports}) == len(ports):
+            return
         seen: set[int] = set()
         for port in ports:
             if port.id in seen:
@@ -340,9 +345,38 @@ class Reader:
                 self._nets[-1].doubtful = True
             seen.add(port.id)
 
-    def _close_port(self, layer: _Layer) -> None:
-        attributes, node = self._port
-        ports = layer.inputs if self._state == "input" else layer.outputs
+    # -- port -----------------------------------------------------------------------------------
+
+    def _open_port(self, _tag: str, attributes: Mapping[str, str]) -> None:
+        content = self._elements.content()
+        self._port = (attributes, self._node, content)
+        self._dims = []
+        known = self._contents.get(content)
+        if known is None:
+            self._elements.text(True)
+            return
+        shape, elements = known
+        self._elements.pass_over()
+        self._close()
+        self._add_port(shape)
+        self._node += elements
+
+    def _close_port(self) -> None:
+        self._elements.text(False)
+        self._add_port(None)
+        _, node, content = self._port
+        dims = tuple(self._dims)
+        if content and self._elements.is_at_end() and (not dims or dims in self._shapes):
+            self._contents[content] = (self._shapes.get(dims), self._node - node)
+
+    def _open_dim(self, _tag: str, _attributes: Mapping[str, str]) -> None:
+        self._dims.append("")
+
+    def _add_port(self, shape: PartialShape | None) -> None:
+        """Add the port that ends now to its layer: with the shape that its dims tell, if any were met."""
+        attributes, node, _ = self._port
+        layer = self._layers[-1]
+        ports = layer.inputs if self._states[-1] == "input" else layer.outputs
         text = attributes.get("id")
         if text is None and not self._nets:
             id = -1  # a bare layer's ports are numbered by position
@@ -354,15 +388,18 @@ class Reader:
                 self._nets[-1].doubtful = True
             id = -2 - len(layer.inputs) - len(layer.outputs) if found is None else found
         precision, names = attributes.get("precision"), attributes.get("names")
-        type = self._precision(precision, node, layer.name, id) if precision else None
-        shape = self._shape(node, layer.name, id) if self._dims else None
+        type = self._types.get(precision) if precision else None
+        if precision and type is None:
+            type = self._precision(precision, node, layer.name, id)
+        if self._dims:
+            shape = self._shape(node, layer.name, id)
         ports.append(Port(id, type, shape, _names(names) if names else (), node))
 
     def _precision(self, text: str, node: int, layer: str, port: int) -> ElementType | None:
-        found = self._types.get(text)
-        if found is None:
-            found = self._types[text] = ElementType.parse(text)
-        if found is None:
+        found = ElementType.parse(text)
+        if found is not None:
+            self._types[text] = found
+        else:
             message = f'precision "{text}" of port {port} of "{layer}" is no element type'
             self.report("IR305", message, node, "precision", layer=layer, port=port, help="such as FP32, I64, BOOL")
         return found
@@ -419,7 +456,7 @@ class Reader:
             found.append(MapEntry(kind, None if external < 0 else position, internal, purpose=purpose, **slicing))
         return tuple(found)
 
-    def _back_edge(self, attributes: Mapping[str, str]) -> None:
+    def _back_edge(self, _tag: str, attributes: Mapping[str, str]) -> None:
         start = self._integer(attributes, "from-layer", "a back edge")
         end = self._integer(attributes, "to-layer", "a back edge")
         if start is not None and end is not None:
@@ -438,7 +475,7 @@ class Reader:
 
     # -- edges ----------------------------------------------------------------------------------
 
-    def _edge(self, attributes: Mapping[str, str]) -> None:
+    def _edge(self, _tag: str, attributes: Mapping[str, str]) -> None:
         ends = [_int(attributes.get(name, "")) for name in _ENDS]
         if None in ends:
             self._nets[-1].doubtful = True
@@ -506,6 +543,14 @@ class Reader:
         self.report("IR103", message, edge.node, attribute, layer=layer.name if layer else None, help=help)
 
 
+_OPENED: Final[dict[str, Callable[[Reader, str, Mapping[str, str]], None]]] = {
+    "net": Reader._open_net, "layers": Reader._open_layers, "layer": Reader._open_layer, "data": Reader._open_data,
+    "port": Reader._open_port, "dim": Reader._open_dim, "port_map": Reader._open_port_map,
+    "entry": Reader._open_entry, "back_edge": Reader._back_edge, "edge": Reader._edge,
+}  # fmt: skip
+_CLOSED: Final[dict[str, Callable[[Reader], None]]] = {
+    "net": Reader._close_net, "layer": Reader._close_layer, "port": Reader._close_port,
+}  # fmt: skip
 _ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, Protocol, TypeVar
+from typing import Final, NoReturn, Protocol, TypeVar
 from xml.parsers import expat
-
-from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
 from irrun.diagnostics import Diagnostic, ReadError
 from irrun.source import Source, Span
 
-__all__ = ["Target", "read_xml"]
+__all__ = ["MOST_DEEP", "Elements", "Target", "read_xml"]
 
-T = TypeVar("T", covariant=True)
+T = TypeVar("T", bound="Target")
 
 
-class Target(Protocol[T]):
-    """Takes the elements of a document in their order, as lxml's target interface hands them out."""
+class Target(Protocol):
+    """Takes the elements of a document in their order. Names in a namespace are spelt ``uri}name``."""
+
+    def begin(self, elements: Elements) -> None: ...
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None: ...
 
@@ -26,11 +26,119 @@ class Target(Protocol[T]):
 
     def data(self, text: str) -> None: ...
 
-    def close(self) -> T: ...
+    def comment(self, text: str) -> None: ...
 
 
-def read_xml(source: Source, target: Target[T]) -> T:
-    """Hand the elements of a well-formed document to ``target``; what its ``close`` returns.
+class Elements:
+    """The elements of a document, handed to a target one after another.
+
+    Most of a large model is ports that are written like others. So a target that is told of the start of a port may
+    ask for its ``content``, and have what it has seen before passed over. The document is parsed in pieces that end
+    with ``</port>`` for that.
+    """
+
+    def __init__(self, data: bytes, target: Target) -> None:
+        self._data, self._target = data, target
+        self._parser = expat.ParserCreate("utf-8", "}")
+        self._parser.XmlDeclHandler = self._declaration
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.CommentHandler = self._comment
+        self._end = 0
+        self._asked = self._passing = False
+
+    def read(self) -> None:
+        """Raises ExpatError, _Refused and _Doctype."""
+        data, parse = self._data, self._parser.Parse
+        end = least = 0
+        self._bound()
+        self._listen()
+        while end < len(data):
+            start = end
+            end = data.find(_CLOSE, start + least, start + least + _PIECE) + len(_CLOSE)
+            if end < len(_CLOSE):
+                end = min(start + least + _PIECE, len(data))
+            self._end, self._asked = end, False
+            parse(data[start:end], False)
+            if self._passing:
+                self._listen()
+            # a comment may hold any number of ends of ports, and is looked at from its start with each piece
+            least = 0 if self._asked else min(2 * least + 64, _PIECE)
+        parse(b"", True)
+
+    def content(self) -> bytes:
+        """What stands within the port that starts now, from its first element on to its end tag.
+
+        Nothing if that is long. It is something else where the port holds no element and no end tag, or where what
+        looks like an end tag is none (in a comment): if ``is_at_end`` at the end of the port, it was the port's.
+        """
+        self._asked = True
+        begin = self._data.find(b"<", self._parser.CurrentByteIndex + 1)
+        return self._data[begin : self._end] if self._end - begin <= _LONG else b""
+
+    def is_at_end(self) -> bool:
+        """Whether the end tag that is met now ends ``content``."""
+        return self._parser.CurrentByteIndex == self._end - len(_CLOSE)
+
+    def pass_over(self) -> None:
+        """Hand out nothing of the ``content`` of the port that starts now, nor its end."""
+        self._passing = True
+        self._parser.StartElementHandler = self._parser.EndElementHandler = None
+
+    def text(self, wanted: bool) -> None:
+        """Whether text is handed out from now on."""
+        self._parser.CharacterDataHandler = self._target.data if wanted else None
+
+    def refuse(self, code: str, message: str) -> NoReturn:
+        """Read no further. The diagnostic stands at the element that starts now."""
+        raise _Refused(code, message, self._parser.CurrentByteIndex)
+
+    def _listen(self) -> None:
+        self._passing = False
+        self._parser.StartElementHandler = self._target.start
+        self._parser.EndElementHandler = self._target.end
+
+    def _bound(self) -> None:
+        """Refuse a tag or text that is too long: one that holds no ``<``."""
+        at = 0
+        while len(self._data) - at > _MOST_LONG:
+            after = self._data.rfind(b"<", at + 1, at + _MOST_LONG)
+            if after < 0:
+                raise _Refused("IR005", f"more than {_MOST_LONG:,} bytes without an element", at)
+            at = after
+
+    def _comment(self, text: str) -> None:
+        if len(text) > _MOST_LONG:
+            self.refuse("IR005", f"a comment of more than {_MOST_LONG:,} characters")
+        self._target.comment(text)
+
+    def _declaration(self, version: str, *_: object) -> None:
+        if not version.startswith("1."):
+            self.refuse("IR001", f'unsupported XML version "{version}"')
+
+    def _doctype(self, *_: object) -> None:
+        raise _Doctype(self._parser.CurrentByteIndex)
+
+
+class _Refused(Exception):  # noqa: N818
+    """Well-formed, but not read: the code, the message and the byte that they are about."""
+
+
+class _Doctype(Exception):  # noqa: N818
+    """The byte at which a DOCTYPE was met."""
+
+
+_CLOSE: Final = b"</port>"
+_PIECE: Final = 1 << 20
+_LONG: Final = 1 << 10
+
+MOST_DEEP: Final = 256
+"""How many elements may stand within each other; the target counts them."""
+_MOST_LONG: Final = 10_000_000
+"""How many bytes a tag, a text or a comment may be long."""
+
+
+def read_xml(source: Source, target: T) -> T:
+    """Hand the elements of a well-formed document to ``target``, and give it back.
 
     Raises ReadError (IR001, IR002, IR005, IR006).
     """
@@ -39,24 +147,15 @@ def read_xml(source: Source, target: Target[T]) -> T:
             Diagnostic("IR001", "error", "the file is empty", file=source.path, source=source, span=Span(1, 1, 2))
         )
     data = _utf8(source)
-    _refuse_doctype(source, data)
-    parser = etree.XMLParser(
-        target=target,
-        encoding="utf-8",
-        resolve_entities="internal",  # without a DOCTYPE: those of XML itself (False makes &amp; a "&#38;")
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,  # at most 256 elements deep, 10 MB in one text or attribute
-    )
+    elements = Elements(data, target)
+    target.begin(elements)
     try:
-        found = etree.fromstring(data, parser)
-        if not data.isascii():  # expat, which finds the places of diagnostics, allows fewer characters in names
-            expat.ParserCreate("utf-8").Parse(data, True)
-    except etree.XMLSyntaxError as error:
-        raise ReadError(_why_not_xml(source, data, error.msg or "", error.position)) from None
-    except expat.ExpatError:
-        raise ReadError(_why_not_xml(source, data)) from None
-    return found
+        elements.read()
+    except _Doctype as found:
+        raise ReadError(_doctype(source, data, found.args[0])) from None
+    except (expat.ExpatError, _Refused) as error:
+        raise ReadError(_why_not_read(source, data, error)) from None
+    return target
 
 
 def _utf8(source: Source) -> bytes:
@@ -81,54 +180,22 @@ def _place(before: str) -> tuple[int, int]:
     return len(lines), len(lines[-1]) + 1
 
 
-class _Stop(Exception):  # noqa: N818
-    pass
+def _doctype(source: Source, data: bytes, offset: int) -> Diagnostic:
+    line, column = _place(data[: data.rfind(b"<!DOCTYPE", 0, offset + 9)].decode())
+    return Diagnostic(
+        "IR002", "error", "the file has a DOCTYPE, which irrun refuses", file=source.path, source=source,
+        span=source.stretch(line, column, column + 9),
+        help="remove the declaration; OpenVINO IR never needs one",
+    )  # fmt: skip
 
 
-def _refuse_doctype(source: Source, data: bytes) -> None:
-    parser = expat.ParserCreate("utf-8")
-    found: list[int] = []
-
-    def doctype(*_: object) -> None:
-        found.append(parser.CurrentByteIndex)
-        raise _Stop
-
-    def stop(*_: object) -> None:
-        raise _Stop
-
-    parser.StartDoctypeDeclHandler = doctype
-    parser.StartElementHandler = stop
-    start, size = 0, 1 << 16
-    try:
-        while start < len(data):  # the root element is mostly in the first block
-            parser.Parse(data[start : start + size], False)
-            start, size = start + size, size * 2
-    except (_Stop, expat.ExpatError):
-        pass  # what is not well-formed is told by the real parser
-    if found:
-        line, column = _place(data[: data.rfind(b"<!DOCTYPE", 0, found[0] + 9)].decode())
-        raise ReadError(
-            Diagnostic(
-                "IR002", "error", "the file has a DOCTYPE, which irrun refuses", file=source.path, source=source,
-                span=source.stretch(line, column, column + 9),
-                help="remove the declaration; OpenVINO IR never needs one",
-            )
-        )  # fmt: skip
-
-
-def _why_not_xml(source: Source, data: bytes, said: str = "", position: tuple[int, int] = (1, 1)) -> Diagnostic:
-    """The exact place and a plain reason, from expat; libxml2's line numbers stop at 65,535.
-
-    ``said`` and ``position`` are those of libxml2, which knows limits that expat does not.
-    """
-    parser = expat.ParserCreate("utf-8")
+def _why_not_read(source: Source, data: bytes, refused: Exception) -> Diagnostic:
+    """The place and a plain reason: why a document is not well-formed, or else why it is ``refused``."""
+    parser = expat.ParserCreate("utf-8", "}")
     opened: list[tuple[str, int, int]] = []
-    too_deep: list[tuple[int, int]] = []
 
     def start(tag: str, _: dict[str, str]) -> None:
         opened.append((tag, parser.CurrentLineNumber, parser.CurrentColumnNumber))
-        if len(opened) > 256 and not too_deep:
-            too_deep.append(opened[-1][1:])
 
     def end(_: str) -> None:
         opened.pop()
@@ -165,12 +232,9 @@ def _why_not_xml(source: Source, data: bytes, said: str = "", position: tuple[in
         if error.code == _NO_ELEMENTS:
             return found("IR001", "the file holds no element at all", line, column, "give the model's .xml file")
         return found("IR001", f"not well-formed XML: {reason}", line, column)
-    if too_deep:
-        return found("IR005", "more than 256 elements stand within each other", *too_deep[0])
-    line, column = position if position[0] < 65535 else (1, 1)
-    reason = said.split(", line")[0].strip() or "refused by the parser"
-    code = "IR005" if re.search("limit|too (big|long|large)|huge", reason, re.IGNORECASE) else "IR001"
-    return found(code, reason[:1].lower() + reason[1:], line, max(column, 1) - 1)
+    code, message, offset = refused.args
+    line, column = _place(data[:offset].decode())
+    return found(code, message, line, column - 1)
 
 
 _codes = expat.errors.codes

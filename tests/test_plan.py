@@ -160,7 +160,10 @@ def test_hooks_see_every_layer() -> None:
     np.testing.assert_allclose(every.arrays[1], fed * fed + 1)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=_SLOW)
 @given(ir.models(max_layers=12))
 def test_any_model_gives_what_its_layers_give(model: ir.GeneratedModel) -> None:
     read = model.read()
