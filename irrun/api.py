@@ -7,7 +7,7 @@ from pathlib import Path
 
 from irrun.diagnostics import Diagnostic, ModelError, ReadError
 from irrun.executor import Executable, Feeds, Outputs
-from irrun.fragment import has_fragments, is_document, read_fragments
+from irrun.fragment import has_fragments, is_document, is_prose, read_fragments
 from irrun.infer import weights_missing
 from irrun.model import Model
 from irrun.parse import Parsed, parse, read_bytes
@@ -42,7 +42,8 @@ def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None
     cannot be opened or, being IR, holds no model. ``data`` is what the file holds, where that has been read.
     """
     data = read_bytes(Path(path)) if data is None else data
-    if is_document(str(path)) or has_fragments(str(path), data.decode("utf-8", "replace")):
+    name, text = str(path), data.decode("utf-8", "replace")
+    if is_document(name) or is_prose(name, text) or has_fragments(name, text):
         return read_fragments(str(path), data)
     return [parse(Source(str(path), data), _weights(Path(path), weights))]
 

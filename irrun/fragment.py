@@ -28,7 +28,7 @@ from irrun.safe_xml import read_xml
 from irrun.source import Source
 from irrun.types import ELEMENT_TYPES
 
-__all__ = ["MARKUP", "has_fragments", "is_document", "read_fragments"]
+__all__ = ["MARKUP", "has_fragments", "is_document", "is_prose", "read_fragments"]
 
 MARKUP: Final = {".rst": "rst", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}
 """What a document is written in, by the ending of its name; anything else is plain text."""
@@ -41,6 +41,12 @@ _FIRST: Final = re.compile(r"<!--.*?(?:-->|\Z)|<\s*([\w.-]+)", re.DOTALL)
 def is_document(path: str) -> bool:
     """Whether the name of a file says that it is a page, be there examples in it or not."""
     return Path(path).suffix.lower() in MARKUP
+
+
+def is_prose(path: str, text: str) -> bool:
+    """Whether a file is a page of plain text: one called so, that does not begin as XML does."""
+    start = text.lstrip("\ufeff \t\r\n")[:1]
+    return Path(path).suffix.lower() == ".txt" and start not in ("", "<")
 
 
 def has_fragments(path: str, text: str) -> bool:

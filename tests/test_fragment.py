@@ -162,11 +162,14 @@ def test_a_lone_layer_is_a_file_of_its_own(tmp_path: Path) -> None:
     np.testing.assert_array_equal(irrun.run(path, np.array([-1, 2], np.float32))[0], [0, 2])
 
 
-@pytest.mark.parametrize("text", ["", "plain words", "<html><p>no example</p></html>", "<layer"])
-def test_documents_without_examples(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("", ["error"]), ("plain words", []), ("<html><p>no example</p></html>", ["error"]), ("<layer", ["error"])],
+)
+def test_documents_without_examples(tmp_path: Path, text: str, found: list[str]) -> None:
     path = tmp_path / "page.txt"
     path.write_text(text)
     report = irrun.check(path)
-    assert [d.severity for d in report] == ["error"]
+    assert [d.severity for d in report] == found
     with pytest.raises(irrun.ReadError):
         irrun.run(path)
