@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, ports
-from irrun.ops._scratch import blocks, scratch
+from irrun.ops._blocked import blocks, scratch
+from irrun.ops._pointwise import native
 from irrun.types import PartialShape
 
 
@@ -54,7 +55,7 @@ class AdaptiveBase(Op):
 
         Narrow types are left to ``plain``.
         """
-        if data.type.name not in ("f32", "f64"):
+        if not native(data):
             return Kernel(plain)
 
         def call(
@@ -64,21 +65,21 @@ class AdaptiveBase(Op):
             whole = np.empty((*data.shape[:2], *sizes), data.dtype) if out is None else out
             windows = [list(parts(size, count)) for size, count in zip(data.shape[2:], sizes)]
             counts = counted(windows)
-            for part in blocks(data.shape[:2], math.prod(data.shape[2:]) * data.itemsize):
-                seen = data[part]
+            for index in blocks(data.shape[:2], math.prod(data.shape[2:]) * data.itemsize):
+                seen = data[index]
                 for number, own in enumerate(windows, 1):
                     shape = *seen.shape[: 1 + number], len(own), *seen.shape[2 + number :]
-                    target = whole[part] if number == len(windows) else scratch(number % 2, data.dtype, *shape)
+                    target = whole[index] if number == len(windows) else scratch(number % 2, data.dtype, *shape)
                     before = (slice(None),) * (1 + number)
                     for n, window in enumerate(own):
                         merge.reduce(seen[(*before, window)], 1 + number, out=target[(*before, n)])
                     seen = target
-                end(whole[part], counts)
+                end(whole[index], counts)
                 if finish is not None:
-                    finish(whole[part], (*part, *map(slice, sizes)))
+                    finish(whole[index], (*index, *map(slice, sizes)))
             return whole
 
-        return Kernel(call, "by blocks", out=True, finish=True)
+        return Kernel(call, "in blocks", out=True, finish=True)
 
 
 def counted(windows: Sequence[Sequence[slice]]) -> np.ndarray:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
 
 import numpy as np
 
 from irrun.opdef import Finish
-from irrun.ops._blocked import blocks
+from irrun.ops._blocked import BLOCK, blocks
 from irrun.ops._gemm import matmul
 from irrun.ops._softmax import sums
-
-_WEIGHTS: Final = 1 << 17
-"""Weights of a block: 512 KiB of f32."""
 
 
 def attention(
@@ -41,7 +37,7 @@ def attention(
     added = [_added(mask, query.dtype) for mask in masks]
     query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
     whole = slice(None)
-    for *at, rows, _ in blocks((*batch, queries, keys), _WEIGHTS, {len(batch) + 1}):
+    for *at, rows, _ in blocks((*batch, queries, keys), query.itemsize, BLOCK, (len(batch) + 1,)):
         first, seen = (*at, rows), slice(0, min(rows.stop, keys) if causal else keys)
         weights = matmul(query[first] * query.dtype.type(scale), key[(*at, whole, seen)])
         for mask in added:

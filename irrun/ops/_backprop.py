@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from irrun.opdef import Kernel, Site, Value, attr, opt, ports
+from irrun.ops._blocked import Index, blocks, scratch
 from irrun.ops._convolution import Chosen, Filtering, choose, prepared
 from irrun.ops._correlation import Filters, Method
 from irrun.ops._gemm import matmul, narrow, wide
-from irrun.ops._scratch import BLOCK, Part, blocks, scratch
 from irrun.ops._windows import Axis, at_least, entry, taps
 from irrun.ops._winograd import packed
 from irrun.types import Dim, PartialShape
@@ -179,7 +179,7 @@ def _phase(axis: Axis, first: int) -> tuple[Axis, slice]:
     return Axis(axis.out, kernel, 1, axis.dilation, begin, end, count), slice(tap, None, axis.stride)
 
 
-def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray) -> Iterator[Part]:
+def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
     """One convolution after the other, each for elements of its own."""
     for places, method in phases:
         part = out[(..., *places)]
@@ -191,11 +191,11 @@ def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray) -> Ite
                 pass
             part[...] = found
     (batch, groups, outs), sizes = out.shape[:3], out.shape[3:]
-    for lead in blocks((batch, groups, outs), math.prod(sizes) * out.itemsize, BLOCK, (batch, 1, outs)):
+    for lead in blocks((batch, groups, outs), math.prod(sizes) * out.itemsize):
         yield *lead, *map(slice, sizes)
 
 
-def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray) -> Iterator[Part]:
+def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
     """Strides as long as the kernel of ``filters`` (groups, out, …, in): a product for each element of the output."""
     (batch, groups, ins, rows, *rest), (outs, *kernel) = data.shape, filters.shape[1:-1]
     width, height = math.prod(rest), outs * math.prod(kernel)

@@ -1,68 +1,95 @@
-"""What is computed block by block, so that each part is still in cache for what follows."""
+"""Large arrays by blocks that stay in the cache, and the memory that one block after the other uses."""
 
-from collections.abc import Collection, Sequence
-from itertools import product
-from math import prod
+import itertools
+import math
+import threading
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Value
-from irrun.ops._pointwise import InPlace
 
 Index = tuple[slice, ...]
+"""A part of an array: a slice for each axis."""
 
-BLOCK: Final = 1 << 15
-"""Elements of a block: 128 KiB of f32, of which a few fit into the second cache of a core."""
-_STRIP: Final = 64
-"""Elements in a row that are not cut any further: whole lines of cache, whole vectors."""
+BLOCK: Final = 1 << 19
+"""Bytes that stay in the second cache of a core."""
+SMALL: Final = BLOCK // 4
+"""Bytes of a block where what is read, what is written and what stands between them shall stay there together."""
+_STRIP: Final = 1 << 8
+"""Bytes in a row that are not cut any further: whole lines of cache, whole vectors."""
+
+InPlace = Callable[[np.ndarray, np.ndarray], None]
+"""Fills its second argument, which may be the first; floats of 32 or 64 bits."""
 
 
-def blocks(shape: Sequence[int], most: int = BLOCK, whole: Collection[int] = ()) -> list[Index]:
-    """Indices of blocks that cover ``shape``, of about ``most`` elements each.
+@lru_cache(1 << 12)
+def blocks(counts: tuple[int, ...], size: int, limit: int = BLOCK, whole: tuple[int, ...] = ()) -> tuple[Index, ...]:
+    """Indices that divide the axes of ``counts`` into blocks of about ``limit`` bytes, where one element has ``size``.
 
     The leading axes are cut first, so that a block is one piece of memory where that is possible; those in ``whole``
     are not.
     """
-    sizes = list(shape)
-    for axis, n in enumerate(shape):
+    steps, size, last = list(counts), max(size, 1), len(counts) - 1
+    strip = -(-_STRIP // size)
+    size *= math.prod(max(counts[axis], 1) for axis in whole)
+    for axis in reversed(range(len(counts))):
         if axis not in whole:
-            size = n * most // max(prod(sizes), 1)
-            if axis == len(shape) - 1:
-                size = max(size // _STRIP, 1) * _STRIP
-            sizes[axis] = min(n, max(size, 1))
-    cuts = [[slice(i, min(i + size, n)) for i in range(0, n, size or 1)] for n, size in zip(shape, sizes)]
-    return list(product(*cuts))
+            step = limit // size
+            if axis == last:
+                step = max(step // strip, 1) * strip
+            steps[axis] = max(1, min(step, counts[axis]))
+            size *= steps[axis]
+    cuts = ([slice(i, min(i + step, n)) for i in range(0, n, step or 1)] for n, step in zip(counts, steps))
+    return tuple(itertools.product(*cuts))
 
 
-def whole_along(function: InPlace, data: Value, axes: Collection[int]) -> Kernel:
+def within(block: Index, size: int, limit: int = BLOCK) -> list[Index]:
+    """Indices that divide a block into smaller ones, in the array that it is a block of."""
+    inner = blocks(tuple(s.stop - s.start for s in block), size, limit)
+    return [tuple(slice(s.start + of.start, s.start + of.stop) for s, of in zip(block, index)) for index in inner]
+
+
+class _Scratch(threading.local):
+    """Memory that one block, and one layer, after the other uses: fresh pages cost more than what is done in them."""
+
+    def __init__(self) -> None:
+        self._memory = [np.empty(0, np.uint8)] * 3
+
+    def __call__(self, number: int, dtype: np.dtype, *shape: int) -> np.ndarray:
+        """An array in the memory of this number, which no other uses until it is asked for again."""
+        size = math.prod(shape) * dtype.itemsize
+        if size > self._memory[number].size:
+            self._memory[number] = np.empty(size, np.uint8)
+        return self._memory[number][:size].view(dtype).reshape(shape)
+
+
+scratch: Final = _Scratch()
+
+
+def whole_along(function: InPlace, data: Value, axes: tuple[int, ...]) -> Kernel:
     """The kernel of a function whose blocks must hold all of ``axes``, counted from the front; it may work in place."""
-    known = data.shape.static
-    cuts = None if known is None else blocks(known, whole=axes)
 
     def call(
         x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None, finish: Finish | None = None
     ) -> np.ndarray:
         if out is None:
             out = np.empty(x.shape, x.dtype)
-        for index in cuts or blocks(x.shape, whole=axes):
+        for index in blocks(x.shape, x.itemsize, SMALL, axes):
             part = out[index]
             function(x[index], part)
             if finish is not None:
                 finish(part, index)
         return out
 
-    return Kernel(call, "in blocks", out=True, finish=known is not None)
-
-
-def row_sums(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The sums of products along the last axis, which stays as 1: by BLAS, faster than those of numpy."""
-    return np.vecdot(x, y)[..., None]
+    return Kernel(call, "in blocks", out=True, finish=data.shape.is_static)
 
 
 def finish_in_blocks(out: np.ndarray, finish: Finish | None) -> np.ndarray:
     """``out``, finished."""
     if finish is not None:
-        for index in blocks(out.shape):
+        for index in blocks(out.shape, out.itemsize, SMALL):
             finish(out[index], index)
     return out

@@ -11,8 +11,6 @@ _PADDED: Final = 16
 """Elements between the rows of that copy: rows a power of two apart would all fall into the same few lines."""
 _NEAR: Final = 1 << 15
 """Bytes from which on a copy is made by tiles."""
-
-
 _FEW: Final = 16
 """Elements in the last axis below which numpy's loops over it are too short."""
 

@@ -6,15 +6,15 @@ All see filters as (groups, out, in, …) and data as (batch, groups, in, …).
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from irrun.ops._blocked import BLOCK, Index, blocks, scratch, within
 from irrun.ops._gemm import matmul, narrow, wide
-from irrun.ops._scratch import BLOCK, Part, blocks, large, scratch
 from irrun.ops._windows import Axis, taps
 
-Method = Callable[[np.ndarray, np.ndarray], Iterator[Part]]
+Method = Callable[[np.ndarray, np.ndarray], Iterator[Index]]
 """Fills (batch, groups, out, …), which is C-contiguous, from (batch, groups, in, …), both of the type that sums are
 kept in. Yields each part as soon as it is computed; the parts are disjoint and cover the output."""
 
@@ -42,7 +42,12 @@ class Filters:
         self.matrix = self.array.reshape(self.groups, self.outs, self.ins * math.prod(self.kernel))
 
 
-def pointwise(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Part]:
+def limit_of(filters: np.ndarray) -> int:
+    """How many bytes to multiply ``filters`` with at once: where they are many, reading them again costs most."""
+    return max(4 * BLOCK, min(filters.nbytes, 32 * BLOCK))
+
+
+def pointwise(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
     """Kernels of one element and no pads: matrix products, without a copy unless strides leave elements out."""
     seen = data[(..., *(slice(0, (axis.out - 1) * axis.stride + 1, axis.stride) for axis in axes))]
     (batch, groups, outs), windows = out.shape[:3], out.shape[3:]
@@ -51,19 +56,18 @@ def pointwise(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: n
     # smaller products would pack what they share again and again
     for images, some, rows in blocks((batch, groups, outs), width * out.itemsize, 16 * BLOCK):
         matmul(filters.matrix[some, rows], matrix[images, some], out=target[images, some, rows])
-        counts = images.stop - images.start, some.stop - some.start, rows.stop - rows.start
-        for part in blocks(counts, width * out.itemsize):
-            places = zip(part, (images, some, rows))
-            yield *(slice(s.start + of.start, s.stop + of.start) for s, of in places), *map(slice, windows)
+        for index in within((images, some, rows), width * out.itemsize):
+            yield *index, *map(slice, windows)
 
 
-def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Part]:
+def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
     """Copy what each tap sees into the rows of a matrix, block by block, and multiply it with the filters."""
     (batch, groups, outs, rows, *rest), width, height = out.shape, math.prod(out.shape[4:]), filters.matrix.shape[-1]
     target = out.reshape(*out.shape[:3], rows * width)
     disjoint = filters.kernel[-1] >= 8 and all(axis.stride == axis.kernel and axis.dilation == 1 for axis in axes)
     fill = _patches if disjoint and not any(axis.begin or axis.end for axis in axes) else _windows
-    for images, some, part in blocks((batch, groups, rows), height * width * data.itemsize, large(filters.matrix[0])):
+    size, limit = height * width * data.itemsize, limit_of(filters.matrix[0])
+    for images, some, part in blocks((batch, groups, rows), size, limit):
         first, elements = axes[0].part(part)
         matrix = fill(data[images, some, :, elements], (first, *axes[1:]))
         matmul(filters.matrix[some], matrix, out=target[images, some, :, part.start * width : part.stop * width])
@@ -73,12 +77,11 @@ def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.
 def _windows(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
     """A row for each tap of each channel, a column for each window."""
     *others, last = axes
-    before = [Axis(axis.size, 1, 1, 1, axis.begin, 0, axis.reach) for axis in others]
     step, lead, kernel, windows = last.stride, data.shape[:3], [a.kernel for a in axes], [a.out for a in axes]
     # among zeros, and along the last axis every ``step``-th element together
-    padded = scratch(1, data.dtype, *lead, step, *(axis.out for axis in before), -(-last.reach // step))
+    padded = scratch(1, data.dtype, *lead, step, *(axis.reach for axis in others), -(-last.reach // step))
     padded.fill(0)
-    inside, kept = zip(*(axis.span(0) for axis in before)) if before else ((), ())
+    inside, kept = zip(*(axis.inside for axis in others)) if others else ((), ())
     for phase in range(step):
         places, elements = last.phase(phase, padded.shape[-1])
         padded[(*(slice(None),) * 3, phase, *inside, places)] = data[(..., *kept, elements)]
@@ -107,7 +110,7 @@ def _patches(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
     return matrix.reshape(*data.shape[:2], math.prod(axis.out for axis in axes), height).swapaxes(-1, -2)
 
 
-def planes(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Part]:
+def planes(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
     """The same for few filters a group: rows of the matrix are whole planes, each shifted as its tap is.
 
     Planes are padded, and where the strides are not 1 there is one for each remainder of the places of elements. So a
@@ -157,7 +160,7 @@ def _planes_of(axes: tuple[Axis, ...]) -> tuple[list[int], list[int], list[int],
     return steps, sizes, places, length, inside
 
 
-_LARGE = 1 << 11
+_LARGE: Final = 1 << 11
 """Elements of a plane from which on adding its taps takes less than copying them for a matrix product."""
 
 View = tuple[tuple[slice, ...], np.ndarray]
@@ -175,7 +178,7 @@ def _shifted(padded: np.ndarray, axes: Sequence[Axis], first: tuple[int, ...], p
     return seeing, np.ndarray(shape, padded.dtype, padded, offset, (*strides, padded.itemsize))
 
 
-def _add_taps(filters: np.ndarray, views: Sequence[View], here: Part, out: np.ndarray, more: np.ndarray) -> None:
+def _add_taps(filters: np.ndarray, views: Sequence[View], here: Index, out: np.ndarray, more: np.ndarray) -> None:
     """Fill (batch, groups, windows) with the sums of all taps of ``filters`` (groups, …)."""
     batch, groups, windows, *kernel = range(2 + filters.ndim)
     for number, (some, view) in enumerate(views):

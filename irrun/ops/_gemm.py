@@ -67,6 +67,11 @@ def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -
         np.dot(columns[place].reshape(-1, 1), rows[place].reshape(1, -1), part)
 
 
+def row_sums(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The sums of products along the last axis, which stays as 1: by BLAS, faster than those of numpy."""
+    return np.vecdot(x, y)[..., None]
+
+
 def wide(dtype: np.dtype) -> np.dtype:
     """The type in which sums over ``dtype`` are kept, before they are rounded or wrapped once."""
     found = ElementType.of(dtype)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from irrun.opdef import Site, Value
-from irrun.ops._blocked import row_sums
-from irrun.ops._pointwise import InPlace
+from irrun.ops._blocked import InPlace
+from irrun.ops._gemm import row_sums
 
 Axes = tuple[int, ...]
 

@@ -12,12 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.opdef import Kernel, Op, Value
-
-InPlace = Callable[[np.ndarray, np.ndarray], None]
-"""Fills its second argument, which may be the first; floats of 32 or 64 bits."""
-
-BLOCK: Final = 1 << 15
-"""Elements that a function of several passes takes at a time, so that they stay in cache."""
+from irrun.ops._blocked import SMALL, InPlace
 
 
 def pointwise(op: Op, call: Callable[..., Any], *inputs: Value | None) -> Kernel:
@@ -67,7 +62,8 @@ def in_blocks(function: InPlace) -> Callable[..., np.ndarray]:
     def call(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
             out = np.empty(x.shape, x.dtype)
-        if x.size <= BLOCK:
+        count = SMALL // x.itemsize
+        if x.size <= count:
             function(x, out)
             return out
         if not (x.flags.c_contiguous and out.flags.c_contiguous):
@@ -77,8 +73,8 @@ def in_blocks(function: InPlace) -> Callable[..., np.ndarray]:
             np.copyto(out, x)
             x = out
         flat, into = x.reshape(-1), out.reshape(-1)
-        for start in range(0, flat.size, BLOCK):
-            function(flat[start : start + BLOCK], into[start : start + BLOCK])
+        for start in range(0, flat.size, count):
+            function(flat[start : start + count], into[start : start + count])
         return out
 
     return call

@@ -3,7 +3,8 @@
 import numpy as np
 
 from irrun.opdef import Kernel, Op, Site, Value, attr, ports
-from irrun.ops._blocked import row_sums, whole_along
+from irrun.ops._blocked import whole_along
+from irrun.ops._gemm import row_sums
 from irrun.ops._pointwise import native
 from irrun.ops._unary import through_floats
 
@@ -29,7 +30,7 @@ class AlongAxis(Op):
         if data is None or not native(data) or not data.rank:
             return Kernel(self.run)
         axis = self.axis % data.rank
-        return whole_along(lambda x, out: self.block(x, out, axis), data, {axis})
+        return whole_along(lambda x, out: self.block(x, out, axis), data, (axis,))
 
     def infer(self, at: Site, data: Value) -> Value:
         # OpenVINO: a scalar counts as 1D

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from irrun.ops._blocked import Index, blocks, scratch
 from irrun.ops._correlation import Filters, convolve
-from irrun.ops._scratch import BLOCK, Part, blocks, scratch
 from irrun.ops._windows import Axis
 
 
@@ -28,13 +28,12 @@ def spectra(filters: Filters, axes: tuple[Axis, ...]) -> np.ndarray:
 
 def spectral(
     filters: Filters, factors: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray
-) -> Iterator[Part]:
+) -> Iterator[Index]:
     """One filter a group, strides and dilations of 1; ``factors`` are what ``spectra`` gives."""
     windows, sizes = out.shape[3:], [_length(axis) for axis in axes]
     places = tuple(range(2, 2 + len(axes)))
-    spans = [Axis(axis.size, 1, 1, 1, axis.begin, 0, axis.reach).span(0) for axis in axes]
-    inside, elements = zip(*spans)
-    for images, some in blocks(out.shape[:2], 2 * math.prod(sizes) * data.itemsize, BLOCK):
+    inside, elements = zip(*(axis.inside for axis in axes))
+    for images, some in blocks(out.shape[:2], 2 * math.prod(sizes) * data.itemsize):
         seen = data[(images, some, 0, *elements)]
         padded = scratch(0, data.dtype, *seen.shape[:2], *sizes)
         padded.fill(0)

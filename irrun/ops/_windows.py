@@ -11,7 +11,8 @@ from functools import lru_cache
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, ports
-from irrun.ops._scratch import BLOCK, blocks, scratch
+from irrun.ops._blocked import BLOCK, blocks, scratch
+from irrun.ops._pointwise import native
 from irrun.types import Dim, PartialShape
 
 
@@ -41,6 +42,11 @@ class Axis:
     def reach(self) -> int:
         """How many places, pads among them, all windows see together."""
         return (self.out - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
+
+    @property
+    def inside(self) -> tuple[slice, slice]:
+        """Of the places that all windows see together, those of elements, and these elements."""
+        return Axis(self.size, 1, 1, 1, self.begin, 0, self.reach).span(0)
 
     def phase(self, phase: int, size: int) -> tuple[slice, slice]:
         """Of ``size`` places, ``stride`` apart from the first with this number on: those of elements, and these."""
@@ -230,21 +236,21 @@ class Pooling(Sliding):
         plain: Callable[[np.ndarray], np.ndarray],
         pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray], None],
     ) -> Kernel:
-        """The kernel of one output: by blocks of channels, each filled by ``pool``; but ``plain`` for narrow types."""
-        if data.type.name not in ("f32", "f64"):
+        """The kernel of one output: in blocks of channels, each filled by ``pool``; but ``plain`` for narrow types."""
+        if not native(data):
             return Kernel(plain)
         axes_of = lru_cache(lambda sizes: self.axes(sizes, self.kernel))
 
         def call(data: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
             axes = axes_of(data.shape[2:])
             whole = np.empty((*data.shape[:2], *(axis.out for axis in axes)), data.dtype) if out is None else out
-            for part in blocks(data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, BLOCK // 2):
-                pool(data[part], axes, whole[part])
+            for index in blocks(data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, BLOCK // 2):
+                pool(data[index], axes, whole[index])
                 if finish is not None:
-                    finish(whole[part], (*part, *map(slice, whole.shape[2:])))
+                    finish(whole[index], (*index, *map(slice, whole.shape[2:])))
             return whole
 
-        return Kernel(call, "by blocks", out=True, finish=data.shape.is_static)
+        return Kernel(call, "in blocks", out=True, finish=data.shape.is_static)
 
 
 def entry(values: tuple[int, ...], axis: int, default: int) -> int:

@@ -4,15 +4,16 @@ Its error is about eight times that of the plain sum of products, some 2e-5 on o
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from irrun.ops._correlation import Filters, convolve
+from irrun.ops._blocked import Index, blocks, scratch
+from irrun.ops._correlation import Filters, convolve, limit_of
 from irrun.ops._gemm import matmul
-from irrun.ops._scratch import Part, blocks, large, scratch
 from irrun.ops._windows import Axis
 
 _one, _other = (functools.partial(scratch, n, np.dtype(np.float32)) for n in range(2))
@@ -27,14 +28,14 @@ def packed(filters: Filters) -> np.ndarray:
 
 def winograd(
     filters: Filters, matrices: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray
-) -> Iterator[Part]:
+) -> Iterator[Index]:
     """Kernels of 3×3 over f32, without strides and dilations; ``matrices`` are what ``packed`` gives."""
     (batch, groups, ins), outs, (high, broad) = data.shape[:3], filters.outs, out.shape[3:]
     across, line = -(-broad // 4), replace(axes[1], out=-(-broad // 4) * 4)
-    size, limit = 36 * max(ins, outs) * across * data.itemsize, large(matrices[0])
-    for group, images, strips in blocks((groups, batch, -(-high // 4)), size, limit, (1, batch, high)):
+    cuts = blocks((batch, -(-high // 4)), 36 * max(ins, outs) * across * data.itemsize, limit_of(matrices[0]))
+    for group, (images, strips) in itertools.product(range(groups), cuts):
         lead = images.stop - images.start, strips.stop - strips.start
-        given = data[images, group.start]
+        given = data[images, group]
         seen = _six_rows(given, axes[0], strips, line)
         sums = matmul(_DATA, seen.reshape(6, -1), out=_other(6, seen[0].size))  # down
         # six elements of each for every tile, in pairs, and their sums across
@@ -42,7 +43,7 @@ def winograd(
         for n in range(3):
             tiles.view(np.float64)[..., n] = pairs[..., n : n + 2 * across - 1 : 2]
         spread = matmul(_DATA, tiles.reshape(-1, 6).T, out=_other(6, tiles.size // 6)).reshape(36, ins, -1)
-        products = matmul(matrices[group.start], spread, out=_one(36, outs, spread.shape[-1]))
+        products = matmul(matrices[group], spread, out=_one(36, outs, spread.shape[-1]))
         found = matmul(products.reshape(36, -1).T, _OUT, out=_other(products[0].size, 16))
         windows = slice(4 * strips.start, min(4 * strips.stop, high))
         if math.isfinite(np.vdot(found, found)):
@@ -54,16 +55,16 @@ def winograd(
             result = whole[:, :, : windows.stop - windows.start, :broad].swapaxes(0, 1)
         else:  # an infinity or NaN spoils its whole tile
             first, elements = axes[0].part(windows)
-            result = convolve(given[:, :, elements], filters.array[group], (first, axes[1]))
-        out[images, group.start, :, windows] = result
-        yield images, group, slice(0, outs), windows, slice(0, broad)
+            result = convolve(given[:, :, elements], filters.array[group : group + 1], (first, axes[1]))
+        out[images, group, :, windows] = result
+        yield images, slice(group, group + 1), slice(0, outs), windows, slice(0, broad)
 
 
 def _six_rows(data: np.ndarray, axis: Axis, strips: slice, line: Axis) -> np.ndarray:
     """The rows of (batch, in, …) that tiles in ``strips`` see, and pads: (6, in, batch, strips, columns)."""
     block, elements = Axis(axis.size, 6, 4, 1, axis.begin, 0, strips.stop).part(strips)
     seen = _one(6, data.shape[1], len(data), block.out, line.reach)
-    inside, kept = Axis(line.size, 1, 1, 1, line.begin, 0, line.reach).span(0)
+    inside, kept = line.inside
     seen[..., : inside.start], seen[..., inside.stop :] = 0, 0
     lines = data[:, :, elements, kept].swapaxes(0, 1)
     for n, row in enumerate(seen):

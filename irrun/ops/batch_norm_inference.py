@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._blocked import blocks
+from irrun.ops._blocked import SMALL, blocks
 from irrun.ops._gemm import narrow, wide
 from irrun.ops._pointwise import native
 
@@ -38,13 +38,14 @@ class BatchNormInference5(Op):
     def prepare(self, *inputs: Value | None) -> Kernel:
         data, *statistics = (inputs[self.order[i]] for i in range(5))
         known = None if data is None else data.shape.static
-        if known is None or not native(data, *statistics) or any(v is None or v.exact is None for v in statistics):
+        contents = [v.exact for v in statistics if v is not None and v.exact is not None]
+        if data is None or known is None or len(contents) < 4 or not native(data, *statistics):
             return Kernel(self.run)
-        gamma, beta, mean, variance = (v.exact.reshape(-1, *(1,) * (len(known) - 2)) for v in statistics)  # type: ignore[union-attr]
+        gamma, beta, mean, variance = (array.reshape(-1, *(1,) * (len(known) - 2)) for array in contents)
         with np.errstate(all="ignore"):
             scale = gamma / np.sqrt(variance + variance.dtype.type(self.epsilon))
             shift = beta - mean * scale
-        cuts, place = blocks(known), self.order[0]
+        cuts, place = blocks(known, data.type.dtype.itemsize, SMALL), self.order[0]
 
         def call(*arrays: np.ndarray, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
             x = arrays[place]

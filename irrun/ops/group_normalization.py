@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._blocked import blocks
+from irrun.ops._blocked import SMALL, blocks
 from irrun.ops._normalization import standardise, standardised
 from irrun.ops._pointwise import native
 from irrun.ops._unary import through_floats
@@ -44,8 +44,9 @@ class GroupNormalization(Op):
             return Kernel(self.run)
         batch, channels, *spatial = data.shape.static
         groups, size = self.num_groups, channels // self.num_groups
-        function = standardise(tuple(range(2, len(spatial) + 3)), len(spatial) + 3, self.epsilon)
-        cuts = blocks((batch, groups, size, *spatial), whole=range(2, len(spatial) + 3))
+        along = tuple(range(2, len(spatial) + 3))
+        function = standardise(along, len(spatial) + 3, self.epsilon)
+        cuts = blocks((batch, groups, size, *spatial), data.type.dtype.itemsize, SMALL, along)
 
         def call(
             x: np.ndarray, scale: np.ndarray, bias: np.ndarray,

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, opt, ports
+from irrun.ops._blocked import BLOCK, blocks, scratch
+from irrun.ops._pointwise import native
 from irrun.ops._sampling import cubic_weights, is_integer, saturated
-from irrun.ops._scratch import BLOCK, blocks, scratch
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 
 _MODES = ("nearest", "linear", "linear_onnx", "cubic")
@@ -156,7 +157,7 @@ class Interpolate11(Op):
         places = range(len(shape or ())) if axes is None else axes.ints()
         if shape is None or given is None or places is None:
             return None
-        if image.type.name not in ("f32", "f64") or not math.prod(shape):
+        if not native(image) or not math.prod(shape):
             return None
         resized, shrinks = self._resized(shape, given, places)
         passes: list[Pass] = []
@@ -171,7 +172,7 @@ class Interpolate11(Op):
                 passes.append((axis, [(indices[:, n], weights[:, n].reshape(along)) for n in used]))
         if not all(len(taps) and len(taps[0][0]) for _, taps in passes) or not passes:
             return None
-        return _by_blocks(shape, passes)
+        return _in_blocks(shape, passes)
 
     def _coordinates(self, size: int, scale: np.float32, count: int) -> np.ndarray:
         """Where each of ``size`` output elements lies among the ``count`` of the input; in f32, as OpenVINO."""
@@ -270,7 +271,7 @@ def _weighted(x: np.ndarray, axis: int, indices: np.ndarray, weights: np.ndarray
     return out
 
 
-def _by_blocks(shape: Sequence[int], passes: Sequence[Pass]) -> Kernel:
+def _in_blocks(shape: Sequence[int], passes: Sequence[Pass]) -> Kernel:
     """The kernel that resizes one axis after the other, block by block of those before."""
     sizes = list(shape)
     for axis, taps in passes:
@@ -279,11 +280,11 @@ def _by_blocks(shape: Sequence[int], passes: Sequence[Pass]) -> Kernel:
 
     def call(image: np.ndarray, *_: Any, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
         whole = np.empty(sizes, image.dtype) if out is None else out
-        for part in blocks(lead, math.prod(sizes[len(lead) :]) * image.itemsize, BLOCK // 2):
-            x = image[part]
+        for index in blocks(lead, math.prod(sizes[len(lead) :]) * image.itemsize, BLOCK // 2):
+            x = image[index]
             for number, (axis, taps) in enumerate(passes, 1):
                 shape = *x.shape[:axis], len(taps[0][0]), *x.shape[axis + 1 :]
-                target = whole[part] if number == len(passes) else scratch(number % 2, x.dtype, *shape)
+                target = whole[index] if number == len(passes) else scratch(number % 2, x.dtype, *shape)
                 for indices, weights in taps:
                     first = indices is taps[0][0]
                     seen = target if first else scratch(2, x.dtype, *shape)
@@ -294,10 +295,10 @@ def _by_blocks(shape: Sequence[int], passes: Sequence[Pass]) -> Kernel:
                         np.add(target, seen, out=target)
                 x = target
             if finish is not None:
-                finish(whole[part], (*part, *map(slice, sizes[len(lead) :])))
+                finish(whole[index], (*index, *map(slice, sizes[len(lead) :])))
         return whole
 
-    return Kernel(call, "by blocks", out=True, finish=True)
+    return Kernel(call, "in blocks", out=True, finish=True)
 
 
 @op("Interpolate", since=4, spec="image/interpolate-4")

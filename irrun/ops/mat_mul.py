@@ -1,11 +1,12 @@
 """MatMul: products of matrices and vectors.  Spec: matrix/matmul-1."""
 
 import math
+from typing import Final
 
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._blocked import Index, blocks, finish_in_blocks
+from irrun.ops._blocked import BLOCK, SMALL, Index, blocks, finish_in_blocks, within
 from irrun.ops._broadcasting import refuse
 from irrun.ops._gemm import Turned, matmul, narrow, wide
 from irrun.types import Dim, PartialShape
@@ -58,7 +59,7 @@ class MatMul(Op):
         turned = None
         if turn_b and found is not None and ranks[1] == 2 and b.data is not None and b.data.size:
             turned, turn_b = Turned.of(b.data), False
-        cuts = [] if found is None or ranks[1] > 2 else _cuts(found)
+        cuts = [] if found is None or ranks[1] > 2 else _cuts(found, a.type.dtype.itemsize)
 
         def call(
             a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None
@@ -112,7 +113,7 @@ def _swapped(dims: tuple[Dim, ...], transpose: bool) -> tuple[Dim, ...]:
     return (*dims[:-2], dims[-1], dims[-2]) if transpose else dims
 
 
-def _cuts(shape: tuple[int, ...]) -> list[tuple[Index, list[Index]]]:
+def _cuts(shape: tuple[int, ...], size: int) -> list[tuple[Index, list[Index]]]:
     """Blocks of a product of many rows with one matrix, and the parts in which each is finished.
 
     It is cut along the longer side, for each block reads all of the other matrix again.
@@ -120,17 +121,11 @@ def _cuts(shape: tuple[int, ...]) -> list[tuple[Index, list[Index]]]:
     *batch, rows, columns = shape
     by_columns = math.prod(batch) * rows <= columns
     other = math.prod(batch) * rows if by_columns else columns
-    least = _LEAST * other
-    cuts = blocks(shape, max(_PRODUCT, least), range(len(shape) - 1) if by_columns else {len(shape) - 1})
-    return [(cut, _within(cut)) for cut in cuts]
+    last = len(shape) - 1
+    limit = max(BLOCK // 2, _LEAST * other * size)
+    cuts = blocks(shape, size, limit, tuple(range(last)) if by_columns else (last,))
+    return [(cut, within(cut, size, SMALL)) for cut in cuts]
 
 
-def _within(cut: Index) -> list[Index]:
-    parts = blocks([s.stop - s.start for s in cut])
-    return [tuple(slice(s.start + p.start, s.start + p.stop) for s, p in zip(cut, part)) for part in parts]
-
-
-_PRODUCT = 1 << 16
-"""Elements of a block of a product."""
-_LEAST = 256
+_LEAST: Final = 256
 """Rows or columns below which a block of a product is not worth its while."""

@@ -3,7 +3,8 @@
 import numpy as np
 
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._blocked import row_sums, whole_along
+from irrun.ops._blocked import whole_along
+from irrun.ops._gemm import row_sums
 from irrun.ops._normalization import check_axes, places, total
 from irrun.ops._pointwise import native
 from irrun.ops._unary import through_floats

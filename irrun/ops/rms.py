@@ -3,9 +3,10 @@
 import numpy as np
 
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
-from irrun.ops._blocked import row_sums, whole_along
+from irrun.ops._blocked import whole_along
 from irrun.ops._cast import cast, plain
 from irrun.ops._elementwise import reaches
+from irrun.ops._gemm import row_sums
 from irrun.ops._normalization import mean
 from irrun.ops._pointwise import native
 from irrun.types import ELEMENT_TYPES, ElementType
@@ -47,7 +48,7 @@ class RMS(Op):
             if weights is not None:
                 np.multiply(out, weights, out)
 
-        return whole_along(function, data, {data.rank - 1})
+        return whole_along(function, data, (data.rank - 1,))
 
     def run(self, data: np.ndarray, gamma: np.ndarray | None = None) -> np.ndarray:
         x = plain(data)
