@@ -177,8 +177,9 @@ class Executable:
 
     def _known(self, arrays: Sequence[np.ndarray]) -> dict[int, np.ndarray]:
         """What is known before a run, by layer id."""
-        slots = {number: id for number, (id, _) in enumerate(self.plan.values)}
-        return {slots[number]: array for number, array in self.plan.constants.items()} | {
+        plan = self._layered  # which keeps every constant
+        slots = {number: id for number, (id, _) in enumerate(plan.values)}
+        return {slots[number]: array for number, array in plan.constants.items()} | {
             parameter.id: array for parameter, array in zip(self.model.parameters, arrays)
         }
 

@@ -52,7 +52,7 @@ def in_order(function: Callable[[str], T], files: Sequence[str], jobs: int) -> I
             process.terminate()
         raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
 
 
 def _begin(plugins: Sequence[str]) -> None:
