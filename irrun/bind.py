@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from irrun.model import Layer, Model, is_constant
 from irrun.opdef import Attribute, Op, all_ops, find, is_custom, resolve
 from irrun.parse import VERSIONS
 
-__all__ = ["bind", "opset_of"]
+__all__ = ["bind", "bind_all", "opset_of"]
 
 # The IR's historic exceptions. Types are matched without regard to case, as OpenVINO does.
 ALIASES: Final = {
@@ -98,6 +99,19 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
         problems.append(at("IR202", message, data() if layer.attributes else layer.node, help=help, fix=fix))
     op = None if problems else cls(**values)
     return op, [*problems, *unknown.values()]
+
+
+def bind_all(model: Model) -> Iterator[tuple[Layer, Op | None, Sequence[Diagnostic]]]:
+    """Every layer with what ``bind`` tells of it. Layers that are written alike share one operation."""
+    known: dict[tuple[object, ...], Op] = {}
+    for layer in model.layers.values():
+        key = (layer.type, layer.version, *layer.attributes.items())
+        op, problems = known.get(key), ()
+        if op is None:
+            op, problems = bind(model, layer)
+            if op is not None and not problems:
+                known[key] = op
+        yield layer, op, problems
 
 
 def _is_due(model: Model, layer: Layer, attribute: Attribute) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.bind import bind
+from irrun.bind import bind_all
 from irrun.diagnostics import Diagnostic, Refused, Report, counted, diagnostic
 from irrun.edits import Edits, Fix, add_attribute, remove_element, set_attribute, set_dims, set_items
 from irrun.infer import (
@@ -33,7 +33,7 @@ from irrun.infer import (
 from irrun.model import Layer, Model, Port, is_constant
 from irrun.opdef import Op, Value, infer, input_name
 from irrun.origins import history
-from irrun.parse import Parsed
+from irrun.parse import Parsed, no_garbage
 from irrun.source import Source, Span
 from irrun.trace import Trace
 from irrun.types import ELEMENT_TYPES, Dim, ElementType, PartialShape
@@ -49,9 +49,10 @@ def check(parsed: Parsed) -> Report:
     model = parsed.model
     checker = _Checker(model, list(parsed.problems), tuple(parsed.problems))
     if not any(p.code in ("IR101", "IR102") for p in parsed.problems):  # else who feeds whom is not certain
-        checker.file()
-        checker.run()
-        checker.weights()
+        with no_garbage():
+            checker.file()
+            checker.run()
+            checker.weights()
     found = sorted((replace(d, fix=checker.fixes.get(id(d), d.fix)) for d in checker.found), key=_position)
     return Report(tuple(_not_ignored(model.source, found)))
 
@@ -99,6 +100,8 @@ class _Checker:
     ops: dict[int, Op | None] = field(default_factory=dict)
     readers: dict[tuple[int, int], list[tuple[Layer, int]]] = field(default_factory=dict)
     values: Values = field(default_factory=dict)
+    agreed: set[tuple[Value, ElementType | None, int]] = field(default_factory=set)
+    """What was inferred of an output, with the type and the (identity of the) shape of a port that agree with it."""
     liars: set[tuple[int, int]] = field(default_factory=set)
     """Outputs that declare something else than was inferred: their edges are not reported again."""
     inferred: Values = field(default_factory=dict)
@@ -122,8 +125,9 @@ class _Checker:
 
     def run(self) -> None:
         model = self.model
-        for id, layer in model.layers.items():
-            self.ops[id], problems = bind(model, layer)
+        for layer, op, problems in bind_all(model):
+            id = layer.id
+            self.ops[id] = op
             self.found += problems
             for position, feed in enumerate(model.feeds[id]):
                 if feed is not None:
@@ -158,35 +162,35 @@ class _Checker:
     # -- one layer ------------------------------------------------------------------------------
 
     def settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
-        as_declared = declared(layer)
         if None in self.model.feeds[layer.id] or layer.id in self.broken_bodies:  # that is reported already
-            return as_declared
+            return declared(layer)
         if isinstance(found, Refused):
             notes = (*self.inputs(layer), *history(layer, self.trace.blamed(layer.id)))
             self.refused(layer, refusal(self.model, layer, self.ops[layer.id], found, notes=notes))
-            return as_declared
+            return declared(layer)
         if isinstance(found, Exception):
             message = f'{layer.type} "{layer.name}": irrun failed to infer it: {found!r}'
             self.add("IR603", message, layer, layer.node, help=to_blame(self.ops[layer.id]))
-            return as_declared
+            return declared(layer)
         if len(found) != len(layer.outputs):
             if layer.outputs or not self.model.is_fragment:
                 self.add("IR206", wrong_output_count(layer, self.ops[layer.id], len(found)), layer, layer.node)
-            return (*found, *as_declared[len(found) :])[: len(layer.outputs)]
+            return (*found, *declared(layer)[len(found) :])[: len(layer.outputs)]
         if is_constant(layer) and self.model.weights is not None:
             self.constant(layer, found[0])
-        return [
-            self.output(layer, position, value, claim)
-            for position, (value, claim) in enumerate(zip(found, as_declared))
-        ]
+        return [self.output(layer, position, value) for position, value in enumerate(found)]
 
-    def output(self, layer: Layer, position: int, value: Value, claim: Value) -> Value:
+    def output(self, layer: Layer, position: int, value: Value) -> Value:
         """Compare one output with its declaration; the value to hand on."""
         key, port = (layer.id, position), layer.outputs[position]
         self.inferred[key] = value
+        compared = (value, port.type, id(port.shape))
+        if compared in self.agreed and layer.inputs:
+            return value
         other_type = port.type is not None and value.type.kind != "dynamic" and port.type is not value.type
         other_dims = port.shape is not None and value.shape.meet(port.shape) is None
         if not other_type and not other_dims:
+            self.agreed.add(compared)
             return value if layer.inputs else self.origin(layer, position, value)
         self.liars.add(key)
         claim = Value(port.type or value.type, port.shape or value.shape)
@@ -374,7 +378,10 @@ class _Checker:
         """An output port and the input ports that it feeds should declare the same."""
         source = self.model.layers[key[0]]
         output = source.outputs[key[1]]
-        if all(l.inputs[p].shape is output.shape and l.inputs[p].type is output.type for l, p in readers):
+        for l, p in readers:
+            if l.inputs[p].shape is not output.shape or l.inputs[p].type is not output.type:
+                break
+        else:
             return  # nearly always
         if key in self.liars or not self.says_something(output):
             return
@@ -438,7 +445,9 @@ class _Checker:
         says = "it declares no dims" if said is None else f"dims are {said}"
         differs = "declares none" if right is None else f"is {right}"
         message = f"{_end((layer, port), kind)}: {says}, but {_end(other, other_kind)} {differs}"
-        self.add_dims("IR405" if is_loose else "IR402", message, layer, port, right or PartialShape(()))
+        # without the values of constants, which of the two ends is wrong may be a guess
+        is_safe = self.model.weights is not None or not self.model.constants
+        self.add_dims("IR405" if is_loose else "IR402", message, layer, port, right or PartialShape(()), safe=is_safe)
 
     # -- the file as a whole --------------------------------------------------------------------
 
@@ -685,12 +694,13 @@ class _Checker:
     # -- reporting ------------------------------------------------------------------------------
 
     def add_dims(
-        self, code: str, message: str, layer: Layer, port: Port, due: PartialShape, fixable: bool = True, **more: object
-    ) -> None:
+        self, code: str, message: str, layer: Layer, port: Port, due: PartialShape, fixable: bool = True,
+        safe: bool = True, **more: object,
+    ) -> None:  # fmt: skip
         """Add a finding at the first wrong dim of a port, with the fix that writes ``due``."""
         help = f"declare {due}"
         edits = set_dims(self.model.source, port.node, _numbers_of(due)) if fixable and due.rank is not None else None
-        at: dict[str, Any] = {"port": port.id, "help": help, "fix": _fix(help, edits)} | more
+        at: dict[str, Any] = {"port": port.id, "help": help, "fix": _fix(help, edits, safe=safe)} | more
         self.add(code, message, layer, self.dim_node(port, due), **at)
 
     def dim_node(self, port: Port, due: PartialShape) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from irrun.bind import bind
+from irrun.bind import bind_all
 from irrun.diagnostics import Diagnostic, Refused, counted, diagnostic
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Site, Value, infer, is_custom
@@ -112,7 +112,7 @@ class InferredBody:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.ops = {id: bind(model, layer)[0] for id, layer in model.layers.items()}
+        self.ops = {layer.id: op for layer, op, _ in bind_all(model)}
 
     def declared(self, id: int) -> Value:
         return declared_inside(self.model, id)
@@ -155,24 +155,42 @@ def propagate(
 
     A layer without an operation hands on what it declares. ``settle`` is asked about every other one;
     it gets the exception where the layer refuses (Refused) or its rule fails (anything else: a bug).
+    Outputs of which the same is known are one Value, and what one operation gives for the same inputs is inferred once.
     """
+    shared: dict[tuple[object, ...], Value] = {}
+    known: dict[tuple[object, ...], tuple[Value, ...]] = {}
     for id in model.order:
         layer, op = model.layers[id], ops[id]
         if op is None:
             outputs: Sequence[Value] = declared(layer)
         else:
             inputs = [None if feed is None else values.get(feed) for feed in model.feeds[id]]
-            at = site(layer, model.unique_names[id])
-            try:
-                inferred = infer(op, at, inputs, needed(op, model, layer))
-                # the last outputs need not be declared where nobody reads them
-                found: tuple[Value, ...] | Exception = inferred[: len(layer.outputs)] or inferred
-            except Refused as refused:
-                found = refused
-            except Exception as error:  # a bug of ours, which must not hide the rest of the file
-                found = error
+            key = (op, *[port.type for port in layer.outputs], *inputs)
+            found: tuple[Value, ...] | Exception | None = known.get(key)
+            if found is None:
+                found = _inferred(model, layer, op, inputs)
+                if isinstance(found, tuple):
+                    found = tuple([shared.setdefault(_known(value), value) for value in found])
+                    if inputs and op.pure and not op.needs:
+                        known[key] = found
             outputs = settle(layer, found)
         if id in given:
             outputs = [given[id]]
         for position, value in enumerate(outputs):
             values[id, position] = value
+
+
+def _inferred(model: Model, layer: Layer, op: Op, inputs: Sequence[Value | None]) -> tuple[Value, ...] | Exception:
+    try:
+        found = infer(op, site(layer, model.unique_names[layer.id]), inputs, needed(op, model, layer))
+    except Exception as error:  # what is no refusal is a bug of ours, which must not hide the rest of the file
+        return error
+    return found[: len(layer.outputs)] or found  # the last outputs need not be declared where nobody reads them
+
+
+def _known(value: Value) -> tuple[object, ...]:
+    """What is known of a value. Contents, and unknown dims that have no term, are like no others."""
+    dims = value.shape.dims
+    if value.data is not None or (dims and any(dim.lo != dim.hi and dim.term is None for dim in dims)):
+        return (value,)
+    return value.type, dims and tuple([(dim.lo, dim.hi, dim.term) for dim in dims])

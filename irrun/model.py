@@ -17,10 +17,12 @@ from irrun.weights import Weights
 if TYPE_CHECKING:
     import networkx as nx
 
+# Layers, ports and edges are never changed, but not frozen either: it would take four times as long to make one.
+
 __all__ = ["Edge", "Layer", "MapEntry", "Model", "Port", "is_constant"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Port:
     """A port as declared: ``type`` is None without ``precision``, ``shape`` None where no dim tells it.
 
@@ -57,7 +59,7 @@ class MapEntry:
     """``current_iteration`` or ``execution_condition`` of a Loop."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Layer:
     """A layer as declared; ``attributes`` are the texts of ``<data>``.
 
@@ -80,7 +82,7 @@ class Layer:
     output_names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Edge:
     """From an output port to an input port, by ids."""
 
@@ -161,7 +163,7 @@ class Model:
     @cached_property
     def order(self) -> tuple[int, ...]:
         """Layer ids, each after those that feed it, otherwise in file order. Ids on a cycle are left out."""
-        waiting = {id: sum(f is not None for f in feeds) for id, feeds in self.feeds.items()}
+        waiting = {id: len(feeds) - feeds.count(None) for id, feeds in self.feeds.items()}
         readers: dict[int, list[int]] = {}
         for id, feeds in self.feeds.items():
             for feed in feeds:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,7 @@ from irrun.source import Source
 from irrun.types import INF, Dim, ElementType, PartialShape
 from irrun.weights import Weights
 
-__all__ = ["KNOWN_CHILDREN", "VERSIONS", "Parsed", "Reader", "parse", "read_bytes"]
+__all__ = ["KNOWN_CHILDREN", "VERSIONS", "Parsed", "Reader", "no_garbage", "parse", "read_bytes"]
 
 VERSIONS: Final = (10, 11)
 
@@ -41,15 +42,22 @@ def read_bytes(path: Path) -> bytes:
         ) from None
 
 
-def parse(source: Source, weights: Weights | None = None) -> Parsed:
-    """Read an IR document. Raises ReadError where there is no model in it (IR001 to IR006)."""
+@contextmanager
+def no_garbage() -> Iterator[None]:
+    """Do not look for garbage meanwhile: among the objects of a large model, it costs a third of the time."""
     collecting = gc.isenabled()
-    gc.disable()  # the objects of a large model are no garbage: looking for some costs a third of the time
+    gc.disable()
     try:
-        reader = read_xml(source, Reader(source, weights))
+        yield
     finally:
         if collecting:
             gc.enable()
+
+
+def parse(source: Source, weights: Weights | None = None) -> Parsed:
+    """Read an IR document. Raises ReadError where there is no model in it (IR001 to IR006)."""
+    with no_garbage():
+        reader = read_xml(source, Reader(source, weights))
     if reader.model is None:
         raise ReadError(reader.problems())
     return Parsed(reader.model, reader.problems())
@@ -121,8 +129,8 @@ class Reader:
         self._elements: Elements
         self._node = -1
         self._skipped = 0
-        self._states = ["document"]
-        self._children = KNOWN_CHILDREN["document"]
+        self._open = [_DOCUMENT]
+        self._children = _DOCUMENT.children
         self._nets: list[_Net] = []
         self._layers: list[_Layer] = []
         self._port: tuple[Mapping[str, str], int, bytes] = ({}, 0, b"")
@@ -139,48 +147,59 @@ class Reader:
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._node += 1
-        if self._skipped or len(self._states) > MOST_DEEP:
-            self._skipped += 1
-            if len(self._states) - 1 + self._skipped > MOST_DEEP:
-                self._elements.refuse("IR005", f"more than {MOST_DEEP} elements stand within each other")
+        kind = self._children.get(tag)
+        if kind is None:
+            self._odd(tag, attributes)
             return
-        state = self._children.get(tag) or self._children.get(tag.lower())  # tags in capitals are met as well
-        if state is None:
-            self._skipped = 1
-            if self._states[-1] == "document":
-                tag = f"{{{tag}" if "}" in tag else tag  # as is usual for a name in a namespace
-                self.report("IR003", f"the root element is <{tag}>, not <net>", self._node)
-            return
-        self._states.append(state)
-        self._children = KNOWN_CHILDREN[state]
-        opened = _OPENED.get(state)
-        if opened is not None:
-            opened(self, tag, attributes)
+        self._open.append(kind)
+        self._children = kind.children
+        if kind.start is not None:
+            kind.start(self, tag, attributes)
 
     def end(self, tag: str) -> None:
         if self._skipped:
             self._skipped -= 1
+            if not self._skipped:
+                self._children = self._open[-1].children
             return
-        state = self._states.pop()
-        self._children = KNOWN_CHILDREN[self._states[-1]]
-        closed = _CLOSED.get(state)
-        if closed is not None:
-            closed(self)
+        kind = self._close()
+        if kind.end is not None:
+            kind.end(self)
 
     def data(self, text: str) -> None:
-        if self._states[-1] == "dim" and not self._skipped:
+        if self._open[-1] is _DIM and not self._skipped:
             self._dims[-1] += text
 
     def comment(self, text: str) -> None:
-        if self._states[-1] in ("port", "dim"):
+        if self._open[-1] in (_PORT, _DIM):
             self.comments.append((self._port[1], text))
             self._port = (*self._port[:2], b"")
 
-    def _close(self) -> str:
-        """Leave an element; which one it was."""
-        state = self._states.pop()
-        self._children = KNOWN_CHILDREN[self._states[-1]]
-        return state
+    def _odd(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """The start of an element that means nothing here; or is it that its tag is in capitals, as some are?"""
+        self._bound()
+        if not self._skipped and tag.lower() in self._children:
+            self._node -= 1
+            self.start(tag.lower(), attributes)
+            return
+        if self._open[-1] is _DOCUMENT and not self._skipped:
+            self.report("IR003", f"the root element is <{tag}>, not <net>", self._node)
+        self._skip()
+
+    def _bound(self) -> None:
+        if len(self._open) + self._skipped > MOST_DEEP:
+            self._elements.refuse("IR005", f"more than {MOST_DEEP} elements stand within each other")
+
+    def _skip(self) -> None:
+        """Pass over an element, and all that stands in it."""
+        self._skipped += 1
+        self._children = {}
+
+    def _close(self) -> _Kind:
+        """Leave an element; what it was."""
+        kind = self._open.pop()
+        self._children = self._open[-1].children
+        return kind
 
     # -- reporting ------------------------------------------------------------------------------
 
@@ -210,12 +229,19 @@ class Reader:
     # -- net ------------------------------------------------------------------------------------
 
     def _open_net(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._bound()
         version = self._nets[-1].version if self._nets else 0  # the body of a bare layer is one that has none either
         if tag.lower() == "net":
+            if "xmlns" in attributes:
+                name = f"{{{attributes['xmlns']}}}{tag}"  # as is usual for one in a namespace
+                self.report("IR003", f"the root element is <{name}>, not <net>", self._node)
+                self._close()
+                self._skip()
+                return
             found = self._version(attributes)
             if found is None:  # nothing in it means what it would in a version that is read
                 self._close()
-                self._skipped = 1
+                self._skip()
                 return
             version = found
         self._nets.append(_Net(tag.lower(), attributes.get("name") or "", version, self._node))
@@ -289,10 +315,12 @@ class Reader:
             self._unique_ports(type, name, made.inputs + made.outputs)
         maps = {tag: self._port_map(tag, entries, made) for tag, entries in made.maps.items()}
         back_edges = tuple(
-            (start, end)
-            for start, end, node in made.back_edges
-            if self._body_layer(made, "body", start, "Result", node, "from-layer")
-            and self._body_layer(made, "body", end, "Parameter", node, "to-layer")
+            [
+                (start, end)
+                for start, end, node in made.back_edges
+                if self._body_layer(made, "body", start, "Result", node, "from-layer")
+                and self._body_layer(made, "body", end, "Parameter", node, "to-layer")
+            ]
         )
         layer = Layer(
             id, name, type, made.tag.get("version"), made.attributes, tuple(made.inputs), tuple(made.outputs),
@@ -376,7 +404,7 @@ class Reader:
         """Add the port that ends now to its layer: with the shape that its dims tell, if any were met."""
         attributes, node, _ = self._port
         layer = self._layers[-1]
-        ports = layer.inputs if self._states[-1] == "input" else layer.outputs
+        ports = layer.inputs if self._open[-1] is _INPUT else layer.outputs
         text = attributes.get("id")
         if text is None and not self._nets:
             id = -1  # a bare layer's ports are numbered by position
@@ -456,7 +484,7 @@ class Reader:
             found.append(MapEntry(kind, None if external < 0 else position, internal, purpose=purpose, **slicing))
         return tuple(found)
 
-    def _back_edge(self, _tag: str, attributes: Mapping[str, str]) -> None:
+    def _open_back_edge(self, _tag: str, attributes: Mapping[str, str]) -> None:
         start = self._integer(attributes, "from-layer", "a back edge")
         end = self._integer(attributes, "to-layer", "a back edge")
         if start is not None and end is not None:
@@ -475,7 +503,7 @@ class Reader:
 
     # -- edges ----------------------------------------------------------------------------------
 
-    def _edge(self, _tag: str, attributes: Mapping[str, str]) -> None:
+    def _open_edge(self, _tag: str, attributes: Mapping[str, str]) -> None:
         ends = [_int(attributes.get(name, "")) for name in _ENDS]
         if None in ends:
             self._nets[-1].doubtful = True
@@ -543,14 +571,26 @@ class Reader:
         self.report("IR103", message, edge.node, attribute, layer=layer.name if layer else None, help=help)
 
 
-_OPENED: Final[dict[str, Callable[[Reader, str, Mapping[str, str]], None]]] = {
-    "net": Reader._open_net, "layers": Reader._open_layers, "layer": Reader._open_layer, "data": Reader._open_data,
-    "port": Reader._open_port, "dim": Reader._open_dim, "port_map": Reader._open_port_map,
-    "entry": Reader._open_entry, "back_edge": Reader._back_edge, "edge": Reader._edge,
-}  # fmt: skip
-_CLOSED: Final[dict[str, Callable[[Reader], None]]] = {
-    "net": Reader._close_net, "layer": Reader._close_layer, "port": Reader._close_port,
-}  # fmt: skip
+@dataclass(slots=True, eq=False)
+class _Kind:
+    """What an element means: what may stand in it, and what its start and end do."""
+
+    children: dict[str, _Kind] = field(default_factory=dict)
+    start: Callable[[Reader, str, Mapping[str, str]], None] | None = None
+    end: Callable[[Reader], None] | None = None
+
+
+def _kinds() -> dict[str, _Kind]:
+    kinds = {name: _Kind() for name in KNOWN_CHILDREN}
+    for name, children in KNOWN_CHILDREN.items():
+        kinds[name].children = {tag: kinds[child] for tag, child in children.items()}
+        kinds[name].start = getattr(Reader, f"_open_{name}", None)
+        kinds[name].end = getattr(Reader, f"_close_{name}", None)
+    return kinds
+
+
+_KINDS: Final = _kinds()
+_DOCUMENT, _INPUT, _PORT, _DIM = (_KINDS[name] for name in ("document", "input", "port", "dim"))
 _ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 

@@ -16,7 +16,7 @@ T = TypeVar("T", bound="Target")
 
 
 class Target(Protocol):
-    """Takes the elements of a document in their order. Names in a namespace are spelt ``uri}name``."""
+    """Takes the elements of a document in their order. Namespaces, of which IR knows none, are not looked for."""
 
     def begin(self, elements: Elements) -> None: ...
 
@@ -39,11 +39,11 @@ class Elements:
 
     def __init__(self, data: bytes, target: Target) -> None:
         self._data, self._target = data, target
-        self._parser = expat.ParserCreate("utf-8", "}")
+        self._parser = expat.ParserCreate("utf-8")
         self._parser.XmlDeclHandler = self._declaration
         self._parser.StartDoctypeDeclHandler = self._doctype
         self._parser.CommentHandler = self._comment
-        self._end = 0
+        self._end = self._content_end = 0
         self._asked = self._passing = False
 
     def read(self) -> None:
@@ -52,18 +52,21 @@ class Elements:
         end = least = 0
         self._bound()
         self._listen()
-        while end < len(data):
-            start = end
-            end = data.find(_CLOSE, start + least, start + least + _PIECE) + len(_CLOSE)
-            if end < len(_CLOSE):
-                end = min(start + least + _PIECE, len(data))
-            self._end, self._asked = end, False
-            parse(data[start:end], False)
-            if self._passing:
-                self._listen()
-            # a comment may hold any number of ends of ports, and is looked at from its start with each piece
-            least = 0 if self._asked else min(2 * least + 64, _PIECE)
-        parse(b"", True)
+        try:
+            while end < len(data):
+                start = end
+                end = data.find(_CLOSE, start + least, start + least + _PIECE) + len(_CLOSE)
+                if end < len(_CLOSE):
+                    end = min(start + least + _PIECE, len(data))
+                self._end, self._asked = end, False
+                parse(data[start:end], False)
+                if self._passing:
+                    self._listen()
+                # a comment may hold any number of ends of ports, and is looked at from its start with each piece
+                least = 0 if self._asked else min(2 * least + 64, _PIECE)
+            parse(b"", True)
+        finally:
+            del self._parser, self._target  # target and parser know each other: the collector should not be needed
 
     def content(self) -> bytes:
         """What stands within the port that starts now, from its first element on to its end tag.
@@ -72,12 +75,13 @@ class Elements:
         looks like an end tag is none (in a comment): if ``is_at_end`` at the end of the port, it was the port's.
         """
         self._asked = True
+        self._content_end = self._end
         begin = self._data.find(b"<", self._parser.CurrentByteIndex + 1)
         return self._data[begin : self._end] if self._end - begin <= _LONG else b""
 
     def is_at_end(self) -> bool:
-        """Whether the end tag that is met now ends ``content``."""
-        return self._parser.CurrentByteIndex == self._end - len(_CLOSE)
+        """Whether the end tag that is met now ends what ``content`` gave last."""
+        return self._parser.CurrentByteIndex == self._content_end - len(_CLOSE)
 
     def pass_over(self) -> None:
         """Hand out nothing of the ``content`` of the port that starts now, nor its end."""
@@ -191,7 +195,7 @@ def _doctype(source: Source, data: bytes, offset: int) -> Diagnostic:
 
 def _why_not_read(source: Source, data: bytes, refused: Exception) -> Diagnostic:
     """The place and a plain reason: why a document is not well-formed, or else why it is ``refused``."""
-    parser = expat.ParserCreate("utf-8", "}")
+    parser = expat.ParserCreate("utf-8")
     opened: list[tuple[str, int, int]] = []
 
     def start(tag: str, _: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import networkx as nx
 
-from irrun.bind import bind
+from irrun.bind import bind_all
 from irrun.diagnostics import ModelError, diagnostic
 from irrun.hooks import find_layers, no_such_layer
 from irrun.infer import Values, declared, propagate
@@ -103,7 +103,7 @@ def _infer(model: Model) -> Values:
         return [_best(value, claim) for value, claim in zip(found, said)]
 
     values: Values = {}
-    propagate(model, {id: bind(model, layer)[0] for id, layer in model.layers.items()}, settle, values, {})
+    propagate(model, {layer.id: op for layer, op, _ in bind_all(model)}, settle, values, {})
     return values
 
 

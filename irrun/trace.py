@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.bind import bind
+from irrun.bind import bind_all
 from irrun.diagnostics import Refused
 from irrun.infer import InferredBody, Values, declared, needed, propagate, site
 from irrun.model import Layer, Model
@@ -25,6 +25,8 @@ __all__ = ["Link", "Place", "Step", "Trace", "chain"]
 
 _MOST: Final = 64
 """Contents of more elements than this have no symbols, and a formula of more terms is not written out."""
+_STRIDE: Final = 32
+"""How many layers that only pass a number on are remembered as one step."""
 _FAR: Final = 1000
 """A chain of limited length ends where so many layers pass a number on."""
 
@@ -105,9 +107,11 @@ class Trace:
         self.outer = outer
         self.refused: dict[int, Exception] = {}
         """Why nothing could be inferred of a layer."""
-        self.ops = {id: bind(model, layer)[0] for id, layer in model.layers.items()} if ops is None else ops
+        self.ops = {layer.id: op for layer, op, _ in bind_all(model)} if ops is None else ops
         self._runs: dict[int, _Run] = {}
         self._steps: dict[Place, Step] = {}
+        self.strides: dict[Place, Place] = {}
+        """From some places, what is found ``_STRIDE`` steps on, all of which only pass a number on."""
         self._bodies: dict[int, dict[str, Trace]] = {}
         if values is None:
             values = {}
@@ -256,10 +260,22 @@ def chain(
 
 def _passed(place: Place, far: int) -> tuple[Step, int]:
     """The first step from a place on that does more than pass a number on, and how many layers stand before it."""
-    step, through = place.trace.step(place), 0
-    while through < far and (source := step.unchanged()) is not None:
-        step, through = source.trace.step(source), through + 1
-    return step, through
+    through = 0
+    begun, before = place, 0  # where the stride begins that is made now
+    while through < far:
+        stride = place.trace.strides.get(place)
+        if stride is not None and through + _STRIDE <= far:
+            place, through = stride, through + _STRIDE
+            begun, before = place, through
+            continue
+        source = place.trace.step(place).unchanged()
+        if source is None:
+            break
+        place, through = source, through + 1
+        if through - before == _STRIDE:
+            begun.trace.strides[begun] = place
+            begun, before = place, through
+    return place.trace.step(place), through
 
 
 def _entry(value: Value, place: Place) -> Dim | None:

@@ -23,7 +23,7 @@ ORDER = [
 
 # who may import what from outside; the standard library anybody
 OUTSIDE = {
-    "lxml": {"safe_xml", "write"},
+    "lxml": {"write"},
     "networkx": {"model", "submodel"},
     "pytest": {"pytest_plugin"},
     "hypothesis": {"testing"},

@@ -163,6 +163,16 @@ def test_hooks_see_every_layer() -> None:
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
+def test_taps_of_constants_are_those_of_the_file() -> None:
+    x, weights = b.parameter([1, 4, 9, 9], "f32", name="x"), random(6, 4, 3, 3)
+    plain = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0]}
+    found = b.Convolution(x, b.constant(weights, name="weights"), **plain, name="conv")
+    executable = irrun.compile(b.model({"y": b.ReLU(found)}), exact=False)
+    taps = executable([random(1, 4, 9, 9)], taps=["weights", "conv"]).taps
+    np.testing.assert_array_equal(taps["weights"], weights)
+    assert taps["conv"].min() < 0
+
+
 @settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=_SLOW)
 @given(ir.models(max_layers=12))
 def test_any_model_gives_what_its_layers_give(model: ir.GeneratedModel) -> None:

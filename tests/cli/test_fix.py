@@ -161,3 +161,14 @@ def test_machines_get_the_edits(call, tmp_path, form):
         )
         data = "".join(lines).encode()
     assert data.decode() == changed(chain(), "conv", 'strides="1,1"', 'strides="1,1,1"').text
+
+
+def test_without_weights_an_edge_is_not_guessed_at(tmp_path: Path) -> None:
+    """The wrong dim is that of the output, as the .bin would show."""
+    path = tmp_path / "wrong_dim.xml"
+    path.write_bytes((Path(__file__).parents[2] / "samples" / "wrong_dim.xml").read_bytes())
+    before = path.read_bytes()
+    done = CliRunner().invoke(cli, ["check", str(path), "--fix"])
+    assert done.exit_code == 1
+    assert "IR501" in done.output
+    assert path.read_bytes() == before
