@@ -43,7 +43,8 @@ def test_the_time_of_a_body_is_its_steps() -> None:
     assert calls == {"Tanh": 5, "ReLU": 5, "Loop": 1}
 
 
-def test_command(tmp_path: Path) -> None:
+def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IRRUN_EXACT", raising=False)
     trace = tmp_path / "trace.json"
     args = ["run", str(ROOT / "samples" / "convnet.xml"), "--profile", "--runs", "3", "--trace", str(trace)]
     done = CliRunner().invoke(cli, args)
