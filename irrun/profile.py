@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irrun.ops._gemm import blas
+
 if TYPE_CHECKING:
     from irrun.steps import Step
 
@@ -87,10 +89,11 @@ class Profile:
         return sum(row.seconds * self._calls(row) for row in self.rows)
 
     def record(self) -> dict[str, Any]:
-        """The profile as JSON takes it; times in seconds."""
+        """The profile as JSON takes it; times in seconds. ``matrix_products`` tells whose they are: numpy or mkl."""
         total = self.seconds or 1.0
         return {
             "seconds": self.seconds,
+            "matrix_products": blas(),
             "steps": [
                 {
                     "layers": list(row.layers), "type": row.type, "algorithm": row.algorithm or None,

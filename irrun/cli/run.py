@@ -264,7 +264,8 @@ def _print(out: Console, inputs: Sequence[Input], outputs: Sequence[Output], tap
 def _print_profile(out: Console, profile: Profile) -> None:
     _terminal.title(out, "profile")
     columns = ("layer", "type", "algorithm", "ms", "share", "GFLOP/s", "GB/s", "MB")
-    steps = profile.record()["steps"]
+    told = profile.record()
+    steps = told["steps"]
     rows = [
         (
             step["layers"][-1], step["type"], step["algorithm"] or "", f"{step['seconds'] * 1e3:.3f}",
@@ -273,7 +274,8 @@ def _print_profile(out: Console, profile: Profile) -> None:
         )
         for step in steps
     ]  # fmt: skip
-    rows.append((f"{len(steps)} steps", "", "", f"{profile.seconds * 1e3:.3f}", "", "", "", ""))
+    total = f"{profile.seconds * 1e3:.3f}"
+    rows.append((f"{len(steps)} steps", "", f"matrix products: {told['matrix_products']}", total, "", "", "", ""))
     _terminal.print_table(out, columns, rows, right=columns[3:])
 
 
