@@ -22,7 +22,7 @@ import irrun
 from benchmarks.measure import Job
 from benchmarks.networks import NETWORKS, network
 
-RUNS = 12
+WARM, RUNS = 4, 12  # a dynamic model is planned again for dims that it gets three times in a row
 
 
 def main() -> None:
@@ -39,10 +39,10 @@ def _table(name: str, job: Job, peak: float, copy: float) -> Iterator[str]:
     """The table of one network; a row for each kind of step that takes one percent of the time or more."""
     profile = irrun.Profile()
     executable = irrun.compile(job.path)
-    for number in range(RUNS):
+    for number in range(WARM + RUNS):
         executable.reset_state()
         for position, feeds in enumerate(job.feeds()):
-            executable(feeds, hooks=[profile] if number and position >= job.lead else ())
+            executable(feeds, hooks=[profile] if number >= WARM and position >= job.lead else ())
     kinds: dict[str, list[float]] = {}
     for row in profile.rows:
         first, _, rest = row.type.partition("+")
