@@ -63,8 +63,8 @@ def _begin(plugins: Sequence[str]) -> None:
 
 
 def with_bar(found: Iterable[T], total: int, err: Console) -> Iterator[T]:
-    """Hand on what comes, and show how far it is once it takes a second."""
-    if not err.is_interactive:
+    """Hand on what comes, and show how far it is once several files take a second."""
+    if total < 2 or not err.is_interactive:
         yield from found
         return
     from rich.progress import Progress
