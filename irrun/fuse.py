@@ -102,7 +102,8 @@ def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value
     ignored = () if source is None else source.kernel.ignores
     made = Kernel(kernel, algorithm, out=True, flops=sum(step.kernel.flops for step in steps), ignores=ignored)
     layers = tuple(layer for step in steps for layer in step.layers)
-    return replace(last, kernel=made, reads=(*first, *others), layers=layers)
+    # all shapes are known, and no shape follows from what is computed element by element
+    return replace(last, kernel=made, reads=(*first, *others), layers=layers, dynamic=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,14 @@ def test_types_are_not_mixed() -> None:
     both({"y": b.Add(chosen, x)}, [random(50, 50)])
 
 
+def test_integers_of_one_axis_are_joined_too() -> None:
+    """They might be shapes, for which a layer by itself is checked when it runs."""
+    x, y = b.parameter([3], "u8", name="x"), b.parameter([3], "i32", name="y")
+    feeds = [np.array([1, 2, 3], np.uint8), np.array([5, 6, 7], np.int32)]
+    executable = both({"z": b.Subtract(b.Convert(x, destination_type="i32"), y)}, feeds)
+    assert steps(executable) == ["Convert+Subtract"]
+
+
 def test_hooks_see_every_layer() -> None:
     x = b.parameter([4, 30], "f32", name="x")
     model = b.model({"z": b.Tanh(b.Add(b.Multiply(x, x), np.float32(1)))})
