@@ -109,7 +109,7 @@ def bind_all(model: Model) -> Iterator[tuple[Layer, Op | None, Sequence[Diagnost
         op, problems = known.get(key), ()
         if op is None:
             op, problems = bind(model, layer)
-            if op is not None and not problems:
+            if op is not None and op.pure and not problems:  # what is not may keep something from run to run
                 known[key] = op
         yield layer, op, problems
 

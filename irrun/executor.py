@@ -148,6 +148,8 @@ class Executable:
         if self.exact or not self._dynamic:
             return self.plan
         last, self._last = self._last, shapes
+        if last != shapes:
+            self._pool.trim()  # memory for other shapes
         common, self._common = self._common, _common(self._declared, last, shapes)
         if common == self._common != self._declared and common not in self._narrow and len(self._narrow) < _NARROW:
             pinned = {p.id: shape for p, shape in zip(self.model.parameters, common)}

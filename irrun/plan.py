@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.bind import bind
+from irrun.bind import bind_all
 from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, Refused, UnsupportedError, diagnostic
 from irrun.fuse import fuse
 from irrun.infer import Values, declared_inside, needed, propagate, refusal, to_blame, wrong_output_count
@@ -42,7 +42,7 @@ def plan(
     The constants of a plan ``base`` of the same model are used again.
     Raises ModelError, UnsupportedError, or ExecutionError (IR604) where a tensor is too large.
     """
-    ops = _bind_all(model)
+    ops = _bound(model)
     if cycle := model.cycle():
         raise ModelError(
             diagnostic("IR106", "layers feed each other in a circle", source=model.source, node=cycle[0].node)
@@ -69,14 +69,13 @@ def plan(
     return _Assembly(model, ops, values, bodies, how, computed).plan()
 
 
-def _bind_all(model: Model) -> dict[int, Op]:
+def _bound(model: Model) -> dict[int, Op]:
     ops: dict[int, Op] = {}
     errors: list[Diagnostic] = []
-    for id, layer in model.layers.items():
-        op, problems = bind(model, layer)
+    for layer, op, problems in bind_all(model):
         errors += (p for p in problems if p.severity == "error")
         if op is not None:
-            ops[id] = op
+            ops[layer.id] = op
     if errors:
         unsupported = all(e.code in ("IR201", "IR207") for e in errors)
         raise UnsupportedError(errors) if unsupported else ModelError(errors)
@@ -206,8 +205,11 @@ class _Assembly:
 
 
 _FEW: Final = 1 << 12
+"""Elements of a constant that a plan may go on telling."""
 _GROWTH: Final = 8
+"""What is folded may take so many times the bytes that it follows from, as 4-bit weights do in f32,"""
 _SMALL: Final = 1 << 20
+"""and so many more."""
 
 
 def _wanted(steps: Sequence[Step], results: Sequence[int]) -> list[Step]:

@@ -1,7 +1,7 @@
 """Where things stand in a file: exact lines and columns for any element, found when first asked for.
 
-Elements are named by their ordinal among all start tags of the file, in document order: lxml's own
-``sourceline`` is wrong past line 65,535. The index is made by expat, lazily, at the first diagnostic.
+Elements are named by their ordinal among all start tags of the file, in document order. The index of their places
+is made lazily, at the first diagnostic: most files have none.
 """
 
 from __future__ import annotations

@@ -274,3 +274,12 @@ def test_outputs_are_the_callers() -> None:
         assert np.array_equal(array, copy)
         array[:] = 0
     np.testing.assert_array_equal(executable([fed])["same"], fed)
+
+
+def test_memory_for_other_shapes_is_given_back() -> None:
+    x = b.parameter([-1, 1000], "f32", name="x")
+    executable = irrun.compile(b.model({"y": b.Transpose(x, [1, 0])}), exact=False)
+    for rows in range(300, 900, 20):
+        executable([random(rows, 1000)])
+    free = [memory for kept in executable._pool._free.values() for memory in kept]
+    assert sum(map(len, free)) <= 2 * 900 * 1000 * 4
