@@ -103,7 +103,9 @@ def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value
     made = Kernel(kernel, algorithm, out=True, flops=sum(step.kernel.flops for step in steps), ignores=ignored)
     layers = tuple(layer for step in steps for layer in step.layers)
     # all shapes are known, and no shape follows from what is computed element by element
-    return replace(last, kernel=made, reads=(*first, *others), layers=layers, dynamic=False)
+    return replace(
+        last, kernel=made, reads=(*first, *others), layers=layers, dynamic=False, own_inputs=False
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from irrun.types import (
 )  # fmt: skip
 
 __all__ = [
+    "CHANNELS_LAST",
     "Body",
     "Finish",
     "Kernel",
@@ -349,6 +350,10 @@ Finish = Callable[[np.ndarray, tuple[slice, ...]], None]
 """What a kernel is asked to call with each part of its output: see ``Kernel.finish``."""
 
 
+CHANNELS_LAST: Final = {0: 0, 1: 3, 2: 1, 3: 2, -4: 0, -3: 3, -2: 1, -1: 2}
+"""Where each axis of a value of rank 4 stands when its channels are last: see ``Op.prepare_channels_last``."""
+
+
 # ---------------------------------------------------------------------------------------------
 # operations
 
@@ -445,6 +450,14 @@ class Op:
         Called once for a layer, when a model is compiled; with ``exact``, only where the operation is not ``pure``.
         """
         return Kernel(self.run)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        """The kernel that takes and gives values of rank 4 with the second axis last: (batch, rows, columns, channels).
+
+        For static shapes and one output of rank 4; ``inputs`` are in the order of the specification. Constant inputs
+        that the kernel ``ignores`` stay in it, too. None where the operation has no such kernel.
+        """
+        return None
 
     def prepare_first(self, *inputs: Value | None) -> Kernel | None:
         """The kernel that gives the first output alone, for a layer of whose others nobody reads any.

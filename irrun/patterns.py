@@ -76,7 +76,7 @@ class Patterns:
         if found.keys_turned:
             kernel = replace(kernel, call=_turning(kernel.call))
         layers = tuple(layer for step in found.members for layer in step.layers)
-        return replace(last, op=found.op, kernel=kernel, reads=found.reads, layers=layers)
+        return replace(last, op=found.op, kernel=kernel, reads=found.reads, layers=layers, own_inputs=False)
 
     # -- what rules ask -------------------------------------------------------------------------
 

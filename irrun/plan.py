@@ -12,6 +12,7 @@ from irrun.bind import bind_all
 from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, Refused, UnsupportedError, diagnostic
 from irrun.fuse import fuse
 from irrun.infer import Values, declared_inside, needed, propagate, refusal, to_blame, wrong_output_count
+from irrun.layout import channels_last
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.patterns import Patterns
@@ -105,6 +106,7 @@ class _Assembly:
         steps: Sequence[Step] = [step for id in model.order if (step := self.step(id)) is not None]
         if self.how.fuse:
             steps = Patterns(self.values, self.constants, results).replaced(_wanted(steps, results))
+            steps = channels_last(steps, self.values, self.constants, results)
             steps = fuse(steps, self.values, results)
         constants = self.kept(steps, results) if self.how.fuse else self.constants
         return Plan(

@@ -33,6 +33,9 @@ class Step:
     bodies: Mapping[str, Plan]
     layers: tuple[Layer, ...]
     """All that it computes, ``layer`` the last of them."""
+    own_inputs: bool = True
+    """Whether ``reads`` are what ``layer`` reads: not where several layers are joined, or values are in another
+    order."""
     out: tuple[tuple[int, ...], np.dtype] | None = None
     """The shape and type of the array that the kernel is given to fill."""
     frees: tuple[int, ...] = ()

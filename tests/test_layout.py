@@ -16,7 +16,7 @@ ROOT = Path(irrun.__file__).parent
 # each may import those above it
 ORDER = [
     "types", "drawing", "source", "edits", "diagnostics", "weights", "model", "safe_xml", "parse", "opdef", "ops",
-    "bind", "infer", "trace", "origins", "checker", "fix", "write", "pool", "steps", "patterns", "fuse", "plan",
+    "bind", "infer", "trace", "origins", "checker", "fix", "write", "pool", "steps", "patterns", "layout", "fuse", "plan",
     "hooks", "profile", "dump", "submodel", "executor", "memory", "fragment", "feeds", "reshaping", "build", "api",
     "checking", "render", "reports", "testing", "compat", "pytest_plugin", "cli", "__main__",
 ]  # fmt: skip

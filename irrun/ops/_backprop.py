@@ -13,7 +13,8 @@ import numpy as np
 
 from irrun.opdef import Kernel, Site, Value, attr, opt, ports
 from irrun.ops._blocked import Index, blocks, scratch
-from irrun.ops._convolution import Chosen, Filtering, choose, prepared
+from irrun.ops._channels_last import spread as spread_channels_last
+from irrun.ops._convolution import Chosen, Filtering, choose, filling, prepared
 from irrun.ops._correlation import Filters, Method
 from irrun.ops._gemm import matmul, narrow, wide
 from irrun.ops._windows import Axis, at_least, entry, taps
@@ -108,6 +109,23 @@ class BackpropBase(Filtering):
         flops = 0 if known.static is None else 2 * array.size * math.prod((known.static[0], *known.static[2:]))
         return replace(kernel, flops=flops)
 
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        data, filters, output_shape = (*inputs, None)[:3]
+        assert data is not None
+        assert filters is not None
+        shape, array, wanted = data.shape.static, filters.data, None if output_shape is None else output_shape.ints()
+        unknown = output_shape is not None and wanted is None
+        if shape is None or array is None or unknown or not array.size or array.dtype != wide(array.dtype):
+            return None
+        array = array.reshape(*(1,) * (3 - self.leading), *array.shape)
+        axes = self.axes_to(shape[2:], array.shape[3:], wanted)
+        if len(array) > 1 or not all(is_disjoint(axis) for axis in axes):
+            return None
+        matrix = np.ascontiguousarray(array[0].transpose(0, 2, 3, 1))  # (in, rows, columns, out)
+        whole = shape[0], *(axis.size for axis in axes), array.shape[2]
+        kernel = filling(functools.partial(spread_channels_last, matrix), whole, "matmul", len(inputs))
+        return replace(kernel, flops=2 * array.size * math.prod((shape[0], *shape[2:])))
+
 
 def spread(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
     """Add what each of (batch, groups * in, …) gives through filters (groups, in, out, …) to the output."""
@@ -134,7 +152,7 @@ class Transposed:
 
     def method(self, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method]:
         """The fastest method, and its name; the axes are those of the convolution that leads back."""
-        if all(axis == Axis(axis.out * axis.kernel, axis.kernel, axis.kernel, 1, 0, 0, axis.out) for axis in axes):
+        if all(map(is_disjoint, axes)):
             return "matmul", functools.partial(disjoint, self._spread)
         phases: list[Phase] = []
         names: list[str] = []
@@ -193,6 +211,11 @@ def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray) -> Ite
     (batch, groups, outs), sizes = out.shape[:3], out.shape[3:]
     for lead in blocks((batch, groups, outs), math.prod(sizes) * out.itemsize):
         yield *lead, *map(slice, sizes)
+
+
+def is_disjoint(axis: Axis) -> bool:
+    """Whether each element of the output follows from one element alone: strides as long as the kernel, no pads."""
+    return axis == Axis(axis.out * axis.kernel, axis.kernel, axis.kernel, 1, 0, 0, axis.out)
 
 
 def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray) -> Iterator[Index]:

@@ -3,16 +3,19 @@
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Site, Value, attr, ports
+from irrun.ops._channels_last import Method as LastMethod
+from irrun.ops._channels_last import choose as choose_channels_last
 from irrun.ops._correlation import Filters, Method, columns, planes, pointwise
 from irrun.ops._gemm import narrow, wide
 from irrun.ops._spectral import pays, spectra, spectral
 from irrun.ops._windows import Axis, Sliding
-from irrun.ops._winograd import packed, winograd
+from irrun.ops._winograd import packed, suits, winograd
 from irrun.types import Dim, PartialShape
 
 
@@ -92,6 +95,22 @@ class ConvolutionBase(Filtering):
 
         return prepared(constant, chosen, data.shape, None)
 
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        data, filters = inputs
+        assert data is not None
+        assert filters is not None
+        shape, array = data.shape.static, filters.data
+        if shape is None or array is None or not array.size or array.dtype != wide(array.dtype):
+            return None
+        constant = Filters(array.reshape(*(1,) * (3 - self.leading), *array.shape))
+        axes = self.axes(shape[2:], constant.kernel)
+        found = choose_channels_last(constant, axes, shape[0])
+        if found is None:
+            return None
+        algorithm, method = found
+        whole = shape[0], *(axis.out for axis in axes), constant.groups * constant.outs
+        return replace(filling(method, whole, algorithm), flops=2 * array.size * math.prod(whole[:-1]))
+
 
 # ---------------------------------------------------------------------------------------------
 # prepared kernels: filters are packed once, and the method is chosen once for each shape of the data
@@ -132,6 +151,24 @@ def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: Part
     return Kernel(call, algorithm, out=True, finish=True, flops=flops, ignores=(1,))
 
 
+def filling(method: LastMethod, shape: tuple[int, ...], algorithm: str, inputs: int = 2) -> Kernel:
+    """The kernel of a method for channels last that fills an output of ``shape``, from the first of the inputs."""
+
+    def call(
+        data: np.ndarray,
+        *_: np.ndarray,
+        out: np.ndarray | None = None,
+        finish: Finish | None = None,
+    ) -> np.ndarray:
+        out = np.empty(shape, data.dtype) if out is None else out
+        for index in method(data, out):
+            if finish is not None:
+                finish(out[index], index)
+        return out
+
+    return Kernel(call, f"{algorithm}, channels last", out=True, finish=True, ignores=tuple(range(1, inputs)))
+
+
 def choose(
     filters: Filters, matrices: Callable[[], np.ndarray], axes: tuple[Axis, ...], batch: int
 ) -> tuple[str, Method]:
@@ -143,8 +180,6 @@ def choose(
         return "Fourier transform", functools.partial(spectral, filters, spectra(filters, axes), axes)
     if filters.ins * filters.outs <= 16 and filters.groups > 1:
         return "im2col of planes", functools.partial(planes, filters, axes)
-    if filters.kernel == [3, 3] and steps == {(1, 1)} and filters.array.dtype == np.float32:
-        tiles = batch * math.prod(-(-axis.out // 4) for axis in axes)
-        if min(filters.outs, filters.ins) >= 32 and tiles >= 16:
-            return "Winograd F(4×4, 3×3)", functools.partial(winograd, filters, matrices(), axes)
+    if suits(filters, axes, batch):
+        return "Winograd F(4×4, 3×3)", functools.partial(winograd, filters, matrices, axes)
     return "im2col", functools.partial(columns, filters, axes)

@@ -46,7 +46,7 @@ class Axis:
     @property
     def inside(self) -> tuple[slice, slice]:
         """Of the places that all windows see together, those of elements, and these elements."""
-        return Axis(self.size, 1, 1, 1, self.begin, 0, self.reach).span(0)
+        return _inside(self)
 
     def phase(self, phase: int, size: int) -> tuple[slice, slice]:
         """Of ``size`` places, ``stride`` apart from the first with this number on: those of elements, and these."""
@@ -57,11 +57,20 @@ class Axis:
 
     def part(self, windows: slice) -> tuple[Axis, slice]:
         """The axis of some windows, and the elements that they see: those it is about."""
-        count = windows.stop - windows.start
-        first = windows.start * self.stride - self.begin
-        axis = Axis(self.size, self.kernel, self.stride, self.dilation, -first, 0, count)
-        start, stop = (max(0, min(place, self.size)) for place in (first, first + axis.reach))
-        return replace(axis, size=stop - start, begin=start - first, end=first + axis.reach - stop), slice(start, stop)
+        return _part(self, windows.start, windows.stop)
+
+
+@lru_cache(1 << 12)
+def _inside(axis: Axis) -> tuple[slice, slice]:
+    return Axis(axis.size, 1, 1, 1, axis.begin, 0, axis.reach).span(0)
+
+
+@lru_cache(1 << 12)
+def _part(axis: Axis, first: int, last: int) -> tuple[Axis, slice]:
+    begin = first * axis.stride - axis.begin
+    some = Axis(axis.size, axis.kernel, axis.stride, axis.dilation, -begin, 0, last - first)
+    start, stop = (max(0, min(place, axis.size)) for place in (begin, begin + some.reach))
+    return replace(some, size=stop - start, begin=start - begin, end=begin + some.reach - stop), slice(start, stop)
 
 
 def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
@@ -72,16 +81,16 @@ def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], tuple[slice, .
 
 
 def reduced(
-    merge: np.ufunc, nothing: float | np.generic, data: np.ndarray, axes: Sequence[Axis], out: np.ndarray
+    merge: np.ufunc, nothing: float, data: np.ndarray, axes: Sequence[Axis], out: np.ndarray, first: int = 2
 ) -> None:
-    """Fill (batch, channels, windows) with what ``merge`` makes of each: along one axis, of that along the next.
+    """Fill the windows with what ``merge`` makes of each: along one axis, of that along the next.
 
-    ``nothing`` is what a window of pads alone gives.
+    They are along the axes from ``first`` on. ``nothing`` is what a window of pads alone gives.
     """
     for number, axis in enumerate(axes, 1):
-        shape = (*out.shape[: 2 + number], *data.shape[2 + number :])
+        shape = (*out.shape[: first + number], *data.shape[first + number :])
         target = out if number == len(axes) else scratch(number % 2, data.dtype, *shape)
-        before = (slice(None),) * (1 + number)
+        before = (slice(None),) * (first - 1 + number)
         full, partly = _spans(axis)
         taken = [data[(*before, elements)] for elements in full]
         if len(taken) > 1:
@@ -244,13 +253,34 @@ class Pooling(Sliding):
         def call(data: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
             axes = axes_of(data.shape[2:])
             whole = np.empty((*data.shape[:2], *(axis.out for axis in axes)), data.dtype) if out is None else out
-            for index in blocks(data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, BLOCK // 2):
+            for index in blocks(data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, 2 * BLOCK):
                 pool(data[index], axes, whole[index])
                 if finish is not None:
                     finish(whole[index], (*index, *map(slice, whole.shape[2:])))
             return whole
 
         return Kernel(call, "in blocks", out=True, finish=data.shape.is_static)
+
+    def prepared_channels_last(
+        self, data: Value, pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray, slice], None]
+    ) -> Kernel | None:
+        """The same where channels are last: in blocks of rows. ``pool`` is told which rows of the output it fills."""
+        shape = data.shape.static
+        if shape is None or not native(data):
+            return None
+        rows, line = self.axes(shape[2:], self.kernel)
+        cuts = blocks((shape[0], rows.out), rows.stride * line.size * shape[1] * data.type.dtype.itemsize, BLOCK // 2)
+
+        def call(data: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
+            whole = np.empty((shape[0], rows.out, line.out, shape[1]), data.dtype) if out is None else out
+            for images, part in cuts:
+                first, elements = rows.part(part)
+                pool(data[images, elements], (first, line), whole[images, part], part)
+                if finish is not None:
+                    finish(whole[images, part], (images, part, *map(slice, whole.shape[2:])))
+            return whole
+
+        return Kernel(call, "in blocks, channels last", out=True, finish=True)
 
 
 def entry(values: tuple[int, ...], axis: int, default: int) -> int:

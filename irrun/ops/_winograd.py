@@ -6,7 +6,7 @@ Its error is about eight times that of the plain sum of products, some 2e-5 on o
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +20,18 @@ _one, _other = (functools.partial(scratch, n, np.dtype(np.float32)) for n in ran
 """Each step reads one and fills the other."""
 
 
+def is_plain_3x3(filters: Filters, axes: tuple[Axis, ...]) -> bool:
+    """Whether these are kernels of 3×3 over f32, without strides and dilations."""
+    steps = {(axis.stride, axis.dilation) for axis in axes}
+    return filters.kernel == [3, 3] and steps == {(1, 1)} and filters.array.dtype == np.float32
+
+
+def suits(filters: Filters, axes: tuple[Axis, ...], batch: int) -> bool:
+    """Whether filters and geometry are such that this is the fastest method."""
+    tiles = batch * math.prod(-(-axis.out // 4) for axis in axes)
+    return is_plain_3x3(filters, axes) and min(filters.outs, filters.ins) >= 32 and tiles >= 16
+
+
 def packed(filters: Filters) -> np.ndarray:
     """What the tiles are multiplied with: (groups, 36, out, in), a matrix for each of their elements."""
     spread = _FILTER @ filters.array.reshape(-1, 9).T.astype(np.float64)
@@ -27,9 +39,10 @@ def packed(filters: Filters) -> np.ndarray:
 
 
 def winograd(
-    filters: Filters, matrices: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray
+    filters: Filters, packs: Callable[[], np.ndarray], axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray
 ) -> Iterator[Index]:
-    """Kernels of 3×3 over f32, without strides and dilations; ``matrices`` are what ``packed`` gives."""
+    """Kernels of 3×3 over f32, without strides and dilations; ``packs`` gives what ``packed`` does."""
+    matrices = packs()
     (batch, groups, ins), outs, (high, broad) = data.shape[:3], filters.outs, out.shape[3:]
     across, line = -(-broad // 4), replace(axes[1], out=-(-broad // 4) * 4)
     cuts = blocks((batch, -(-high // 4)), 36 * max(ins, outs) * across * data.itemsize, limit_of(matrices[0]))

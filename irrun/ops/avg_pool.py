@@ -34,6 +34,21 @@ class _AvgPool(Pooling):
 
         return self.prepared(data, self.run, pool)
 
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        (data,) = inputs
+        assert data is not None
+        if data.shape.static is None:
+            return None
+        axes = self.axes(data.shape.static[2:], self.kernel)
+        counts = np.maximum(self._counts(axes), 1).astype(data.type.dtype)
+        counts = np.broadcast_to(counts, [axis.out for axis in axes])[..., np.newaxis]
+
+        def pool(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray, rows: slice) -> None:
+            reduced(np.add, 0, data, axes, out, first=1)
+            np.divide(out, counts[rows], out=out)
+
+        return self.prepared_channels_last(data, pool)
+
     def _counts(self, axes: tuple[Axis, ...]) -> np.ndarray:
         """The number of elements of each window, as far as they count."""
         # OpenVINO: where pads count, so does all that a window sees beyond them (rounding_type ceil);

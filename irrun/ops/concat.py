@@ -1,9 +1,11 @@
 """Concat: tensors joined along one axis.  Spec: movement/concat-1."""
 
+from functools import partial
+
 import numpy as np
 
 from irrun.drawing import in_columns
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports, variadic
+from irrun.opdef import CHANNELS_LAST, Kernel, Op, Site, Value, attr, op, ports, variadic
 from irrun.types import INF, UNKNOWN_RANK, Dim
 
 
@@ -47,12 +49,14 @@ class Concat(Op):
         return inputs[0].reshaped(merged.replace(axis, total))
 
     def prepare(self, *inputs: Value | None) -> Kernel:
-        axis = self.axis
+        return Kernel(partial(_joined, self.axis), out=True)
 
-        def call(*inputs: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-            return np.concatenate(inputs, axis, out)
-
-        return Kernel(call, out=True)
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel:
+        return Kernel(partial(_joined, CHANNELS_LAST[self.axis]), "channels last", out=True)
 
     def run(self, *inputs: np.ndarray) -> np.ndarray:
         return np.concatenate(inputs, self.axis)
+
+
+def _joined(axis: int, *inputs: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    return np.concatenate(inputs, axis, out)

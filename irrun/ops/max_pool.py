@@ -47,6 +47,12 @@ class MaxPool14(Pooling):
         assert data is not None
         return self.prepared(data, lambda data: _largest(data, self.axes(data.shape[2:], self.kernel)), _blockwise)
 
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        """Of the first output; the layout asks where nobody reads the other."""
+        (data,) = inputs
+        assert data is not None
+        return self.prepared_channels_last(data, _by_rows)
+
 
 @op("MaxPool", since=8, spec="pooling/max-pool-8")
 class MaxPool8(MaxPool14):
@@ -84,6 +90,11 @@ class MaxPool1(Pooling):
         assert data is not None
         return self.prepared(data, self.run, _blockwise)
 
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        (data,) = inputs
+        assert data is not None
+        return self.prepared_channels_last(data, _by_rows)
+
 
 def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
     """The largest element of each window: along one axis, and of these along the next."""
@@ -102,6 +113,11 @@ def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
 def _blockwise(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray) -> None:
     """The same, of f32 or f64."""
     reduced(np.maximum, -np.inf, data, axes, out)
+
+
+def _by_rows(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray, rows: slice) -> None:
+    """The same, with channels last."""
+    reduced(np.maximum, -np.inf, data, axes, out, first=1)
 
 
 def _places(data: np.ndarray, best: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:

@@ -1,0 +1,177 @@
+"""Channels last: convolutions, and what stands between them, on values (batch, rows, columns, channels).
+
+Where it pays, such steps take and give values of rank 4 in this order. A value is copied where it comes in from other
+steps; to those that read it outside it is a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from irrun.opdef import Kernel, Op, Value
+from irrun.ops._copy import copy_to
+from irrun.steps import Step
+from irrun.types import PartialShape
+
+__all__ = ["channels_last"]
+
+_LAST: Final = (0, 2, 3, 1)
+_FIRST: Final = (0, 3, 1, 2)
+
+_SHARE: Final = 4
+"""What is copied or viewed at the borders may be one in so many of the elements that are computed inside."""
+_ROW: Final = 1 << 8
+"""Elements in a row below which numpy is slow at broadcasting it."""
+
+
+def channels_last(
+    steps: Sequence[Step], values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int]
+) -> Sequence[Step]:
+    """The steps with those on values with channels last that gain by it. New slots are added to ``values``."""
+    known, held = len(values), set(constants)
+    layout = _Layout(values, constants)
+    arranged = layout.arranged(steps, results)
+    if 0 < layout.moved * _SHARE <= layout.computed:
+        return arranged
+    del values[known:]
+    for slot in constants.keys() - held:
+        del constants[slot]
+    return steps
+
+
+class _Layout:
+    """Goes through steps once. ``last`` tells in which slot a value stands with its channels last."""
+
+    def __init__(self, values: list[Value], constants: dict[int, np.ndarray]) -> None:
+        self.values, self.constants = values, constants
+        self.last: dict[int, int] = {}
+        self.only: dict[int, Step] = {}  # slots that no step has filled yet, by the step that gives their value
+        self.new: list[Step] = []
+        self.moved = self.computed = 0
+
+    def arranged(self, steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
+        for step in steps:
+            kernel = self.kernel(step)
+            if kernel is None:
+                for slot in step.reads:
+                    self.view(slot)
+                self.new.append(step)
+                continue
+            reads = tuple(self.read(step, kernel, n) for n in range(len(step.reads)))
+            for slot in step.writes:
+                self.last[slot] = self.add(_permuted(self.values[slot]))
+                self.only[slot] = step
+                self.computed += _size(self.values[slot])
+            writes = tuple(self.last[slot] for slot in step.writes)
+            self.new.append(replace(step, kernel=kernel, reads=reads, writes=writes, own_inputs=False))
+        for slot in results:
+            self.view(slot, copied=True)
+        return self.new
+
+    def kernel(self, step: Step) -> Kernel | None:
+        """How a step is computed on values with channels last; None where it is not."""
+        values = [None if slot < 0 else self.values[slot] for slot in step.reads]
+        results = [self.values[slot] for slot in step.writes]
+        known = all(v is None or v.shape.is_static for v in (*values, *results))
+        if step.needed or not known or any(v.rank != 4 for v in results):
+            return None
+        inside = [slot for slot in step.reads if slot in self.last]
+        if step.kernel.elementwise:
+            return step.kernel if inside else None
+        # products are what gains by it; the others only save copies
+        if not step.kernel.flops and not inside:
+            return None
+        kernel = step.op.prepare_channels_last(*values)
+        return kernel if kernel is None or not kernel.out or len(results) == 1 else None
+
+    def read(self, step: Step, kernel: Kernel, number: int) -> int:
+        """The slot that a step reads instead of its own."""
+        slot = step.reads[number]
+        if slot < 0 or number in kernel.ignores or (self.values[slot].rank != 4 and not kernel.elementwise):
+            return slot
+        if slot not in self.last:
+            if _size(self.values[slot]) == 1:
+                return slot
+            self.last[slot] = self.constant(slot, step) if slot in self.constants else self.copied(slot, step)
+        return self.last[slot]
+
+    def constant(self, slot: int, step: Step) -> int:
+        array = _of_rank_4(self.constants[slot]).transpose(_LAST)
+        columns = self.values[step.writes[0]].shape.static or ()
+        if array.size == array.shape[3] < _ROW and columns:
+            array = np.broadcast_to(array, (1, 1, columns[3], array.shape[3]))
+        found = self.add(Value.of(np.ascontiguousarray(array), self.values[slot].type))
+        self.constants[found] = np.ascontiguousarray(array)
+        return found
+
+    def copied(self, slot: int, step: Step) -> int:
+        """A slot with a value that comes from outside."""
+        value = _permuted(self.values[slot])
+        self.moved += _size(value)
+        found = self.add(value)
+        self.new.append(_moving(step, slot, found, _to_last))
+        return found
+
+    def view(self, slot: int, copied: bool = False) -> None:
+        """Fill a slot that is read outside."""
+        step = self.only.pop(slot, None)
+        if step is None:
+            return
+        self.moved += _size(self.values[slot])
+        self.new.append(_moving(step, self.last[slot], slot, _to_first_copied if copied else _to_first))
+
+    def add(self, value: Value) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
+
+
+def _moving(step: Step, read: int, write: int, kernel: Kernel) -> Step:
+    """A step that brings a value of, or for, another step into the other order."""
+    return replace(
+        step, op=_Moving(), kernel=kernel, reads=(read,), writes=(write,), layers=(step.layer,), own_inputs=False
+    )  # fmt: skip
+
+
+class _Moving(Op):
+    """What stands for the layer of such a step."""
+
+    views = "strided"
+
+
+def _of_rank_4(array: np.ndarray) -> np.ndarray:
+    return array.reshape((1,) * (4 - array.ndim) + array.shape)
+
+
+def _copied(array: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    out = np.empty(array.shape, array.dtype) if out is None else out
+    copy_to(out, array)
+    return out
+
+
+def _into_last(array: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    return _copied(_of_rank_4(array).transpose(_LAST), out)
+
+
+def _into_first(array: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    return _copied(array.transpose(_FIRST), out)
+
+
+_to_last: Final = Kernel(_into_last, "to channels last", out=True)
+_to_first: Final = Kernel(lambda array: array.transpose(_FIRST), "view of channels last")
+_to_first_copied: Final = Kernel(_into_first, "from channels last", out=True)
+
+
+def _permuted(value: Value) -> Value:
+    dims = value.shape.static
+    assert dims is not None
+    dims = (1,) * (4 - len(dims)) + dims
+    return value.reshaped(PartialShape.of([dims[axis] for axis in _LAST]))
+
+
+def _size(value: Value) -> int:
+    return prod(value.shape.static or ())

@@ -1,0 +1,186 @@
+"""Kernels on values with channels last, against ``run`` on the order of the specification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irrun.opdef import Kernel, Value
+from kit import operation
+
+RANDOM = np.random.default_rng(7)
+LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One layer; its inputs at ``constant`` are known when it is prepared, ``name`` is that of the method."""
+
+    type: str
+    inputs: Sequence[np.ndarray]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    constant: Sequence[int] = (1,)
+    name: str = ""
+
+    def __str__(self) -> str:
+        shapes = [f"{array.dtype}{list(array.shape)}" for array in self.inputs]
+        changed = [f"{key}={value}" for key, value in self.attributes.items() if value not in ((1, 1), (0, 0))]
+        return "-".join([self.type, *shapes, *changed])
+
+
+def normal(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype(dtype)
+
+
+def i64(x: Any) -> np.ndarray:
+    return np.array(x, np.int64)
+
+
+def windows(
+    strides: Sequence[int] = (1, 1), begin: Sequence[int] = (0, 0), end: Sequence[int] | None = None, **more: Any
+) -> dict[str, Any]:
+    return {"strides": strides, "pads_begin": begin, "pads_end": begin if end is None else end, **more}
+
+
+def geometry(
+    strides: Sequence[int] = (1, 1), begin: Sequence[int] = (0, 0), end: Sequence[int] | None = None,
+    dilations: Sequence[int] = (1, 1), **more: Any,
+) -> dict[str, Any]:  # fmt: skip
+    return windows(strides, begin, end, dilations=dilations, **more)
+
+
+def specials(*shape: int) -> np.ndarray:
+    array = normal(*shape)
+    array.flat[[3, 700]] = np.inf, np.nan
+    return array
+
+
+GEOMETRIES = [
+    geometry(), geometry((2, 2)), geometry((1, 1), (1, 1)), geometry((2, 1), (1, 0), (0, 2)), geometry((3, 2), (2, 1)),
+    geometry((1, 1), (2, 2), (2, 2), (2, 3)), geometry((2, 2), (0, 1), (3, 1), (1, 2)), geometry(auto_pad="same_upper"),
+    geometry((2, 2), auto_pad="same_lower"),
+]  # fmt: skip
+PLANES = (1, 1), (1, 1)
+PADDED = geometry(*PLANES)
+
+ROWS = [
+    *[Row("Convolution-1", [normal(2, 3, 9, 11), normal(5, 3, *kernel)], g, name="im2col")
+      for kernel in ((3, 3), (2, 4)) for g in GEOMETRIES],
+    *[Row("Convolution-1", [normal(n, 6, 9, 12), normal(5, 6, 1, 1)], g, name="matmul")
+      for n in (1, 3) for g in (geometry(), geometry((2, 3)))],
+    Row("Convolution-1", [normal(2, 6, 9, 12), normal(5, 6, 1, 1)], PADDED, name="im2col"),
+    Row("Convolution-1", [normal(1, 3, 600, 400), normal(16, 3, 5, 5)], geometry((2, 2), (2, 2)), name="im2col"),
+    Row("Convolution-1", [normal(1, 16, 300, 250), normal(40, 16, 1, 1)], geometry(), name="matmul"),
+    *[Row("Convolution-1", [normal(n, 32, *size), normal(40, 32, 3, 3)], g, name=name)
+      for n, size, name in ((2, (28, 28), "Winograd F(4×4, 3×3)"), (1, (26, 31), "Winograd F(4×4, 3×3)"),
+                            (3, (7, 7), "Winograd F(2×2, 3×3)"), (1, (14, 13), "Winograd F(2×2, 3×3)"))
+      for g in (geometry(), PADDED, geometry((1, 1), (0, 2), (1, 0)))],
+    Row("Convolution-1", [normal(1, 64, 130, 140), normal(32, 64, 3, 3)], PADDED, name="Winograd F(4×4, 3×3)"),
+    Row("Convolution-1", [specials(1, 32, 28, 28), normal(32, 32, 3, 3)], PADDED, name="Winograd F(4×4, 3×3)"),
+    Row("Convolution-1", [normal(2, 4, 9, 9, dtype=np.float64), normal(3, 4, 3, 3, dtype=np.float64)], PADDED, name="im2col"),
+    *[Row("GroupConvolution-1", [normal(2, 6, 9, 11), normal(6, 1, 1, *kernel)], g, name="depthwise")
+      for kernel in ((3, 3), (5, 2), (1, 1)) for g in GEOMETRIES],
+    *[Row("GroupConvolution-1", [normal(1, 24, 150, 140), normal(24, 1, 1, 3, 3)], geometry((n, n), (1, 1)), name="depthwise") for n in (1, 2)],
+    *[Row("ConvolutionBackpropData-1", [normal(2, 6, 9, 11), normal(6, 5, *n)], geometry(n), name="matmul")
+      for n in ((2, 2), (3, 1))],
+    Row("ConvolutionBackpropData-1", [normal(1, 32, 100, 90), normal(32, 16, 2, 2), i64([200, 180])], geometry((2, 2)), [1, 2], name="matmul"),
+    *[Row("MaxPool-1", [normal(2, 5, 9, 11)], windows(**{"kernel": (3, 2), **w}), []) for w in (
+        {}, {"strides": (2, 2), "begin": (1, 1)}, {"strides": (2, 3), "rounding_type": "ceil"}, {"begin": (2, 0), "end": (0, 1)})],
+    Row("MaxPool-1", [normal(2, 32, 100, 120)], windows((2, 2), (1, 1), kernel=(3, 3)), []),
+    *[Row("AvgPool-1", [normal(2, 5, 9, 11)], windows(**{"kernel": (3, 2), "exclude-pad": e, **w}), []) for e in (True, False) for w in (
+        {}, {"strides": (2, 2), "begin": (1, 1)}, {"strides": (2, 3), "rounding_type": "ceil"}, {"begin": (2, 0), "end": (0, 1)})],
+    Row("AvgPool-1", [normal(2, 32, 100, 120)], {**windows((2, 2), (1, 1), kernel=(3, 3)), "exclude-pad": True}, []),
+    *[Row("Concat-1", [normal(2, *a), normal(2, *b)], {"axis": axis}, [])
+      for axis, a, b in ((1, (3, 4, 5), (6, 4, 5)), (2, (3, 4, 5), (3, 1, 5)), (-1, (3, 4, 5), (3, 4, 2)))],
+    *[Row(f"Reduce{what}-1", [normal(2, 3, 40, 50), i64(axes)], {"keep_dims": True})
+      for what in ("Mean", "Sum", "Max") for axes in ([2, 3], [1], [-1], [0, -2], [0, 1, 2, 3])],
+]  # fmt: skip
+
+
+def prepared(row: Row) -> Kernel:
+    values = [Value.of(array) for array in row.inputs]
+    known = [value if i in row.constant else Value(value.type, value.shape) for i, value in enumerate(values)]
+    kernel = operation(row.type, row.attributes).prepare_channels_last(*known)
+    assert kernel is not None
+    return kernel
+
+
+def moved(row: Row, kernel: Kernel) -> list[np.ndarray]:
+    """The inputs as the kernel takes them; what it ignores it does not get."""
+    return [
+        np.zeros(0) if i in kernel.ignores else np.ascontiguousarray(array.transpose(LAST)) if array.ndim == 4 else array
+        for i, array in enumerate(row.inputs)
+    ]  # fmt: skip
+
+
+def same(found: np.ndarray, row: Row, *, finished: float = 0) -> None:
+    wanted = operation(row.type, row.attributes).run(*row.inputs)
+    assert found.dtype == wanted.dtype
+    assert found.transpose(FIRST).shape == wanted.shape
+    largest = np.nanmax(np.where(np.isinf(wanted), 0, np.abs(wanted)))
+    np.testing.assert_allclose(found.transpose(FIRST), wanted + finished, rtol=1e-5, atol=1e-5 * largest)
+
+
+def call(kernel: Kernel, inputs: Sequence[np.ndarray], **keywords: Any) -> np.ndarray:
+    with np.errstate(all="ignore"):  # as the executor does
+        return kernel.call(*inputs, **keywords)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_kernel(row: Row) -> None:
+    kernel = prepared(row)
+    assert kernel.algorithm.removesuffix(", channels last") == row.name or not row.name
+    inputs = moved(row, kernel)
+    before = [array.copy() for array in inputs]
+    found = call(kernel, inputs)
+    same(found, row)
+    out = np.full(found.shape, 3, found.dtype)
+    assert kernel.out
+    assert call(kernel, inputs, out=out) is out
+    same(out, row)
+    for array, copy in zip(inputs, before):
+        np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if prepared(row).finish], ids=str)
+def test_finished_in_parts(row: Row) -> None:
+    """Each element is handed over once, computed, and what is done to it there stays."""
+    kernel = prepared(row)
+    times: list[np.ndarray] = []
+    inputs = moved(row, kernel)
+    out = np.zeros_like(call(kernel, inputs))
+    seen = np.zeros(out.shape, int)
+
+    def finish(part: np.ndarray, index: tuple[slice, ...]) -> None:
+        assert part.shape == out[index].shape
+        assert np.shares_memory(part, out)
+        part += 1
+        seen[index] += 1
+        times.append(part)
+
+    call(kernel, inputs, out=out, finish=finish)
+    assert times
+    assert (seen == 1).all()
+    same(out, row, finished=1)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.inputs[0].size < 10_000], ids=str)
+def test_of_a_view(row: Row) -> None:
+    """What a kernel is given may lie in any order."""
+    kernel = prepared(row)
+    inputs = moved(row, kernel)
+    same(call(kernel, [np.asfortranarray(inputs[0]), *inputs[1:]]), row)
+
+
+def test_what_has_no_such_kernel() -> None:
+    filters = normal(3, 2, 2, 3, 3)
+    grouped = operation("GroupConvolution-1", geometry())
+    assert grouped.prepare_channels_last(Value.of(normal(1, 6, 5, 5)), Value.of(filters)) is None
+    halves = normal(1, 3, 5, 5, dtype=np.float16), normal(2, 3, 3, 3, dtype=np.float16)
+    assert operation("Convolution-1", geometry()).prepare_channels_last(*map(Value.of, halves)) is None
+    upwards = operation("ConvolutionBackpropData-1", geometry((2, 2)))
+    assert upwards.prepare_channels_last(Value.of(normal(1, 3, 5, 5)), Value.of(normal(3, 2, 3, 3))) is None
