@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any, Final
@@ -17,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.opdef import Kernel, Value
+from irrun.ops._threads import each, shares
 from irrun.steps import Step
 
 __all__ = ["fuse"]
@@ -181,21 +183,33 @@ class _Group:
 
     def parts(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """The group alone."""
-        out = np.empty(self.shape, self.dtype) if out is None else out
-        for index in self.cuts:
-            self.on(out[index], index, arrays)
-        return out
+        whole = np.empty(self.shape, self.dtype) if out is None else out
+        each(lambda index: self.on(whole[index], index, arrays), self.cuts, whole.nbytes)
+        return whole
 
     def behind(self, source: Callable[..., Any]) -> Callable[..., Any]:
         """The group on what another kernel finishes."""
 
         def call(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-            others = arrays[self.skipped :]
-            return source(
-                *arrays[: self.skipped], out=out, finish=lambda part, index: self.on(part, index, others)
-            )  # fmt: skip
+            finish = partial(self.finish, arrays[self.skipped :])
+            return source(*arrays[: self.skipped], out=out, finish=finish)
 
         return call
+
+    def finish(self, arrays: Sequence[np.ndarray], part: np.ndarray, index: tuple[slice, ...]) -> None:
+        """A part that another kernel computed, shared among the threads if it is large."""
+        axis = next((axis for axis, n in enumerate(part.shape) if n > 1), 0)
+        cuts = shares(part.shape[axis], part.nbytes) if part.ndim else []
+        if len(cuts) < 2:
+            self.on(part, index, arrays)
+            return
+        first, before, behind = index[axis].start, index[:axis], index[axis + 1 :]
+
+        def some(cut: slice) -> None:
+            place = slice(first + cut.start, first + cut.stop)
+            self.on(part[(slice(None),) * axis + (cut,)], (*before, place, *behind), arrays)
+
+        each(some, cuts, part.nbytes)
 
 
 def _parts(shape: tuple[int, ...], size: int) -> list[tuple[slice, ...]]:

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Value
+from irrun.ops._threads import each
 
 Index = tuple[slice, ...]
 """A part of an array: a slice for each axis."""
@@ -77,12 +78,16 @@ def whole_along(function: InPlace, data: Value, axes: tuple[int, ...]) -> Kernel
     ) -> np.ndarray:
         if out is None:
             out = np.empty(x.shape, x.dtype)
-        for index in blocks(x.shape, x.itemsize, SMALL, axes):
-            part = out[index]
+        whole = out
+
+        def fill(index: Index) -> None:
+            part = whole[index]
             function(x[index], part)
             if finish is not None:
                 finish(part, index)
-        return out
+
+        each(fill, blocks(x.shape, x.itemsize, SMALL, axes), x.nbytes)
+        return whole
 
     return Kernel(call, "in blocks", out=True, finish=data.shape.is_static)
 

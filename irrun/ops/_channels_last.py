@@ -17,12 +17,16 @@ import numpy as np
 from irrun.ops._blocked import BLOCK, Index, blocks, scratch, within
 from irrun.ops._correlation import Filters, convolve, limit_of
 from irrun.ops._gemm import matmul
+from irrun.ops._threads import each, fill, shares
 from irrun.ops._windows import Axis
 from irrun.ops._winograd import is_plain_3x3
 
 Method = Callable[[np.ndarray, np.ndarray], Iterator[Index]]
 """Fills (batch, rows, columns, out), which is C-contiguous, from (batch, rows, columns, in), both of one type. Yields
 each part as soon as it is computed; the parts are disjoint and cover the output."""
+
+
+_Transform = Callable[[Sequence[np.ndarray], np.ndarray], None]
 
 
 def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method] | None:
@@ -77,7 +81,7 @@ def columns(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: n
         strides = image, rows.stride * row, line.stride * place, rows.dilation * row, line.dilation * place, one
         shape = len(padded), first.out, broad, rows.kernel, line.kernel, ins
         seen = scratch(0, data.dtype, *shape)
-        np.copyto(seen, np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False))
+        fill(seen, np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False))
         matmul(seen.reshape(-1, height), matrix, out=out[images, part].reshape(-1, outs))
         yield images, part, slice(0, broad), slice(0, outs)
 
@@ -109,8 +113,12 @@ def depthwise(taps: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: n
         strides = image, rows.stride * row, rows.dilation * row, line.dilation * place, count * line.stride * place, one
         seen = np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
         target = out[images, part].reshape(len(padded), first.out, broad // count, length)
-        np.einsum("nhijwc,ijc->nhwc", seen, taps, out=target)
+        each(functools.partial(_sum_taps, taps, seen, target), shares(first.out, target.nbytes), target.nbytes)
         yield images, part, slice(0, broad), slice(0, channels)
+
+
+def _sum_taps(taps: np.ndarray, seen: np.ndarray, out: np.ndarray, rows: slice) -> None:
+    np.einsum("nhijwc,ijc->nhwc", seen[:, rows], taps, out=out[:, rows])
 
 
 def winograd(
@@ -130,16 +138,16 @@ def winograd(
         # of each tile so many rows, and of these so many elements
         seen = _by_phases(data[images, elements], block, line, tile, across + 1)
         lines = _scratch(1, count, *tiles[:2], *seen.shape[2:])
-        form.evaluate([seen[:, n : n + tile * (tiles[1] - 1) + 1 : tile] for n in range(count)], lines)
+        _on_strips(form.evaluate, [seen[:, n : n + tile * (tiles[1] - 1) + 1 : tile] for n in range(count)], lines, 3)
         places = [lines[:, :, :, n % tile, n // tile : n // tile + across] for n in range(count)]
         values = _scratch(0, count, count, *tiles, ins)
-        form.evaluate(places, values.swapaxes(0, 1))
+        _on_strips(form.evaluate, places, values.swapaxes(0, 1))
         products = _scratch(1, count * count, math.prod(tiles), outs)
         matmul(values.reshape(count * count, -1, ins), matrices, out=products)
         sums = _scratch(0, tile, count, *tiles, outs)
-        form.interpolate(products.reshape(count, count, *tiles, outs), sums)
+        _on_strips(form.interpolate, list(products.reshape(count, count, *tiles, outs)), sums)
         results = _scratch(1, tile, tile, *tiles, outs)
-        form.interpolate(sums.swapaxes(0, 1), results)
+        _on_strips(form.interpolate, list(sums.swapaxes(0, 1)), results)
         _into_rows(results, target)
         if not math.isfinite(np.vdot(target, target)):  # an infinity or NaN spoils its whole tile
             first, elements = rows.part(part)
@@ -165,13 +173,24 @@ def _by_phases(data: np.ndarray, rows: Axis, line: Axis, step: int, count: int) 
     return found
 
 
+def _on_strips(form: _Transform, data: Sequence[np.ndarray], out: np.ndarray, behind: int = 2) -> None:
+    """A transform, shared among the threads by strips, an axis that has so many ``behind`` it."""
+    after = (slice(None),) * behind
+
+    def some(cut: slice) -> None:
+        index = (..., cut, *after)
+        form([array[index] for array in data], out[index])
+
+    each(some, shares(out.shape[-1 - behind], out.nbytes), out.nbytes)
+
+
 def _into_rows(results: np.ndarray, out: np.ndarray) -> None:
     """Bring (columns of a tile, its rows, batch, strips, tiles, channels) to their places."""
     across, down, batch, strips, tiles, channels = results.shape
     whole = out.shape[1:3] == (down * strips, across * tiles)
     target = out if whole else _scratch(0, batch, down * strips, across * tiles, channels)
     split = target.reshape(batch, strips, down, tiles, across, channels)
-    split[...] = results.transpose(2, 3, 1, 4, 0, 5)
+    fill(split, results.transpose(2, 3, 1, 4, 0, 5))
     if not whole:
         out[...] = target[:, : out.shape[1], : out.shape[2]]
 
@@ -198,7 +217,7 @@ def _evaluate_six(data: Sequence[np.ndarray], out: np.ndarray) -> None:
     np.subtract(even, odd, out[4])
 
 
-def _interpolate_six(values: np.ndarray, out: np.ndarray) -> None:
+def _interpolate_six(values: Sequence[np.ndarray], out: np.ndarray) -> None:
     """Four sums of each tile from its values at the six points."""
     a, b, c, d, e, f = values
     near, far = _scratch(2, 2, *a.shape)
@@ -231,7 +250,7 @@ def _evaluate_four(data: Sequence[np.ndarray], out: np.ndarray) -> None:
     np.subtract(d, b, out[3])
 
 
-def _interpolate_four(values: np.ndarray, out: np.ndarray) -> None:
+def _interpolate_four(values: Sequence[np.ndarray], out: np.ndarray) -> None:
     """Two sums of each tile from its values at the four points."""
     a, b, c, d = values
     np.add(b, c, out[0])
@@ -248,8 +267,8 @@ class _Form:
     filter: np.ndarray
     """The values of a polynomial of three coefficients at the points, the last of which is infinity, scaled for
     ``evaluate``."""
-    evaluate: Callable[[Sequence[np.ndarray], np.ndarray], None]
-    interpolate: Callable[[np.ndarray, np.ndarray], None]
+    evaluate: _Transform
+    interpolate: _Transform
 
     @property
     def values(self) -> int:

@@ -11,8 +11,9 @@ from functools import lru_cache
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, ports
-from irrun.ops._blocked import BLOCK, blocks, scratch
+from irrun.ops._blocked import BLOCK, Index, blocks, scratch
 from irrun.ops._pointwise import native
+from irrun.ops._threads import each
 from irrun.types import Dim, PartialShape
 
 
@@ -273,11 +274,15 @@ class Pooling(Sliding):
 
         def call(data: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
             whole = np.empty((shape[0], rows.out, line.out, shape[1]), data.dtype) if out is None else out
-            for images, part in cuts:
+
+            def fill(index: Index) -> None:
+                images, part = index
                 first, elements = rows.part(part)
-                pool(data[images, elements], (first, line), whole[images, part], part)
+                pool(data[images, elements], (first, line), whole[index], part)
                 if finish is not None:
-                    finish(whole[images, part], (images, part, *map(slice, whole.shape[2:])))
+                    finish(whole[index], (*index, *map(slice, whole.shape[2:])))
+
+            each(fill, cuts, data.nbytes)
             return whole
 
         return Kernel(call, "in blocks, channels last", out=True, finish=True)

@@ -1,0 +1,197 @@
+"""Sharing among threads: everything is done once, in the way one thread would do it, wherever threads can be had."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import irrun
+from irrun import build as b
+from irrun.ops import _threads
+from irrun.ops._threads import WORTH, each, fill, shares
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Sets the number of threads."""
+
+    def clear() -> None:
+        _threads.threads.cache_clear()
+        _threads._tasks.cache_clear()
+
+    def set_to(count: int) -> None:
+        monkeypatch.setenv("IRRUN_THREADS", str(count))
+        clear()
+
+    yield set_to
+    clear()
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"IRRUN_THREADS": "3", "OPENBLAS_NUM_THREADS": "5"}, 3),
+        ({"IRRUN_THREADS": "", "OPENBLAS_NUM_THREADS": "5", "OMP_NUM_THREADS": "2"}, 5),
+        ({"IRRUN_THREADS": "0", "OPENBLAS_NUM_THREADS": "many", "OMP_NUM_THREADS": "2"}, 2),
+    ],
+)
+def test_how_many(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: int) -> None:
+    for name in ("IRRUN_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert _threads.threads.__wrapped__() == expected
+
+
+def test_as_many_as_processors_but_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("IRRUN_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(3)), raising=False)
+    assert _threads.threads.__wrapped__() == 3
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(100)))
+    assert _threads.threads.__wrapped__() == 8
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 1000])
+def test_shares_cover(use: Callable[[int], None], count: int) -> None:
+    use(3)
+    cuts = shares(count, WORTH)
+    assert [n for cut in cuts for n in range(cut.start, cut.stop)] == list(range(count))
+    assert len(cuts) == min(count, 3)
+    assert shares(count, WORTH - 1) == [slice(0, count)]
+
+
+def test_each_part_once_on_all_threads(use: Callable[[int], None]) -> None:
+    use(3)
+    together, done = threading.Barrier(3, timeout=30), []
+
+    def part(n: int) -> None:
+        if n < 3:
+            together.wait()  # three must be at it at once
+        done.append((n, threading.get_ident()))
+
+    each(part, range(50), WORTH)
+    assert sorted(n for n, _ in done) == list(range(50))
+    assert len({thread for n, thread in done if n < 3}) == 3
+
+
+def test_little_stays_here(use: Callable[[int], None]) -> None:
+    use(3)
+    done: list[int] = []
+    each(lambda n: done.append(threading.get_ident()), range(20), WORTH - 1)
+    assert set(done) == {threading.get_ident()}
+
+
+def test_parts_of_parts_stay_where_they_are(use: Callable[[int], None]) -> None:
+    use(2)
+    found: list[set[int]] = []
+
+    def outer(_: int) -> None:
+        inner: list[int] = []
+        each(lambda n: inner.append(threading.get_ident()), range(5), WORTH)
+        assert len(inner) == 5
+        found.append(set(inner))
+
+    each(outer, range(8), WORTH)
+    assert len(found) == 8
+    assert all(len(threads) == 1 for threads in found)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_what_a_part_raises(use: Callable[[int], None], error: type[BaseException]) -> None:
+    use(2)
+    done: list[int] = []
+
+    def part(n: int) -> None:
+        time.sleep(0.001)
+        if n == 3:
+            raise error("three")
+        done.append(n)
+
+    with pytest.raises(error, match="three"):
+        each(part, range(10_000), WORTH)
+    assert len(done) < 100  # the others stop
+    each(done.append, range(5), WORTH)  # and work again
+    assert sorted(done[-5:]) == list(range(5))
+
+
+def test_warnings_are_those_of_the_caller(use: Callable[[int], None]) -> None:
+    use(3)
+    zeros = np.zeros(100, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with np.errstate(all="ignore"):
+            each(lambda _: zeros / zeros, range(30), WORTH)
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        each(lambda _: zeros / zeros, range(30), WORTH)
+
+
+def test_where_no_thread_can_be_started(use: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    use(3)
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    done: list[int] = []
+    each(done.append, range(20), WORTH)
+    assert done == list(range(20))
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (3, 400, 500), (1, 1, 300_000)])
+def test_fill(use: Callable[[int], None], shape: tuple[int, ...]) -> None:
+    use(3)
+    source, target = np.asarray(RNG.standard_normal(shape)), np.zeros(shape)
+    fill(target, source)
+    np.testing.assert_array_equal(target, source)
+
+
+def test_a_model_gives_the_same_on_any_number(use: Callable[[int], None]) -> None:
+    x = b.parameter([1, 32, 60, 60], "f32", name="x")
+    same = {"strides": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1], "dilations": [1, 1]}
+
+    def random(*shape: int) -> np.ndarray:
+        return RNG.standard_normal(shape).astype(np.float32)
+
+    y = b.ReLU(b.Add(b.Convolution(x, b.constant(random(32, 32, 3, 3)), **same), b.constant(random(1, 32, 1, 1))))
+    y = b.Clamp(b.GroupConvolution(y, b.constant(random(32, 1, 1, 3, 3)), **same), min=0, max=6)
+    y = b.Sigmoid(b.Add(b.Convolution(y, b.constant(random(64, 32, 5, 5)), **same), np.float32(1)))
+    y = b.SoftMax(b.Gelu(b.Reshape(y, [64, -1], special_zero=False)), axis=1)
+    model, feed = b.model({"y": y, "z": b.Sigmoid(b.Multiply(y, b.Tanh(y)))}), random(1, 32, 60, 60)
+    found = []
+    for count in (1, 2, 5):
+        use(count)
+        found.append(irrun.compile(model, exact=False)([feed]).arrays)
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    script = """
+import os, warnings
+from irrun.ops._threads import WORTH, each
+warnings.simplefilter("ignore")  # of forking with threads
+each(lambda n: None, range(9), WORTH)
+child = os.fork()
+done = []
+each(done.append, range(9), WORTH)
+assert sorted(done) == list(range(9))
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    print("both")
+"""
+    environment = {**os.environ, "IRRUN_THREADS": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("both\n", "", 0)
