@@ -159,12 +159,12 @@ class Executable:
         return min(fitting, key=lambda p: len(p.steps), default=self.plan)
 
     def _own(self, results: Sequence[np.ndarray | None], others: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The results as arrays that share memory with nothing else: a caller may change what it gets."""
+        """The results in C order, as arrays that share memory with nothing else: a caller may change what it gets."""
         owned: list[np.ndarray] = []
         seen = {id(array) for array in others}
         for array in results:
             assert array is not None
-            alone = isinstance(array, np.ndarray) and array.flags.writeable and id(array) not in seen
+            alone = isinstance(array, np.ndarray) and array.flags.carray and id(array) not in seen
             if not alone or not (array.base is None or self._pool.lends(array)):
                 array = self._copy(np.asarray(array))
             seen.add(id(array))

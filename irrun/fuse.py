@@ -102,7 +102,8 @@ def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value
     kernel = group.parts if source is None else group.behind(source.kernel.call)
     algorithm = "in parts" if source is None else source.kernel.algorithm
     ignored = () if source is None else source.kernel.ignores
-    made = Kernel(kernel, algorithm, out=True, flops=sum(step.kernel.flops for step in steps), ignores=ignored)
+    flops, pack = sum(step.kernel.flops for step in steps), steps[0].kernel.pack
+    made = Kernel(kernel, algorithm, out=True, flops=flops, ignores=ignored, pack=pack)
     layers = tuple(layer for step in steps for layer in step.layers)
     # all shapes are known, and no shape follows from what is computed element by element
     return replace(

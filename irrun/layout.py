@@ -6,7 +6,7 @@ steps; to those that read it outside it is a view.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Final
@@ -29,12 +29,16 @@ _ROW: Final = 1 << 8
 """Elements in a row below which numpy is slow at broadcasting it."""
 
 
+Packed = Callable[[Sequence[Value | None]], None]
+"""Is told the inputs of each kernel that is made."""
+
+
 def channels_last(
-    steps: Sequence[Step], values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int]
+    steps: Sequence[Step], values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int], packed: Packed
 ) -> Sequence[Step]:
     """The steps with those on values with channels last that gain by it. New slots are added to ``values``."""
     known, held = len(values), set(constants)
-    layout = _Layout(values, constants)
+    layout = _Layout(values, constants, packed)
     arranged = layout.arranged(steps, results)
     if 0 < layout.moved * _SHARE <= layout.computed:
         return arranged
@@ -47,9 +51,10 @@ def channels_last(
 class _Layout:
     """Goes through steps once. ``last`` tells in which slot a value stands with its channels last."""
 
-    def __init__(self, values: list[Value], constants: dict[int, np.ndarray]) -> None:
-        self.values, self.constants = values, constants
+    def __init__(self, values: list[Value], constants: dict[int, np.ndarray], packed: Packed) -> None:
+        self.values, self.constants, self.packed = values, constants, packed
         self.last: dict[int, int] = {}
+        self.fixed: dict[tuple[int, int], int] = {}  # the same of constants, by how often they repeat along a row
         self.only: dict[int, Step] = {}  # slots that no step has filled yet, by the step that gives their value
         self.new: list[Step] = []
         self.moved = self.computed = 0
@@ -68,7 +73,9 @@ class _Layout:
                 self.only[slot] = step
                 self.computed += _size(self.values[slot])
             writes = tuple(self.last[slot] for slot in step.writes)
-            self.new.append(replace(step, kernel=kernel, reads=reads, writes=writes, own_inputs=False))
+            # not dynamic: all shapes are known, and no shape follows from what stands in a value of rank 4
+            inside = replace(step, kernel=kernel, reads=reads, writes=writes, dynamic=False, own_inputs=False)
+            self.new.append(inside)
         for slot in results:
             self.view(slot, copied=True)
         return self.new
@@ -87,6 +94,7 @@ class _Layout:
         if not step.kernel.flops and not inside:
             return None
         kernel = step.op.prepare_channels_last(*values)
+        self.packed(values)
         return kernel if kernel is None or not kernel.out or len(results) == 1 else None
 
     def read(self, step: Step, kernel: Kernel, number: int) -> int:
@@ -94,20 +102,24 @@ class _Layout:
         slot = step.reads[number]
         if slot < 0 or number in kernel.ignores or (self.values[slot].rank != 4 and not kernel.elementwise):
             return slot
+        if _size(self.values[slot]) == 1 and slot not in self.last:
+            return slot
+        if slot in self.constants:
+            return self.constant(slot, self.values[step.writes[0]] if kernel.elementwise else None)
         if slot not in self.last:
-            if _size(self.values[slot]) == 1:
-                return slot
-            self.last[slot] = self.constant(slot, step) if slot in self.constants else self.copied(slot, step)
+            self.last[slot] = self.copied(slot, step)
         return self.last[slot]
 
-    def constant(self, slot: int, step: Step) -> int:
+    def constant(self, slot: int, reached: Value | None) -> int:
+        """A slot with a constant; what numpy broadcasts to ``reached`` along short rows is repeated there."""
         array = _of_rank_4(self.constants[slot]).transpose(_LAST)
-        columns = self.values[step.writes[0]].shape.static or ()
-        if array.size == array.shape[3] < _ROW and columns:
-            array = np.broadcast_to(array, (1, 1, columns[3], array.shape[3]))
-        found = self.add(Value.of(np.ascontiguousarray(array), self.values[slot].type))
-        self.constants[found] = np.ascontiguousarray(array)
-        return found
+        columns = reached.shape.static[3] if reached is not None and reached.shape.static else 1
+        count = columns if array.size == array.shape[3] < _ROW else 1
+        if (slot, count) not in self.fixed:
+            array = np.ascontiguousarray(array.repeat(count, axis=2))
+            found = self.fixed[slot, count] = self.add(Value.of(array, self.values[slot].type))
+            self.constants[found] = array
+        return self.fixed[slot, count]
 
     def copied(self, slot: int, step: Step) -> int:
         """A slot with a value that comes from outside."""
@@ -133,7 +145,8 @@ class _Layout:
 def _moving(step: Step, read: int, write: int, kernel: Kernel) -> Step:
     """A step that brings a value of, or for, another step into the other order."""
     return replace(
-        step, op=_Moving(), kernel=kernel, reads=(read,), writes=(write,), layers=(step.layer,), own_inputs=False
+        step, op=_Moving(), kernel=kernel, reads=(read,), writes=(write,), layers=(step.layer,), dynamic=False,
+        own_inputs=False,
     )  # fmt: skip
 
 

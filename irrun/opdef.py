@@ -344,6 +344,8 @@ class Kernel:
     """Multiplications and additions of a call, where they are what takes its time."""
     ignores: tuple[int, ...] = ()
     """The inputs, constant ones, whose contents ``call`` does not look at: it has them in another form."""
+    pack: Callable[[], object] | None = None
+    """Brings constant inputs into that form, where this is not done yet: the first ``call`` would do it otherwise."""
 
 
 Finish = Callable[[np.ndarray, tuple[slice, ...]], None]

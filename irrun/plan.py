@@ -19,7 +19,7 @@ from irrun.patterns import Patterns
 from irrun.steps import Plan, Step
 from irrun.types import PartialShape
 
-__all__ = ["Planning", "human", "kernel_failed", "plan", "refuse_too_large"]
+__all__ = ["UNPACKED", "Planning", "human", "kernel_failed", "plan", "refuse_too_large"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,10 @@ def plan(
     types = {p.id: declared_inside(model, p.id).type for p in model.parameters} if shapes else {}
     propagate(model, ops, settle, values, {id: Value(types[id], shape) for id, shape in (shapes or {}).items()})
     computed = {number: array for number, array in (base.constants if base else {}).items() if not _is_bare(array)}
-    return _Assembly(model, ops, values, bodies, how, computed).plan()
+    made = _Assembly(model, ops, values, bodies, how, computed).plan()
+    if model.weights is not None:
+        model.weights.release()
+    return made
 
 
 def _bound(model: Model) -> dict[int, Op]:
@@ -99,6 +102,7 @@ class _Assembly:
         }
         self.constants: dict[int, np.ndarray] = {}
         self.read = {feed for feeds in model.feeds.values() for feed in feeds if feed is not None}
+        self.unpacked = 0
 
     def plan(self) -> Plan:
         model, slot = self.model, self.slot
@@ -106,8 +110,11 @@ class _Assembly:
         steps: Sequence[Step] = [step for id in model.order if (step := self.step(id)) is not None]
         if self.how.fuse:
             steps = Patterns(self.values, self.constants, results).replaced(_wanted(steps, results))
-            steps = channels_last(steps, self.values, self.constants, results)
+            steps = channels_last(steps, self.values, self.constants, results, self.packed)
             steps = fuse(steps, self.values, results)
+            for step in steps:
+                if step.kernel.pack is not None:
+                    step.kernel.pack()
         constants = self.kept(steps, results) if self.how.fuse else self.constants
         return Plan(
             model, self.allocated(steps, results), len(self.values), constants,
@@ -121,7 +128,8 @@ class _Assembly:
             read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.ignores)
         named = {slot for step in steps for slot in step.reads} - read
         bare = {number: _bare(array) for number, array in self.constants.items() if number in named}
-        return {number: array for number, array in self.constants.items() if number in read} | bare
+        kept = {number: array for number, array in self.constants.items() if number in read}
+        return {number: np.require(array, requirements="A") for number, array in kept.items()} | bare
 
     def step(self, id: int) -> Step | None:
         """The step of a layer; none where there is nothing to compute."""
@@ -132,8 +140,10 @@ class _Assembly:
         if op.type == "Const":
             array = self.computed.get(writes[0], self.values[writes[0]].data)
             assert array is not None  # without a .bin, compile refused the model before
-            # where a file's offset is no multiple of the element's size, numpy would go the slow way every time
-            self.hold(writes[0], array if array.flags.aligned else array.copy())
+            # where a file's offset is no multiple of the element's size, numpy would go the slow way every time;
+            # but kernels that keep a matrix turn or pack it, and `kept` copies one that is read as it is
+            as_it_is = array.flags.aligned or (self.how.fuse and array.ndim == 2)
+            self.hold(writes[0], array if as_it_is else array.copy())
             return None
         reads = tuple(-1 if feed is None else self.slot[feed] for feed in model.feeds[id])
         inputs = [None if read == -1 else self.values[read] for read in reads]
@@ -151,11 +161,19 @@ class _Assembly:
                 kernel = Kernel(op.run)
         except Exception as error:
             raise ModelError(kernel_failed(model, layer, op, error, "")) from error
+        self.packed(inputs)
         given = [v for v in inputs if v is not None]
         found = [self.values[write] for write in writes]
         unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*given, *found))
         dynamic = op.checked and (unknown or any(_may_be_shape(v) for v in given))
         return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
+
+    def packed(self, inputs: Sequence[Value | None]) -> None:
+        """Give back what kernels read of the .bin to pack it, before all of it is in memory twice."""
+        self.unpacked += sum(v.data.nbytes for v in inputs if v is not None and v.data is not None)
+        if self.unpacked > UNPACKED and self.model.weights is not None:
+            self.model.weights.release()
+            self.unpacked = 0
 
     def fold(self, op: Op, inputs: Sequence[Value | None], writes: Sequence[int]) -> bool:
         """Compute what is constant now: whether that was done. What would grow much by it is left to each run."""
@@ -208,6 +226,8 @@ class _Assembly:
 
 _FEW: Final = 1 << 12
 """Elements of a constant that a plan may go on telling."""
+UNPACKED: Final = 1 << 24
+"""Bytes of constants that kernels are made for before what was read of them is given back."""
 _GROWTH: Final = 8
 """What is folded may take so many times the bytes that it follows from, as 4-bit weights do in f32,"""
 _SMALL: Final = 1 << 20

@@ -6,7 +6,9 @@ A tensor of a byte-wide or wider type is a read-only view of the file; nothing i
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -26,19 +28,32 @@ class Weights:
 
     def __init__(self, path: Path | None = None, data: bytes | None = None) -> None:
         self.path = path
-        self._bytes = data
+        self.given = data
 
     @cached_property
     def data(self) -> np.ndarray:
         """The whole file as uint8 [n], read-only."""
-        if self._bytes is not None or self.path is None:
-            return np.frombuffer(self._bytes or b"", np.uint8)
-        if self.path.stat().st_size == 0:
-            return np.empty(0, np.uint8)
+        if self._map is not None:
+            return np.frombuffer(self._map, np.uint8)
+        if self.given is not None or self.path is None:
+            return np.frombuffer(self.given or b"", np.uint8)
+        return np.fromfile(self.path, np.uint8)
+
+    @cached_property
+    def _map(self) -> mmap.mmap | None:
+        if self.path is None or self.given is not None:
+            return None
         try:
-            return np.asarray(np.memmap(self.path, np.uint8, "r"))
-        except (OSError, ValueError):  # no mmap on this file system or platform
-            return np.fromfile(self.path, np.uint8)
+            with self.path.open("rb") as file:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):  # an empty file, or no mmap on this file system or platform
+            return None
+
+    def release(self) -> None:
+        """Give back the memory of what was read of the map; what is read again comes back from the file by itself."""
+        if _DROP is not None and self._map is not None:
+            with suppress(OSError):  # it is no more than advice
+                self._map.madvise(_DROP)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -70,6 +85,10 @@ class Weights:
         if unpack is not None:
             return _frozen(unpack(raw[:needed], count).reshape(shape))
         return raw[:needed].view(element_type.dtype).reshape(shape)
+
+
+_DROP: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
+"""Not on Windows, nor in the browser."""
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

@@ -3,12 +3,14 @@
 import json
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import irrun
+from benchmarks.measure import Job, Task, alone
 from irrun import build as b
 from irrun.cli import cli
 from irrun.memory import predicted
@@ -56,6 +58,35 @@ def test_the_peak_is_within_a_fifth(made: object) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found.prepared + found.values == pytest.approx(peak + fed.nbytes, rel=0.2)
+
+
+def texts() -> Model:
+    """A large table of which a few rows are read, and matrices that are turned."""
+    x = b.parameter([16], "i32", name="x")
+    y = b.Gather(b.constant(random(20_000, 512)), x, b.constant(np.array(0)))
+    for size in (512, 2048, 2048, 2048):
+        y = b.Tanh(b.MatMul(y, b.constant(random(2048, size)), transpose_b=True))
+    return b.model({"y": y})
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of a process")
+def test_a_process_takes_what_was_predicted(tmp_path: Path) -> None:
+    path = tmp_path / "m.xml"
+    irrun.save_model(texts(), path)
+    feeds: dict[str, Any] = {"0.0": np.arange(16, dtype=np.int32)}
+    np.savez(path.with_suffix(".npz"), **feeds)
+    found = predicted(irrun.read_model(path), 1 << 40)
+    assert found is not None
+    measured = alone(Task(Job(str(path)), "irrun", 1, exact=False, seconds=0)).memory
+    assert found.total == pytest.approx(measured, rel=0.2)
+
+
+def test_what_is_read_of_the_weights(tmp_path: Path) -> None:
+    irrun.save_model(texts(), tmp_path / "m.xml")
+    found = predicted(irrun.read_model(tmp_path / "m.xml"), 1 << 40)
+    assert found is not None
+    assert found.prepared == pytest.approx(4 * 2048 * (512 + 3 * 2048), rel=0.05)
+    assert found.weights < 4 * 20_000 * 512
 
 
 def test_open_dims_cannot_be_told() -> None:

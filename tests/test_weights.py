@@ -9,6 +9,7 @@ import openvino as ov
 import pytest
 
 import irrun
+from irrun import build as b
 from irrun.diagnostics import Refused
 from irrun.types import ELEMENT_TYPES
 from irrun.weights import Weights
@@ -135,6 +136,64 @@ def test_a_tensor_is_a_view_of_the_mapped_file(tmp_path: Path) -> None:
         file.seek(40)
         file.write(struct.pack("<f", -1))
     assert tensor[0, 0] == -1
+
+
+def resident(path: Path) -> int:
+    """Bytes of a mapped file that are in the memory of this process."""
+    found, mine = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in line.split()[0]:
+            mine = line.endswith(str(path))
+        elif mine and line.startswith("Rss:"):
+            found += int(line.split()[1]) * 1024
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells what is resident")
+def test_what_was_read_is_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "w.bin"
+    numbers = np.arange(1 << 20, dtype=np.float32)
+    path.write_bytes(numbers.tobytes())
+    weights = Weights(path)
+    tensor = weights.tensor(0, numbers.nbytes, ELEMENT_TYPES["f32"], numbers.shape)
+    assert tensor.max() == numbers[-1]
+    assert resident(path) >= numbers.nbytes
+    weights.release()
+    assert resident(path) == 0
+    np.testing.assert_array_equal(tensor, numbers)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells what is resident")
+def test_weights_that_kernels_turn_do_not_stay(tmp_path: Path) -> None:
+    x = b.parameter([-1, 1024], "f32", name="x")
+    turned, read = (np.random.default_rng(n).standard_normal((1024, 1024)).astype(np.float32) for n in range(2))
+    y = b.MatMul(b.MatMul(x, b.constant(turned), transpose_b=True), b.constant(read))
+    irrun.save_model(b.model({"y": y}), tmp_path / "m.xml")
+    executable = irrun.compile(tmp_path / "m.xml", exact=False)
+    assert resident(tmp_path / "m.bin") < 1 << 20
+    fed = np.ones((1, 1024), np.float32)
+    for _ in range(4):  # for the last ones there is a plan of their own
+        np.testing.assert_allclose(executable([fed])[0], fed @ turned.T @ read, rtol=1e-3, atol=1e-2)
+    assert read.nbytes <= resident(tmp_path / "m.bin") < read.nbytes + (1 << 20)
+
+
+def test_without_a_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On systems that cannot map a file, or not give back what was read of it."""
+    path = tmp_path / "w.bin"
+    path.write_bytes(bytes(range(8)))
+    mapped = Weights(path)
+    monkeypatch.setattr("irrun.weights._DROP", None)
+    mapped.release()
+    assert mapped.data.tolist() == list(range(8))
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr("mmap.mmap", refused)
+    for weights in (Weights(path), Weights(data=bytes(range(8)))):
+        assert weights.data.tolist() == list(range(8))
+        weights.release()
+        assert weights.tensor(2, 2, ELEMENT_TYPES["u8"], (2,)).tolist() == [2, 3]
 
 
 @pytest.mark.parametrize("name", NUMBERS)

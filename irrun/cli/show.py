@@ -145,7 +145,7 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
     out.print(f"  {facts['parameters']:,} parameters, {size:,} bytes ({human(size)}), {printable(where)}")
     if memory := facts.get("memory"):
         _terminal.title(out, "\nmemory of a run")
-        at = f'at "{printable(memory["at"])}"' if memory["at"] else ""
+        at = f'at "{printable(memory["at"])}"' if memory["at"] else "before a run, while weights are packed"
         rows = [
             ("weights, mapped", human(memory["weights"]), ""), ("prepared from them", human(memory["prepared"]), ""),
             ("values at the peak", human(memory["values"]), at), ("in all", human(memory["total"]), ""),

@@ -277,8 +277,12 @@ class _Form:
 
     def transformed(self, filters: Filters) -> np.ndarray:
         """What the values are multiplied with: (values * values, in, out)."""
-        found = np.einsum("ay,bx,oiyx->abio", self.filter, self.filter, filters.array[0].astype(np.float64))
-        return found.reshape(-1, filters.ins, filters.outs).astype(np.float32, order="C")
+        spread = np.einsum("ay,bx->abyx", self.filter, self.filter).reshape(-1, 9)
+        found = np.empty((len(spread), filters.ins, filters.outs), np.float32)
+        for (some,) in blocks((filters.outs,), len(spread) * filters.ins * 8, 4 * BLOCK):
+            taps = filters.array[0, some].reshape(-1, 9).T.astype(np.float64)
+            found[..., some] = (spread @ taps).reshape(len(spread), -1, filters.ins).swapaxes(1, 2)
+        return found
 
 
 # at 0, 1, -1, 2, -2

@@ -93,7 +93,10 @@ class ConvolutionBase(Filtering):
             axes = self.axes(shape[2:], constant.kernel)
             return tuple(axis.out for axis in axes), *choose(constant, matrices, axes, shape[0])
 
-        return prepared(constant, chosen, data.shape, None)
+        kernel, shape = prepared(constant, chosen, data.shape, None), data.shape.static
+        if shape is not None and suits(constant, self.axes(shape[2:], constant.kernel), shape[0]):
+            return replace(kernel, pack=matrices)
+        return kernel
 
     def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
         data, filters = inputs

@@ -34,23 +34,29 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.nd
 class Turned:
     """A constant matrix transposed, in C order: BLAS reads it faster so, row vectors by far.
 
-    Several kernels of one constant share it.
+    Several kernels of one constant share it, those of several plans, too.
     """
 
     def __init__(self, source: np.ndarray) -> None:
-        self.source = weakref.ref(source)
+        self.memory = weakref.ref(_memory(source))
         self.array = np.empty(source.shape[::-1], source.dtype)
         copy_to(self.array, source.T)
 
     @staticmethod
     def of(source: np.ndarray) -> Turned:
-        found = _turned.get(id(source))
-        if found is None or found.source() is not source:
-            found = _turned[id(source)] = Turned(source)
+        place = source.ctypes.data, source.shape, source.strides, source.dtype
+        found = _turned.get(place)
+        if found is None or found.memory() is not _memory(source):
+            found = _turned[place] = Turned(source)
         return found
 
 
-_turned: Final[WeakValueDictionary[int, Turned]] = WeakValueDictionary()
+def _memory(array: np.ndarray) -> np.ndarray:
+    """The array that another one is a view of: for a constant in the .bin, the whole of that."""
+    return array.base if isinstance(array.base, np.ndarray) else array
+
+
+_turned: Final[WeakValueDictionary[tuple[object, ...], Turned]] = WeakValueDictionary()
 
 
 few_rows: Final = np.dot
@@ -60,11 +66,28 @@ few_rows: Final = np.dot
 def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -> None:
     """``columns * rows``, the first ``shared`` axes common, the last that of ``rows``, the others those of ``columns``.
 
-    numpy's multiplication takes twice as long where rows are short.
+    numpy's multiplication takes twice as long where rows are short: first it copies what is broadcast.
     """
+    width = out.shape[-1]
+    high = max(1, _OUTER // (width * out.itemsize))
+    by_blas = width <= _NARROW or math.prod(out.shape[shared:-1]) < 4 * high
+    repeated = np.empty((0 if by_blas else high, width), out.dtype)
     for place in np.ndindex(out.shape[:shared]):
-        part = out[place].reshape(-1, out.shape[-1])
-        np.dot(columns[place].reshape(-1, 1), rows[place].reshape(1, -1), part)
+        left, right, whole = columns[place].reshape(-1, 1), rows[place].reshape(1, -1), out[place].reshape(-1, width)
+        repeated[...] = right
+        for start in range(0, len(whole), high):
+            part = whole[start : start + high]
+            if by_blas:
+                np.dot(left[start : start + high], right, part)
+            else:
+                part[...] = left[start : start + high]
+                np.multiply(part, repeated[: len(part)], part)
+
+
+_OUTER: Final = 1 << 18
+"""Bytes of an outer product that stay in the second cache of a core."""
+_NARROW: Final = 64
+"""Elements in a row up to which BLAS makes an outer product faster than two passes of numpy."""
 
 
 def row_sums(x: np.ndarray, y: np.ndarray) -> np.ndarray:

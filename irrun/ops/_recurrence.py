@@ -143,4 +143,4 @@ def rnn(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
             hidden = np.tanh(sums, found)
         return (hidden.copy(),)
 
-    return Packed(w.T, b, steps)
+    return Packed(np.ascontiguousarray(w.T), b, steps)

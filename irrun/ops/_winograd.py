@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from irrun.ops._blocked import Index, blocks, scratch
+from irrun.ops._blocked import BLOCK, Index, blocks, scratch
 from irrun.ops._correlation import Filters, convolve, limit_of
 from irrun.ops._gemm import matmul
 from irrun.ops._windows import Axis
@@ -34,8 +34,12 @@ def suits(filters: Filters, axes: tuple[Axis, ...], batch: int) -> bool:
 
 def packed(filters: Filters) -> np.ndarray:
     """What the tiles are multiplied with: (groups, 36, out, in), a matrix for each of their elements."""
-    spread = _FILTER @ filters.array.reshape(-1, 9).T.astype(np.float64)
-    return spread.reshape(36, filters.groups, filters.outs, filters.ins).swapaxes(0, 1).astype(np.float32, order="C")
+    found = np.empty((filters.groups, 36, filters.outs, filters.ins), np.float32)
+    for group, some in blocks((filters.groups, filters.outs), filters.ins * 36 * 8, 4 * BLOCK):
+        taps = filters.array[group, some]
+        spread = _FILTER @ taps.reshape(-1, 9).T.astype(np.float64)
+        found[group, :, some] = spread.reshape(36, *taps.shape[:3]).swapaxes(0, 1)
+    return found
 
 
 def winograd(

@@ -57,7 +57,7 @@ class MatMul(Op):
         turn_a, turn_b = self.transpose_a, self.transpose_b
         found = self.infer(Site(), a, b).shape.static
         turned = None
-        if turn_b and found is not None and ranks[1] == 2 and b.data is not None and b.data.size:
+        if turn_b and ranks[1] == 2 and b.data is not None and b.data.size:
             turned, turn_b = Turned.of(b.data), False
         cuts = [] if found is None or ranks[1] > 2 else _cuts(found, a.type.dtype.itemsize)
 

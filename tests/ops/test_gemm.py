@@ -188,3 +188,22 @@ def test_one_transposed_copy_of_a_constant() -> None:
     assert _gemm.Turned.of(others) is not first
     np.testing.assert_array_equal(first.array, weights.T)
     assert first.array.flags.c_contiguous
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_one_transposed_copy_for_all_views_of_a_constant(offset: int) -> None:
+    weights = normal(40, 30)
+    file = np.frombuffer(bytes(offset) + weights.tobytes(), np.uint8)
+    first, again = (_gemm.Turned.of(file[offset:].view(np.float32).reshape(40, 30)) for _ in range(2))
+    assert again is first
+    np.testing.assert_array_equal(first.array, weights.T)
+    assert _gemm.Turned.of(file[offset:].view(np.float32).reshape(30, 40)) is not first
+
+
+def test_memory_that_is_used_again_holds_another_constant() -> None:
+    memory = bytearray(40 * 30 * 4)
+    first = _gemm.Turned.of(np.frombuffer(memory, np.float32).reshape(40, 30).view())
+    memory[:] = np.full((40, 30), 2, np.float32).tobytes()
+    second = _gemm.Turned.of(np.frombuffer(memory, np.float32).reshape(40, 30).view())
+    assert second is not first
+    assert (second.array == 2).all()

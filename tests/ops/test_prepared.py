@@ -90,7 +90,8 @@ ROWS = [
     *[Row(name, [ints(2, 3, dtype=t), ints(2, 1, dtype=t)], plain=name == "Power-1")
       for name in BINARY[:-1] if name != "SquaredDifference-1" for t in (np.int32, np.uint8)],
     *[Row("Multiply-1", [normal(*a), normal(*b)]) for a, b in (
-        ((2, 30, 50, 1), (2, 1, 1, 64)), ((3000, 1), (1, 64)), ((2, 3000, 1), (1, 1, 64)), ((2, 40, 1), (2, 1, 64)))],
+        ((2, 30, 50, 1), (2, 1, 1, 64)), ((3000, 1), (1, 64)), ((2, 3000, 1), (1, 1, 64)), ((2, 40, 1), (2, 1, 64)),
+        ((2, 3000, 1), (2, 1, 100)))],
     Row("Divide-1", [normal(3, dtype=np.float16), normal(3, dtype=np.float16)]),
     *[Row("Power-1", [np.abs(normal(3, 4)), f32(n)], constant=[1], rtol=1e-6) for n in (-1, -0.5, 0.5, 1, 2, 3, 1.3)],
     Row("Add-1", [normal(2, 3, 4), normal(3)], {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 1}, plain=True),
