@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.opdef import Op, Value, resolve
+from irrun.opdef import Kernel, Op, Value, resolve
 from irrun.steps import Step
 from irrun.types import PartialShape
 
@@ -29,6 +29,8 @@ class _Found:
     members: tuple[Step, ...]
     keys_turned: bool = False
     """Whether the second input stands with its last axes swapped."""
+    then: tuple[Op, int] | None = None
+    """What follows on its result, with this slot as the other input."""
 
 
 class Patterns:
@@ -55,7 +57,7 @@ class Patterns:
                     new.append(step)
                     continue
                 gone.update(map(id, found.members))
-                new.append(self.step(found))
+                new += self.steps(found)
             steps = [step for step in new if id(step) not in gone]
         return list(steps)
 
@@ -67,16 +69,27 @@ class Patterns:
         inner = [slot for step in found.members[:-1] for slot in step.writes]
         return all(slot not in self.results and self.readers.get(slot, set()) <= own for slot in inner)
 
-    def step(self, found: _Found) -> Step:
-        last = found.members[-1]
+    def steps(self, found: _Found) -> list[Step]:
         inputs = [None if slot < 0 else self.values[slot] for slot in found.reads]
         if found.keys_turned:
             inputs[1] = _turned(inputs[1])
         kernel = found.op.prepare(*inputs)
         if found.keys_turned:
             kernel = replace(kernel, call=_turning(kernel.call))
-        layers = tuple(layer for step in found.members for layer in step.layers)
-        return replace(last, op=found.op, kernel=kernel, reads=found.reads, layers=layers, own_inputs=False)
+        *before, last = found.members
+        if found.then is None:
+            return [self.step(found.op, kernel, found.reads, last, found.members)]
+        inner, (op, other) = before[-1], found.then
+        reads = inner.writes[0], other
+        return [
+            self.step(found.op, kernel, found.reads, inner, before),
+            self.step(op, op.prepare(*(self.values[slot] for slot in reads)), reads, last, [last]),
+        ]
+
+    def step(self, op: Op, kernel: Kernel, reads: tuple[int, ...], last: Step, members: Sequence[Step]) -> Step:
+        """A step in the place of ``last``."""
+        layers = tuple(layer for step in members for layer in step.layers)
+        return replace(last, op=op, kernel=kernel, reads=reads, layers=layers, own_inputs=False)
 
     # -- what rules ask -------------------------------------------------------------------------
 
@@ -264,4 +277,89 @@ def _transposed(step: Step) -> tuple[bool, bool]:
     return getattr(step.op, "transpose_a", False), getattr(step.op, "transpose_b", False)
 
 
-_RULES: Final[tuple[Callable[[Patterns, Step], _Found | None], ...]] = (_mvn, _rms, _gelu, _attention)
+def _slopes(p: Patterns, last: Step) -> _Found | None:
+    """PReLU with a slope for each channel, in the shape that numpy broadcasts."""
+    slopes = p.constants.get(last.reads[1]) if last.op.type == "PReLU" else None
+    shape = p.values[last.reads[0]].shape.dims
+    if slopes is None or slopes.ndim != 1 or slopes.size == 1 or shape is None or len(shape) < 3:
+        return None
+    if shape[1].value != slopes.size:
+        return None
+    turned = p.constant(slopes.reshape(-1, *(1,) * (len(shape) - 2)))
+    return _Found(last.op, (last.reads[0], turned), (last,))
+
+
+def _scaled(p: Patterns, last: Step) -> _Found | None:
+    """A convolution whose result is multiplied by a number for each channel: its filters are."""
+    if last.op.type != "Multiply":
+        return None
+    for slot, by in p.pairs(last):
+        factors = p.constants.get(by)
+        channels = None if factors is None else _by_channel(factors, p.values[slot].shape.static)
+        convolution = p.of(slot, *_FILTERED)
+        if channels is not None and convolution is not None and (filters := _times(p, convolution, channels)):
+            return _Found(convolution.op, (convolution.reads[0], filters, *convolution.reads[2:]), (convolution, last))
+    return None
+
+
+def _normalised(p: Patterns, last: Step) -> _Found | None:
+    """A convolution and BatchNormInference: other filters, and an addition."""
+    if last.op.type != "BatchNormInference":
+        return None
+    slot, *statistics = (last.reads[i] for i in getattr(last.op, "order", ()))
+    convolution, rank = p.of(slot, *_FILTERED), p.values[slot].rank
+    known = [p.constants.get(s) for s in statistics]
+    if convolution is None or rank is None or any(array is None for array in known):
+        return None
+    gamma, beta, mean, variance = (array.astype(np.float64) for array in known if array is not None)
+    factors = gamma / np.sqrt(variance + getattr(last.op, "epsilon", 0))
+    filters = _times(p, convolution, factors)
+    if filters is None:
+        return None
+    shift = (beta - mean * factors).reshape(-1, *(1,) * (rank - 2)).astype(p.values[slot].type.dtype)
+    reads = (convolution.reads[0], filters, *convolution.reads[2:])
+    return _Found(convolution.op, reads, (convolution, last), then=(_op("Add", 1), p.constant(shift)))
+
+
+_FILTERED: Final = {
+    "Convolution": 0, "GroupConvolution": 1, "ConvolutionBackpropData": 1, "GroupConvolutionBackpropData": 2,
+}  # fmt: skip
+"""The operations whose filters are multiplied, and the axis of these that is that of the output's channels."""
+
+
+def _by_channel(factors: np.ndarray, shape: tuple[int, ...] | None) -> np.ndarray | None:
+    """The factors, if numpy broadcasts them to one for each channel of ``shape``."""
+    if shape is None or len(shape) < 3 or factors.ndim > len(shape):
+        return None
+    padded = (1,) * (len(shape) - factors.ndim) + factors.shape
+    return factors.ravel() if padded == (1, shape[1], *(1,) * (len(shape) - 2)) else None
+
+
+def _times(p: Patterns, convolution: Step, factors: np.ndarray) -> int | None:
+    """The slot of constant filters multiplied by a number for each channel of the output."""
+    filters = p.constants.get(convolution.reads[1])
+    if filters is None or not p.is_float(convolution.writes[0]):
+        return None
+    axis = _FILTERED[convolution.op.type]
+    grouped = convolution.op.type.startswith("Group")
+    shape = [n if i == axis or (grouped and i == 0) else 1 for i, n in enumerate(filters.shape)]
+    return p.constant((filters * factors.reshape(shape)).astype(filters.dtype))
+
+
+def _unbroadcast(p: Patterns, last: Step) -> _Found | None:
+    """An element-wise operation on what was broadcast for it: it broadcasts by itself."""
+    shape = p.values[last.writes[0]].shape.static if last.writes else None
+    for position, slot in enumerate(last.reads if last.kernel.elementwise else ()):
+        step = p.of(slot, "Broadcast")
+        if step is None or getattr(step.op, "mode", "") == "explicit" or last.reads.count(slot) > 1:
+            continue
+        reads = (*last.reads[:position], step.reads[0], *last.reads[position + 1 :])
+        shapes = [p.values[read].shape.static for read in reads if read >= 0]
+        if all(s is not None for s in shapes) and np.broadcast_shapes(*filter(None, shapes)) == shape:
+            return _Found(last.op, reads, (step, last))
+    return None
+
+
+_RULES: Final[tuple[Callable[[Patterns, Step], _Found | None], ...]] = (
+    _normalised, _scaled, _unbroadcast, _mvn, _rms, _gelu, _attention, _slopes,
+)  # fmt: skip

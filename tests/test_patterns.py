@@ -145,3 +145,79 @@ def test_what_is_no_attention() -> None:
     assert len(found(b.MatMul(v, b.SoftMax(scores, axis=-1)), *feeds)) == 3
     wider = b.Add(scores, b.constant(random(4, 3, 6, 6)))
     assert "ScaledDotProductAttention" not in found(b.MatMul(b.SoftMax(wider, axis=-1), v), *feeds)
+
+
+# ---------------------------------------------------------------------------------------------
+# filters that take over what follows
+
+
+def _around(kind: str, x: Any) -> Any:
+    """Convolutions of 6 channels to 4, or of two groups of 3 to 2."""
+    window = {"strides": [2, 1], "pads_begin": [1, 0], "pads_end": [0, 1], "dilations": [1, 1]}
+    shapes = {
+        "Convolution": (4, 6, 3, 2), "GroupConvolution": (2, 2, 3, 3, 2),
+        "ConvolutionBackpropData": (6, 4, 3, 2), "GroupConvolutionBackpropData": (2, 3, 2, 3, 2),
+    }  # fmt: skip
+    return getattr(b, kind)(x, b.constant(random(*shapes[kind])), **window)
+
+
+KINDS = ["Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_factor_for_each_channel_becomes_part_of_the_filters(kind: str) -> None:
+    x = b.parameter([2, 6, 7, 8], "f32", name="x")
+    for factors in (random(1, 4, 1, 1), random(4, 1, 1)):
+        assert found(b.Multiply(_around(kind, x), factors), random(2, 6, 7, 8)) == [kind]
+        assert found(b.Multiply(factors, _around(kind, x)), random(2, 6, 7, 8)) == [kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batch_norm_becomes_part_of_the_filters(kind: str) -> None:
+    x = b.parameter([2, 6, 7, 8], "f32", name="x")
+    statistics = [random(4), random(4), random(4), np.abs(random(4)) + 0.1]
+    y = b.BatchNormInference(_around(kind, x), *statistics, epsilon=1e-3)
+    assert found(b.ReLU(y), random(2, 6, 7, 8)) == ["ReLU"]
+    executable = irrun.compile(b.model({"y": y}), exact=False)
+    assert [[layer.type for layer in step.layers] for step in executable.plan.steps] == [[kind, "BatchNormInference"]]
+
+
+@pytest.mark.parametrize("factors", [random(1, 1, 5, 1), random(6), random(2, 4, 1, 1), random(1, 4, 5, 6)])
+def test_other_factors_stay(factors: np.ndarray) -> None:
+    x = b.parameter([2, 6, 5, 6], "f32", name="x")
+    same = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}
+    y = b.Multiply(b.Convolution(x, b.constant(random(4, 6, 1, 1)), **same), factors)
+    model = b.model({"y": y})
+    executable = irrun.compile(model, exact=False)
+    assert [layer.type for layer in executable.plan.steps[-1].layers] == ["Convolution", "Multiply"]
+    feed = random(2, 6, 5, 6)
+    np.testing.assert_allclose(executable([feed])[0], irrun.compile(model, exact=True)([feed])[0], rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_read_before_the_factor_stays() -> None:
+    x = b.parameter([2, 6, 7, 8], "f32", name="x")
+    y = _around("Convolution", x)
+    types = found(b.Concat(b.Multiply(y, random(4, 1, 1)), y, axis=1), random(2, 6, 7, 8))
+    assert types == ["Convolution", "Multiply", "Concat"]
+
+
+# ---------------------------------------------------------------------------------------------
+# what broadcasts by itself
+
+
+@pytest.mark.parametrize("mode", ["numpy", "bidirectional"])
+def test_what_is_broadcast_for_an_element_wise_operation(mode: str) -> None:
+    x, y = b.parameter([2, 3, 4], "f32", name="x"), b.parameter([3, 1], "f32", name="y")
+    wide = b.Broadcast(y, [2, 3, 4], mode=mode)
+    assert found(b.Subtract(x, wide), random(2, 3, 4), random(3, 1)) == ["Subtract"]
+
+
+def test_what_is_broadcast_for_more_stays() -> None:
+    x, y = b.parameter([1, 3, 4], "f32", name="x"), b.parameter([3, 1], "f32", name="y")
+    feeds = random(1, 3, 4), random(3, 1)
+    assert found(b.Subtract(x, b.Broadcast(y, [2, 3, 4])), *feeds) == ["Broadcast", "Subtract"]
+    wide = b.Broadcast(y, [1, 3, 4])
+    assert "Broadcast" in found(b.Concat(b.Subtract(x, wide), wide, axis=0), *feeds)
+    assert "Broadcast" in found(b.Multiply(wide, wide), feeds[1])
+    explicit = b.Broadcast(b.parameter([3], "f32", name="z"), [1, 3, 4], [1], mode="explicit")
+    assert "Broadcast" in found(b.Subtract(x, explicit), random(1, 3, 4), random(3))
