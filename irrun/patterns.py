@@ -279,8 +279,9 @@ def _transposed(step: Step) -> tuple[bool, bool]:
 
 def _slopes(p: Patterns, last: Step) -> _Found | None:
     """PReLU with a slope for each channel, in the shape that numpy broadcasts."""
-    slopes = p.constants.get(last.reads[1]) if last.op.type == "PReLU" else None
-    shape = p.values[last.reads[0]].shape.dims
+    if last.op.type != "PReLU":
+        return None
+    slopes, shape = p.constants.get(last.reads[1]), p.values[last.reads[0]].shape.dims
     if slopes is None or slopes.ndim != 1 or slopes.size == 1 or shape is None or len(shape) < 3:
         return None
     if shape[1].value != slopes.size:

@@ -86,7 +86,7 @@ def whole_along(function: InPlace, data: Value, axes: tuple[int, ...]) -> Kernel
             if finish is not None:
                 finish(part, index)
 
-        each(fill, blocks(x.shape, x.itemsize, SMALL, axes), x.nbytes)
+        each(fill, blocks(x.shape, x.itemsize, BLOCK, axes), x.nbytes)
         return whole
 
     return Kernel(call, "in blocks", out=True, finish=data.shape.is_static)

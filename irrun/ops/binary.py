@@ -48,7 +48,7 @@ def _fast_multiply(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
 
 def _shared(columns: tuple[int, ...], rows: tuple[int, ...]) -> int | None:
     """How many leading axes are common where the others are those of an outer product, large and of short rows."""
-    if len(columns) != len(rows) or not columns or columns[-1] != 1 or not 8 <= rows[-1] <= 128:
+    if len(columns) != len(rows) or not columns or columns[-1] != 1 or not 8 <= rows[-1] <= 512:
         return None
     shared = next((i for i, (m, n) in enumerate(zip(columns, rows)) if m != n), 0)
     count = math.prod(columns[shared:])

@@ -6,12 +6,14 @@ elements, its taps. The axes are resized one after the other.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, opt, ports
 from irrun.ops._blocked import BLOCK, blocks, scratch
+from irrun.ops._gemm import matmul
+from irrun.ops._last import moved_axes, permuted
 from irrun.ops._pointwise import native
 from irrun.ops._sampling import cubic_weights, is_integer, saturated
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
@@ -23,8 +25,15 @@ _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simpl
 Taps = tuple[np.ndarray, np.ndarray]
 """Of each output element along an axis (rows): the indices of its taps and their weights."""
 
-Pass = tuple[int, list[tuple[np.ndarray, np.ndarray | None]]]
-"""An axis, and of each tap along it the indices for all output elements and the weights, if there are any."""
+Strip = tuple[slice, slice, np.ndarray]
+"""Output elements along an axis, the input elements that these see, and their weights: a row for each of the former."""
+
+Pass = tuple[int, int, int | np.ndarray | list[Strip]]
+"""An axis and its size in the output; and how often each input element stands there (the last axis only), or the index
+of one for each output element, or the strips."""
+
+_STRIP: Final = 32
+"""Elements in and out of a strip. With fewer, less of the weights is 0, but products of matrices are slower."""
 
 
 @op("Interpolate", since=11, spec="image/interpolate-11")
@@ -163,16 +172,26 @@ class Interpolate11(Op):
         passes: list[Pass] = []
         for axis, size, scale in resized:
             if self.mode == "nearest":
-                passes.append((axis, [(self._nearest(size, scale, shape[axis]), None)]))
-            elif size:
-                indices, weights = self._taps(size, scale, shape[axis], shrinks)
-                along = (-1, *(1,) * (len(shape) - axis - 1))
-                weights = weights.astype(image.type.dtype)
-                used = np.flatnonzero(weights.any(axis=0))
-                passes.append((axis, [(indices[:, n], weights[:, n].reshape(along)) for n in used]))
-        if not all(len(taps) and len(taps[0][0]) for _, taps in passes) or not passes:
+                near, times = self._nearest(size, scale, shape[axis]), size // shape[axis]
+                repeats = axis == len(shape) - 1 and np.array_equal(near, np.arange(shape[axis]).repeat(times))
+                passes.append((axis, size, times if repeats else near))
+            else:
+                taps = self._taps(size, scale, shape[axis], shrinks)
+                passes.append((axis, size, _strips(*taps, shape[axis], image.type.dtype)))
+        if not passes or not all(size for _, size, _ in passes):
             return None
-        return _in_blocks(shape, passes)
+        return _in_blocks(shape, passes, lambda part: self.resize(part, given, places))
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        image, values, axes = (*inputs, None)[:3]
+        return self.prepared_channels_last(image, values, axes)
+
+    def prepared_channels_last(self, image: Value | None, values: Value | None, axes: Value | None) -> Kernel | None:
+        """The same of an image with channels last."""
+        places = range(4) if axes is None else axes.ints()
+        if image is None or places is None:
+            return None
+        return self.prepared(permuted(image), values, Value.of(moved_axes(np.array(places))))
 
     def _coordinates(self, size: int, scale: np.float32, count: int) -> np.ndarray:
         """Where each of ``size`` output elements lies among the ``count`` of the input; in f32, as OpenVINO."""
@@ -271,34 +290,63 @@ def _weighted(x: np.ndarray, axis: int, indices: np.ndarray, weights: np.ndarray
     return out
 
 
-def _in_blocks(shape: Sequence[int], passes: Sequence[Pass]) -> Kernel:
-    """The kernel that resizes one axis after the other, block by block of those before."""
+def _strips(indices: np.ndarray, weights: np.ndarray, count: int, dtype: np.dtype) -> list[Strip]:
+    """The taps of an axis of ``count`` elements as strips."""
+    found: list[Strip] = []
+    step = max(1, min(_STRIP, _STRIP * len(indices) // count))
+    for start in range(0, len(indices), step):
+        near = indices[start : start + step]
+        first = int(near.min())
+        matrix = np.zeros((len(near), int(near.max()) + 1 - first), dtype)
+        np.add.at(matrix, (np.arange(len(near))[:, None], near - first), weights[start : start + step])
+        found.append((slice(start, start + len(near)), slice(first, first + matrix.shape[1]), matrix))
+    return found
+
+
+def _in_blocks(shape: Sequence[int], passes: Sequence[Pass], plain: Callable[[np.ndarray], np.ndarray]) -> Kernel:
+    """The kernel that resizes one axis after the other, block by block of those before; ``plain`` resizes all axes."""
     sizes = list(shape)
-    for axis, taps in passes:
-        sizes[axis] = len(taps[0][0])
-    lead = shape[: min(axis for axis, _ in passes)]
+    for axis, size, _ in passes:
+        sizes[axis] = size
+    lead = shape[: min(axis for axis, _, _ in passes)]
+    weighted = any(isinstance(along, list) for _, _, along in passes)
+
+    def resize(x: np.ndarray, out: np.ndarray) -> None:
+        if weighted and not np.isfinite(x.max() - x.min()):  # in a product each of a strip would become NaN
+            out[...] = plain(x)
+            return
+        for number, (axis, size, along) in enumerate(passes, 1):
+            shape = *x.shape[:axis], size, *x.shape[axis + 1 :]
+            target = out if number == len(passes) else scratch(number % 2, x.dtype, *shape)
+            if isinstance(along, int):
+                for i in range(along):
+                    target[..., i::along] = x
+            elif isinstance(along, np.ndarray):
+                np.take(x, along, axis, out=target, mode="clip")  # which writes to its place, unlike "raise"
+            else:
+                _multiplied(x, axis, along, target)
+            x = target
 
     def call(image: np.ndarray, *_: Any, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
         whole = np.empty(sizes, image.dtype) if out is None else out
-        for index in blocks(lead, math.prod(sizes[len(lead) :]) * image.itemsize, BLOCK // 2):
-            x = image[index]
-            for number, (axis, taps) in enumerate(passes, 1):
-                shape = *x.shape[:axis], len(taps[0][0]), *x.shape[axis + 1 :]
-                target = whole[index] if number == len(passes) else scratch(number % 2, x.dtype, *shape)
-                for indices, weights in taps:
-                    first = indices is taps[0][0]
-                    seen = target if first else scratch(2, x.dtype, *shape)
-                    np.take(x, indices, axis, out=seen, mode="clip")  # which writes to its place, unlike "raise"
-                    if weights is not None:
-                        np.multiply(seen, weights, out=seen)
-                    if not first:
-                        np.add(target, seen, out=target)
-                x = target
+        for index in blocks(lead, math.prod(sizes[len(lead) :]) * image.itemsize, 2 * BLOCK):
+            resize(image[index], whole[index])
             if finish is not None:
                 finish(whole[index], (*index, *map(slice, sizes[len(lead) :])))
         return whole
 
     return Kernel(call, "in blocks", out=True, finish=True)
+
+
+def _multiplied(x: np.ndarray, axis: int, strips: list[Strip], out: np.ndarray) -> None:
+    """Fill ``out``, which is C-contiguous, with the products of ``x`` and the weights along an axis."""
+    inner = math.prod(x.shape[axis + 1 :])
+    x, into = (array.reshape(-1, array.shape[axis], inner) for array in (x, out))
+    for places, seen, weights in strips:
+        if inner == 1:
+            matmul(x[:, seen, 0], weights.T, into[:, places, 0])
+        else:
+            matmul(weights, x[:, seen], into[:, places])
 
 
 @op("Interpolate", since=4, spec="image/interpolate-4")
@@ -330,6 +378,11 @@ class Interpolate4(Interpolate11):
         data, sizes, scales, axes = (*inputs, None)[:4]
         values = scales if self.shape_calculation_mode == "scales" else sizes
         return self.prepared(data, values, axes) or Kernel(self.run)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        data, sizes, scales, axes = (*inputs, None)[:4]
+        values = scales if self.shape_calculation_mode == "scales" else sizes
+        return self.prepared_channels_last(data, values, axes)
 
 
 @op("Interpolate", since=1, spec="image/interpolate-1")
@@ -367,6 +420,11 @@ class Interpolate1(Op):
         axes = Value.of(np.array(self.axes, np.int64))
         newer = self._newer((data and data.rank) or 4)
         return newer.prepared(data, target_spatial_shape, axes) or Kernel(self.run)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        data, target_spatial_shape = inputs
+        axes = Value.of(np.array(self.axes, np.int64))
+        return self._newer(4).prepared_channels_last(data, target_spatial_shape, axes)
 
     def _newer(self, rank: int) -> Interpolate11:
         """The operation in the words of Interpolate-11, which OpenVINO makes of it; the specification is silent."""
