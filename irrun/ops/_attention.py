@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 
 from irrun.opdef import Finish
-from irrun.ops._blocked import BLOCK, blocks
+from irrun.ops._blocked import BLOCK, blocks, finish_in_blocks
 from irrun.ops._gemm import matmul
-from irrun.ops._softmax import sums
+from irrun.ops._softmax import exponentials, sums
 
 
 def attention(
@@ -34,6 +34,9 @@ def attention(
     batch = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value)), *(m.shape[:-2] for m in masks))
     if out is None:
         out = np.empty((*batch, queries, value.shape[-1]), query.dtype)
+    if not keys:
+        out.fill(0)
+        return finish_in_blocks(out, finish)
     added = [_added(mask, query.dtype) for mask in masks]
     query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
     whole = slice(None)
@@ -45,8 +48,7 @@ def attention(
             weights += mask[(*at, whole if down else rows, whole if right else seen)]
         if causal:
             weights[..., rows.start :] += _later(rows.stop - rows.start, max(seen.stop - rows.start, 0), weights.dtype)
-        np.subtract(weights, np.maximum.reduce(weights, -1, keepdims=True, initial=-np.inf), weights)
-        np.exp(weights, weights)
+        exponentials(weights, weights.ndim - 1, weights)
         total = sums(weights, weights.ndim - 1)
         part = matmul(weights, value[(*at, seen, whole)], out[first])
         np.divide(part, total, part)

@@ -1,16 +1,9 @@
 """SoftMax: exponentials along an axis, divided by their sum.  Spec: activation/softmax-{1,8}."""
 
-from typing import Final
-
 import numpy as np
 
 from irrun.opdef import Site, Value, op
-from irrun.ops._softmax import AlongAxis, shifted, sums
-
-_SAFE: Final = 60
-"""Whose exponential, and sums of as many of them as there can be, are normal numbers, as is that of its negative."""
-_SHORT: Final = 384
-"""Elements in a row below which a call for each row is what takes the time."""
+from irrun.ops._softmax import AlongAxis, exponentials, shifted, sums
 
 
 @op("SoftMax", since=8, spec="activation/softmax-8")
@@ -27,12 +20,7 @@ class SoftMax8(AlongAxis):
         return found
 
     def block(self, x: np.ndarray, out: np.ndarray, axis: int) -> None:
-        short = axis == x.ndim - 1 and x.shape[axis] <= _SHORT
-        if short and x.min() >= -_SAFE and x.max() <= _SAFE:  # quicker than the maximum of every row
-            np.exp(x, out)
-        else:
-            np.subtract(x, np.maximum.reduce(x, axis, keepdims=True), out)
-            np.exp(out, out)
+        exponentials(x, axis, out)
         np.divide(out, sums(out, axis), out)
 
 

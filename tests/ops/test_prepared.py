@@ -177,6 +177,7 @@ def attention() -> Iterator[Row]:
         ((1, 2, 600, 4), 4, 600),
         ((3, 5, 4), 4, 7),
         ((1, 1, 1, 4), 4, 30),
+        ((2, 3, 4), 4, 0),
     ):
         *batch, queries, inner = shape
         tensors = [normal(*shape), normal(*batch, keys, inner), normal(*batch, keys, width)]
