@@ -204,7 +204,7 @@ class _Group:
         if len(cuts) < 2:
             self.on(part, index, arrays)
             return
-        first, before, behind = index[axis].start, index[:axis], index[axis + 1 :]
+        first, before, behind = index[axis].start or 0, index[:axis], index[axis + 1 :]
 
         def some(cut: slice) -> None:
             place = slice(first + cut.start, first + cut.stop)

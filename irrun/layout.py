@@ -1,7 +1,8 @@
 """Channels last: convolutions, and what stands between them, on values (batch, rows, columns, channels).
 
 Where it pays, such steps take and give values of rank 4 in this order. A value is copied where it comes in from other
-steps; to those that read it outside it is a view.
+steps; to those that read it outside it is a view. What is of f16 or bf16 is f32 among them, and rounded for those that
+read it outside: numpy computes narrow floats one by one.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Value
+from irrun.infer import site
+from irrun.opdef import Kernel, Op, Value, infer
 from irrun.ops._copy import copy_to
 from irrun.steps import Step
-from irrun.types import PartialShape
+from irrun.types import ELEMENT_TYPES, PartialShape
 
 __all__ = ["channels_last"]
 
@@ -69,7 +71,7 @@ class _Layout:
                 continue
             reads = tuple(self.read(step, kernel, n) for n in range(len(step.reads)))
             for slot in step.writes:
-                self.last[slot] = self.add(_permuted(self.values[slot]))
+                self.last[slot] = self.add(_permuted(_widened(self.values[slot])))
                 self.only[slot] = step
                 self.computed += _size(self.values[slot])
             writes = tuple(self.last[slot] for slot in step.writes)
@@ -88,21 +90,31 @@ class _Layout:
         if step.needed or not known or any(v.rank != 4 for v in results):
             return None
         inside = [slot for slot in step.reads if slot in self.last]
-        if step.kernel.elementwise:
-            return step.kernel if inside else None
         # products are what gains by it; the others only save copies
-        if not step.kernel.flops and not inside:
+        if not inside and (step.kernel.elementwise or not step.kernel.flops):
             return None
-        kernel = step.op.prepare_channels_last(*values)
-        self.packed(values)
-        return kernel if kernel is None or not kernel.out or len(results) == 1 else None
+        narrow = any(v is not None and _is_narrow(v) for v in (*values, *results))
+        if narrow:
+            values = [None if value is None else _widened(value) for value in values]
+        kernel = step.op.prepare(*values) if narrow and not step.kernel.flops else step.kernel
+        if not kernel.elementwise:
+            kernel = step.op.prepare_channels_last(*values)
+            self.packed(values)
+        if kernel is None or (kernel.out and len(results) > 1):  # which gives the first alone
+            return None
+        if narrow:
+            found = infer(step.op, site(step.layer), values, {}, contents=False)
+            if any(value.type is not _widened(own).type for value, own in zip(found, results)):
+                return None
+        return kernel
 
     def read(self, step: Step, kernel: Kernel, number: int) -> int:
         """The slot that a step reads instead of its own."""
         slot = step.reads[number]
         if slot < 0 or number in kernel.ignores or (self.values[slot].rank != 4 and not kernel.elementwise):
             return slot
-        if _size(self.values[slot]) == 1 and slot not in self.last:
+        value = self.values[slot]
+        if _size(value) == 1 and slot not in self.last and not _is_narrow(value):
             return slot
         if slot in self.constants:
             return self.constant(slot, self.values[step.writes[0]] if kernel.elementwise else None)
@@ -112,21 +124,22 @@ class _Layout:
 
     def constant(self, slot: int, reached: Value | None) -> int:
         """A slot with a constant; what numpy broadcasts to ``reached`` along short rows is repeated there."""
+        value = _widened(self.values[slot])
         array = _of_rank_4(self.constants[slot]).transpose(_LAST)
         columns = reached.shape.static[3] if reached is not None and reached.shape.static else 1
         count = columns if array.size == array.shape[3] < _ROW else 1
         if (slot, count) not in self.fixed:
-            array = np.ascontiguousarray(array.repeat(count, axis=2))
-            found = self.fixed[slot, count] = self.add(Value.of(array, self.values[slot].type))
+            array = np.ascontiguousarray(array.repeat(count, axis=2), value.type.dtype)
+            found = self.fixed[slot, count] = self.add(Value.of(array, value.type))
             self.constants[found] = array
         return self.fixed[slot, count]
 
     def copied(self, slot: int, step: Step) -> int:
         """A slot with a value that comes from outside."""
-        value = _permuted(self.values[slot])
+        value = _permuted(_widened(self.values[slot]))
         self.moved += _size(value)
         found = self.add(value)
-        self.new.append(_moving(step, slot, found, _to_last))
+        self.new.append(_moving(step, slot, found, _copying(_LAST, value, "to channels last")))
         return found
 
     def view(self, slot: int, copied: bool = False) -> None:
@@ -134,8 +147,11 @@ class _Layout:
         step = self.only.pop(slot, None)
         if step is None:
             return
-        self.moved += _size(self.values[slot])
-        self.new.append(_moving(step, self.last[slot], slot, _to_first_copied if copied else _to_first))
+        value = self.values[slot]
+        self.moved += _size(value)
+        copied = copied or _is_narrow(value)
+        kernel = _copying(_FIRST, value, "from channels last") if copied else _VIEW
+        self.new.append(_moving(step, self.last[slot], slot, kernel))
 
     def add(self, value: Value) -> int:
         self.values.append(value)
@@ -160,23 +176,31 @@ def _of_rank_4(array: np.ndarray) -> np.ndarray:
     return array.reshape((1,) * (4 - array.ndim) + array.shape)
 
 
-def _copied(array: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    out = np.empty(array.shape, array.dtype) if out is None else out
-    copy_to(out, array)
-    return out
+def _copying(order: Sequence[int], value: Value, algorithm: str) -> Kernel:
+    """The kernel that copies the axes of an array in this order, to what is of the type of ``value``."""
+
+    def call(array: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+        turned = _of_rank_4(array).transpose(order)
+        out = np.empty(turned.shape, value.type.dtype) if out is None else out
+        copy_to(out, turned)
+        return out
+
+    return Kernel(call, algorithm, out=True)
 
 
-def _into_last(array: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    return _copied(_of_rank_4(array).transpose(_LAST), out)
+_VIEW: Final = Kernel(lambda array: array.transpose(_FIRST), "view of channels last")
 
 
-def _into_first(array: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    return _copied(array.transpose(_FIRST), out)
+def _is_narrow(value: Value) -> bool:
+    return value.type.name in ("f16", "bf16")
 
 
-_to_last: Final = Kernel(_into_last, "to channels last", out=True)
-_to_first: Final = Kernel(lambda array: array.transpose(_FIRST), "view of channels last")
-_to_first_copied: Final = Kernel(_into_first, "from channels last", out=True)
+def _widened(value: Value) -> Value:
+    """What stands inside for a value: itself, or if it is narrow the same in f32."""
+    if not _is_narrow(value):
+        return value
+    data, f32 = value.exact, ELEMENT_TYPES["f32"]
+    return Value(f32, value.shape, None if data is None else data.astype(np.float32))
 
 
 def _permuted(value: Value) -> Value:

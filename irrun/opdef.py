@@ -456,8 +456,9 @@ class Op:
     def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
         """The kernel that takes and gives values of rank 4 with the second axis last: (batch, rows, columns, channels).
 
-        For static shapes and one output of rank 4; ``inputs`` are in the order of the specification. Constant inputs
-        that the kernel ``ignores`` stay in it, too. None where the operation has no such kernel.
+        For static shapes and outputs of rank 4; a kernel that takes ``out`` gives the first alone. ``inputs`` are in
+        the order of the specification. Constant inputs that the kernel ``ignores`` stay in it, too. None where the
+        operation has no such kernel.
         """
         return None
 

@@ -1,9 +1,15 @@
 """Where convolutions are computed with channels last, and that it gives what the order of the specification does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
+from unittest import mock
 
+import ml_dtypes
 import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import irrun
 from irrun import build as b
@@ -21,6 +27,12 @@ def conv(x: Any, ins: int, outs: int) -> Any:
     return b.Convolution(x, b.constant(random(outs, ins, 3, 3)), **EVEN)
 
 
+def pool(x: Any, size: int = 2, stride: int = 2, pad: int = 0) -> Any:
+    """The first output of a MaxPool."""
+    pads, kernel = [pad, pad], [size, size]
+    return b.MaxPool(x, strides=[stride, stride], pads_begin=pads, pads_end=pads, kernel=kernel)[0]
+
+
 def run(outputs: Mapping[str, Any], *feeds: np.ndarray) -> tuple[irrun.Executable, Sequence[np.ndarray]]:
     """An executable, and its outputs, which were seen to be what the layers give one by one."""
     model = b.model(dict(outputs))
@@ -28,7 +40,7 @@ def run(outputs: Mapping[str, Any], *feeds: np.ndarray) -> tuple[irrun.Executabl
     executable(feeds)
     found = executable(feeds).arrays  # with memory that was used before
     for got, wanted in zip(found, exact(feeds).arrays, strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max())
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max(initial=0))
         assert got.flags.c_contiguous
     return executable, found
 
@@ -44,8 +56,7 @@ def image(*shape: int) -> Any:
 def test_from_the_first_convolution_to_the_result() -> None:
     x = image(1, 3, 20, 20)
     y = b.ReLU(b.Add(conv(x, 3, 24), b.constant(random(1, 24, 1, 1))))
-    z = b.MaxPool(y, strides=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], kernel=[2, 2])[0]
-    executable, _ = run({"y": b.Tanh(conv(z, 24, 8))}, random(1, 3, 20, 20))
+    executable, _ = run({"y": b.Tanh(conv(pool(y), 24, 8))}, random(1, 3, 20, 20))
     assert algorithms(executable) == [
         "to channels last",
         "im2col, channels last",
@@ -136,3 +147,141 @@ def test_hooks_see_the_order_of_the_specification() -> None:
 
     irrun.compile(b.model({"y": y}))([random(1, 3, 20, 21)], hooks=[Hook()])
     assert seen == [(1, 8, 20, 21), (1, 8, 20, 21), (1, 5, 20, 21)]
+
+
+def test_what_is_cut_and_joined_stays_inside() -> None:
+    x = image(1, 3, 16, 16)
+    parts = b.Split(b.ReLU(conv(x, 3, 16)), 1, num_splits=2)
+    grown = b.Interpolate(conv(parts[1], 8, 8), [32, 32], [2, 3], mode="nearest", shape_calculation_mode="sizes")
+    shrunk = pool(b.PReLU(grown, b.constant(random(8))))
+    padded = b.Pad(b.Concat(*parts, shrunk, axis=1), [0, 0, 1, 0], [0, 0, 0, 1], pad_mode="constant")
+    executable, _ = run({"y": conv(padded, 24, 4)}, random(1, 3, 16, 16))
+    assert algorithms(executable).count("to channels last") == 1
+    assert not any("view of" in algorithm for algorithm in algorithms(executable))
+
+
+def test_a_slope_for_each_channel_is_joined() -> None:
+    x, slopes = image(1, 3, 16, 16), [random(8), np.abs(random(8)) + 0.01]
+    y = conv(b.PReLU(conv(x, 3, 8), b.constant(slopes[0])), 8, 8)
+    executable, _ = run({"y": b.PReLU(y, b.constant(slopes[1]))}, random(1, 3, 16, 16))
+    assert [len(step.layers) for step in executable.plan.steps] == [2, 2]
+
+
+def test_a_constant_for_planes_of_several_sizes() -> None:
+    x, bias = image(1, 3, 12, 14), b.constant(random(1, 8, 1, 1))
+    y = b.Add(conv(x, 3, 8), bias)
+    small = b.Add(pool(y), bias)
+    single = b.Concat(b.ReduceMax(small, [2, 3], keep_dims=True), bias, axis=3)
+    run({"y": conv(small, 8, 4), "z": conv(b.Add(single, bias), 8, 2)}, random(1, 3, 12, 14))
+
+
+def test_an_operand_of_integers() -> None:
+    """It may be a shape, for all that is known before."""
+    x, added = image(1, 3, 9, 10), b.parameter([10], "i32", name="added")
+    whole = b.Add(b.Convert(conv(x, 3, 8), destination_type="i32"), added)
+    y = conv(b.Convert(whole, destination_type="f32"), 8, 8)
+    run({"y": y}, 9 * random(1, 3, 9, 10), np.arange(10, dtype=np.int32))
+
+
+def test_a_result_of_what_keeps_the_order_of_its_input() -> None:
+    x, slope = image(1, 3, 9, 10), b.parameter([8, 1, 1], "f32", name="slope")
+    run({"y": b.PReLU(conv(conv(x, 3, 8), 8, 8), slope)}, random(1, 3, 9, 10), random(8, 1, 1))
+
+
+@pytest.mark.parametrize("narrow", ["f16", "bf16"])
+def test_narrow_floats_are_rounded_at_the_end(narrow: str) -> None:
+    dtype = np.dtype(narrow.replace("f16", "float16"))
+    arrays = [random(1, 3, 12, 12), random(32, 3, 3, 3), random(32, 1, 1), np.float32(0.3), random(4, 32, 3, 3)]
+    arrays = [array.astype(dtype) for array in arrays]
+
+    def executable(kind: str, arrays: Sequence[np.ndarray], exact: bool) -> irrun.Executable:
+        filters, bias, factor, last = map(b.constant, arrays[1:])
+        y = b.Convolution(b.parameter([1, 3, 12, 12], kind), filters, **EVEN)
+        y = b.Multiply(b.Tanh(b.ReLU(b.Add(y, bias))), factor)
+        z = b.Convolution(pool(y, 3, 1, 1), last, **EVEN)
+        return irrun.compile(b.model({"y": b.Reshape(y, [32, 144], special_zero=False), "z": z}), exact=exact)
+
+    found = executable(narrow, arrays, exact=False)
+    assert algorithms(found).count("im2col, channels last") == 2
+    wide = [array.astype(np.float32) for array in arrays]
+    for got, wanted in zip(found(arrays[0]).arrays, executable("f32", wide, exact=True)(wide[0]).arrays, strict=True):
+        assert got.dtype == dtype
+        error = float(ml_dtypes.finfo(dtype).eps)  # of one rounding
+        np.testing.assert_allclose(got.astype(np.float32), wanted, rtol=error, atol=1e-5)
+
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+ANY, FEW, AXIS = st.booleans(), st.sampled_from([1, 2, 3, 8, 33]), st.integers(-4, 3)
+
+
+@cache
+def shared(shape: tuple[int, ...]) -> Any:
+    """A constant that many layers read."""
+    return b.constant(random(*shape))
+
+
+def operand(draw: Draw, x: Any) -> Any:
+    """A constant that numpy broadcasts to a value."""
+    if draw(ANY):
+        return shared((x.shape.static[1], 1, 1))
+    rank = draw(st.integers(0, 4))
+    return shared(tuple(n if draw(ANY) else 1 for n in x.shape.static[4 - rank :]))
+
+
+def cut(draw: Draw, x: Any) -> Any:
+    axis = draw(AXIS)
+    if x.shape.static[axis] < 2:
+        return x
+    return draw(st.sampled_from([*b.VariadicSplit(x, axis, [1, -1]), b.Slice(x, [1], [9], [2], [axis])]))
+
+
+def filtered(draw: Draw, x: Any) -> Any:
+    return conv(x, x.shape.static[1], draw(FEW))
+
+
+def by_channel(draw: Draw, x: Any) -> Any:
+    channels = x.shape.static[1]
+    if draw(ANY):
+        return b.PReLU(x, b.constant(random(channels)))
+    return b.GroupConvolution(x, b.constant(random(channels, 1, 1, 3, 3)), **EVEN)
+
+
+def meeting(draw: Draw, x: Any, y: Any) -> Any:
+    """Two values made one, where their shapes allow it."""
+    if x.shape.static == y.shape.static and draw(ANY):
+        return b.Maximum(x, y)
+    axes = [
+        axis
+        for axis in range(4)
+        if all(m == n or i == axis for i, (m, n) in enumerate(zip(x.shape.static, y.shape.static)))
+    ]
+    return b.Concat(y, x, axis=draw(st.sampled_from(axes))) if axes else x
+
+
+LAYERS: Sequence[Callable[[Draw, Any], Any]] = [
+    filtered, filtered, by_channel, cut,
+    lambda draw, x: b.Add(operand(draw, x), x),
+    lambda draw, x: b.Multiply(x, operand(draw, x)),
+    lambda draw, x: b.Tanh(x),
+    lambda draw, x: b.Transpose(x, [0, 1, 3, 2]),
+    lambda draw, x: pool(x, 3, draw(st.integers(1, 2)), 1),
+    lambda draw, x: b.ReduceMax(x, [draw(AXIS)], keep_dims=True),
+    lambda draw, x: b.SoftMax(x, axis=draw(AXIS)),
+    lambda draw, x: b.Pad(x, [0, 0, draw(ANY), 1], [0, draw(ANY), 1, 0], pad_mode="constant"),
+    lambda draw, x: b.Interpolate(x, [4, 5], [2, 3], mode=draw(st.sampled_from(["nearest", "linear"])), shape_calculation_mode="sizes"),
+]  # fmt: skip
+
+
+@settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_any_network(data: st.DataObject) -> None:
+    """With several branches and results, also in the middle, and sizes down to nothing."""
+    draw = data.draw
+    shape = [draw(st.integers(0, 2)), draw(FEW), draw(st.integers(1, 9)), draw(st.integers(1, 9))]
+    made = [filtered(draw, image(*shape))]
+    for _ in range(draw(st.integers(2, 9))):
+        x = draw(st.sampled_from(made)) if draw(ANY) else made[-1]
+        made.append(draw(st.sampled_from(LAYERS))(draw, x) if draw(ANY) else meeting(draw, made[-1], x))
+    results = [filtered(draw, made[-1]), *draw(st.lists(st.sampled_from(made), max_size=2))]
+    with mock.patch("irrun.layout._SHARE", 1e-9):  # however little it pays
+        run({f"y{n}": y for n, y in enumerate(results)}, random(*shape))

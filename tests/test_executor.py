@@ -14,6 +14,7 @@ import openvino as ov
 import pytest
 
 import irrun
+from irrun import build as b
 from irrun.diagnostics import ExecutionError, FeedError, IrrunError, ModelError
 from irrun.executor import Executable
 from irrun.hooks import Hook
@@ -222,6 +223,13 @@ def test_outputs_by_name_and_position(tmp_path: Path) -> None:
     with pytest.raises(IndexError):
         outputs[2]
     assert "y" not in outputs
+
+
+def test_results_are_in_c_order() -> None:
+    model = b.model({"y": b.Elu(b.parameter([2, 3], "f32"), alpha=1.0)})
+    for exact in (True, False):
+        (found,) = irrun.compile(model, exact=exact)(np.asfortranarray(B - A)).arrays
+        assert found.flags.c_contiguous
 
 
 def test_results_are_arrays_of_their_own(tmp_path: Path) -> None:

@@ -81,6 +81,30 @@ class AdaptiveBase(Op):
 
         return Kernel(call, "in blocks", out=True, finish=True)
 
+    def prepared_channels_last(
+        self,
+        data: Value,
+        merge: np.ufunc,
+        end: Callable[[np.ndarray, np.ndarray], object] = lambda out, counts: None,
+    ) -> Kernel | None:
+        """The same where channels are last, one axis after the other."""
+        if not native(data):
+            return None
+
+        def call(data: np.ndarray, output_shape: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+            sizes = output_shape.tolist()
+            windows = [list(parts(size, count)) for size, count in zip(data.shape[1:], sizes)]
+            whole = np.empty((len(data), *sizes, data.shape[3]), data.dtype) if out is None else out
+            lines = np.empty((len(data), data.shape[1], *whole.shape[2:]), data.dtype)
+            for n, window in enumerate(windows[1]):
+                merge.reduce(data[:, :, window], 2, out=lines[:, :, n])
+            for n, window in enumerate(windows[0]):
+                merge.reduce(lines[:, window], 1, out=whole[:, n])
+            end(whole, counted(windows)[..., np.newaxis])
+            return whole
+
+        return Kernel(call, "channels last", out=True)
+
 
 def counted(windows: Sequence[Sequence[slice]]) -> np.ndarray:
     """How many elements there are in each window, from those of each axis."""

@@ -236,11 +236,6 @@ def _interpolate_six(values: Sequence[np.ndarray], out: np.ndarray) -> None:
     np.add(out[3], f, out[3])
 
 
-DW = 1 << 21
-PL, PR, PF = 1 << 20, 512, 1 << 19
-WL = 8
-
-
 def _evaluate_four(data: Sequence[np.ndarray], out: np.ndarray) -> None:
     """Four elements of each tile as values at the four points."""
     a, b, c, d = data

@@ -225,6 +225,20 @@ def leaky(slope: float) -> InPlace:
     return function
 
 
+def leaky_along(slopes: np.ndarray) -> Callable[..., np.ndarray]:
+    """The same with these finite slopes as the second input, which numpy broadcasts."""
+    gentle = bool(((slopes > 0) & (slopes <= 1)).all())
+
+    def call(x: np.ndarray, slope: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+        if gentle:
+            return np.maximum(x, np.multiply(x, slope), out=out)
+        below = x.clip(_NEGATIVE[x.dtype], _ZERO[x.dtype])
+        np.multiply(below, slope, below)
+        return np.add(relu(x, out=out), below, out)
+
+    return call
+
+
 # log(1 + e) = 2 s + s³ p(s²) of s = e / (2 + e), for e in 0..1, within 5e-9; our own minimax fit
 _LOG: Final = (0.66666413, 0.4002169973, 0.2799912533, 0.2802454311)
 

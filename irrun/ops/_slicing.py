@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from irrun.opdef import Site, Value
+from irrun.opdef import Kernel, Site, Value
+from irrun.ops._last import ORDER
 from irrun.types import INF, Dim, PartialShape
 
 _OPEN = 2**31 - 1
@@ -113,3 +114,9 @@ def region(
     for axis, *bounds in zip(places, start.tolist(), stop.tolist(), step.tolist()):
         index[int(axis)] = slice(*(int(b) for b in bounds))
     return tuple(index)
+
+
+def viewing_channels_last(index: tuple[slice, ...]) -> Kernel:
+    """The kernel that cuts ``index``, of four axes, out of a tensor with channels last."""
+    turned = tuple(index[axis] for axis in ORDER)
+    return Kernel(lambda data, *_: data[turned], "view, channels last")

@@ -31,8 +31,13 @@ class AdaptiveAvgPool(AdaptiveBase):
     def prepare(self, *inputs: Value | None) -> Kernel:
         data = inputs[0]
         assert data is not None
+        return self.prepared(data, self.run, np.add, _divide)
 
-        def divide(total: np.ndarray, counts: np.ndarray) -> None:
-            np.divide(total, counts.astype(total.dtype), out=total)
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        data = inputs[0]
+        assert data is not None
+        return self.prepared_channels_last(data, np.add, _divide)
 
-        return self.prepared(data, self.run, np.add, divide)
+
+def _divide(total: np.ndarray, counts: np.ndarray) -> None:
+    np.divide(total, counts.astype(total.dtype), out=total)

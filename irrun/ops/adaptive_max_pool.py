@@ -45,3 +45,9 @@ class AdaptiveMaxPool(AdaptiveBase):
         data = inputs[0]
         assert data is not None
         return self.prepared(data, lambda data, output_shape: self.run(data, output_shape)[0], np.maximum)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        """Of the first output; the layout asks where nobody reads the other."""
+        data = inputs[0]
+        assert data is not None
+        return self.prepared_channels_last(data, np.maximum)

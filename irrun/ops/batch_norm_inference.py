@@ -1,10 +1,13 @@
 """BatchNormInference: normalise channels by given statistics.  Spec: normalization/batch-norm-inference-{1,5}."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
 from irrun.ops._blocked import SMALL, blocks
 from irrun.ops._gemm import narrow, wide
+from irrun.ops._last import permuted
 from irrun.ops._pointwise import native
 
 
@@ -36,12 +39,20 @@ class BatchNormInference5(Op):
         return data if data.rank is None else data.reshaped(data.shape.replace(1, channels))
 
     def prepare(self, *inputs: Value | None) -> Kernel:
+        return self._prepared([inputs[self.order[i]] for i in range(5)], 1) or Kernel(self.run)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
         data, *statistics = (inputs[self.order[i]] for i in range(5))
+        return None if data is None else self._prepared([permuted(data), *statistics], 3)
+
+    def _prepared(self, inputs: Sequence[Value | None], axis: int) -> Kernel | None:
+        """The kernel for inputs in the order of version 5, where ``axis`` is that of the channels."""
+        data, *statistics = inputs
         known = None if data is None else data.shape.static
         contents = [v.exact for v in statistics if v is not None and v.exact is not None]
         if data is None or known is None or len(contents) < 4 or not native(data, *statistics):
-            return Kernel(self.run)
-        gamma, beta, mean, variance = (array.reshape(-1, *(1,) * (len(known) - 2)) for array in contents)
+            return None
+        gamma, beta, mean, variance = (array.reshape(-1, *(1,) * (len(known) - axis - 1)) for array in contents)
         with np.errstate(all="ignore"):
             scale = gamma / np.sqrt(variance + variance.dtype.type(self.epsilon))
             shift = beta - mean * scale
@@ -52,7 +63,7 @@ class BatchNormInference5(Op):
             if out is None:
                 out = np.empty(known, x.dtype)
             for index in cuts:
-                part, channels = out[index], index[1]
+                part, channels = out[index], index[axis]
                 np.multiply(x[index], scale[channels], part)
                 np.add(part, shift[channels], part)
                 if finish is not None:

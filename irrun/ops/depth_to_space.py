@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.ops._copy import copy_to
 from irrun.ops._parts import part
 from irrun.types import Dim
 
@@ -32,6 +33,23 @@ class DepthToSpace(Op):
         batch, depth, *space = data.shape
         channels = part(at, depth, Dim(size ** len(space)), "C3", f"the depth of data {data.shape}")
         return data.reshaped([batch, channels, *(n * size for n in space)])
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel:
+        size = self.block_size
+
+        def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+            batch, rows, columns, depth = data.shape
+            channels = depth // size**2
+            if self.mode == "blocks_first":
+                split = data.reshape(batch, rows, columns, size, size, channels).transpose(0, 1, 3, 2, 4, 5)
+            else:
+                split = data.reshape(batch, rows, columns, channels, size, size).transpose(0, 1, 4, 2, 5, 3)
+            if out is None:
+                out = np.empty((batch, rows * size, columns * size, channels), data.dtype)
+            copy_to(out.reshape(split.shape), split)
+            return out
+
+        return Kernel(call, "channels last", out=True)
 
     def run(self, data: np.ndarray) -> np.ndarray:
         batch, depth, *space = data.shape

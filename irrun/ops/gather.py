@@ -7,6 +7,7 @@ import numpy as np
 
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
 from irrun.ops._indices import one_number
+from irrun.ops._last import moved, moved_axes
 from irrun.ops._pointwise import copied
 from irrun.types import UNKNOWN_RANK, Dim
 
@@ -76,6 +77,12 @@ class Gather8(Op):
             return np.take(data, at, place, out, "clip")  # which checks nothing and needs no copy
 
         return Kernel(call, out=True)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        indices = inputs[1]
+        if self.batch_dims or indices is None or indices.exact is None:
+            return None
+        return moved(self, inputs, {2: moved_axes})
 
     def _taken(
         self, place: int, data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, out: np.ndarray | None = None

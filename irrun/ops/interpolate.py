@@ -6,6 +6,7 @@ elements, its taps. The axes are resized one after the other.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -191,7 +192,8 @@ class Interpolate11(Op):
         places = range(4) if axes is None else axes.ints()
         if image is None or places is None:
             return None
-        return self.prepared(permuted(image), values, Value.of(moved_axes(np.array(places))))
+        kernel = self.prepared(permuted(image), values, Value.of(moved_axes(np.array(places))))
+        return kernel and replace(kernel, algorithm=f"{kernel.algorithm}, channels last")
 
     def _coordinates(self, size: int, scale: np.float32, count: int) -> np.ndarray:
         """Where each of ``size`` output elements lies among the ``count`` of the input; in f32, as OpenVINO."""

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.ops._last import moved, moved_axes
 from irrun.ops._normalization import check_axes, places
 from irrun.ops._unary import through_floats
 
@@ -29,6 +30,9 @@ class LRN(Op):
         at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}")
         check_axes(at, data, axes)
         return data.reshaped(data.shape)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        return moved(self, inputs, {1: moved_axes})
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         along = places(axes, data.ndim)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.opdef import CHANNELS_LAST, Kernel, Op, Site, Value, attr, op, ports
 from irrun.ops._blocked import whole_along
+from irrun.ops._last import moved, moved_axes
 from irrun.ops._normalization import check_axes, mean, places, standardise, standardised
 from irrun.ops._pointwise import native
 from irrun.ops._unary import through_floats
@@ -37,6 +38,9 @@ class MVN6(Op):
         along, inside = places(found, data.rank), self.eps_mode == "inside_sqrt"
         function = standardise(along, data.rank, self.eps, inside=inside, deviation=self.normalize_variance)
         return whole_along(function, data, along)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        return moved(self, inputs, {1: moved_axes})
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         along = places(axes, data.ndim)
@@ -74,6 +78,10 @@ class MVN2(Op):
         along = self._along(data.rank)
         function = standardise(along, data.rank, self.eps, deviation=self.normalize_variance)
         return whole_along(function, data, along)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        along = tuple(CHANNELS_LAST[axis] for axis in self._along(4))
+        return moved(self, inputs, reduction_axes=along)
 
     def _along(self, rank: int) -> tuple[int, ...]:
         along = tuple({axis % rank for axis in self.reduction_axes})

@@ -5,6 +5,7 @@ import numpy as np
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
 from irrun.ops._blocked import whole_along
 from irrun.ops._gemm import row_sums
+from irrun.ops._last import moved, moved_axes
 from irrun.ops._normalization import check_axes, places, total
 from irrun.ops._pointwise import native
 from irrun.ops._unary import through_floats
@@ -49,6 +50,9 @@ class NormalizeL2(Op):
             np.divide(x, np.sqrt(squares + eps if self.eps_mode == "add" else np.maximum(squares, eps)), out)
 
         return whole_along(function, data, along)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        return moved(self, inputs, {1: moved_axes})
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         if not axes.size:

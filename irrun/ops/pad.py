@@ -3,6 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
+from irrun.ops._last import moved, moved_entries
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 
 
@@ -76,6 +77,9 @@ class Pad12(Op):
             return _filled(data, pads, np.zeros((), data.dtype) if value is None else value, out)
 
         return Kernel(call, out=True)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        return moved(self, inputs, {1: moved_entries, 2: moved_entries})
 
     def run(
         self, data: np.ndarray, pads_begin: np.ndarray, pads_end: np.ndarray, pad_value: np.ndarray | None = None

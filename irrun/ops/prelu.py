@@ -4,7 +4,7 @@ import numpy as np
 
 from irrun.opdef import Kernel, Op, Site, Value, op, ports
 from irrun.ops._elementwise import reaches
-from irrun.ops._pointwise import in_blocks, leaky, native, pointwise
+from irrun.ops._pointwise import in_blocks, leaky, leaky_along, native, pointwise
 from irrun.types import PartialShape
 
 
@@ -27,9 +27,13 @@ class PReLU(Op):
     def prepare(self, *inputs: Value | None) -> Kernel:
         data, slope = inputs
         found = None if slope is None else slope.exact
-        if not native(data, slope) or found is None or found.size != 1 or not np.isfinite(found).all():
+        if data is None or not native(data, slope) or found is None or not np.isfinite(found).all():
             return Kernel(self.run)
-        return pointwise(self, in_blocks(leaky(found.item())), data)
+        if found.size == 1:
+            return pointwise(self, in_blocks(leaky(found.item())), data)
+        rank = data.rank or 0
+        by_channel = found.ndim == 1 and rank > 2 and data.shape[1].fits(len(found))
+        return Kernel(self.run) if by_channel or found.ndim > rank else pointwise(self, leaky_along(found), data)
 
     def run(self, data: np.ndarray, slope: np.ndarray) -> np.ndarray:
         if slope.ndim == 1 and data.ndim > 1 and len(slope) == data.shape[1]:

@@ -3,15 +3,15 @@
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import reduce
 from typing import ClassVar
 
 import ml_dtypes
 import numpy as np
 
-from irrun.opdef import CHANNELS_LAST, Kernel, Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
 from irrun.ops._accumulate import kind, wide
+from irrun.ops._last import moved, moved_axes
 from irrun.ops._pointwise import copied, native
 from irrun.types import UNKNOWN_RANK, Dim, PartialShape
 
@@ -79,20 +79,16 @@ class _Reduce(Op):
                 found = np.empty(shape, x.dtype) if out is None else out
                 np.vecdot(x.reshape(-1, count), np.ones(count, x.dtype), out=found.reshape(-1))  # faster, by BLAS
             else:
+                if ufunc is np.add and not (rows and x.flags.c_contiguous):
+                    for axis in places[:0:-1]:  # numpy adds one by one here: not through all of them
+                        x = ufunc.reduce(x, axis=axis, keepdims=True)
                 found = np.asarray(ufunc.reduce(x, axis=places, out=out, keepdims=self.keep_dims))
             return np.divide(found, count, found) if self.mean else found
 
         return Kernel(call, out=True)
 
     def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        data, axes = inputs
-        found = None if axes is None else axes.exact
-        if data is None or data.shape.dims is None or found is None or not self.keep_dims:
-            return None
-        moved = np.array([CHANNELS_LAST[int(axis)] for axis in found.flat])
-        dims = [data.shape.dims[axis] for axis in (0, 2, 3, 1)]
-        kernel = self.prepare(data.reshaped(dims), Value.of(moved))
-        return replace(kernel, call=lambda x, _, **asked: kernel.call(x, moved, **asked), ignores=(1,))
+        return moved(self, inputs, {1: moved_axes}) if self.keep_dims else None
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         if axes.size == 0:

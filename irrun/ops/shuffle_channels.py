@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.opdef import CHANNELS_LAST, Kernel, Op, Site, Value, attr, op, ports
 from irrun.ops._parts import part
 
 
@@ -27,6 +27,18 @@ class ShuffleChannels(Op):
             axis = at.axis(self.axis, data.rank, "C2")
             part(at, data.shape[axis], self.group, "C3", f"dim {axis} of data {data.shape}")
         return data.reshaped(data.shape)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        (data,) = inputs
+        count = None if data is None else data.shape[self.axis].value
+        if count is None:
+            return None
+        axis, order = CHANNELS_LAST[self.axis], np.arange(count).reshape(self.group, -1).T.ravel()
+
+        def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+            return np.take(data, order, axis, out, "clip")  # which checks nothing and needs no copy
+
+        return Kernel(call, "channels last", out=True)
 
     def run(self, data: np.ndarray) -> np.ndarray:
         axis = self.axis % data.ndim

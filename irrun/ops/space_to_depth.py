@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.ops._copy import copy_to
 from irrun.ops._parts import part
 from irrun.types import Dim
 
@@ -32,6 +33,23 @@ class SpaceToDepth(Op):
         batch, channels, *space = data.shape
         smaller = [part(at, n, size, "C3", f"dim {i + 2} of data {data.shape}") for i, n in enumerate(space)]
         return data.reshaped([batch, channels * Dim(size ** len(space)), *smaller])
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        size = self.block_size
+        if self.mode == "depth_first":  # every element would be copied by itself
+            return None
+
+        def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+            batch, rows, columns, channels = data.shape
+            smaller = rows // size, columns // size
+            split = data.reshape(batch, smaller[0], size, smaller[1], size, channels)
+            found = split.swapaxes(2, 3)
+            if out is None:
+                out = np.empty((batch, *smaller, channels * size**2), data.dtype)
+            copy_to(out.reshape(found.shape), found)
+            return out
+
+        return Kernel(call, "channels last", out=True)
 
     def run(self, data: np.ndarray) -> np.ndarray:
         batch, channels, *space = data.shape

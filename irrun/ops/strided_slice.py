@@ -1,9 +1,11 @@
 """StridedSlice: numpy's basic indexing, spelt with masks.  Spec: movement/strided-slice-1."""
 
+from typing import Any
+
 import numpy as np
 
-from irrun.opdef import Op, Refused, Site, Value, attr, op, opt, ports
-from irrun.ops._slicing import count_axes, sliced
+from irrun.opdef import Kernel, Op, Refused, Site, Value, attr, op, opt, ports
+from irrun.ops._slicing import count_axes, sliced, viewing_channels_last
 from irrun.types import INF, UNKNOWN_RANK, Dim
 
 
@@ -80,10 +82,23 @@ class StridedSlice(Op):
     # OpenVINO: slices as numpy does, and not as the specification's prose: nothing lies between equal begin and
     # end, and end_mask opens a backward slice as far as element 0
 
-    def run(
-        self, data: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray | None = None
-    ) -> np.ndarray:
-        index = []
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        bounds = [None if value is None else value.exact for value in inputs[1:]]
+        if any(value is not None and found is None for value, found in zip(inputs[1:], bounds)):
+            return None
+        begin, end, strides = (*bounds, None)[:3]
+        assert begin is not None
+        assert end is not None
+        index = self._index(begin, end, strides)
+        slices = [at for at in index if isinstance(at, slice)]
+        if len(slices) < len(index) - 1:
+            return None
+        place = index.index(...)
+        return viewing_channels_last((*slices[:place], *(slice(None),) * (4 - len(slices)), *slices[place:]))
+
+    def _index(self, begin: np.ndarray, end: np.ndarray, strides: np.ndarray | None) -> list[Any]:
+        """What numpy is to take; an ellipsis is among it."""
+        index: list[Any] = []
         kinds = self._kinds(len(begin))
         for i, kind in enumerate(kinds):
             if kind == "new":
@@ -98,8 +113,13 @@ class StridedSlice(Op):
                 index.append(slice(start, stop, 1 if strides is None else int(strides[i])))
         if "ellipsis" not in kinds:
             index.append(...)
+        return index
+
+    def run(
+        self, data: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray | None = None
+    ) -> np.ndarray:
         try:
-            return data[tuple(index)]
+            return data[tuple(self._index(begin, end, strides))]
         except IndexError:
             raise Refused(
                 f"begin {begin.tolist()} drops an axis of data {list(data.shape)} at no index", "C5"

@@ -5,7 +5,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, op, ports
+from irrun.opdef import Kernel, Op, Site, Value, op, ports
+from irrun.ops._last import moved, moved_axes
 from irrun.types import INF, Dim
 
 
@@ -46,6 +47,9 @@ class VariadicSplit(Op):
         at.require(parts is not None, "C5", f"{listed} does not make up dim {place} of {data.shape}")
         assert parts is not None
         return tuple(data.reshaped(data.shape.replace(place, n)) for n in parts)
+
+    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
+        return moved(self, inputs, {1: moved_axes})
 
     def run(self, data: np.ndarray, axis: np.ndarray, split_lengths: np.ndarray) -> tuple[np.ndarray, ...]:
         place = int(axis.item())

@@ -100,6 +100,8 @@ ROWS = [
       for t in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.int64, np.bool_)],
     *[Row("PReLU-1", [special(), f32([slope])], constant=[1], rtol=1e-7) for slope in (0.2, 1, 3, -1)],
     Row("PReLU-1", [normal(2, 3, 4), normal(3)], constant=[1], plain=True),
+    *[Row("PReLU-1", [normal(2, 3, 4), slopes], constant=[1], rtol=1e-7)
+      for slopes in (normal(3, 1), np.abs(normal(1, 4)) / 9 + 0.1, normal(2, 3, 4), normal(4))],
     *[Row("Convert-1", [normal(3, 4)], {"destination_type": t}) for t in ("f64", "f16", "i32", "u8", "i64", "boolean")],
     *[Row("Convert-1", [ints(3, 4)], {"destination_type": t}) for t in ("f32", "i8", "u64", "boolean", "f16")],
     Row("Convert-1", [normal(3, 4)], {"destination_type": "bf16"}, plain=True),
