@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.opdef import Kernel, Value
+from irrun.ops._blocked import scratch
 from irrun.ops._threads import each, shares
 from irrun.steps import Step
 
@@ -129,6 +130,8 @@ class _Operand:
 _ALL: Final = slice(None)
 _PLACE: Final = 0
 """The register that is the part of the output; the operands follow, then scratch."""
+_SCRATCH: Final = 3
+"""The first number of scratch memory that kernels do not use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ class _Group:
         registers: list[Any] = [part, *(o.part(a, index) for o, a in zip(self.operands, arrays))]
         for member in self.program:
             if member.write == len(registers):
-                registers.append(np.empty(part.shape, self.dtype))
+                registers.append(scratch(_SCRATCH + len(registers), self.dtype, *part.shape))
             target = registers[member.write]
             member.call(*[None if r is None else registers[r] for r in member.reads], out=target)
 

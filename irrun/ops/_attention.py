@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from irrun.opdef import Finish
-from irrun.ops._blocked import BLOCK, blocks, finish_in_blocks
+from irrun.ops._blocked import BLOCK, blocks, finish_in_blocks, scratch
 from irrun.ops._gemm import matmul
 from irrun.ops._softmax import exponentials, sums
 
@@ -42,7 +42,9 @@ def attention(
     whole = slice(None)
     for *at, rows, _ in blocks((*batch, queries, keys), query.itemsize, BLOCK, (len(batch) + 1,)):
         first, seen = (*at, rows), slice(0, min(rows.stop, keys) if causal else keys)
-        weights = matmul(query[first] * query.dtype.type(scale), key[(*at, whole, seen)])
+        some, across = query[first], key[(*at, whole, seen)]
+        scaled = np.multiply(some, query.dtype.type(scale), out=scratch(0, query.dtype, *some.shape))
+        weights = matmul(scaled, across, scratch(1, query.dtype, *some.shape[:-1], across.shape[-1]))
         for mask in added:
             down, right = (n == 1 for n in mask.shape[-2:])
             weights += mask[(*at, whole if down else rows, whole if right else seen)]

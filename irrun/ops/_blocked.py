@@ -3,6 +3,7 @@
 import itertools
 import math
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
@@ -57,10 +58,13 @@ class _Scratch(threading.local):
     """Memory that one block, and one layer, after the other uses: fresh pages cost more than what is done in them."""
 
     def __init__(self) -> None:
-        self._memory = [np.empty(0, np.uint8)] * 3
+        self._memory: defaultdict[int, np.ndarray] = defaultdict(lambda: np.empty(0, np.uint8))
 
     def __call__(self, number: int, dtype: np.dtype, *shape: int) -> np.ndarray:
-        """An array in the memory of this number, which no other uses until it is asked for again."""
+        """An array in the memory of this number, which no other uses until it is asked for again.
+
+        Kernels have the numbers 0 to 2; what finishes their parts has those from 3 on.
+        """
         size = math.prod(shape) * dtype.itemsize
         if size > self._memory[number].size:
             self._memory[number] = np.empty(size, np.uint8)
