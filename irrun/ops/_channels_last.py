@@ -26,9 +26,6 @@ Method = Callable[[np.ndarray, np.ndarray], Iterator[Index]]
 each part as soon as it is computed; the parts are disjoint and cover the output."""
 
 
-_Transform = Callable[[Sequence[np.ndarray], np.ndarray], None]
-
-
 def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method] | None:
     """The fastest method for these filters and this geometry, and its name; None where planes are the better way."""
     if filters.ins == filters.outs == 1:
@@ -50,11 +47,12 @@ def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, M
 
 def _form(filters: Filters, axes: tuple[Axis, ...], batch: int) -> _Form | None:
     """Winograd's method of the size that has the least to do, if it is the fastest method."""
-    if not is_plain_3x3(filters, axes) or min(filters.outs, filters.ins) < 32:
+    channels = min(filters.outs, filters.ins)
+    if not is_plain_3x3(filters, axes) or channels < 32:
         return None
-    tiles = [batch * math.prod(-(-axis.out // form.tile) for axis in axes) for form in (_FOUR, _TWO)]
+    fours, twos = (batch * math.prod(-(-axis.out // form.tile) for axis in axes) for form in (_FOUR, _TWO))
     # with few tiles, reading the filters is most of it
-    return _FOUR if tiles[0] >= 32 else _TWO if tiles[1] >= 16 else None
+    return _FOUR if fours >= 32 else _TWO if twos >= 16 and channels >= 128 else None
 
 
 def pointwise(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
@@ -105,7 +103,7 @@ def depthwise(taps: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: n
     """A filter of its own for every channel: sums over ``taps`` (rows, columns, channels of some places)."""
     (batch, high, broad, channels), (rows, line), length = out.shape, axes, taps.shape[-1]
     count = length // channels
-    for images, part in blocks((batch, high), data.strides[1] * rows.stride, 4 * BLOCK):
+    for images, part in blocks((batch, high), rows.stride * line.reach * channels * data.itemsize, 4 * BLOCK):
         first, elements = rows.part(part)
         padded = _padded(data[images, elements], first, line)
         image, row, place, one = padded.strides
@@ -252,6 +250,9 @@ def _interpolate_four(values: Sequence[np.ndarray], out: np.ndarray) -> None:
     np.add(out[0], a, out[0])
     np.subtract(b, c, out[1])
     np.add(out[1], d, out[1])
+
+
+_Transform = Callable[[Sequence[np.ndarray], np.ndarray], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,9 +78,10 @@ ROWS = [
     Row("Convolution-1", [normal(2, 6, 9, 12), normal(5, 6, 1, 1)], PADDED, name="im2col"),
     Row("Convolution-1", [normal(1, 3, 600, 400), normal(16, 3, 5, 5)], geometry((2, 2), (2, 2)), name="im2col"),
     Row("Convolution-1", [normal(1, 16, 300, 250), normal(40, 16, 1, 1)], geometry(), name="matmul"),
-    *[Row("Convolution-1", [normal(n, 32, *size), normal(40, 32, 3, 3)], g, name=name)
-      for n, size, name in ((2, (28, 28), "Winograd F(4×4, 3×3)"), (1, (26, 31), "Winograd F(4×4, 3×3)"),
-                            (3, (7, 7), "Winograd F(2×2, 3×3)"), (1, (14, 13), "Winograd F(2×2, 3×3)"))
+    *[Row("Convolution-1", [normal(n, ins, *size), normal(ins + 8, ins, 3, 3)], g, name=name)
+      for n, ins, size, name in ((2, 32, (28, 28), "Winograd F(4×4, 3×3)"), (1, 32, (26, 31), "Winograd F(4×4, 3×3)"),
+                                 (3, 128, (7, 7), "Winograd F(2×2, 3×3)"), (1, 128, (14, 13), "Winograd F(2×2, 3×3)"),
+                                 (1, 64, (14, 13), "im2col"))
       for g in (geometry(), PADDED, geometry((1, 1), (0, 2), (1, 0)))],
     Row("Convolution-1", [normal(1, 64, 130, 140), normal(32, 64, 3, 3)], PADDED, name="Winograd F(4×4, 3×3)"),
     Row("Convolution-1", [specials(1, 32, 28, 28), normal(32, 32, 3, 3)], PADDED, name="Winograd F(4×4, 3×3)"),
