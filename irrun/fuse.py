@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
-from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from irrun.opdef import Kernel, Value
-from irrun.ops._blocked import scratch
+from irrun.ops._blocked import blocks, scratch
 from irrun.ops._threads import each, shares
 from irrun.steps import Step
 
@@ -98,7 +96,7 @@ def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value
     shape, dtype = value.shape.static, value.type.dtype
     assert shape is not None
     operands = [_Operand.of(values[slot].shape.static or (), shape) for slot in others]
-    cuts = _parts(shape, dtype.itemsize) if source is None else ()
+    cuts = blocks(shape, dtype.itemsize, _PART) if source is None else ()
     group = _Group(_program(members, others, own), tuple(operands), shape, dtype, cuts, len(first))
     kernel = group.parts if source is None else group.behind(source.kernel.call)
     algorithm = "in parts" if source is None else source.kernel.algorithm
@@ -214,13 +212,3 @@ class _Group:
             self.on(part[(slice(None),) * axis + (cut,)], (*before, place, *behind), arrays)
 
         each(some, cuts, part.nbytes)
-
-
-def _parts(shape: tuple[int, ...], size: int) -> list[tuple[slice, ...]]:
-    """Cuts of the leading axes, such that a part takes about ``_PART`` bytes."""
-    cuts: list[list[slice]] = []
-    for axis, n in enumerate(shape):
-        inner = prod(shape[axis + 1 :]) * size
-        step = max(1, min(n, _PART // max(inner, 1)))
-        cuts.append([slice(i, min(i + step, n)) for i in range(0, n, step)])
-    return list(product(*cuts))

@@ -52,7 +52,9 @@ def _form(filters: Filters, axes: tuple[Axis, ...], batch: int) -> _Form | None:
         return None
     fours, twos = (batch * math.prod(-(-axis.out // form.tile) for axis in axes) for form in (_FOUR, _TWO))
     # with few tiles, reading the filters is most of it
-    return _FOUR if fours >= 32 else _TWO if twos >= 16 and channels >= 128 else None
+    if fours >= 32 and _FOUR.values**2 * filters.matrix.size // 9 <= _MOST:
+        return _FOUR
+    return _TWO if twos >= 16 and channels >= 128 else None
 
 
 def pointwise(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
@@ -294,6 +296,8 @@ _TWO: Final = _Form(
 )  # fmt: skip
 
 
+_MOST: Final = 1 << 22
+"""Elements of transformed filters, beyond which the small form, whose are less than half as many, saves much memory."""
 _LENGTH: Final = 1 << 12
 """Elements in a row, of which several shall stay in the first cache."""
 
