@@ -14,16 +14,15 @@ __all__ = ["SMALL", "Pool", "lent_size"]
 SMALL: Final = 1 << 20
 """Bytes up to which numpy's own allocation is the faster one."""
 
-_MAPPED: Final = (1 << 25) - (1 << 20)
-"""Bytes just below what glibc keeps at most. It asks the system for fresh pages for each array beyond 128 KB, and gives
-them back, until one as large as that has been freed."""
+# glibc asks the system for fresh pages for each array beyond 128 KB, and gives them back, until one as large was freed;
+# this is just below the most that it counts
+np.empty((1 << 25) - (1 << 20), np.byte)
 
 
 class Pool:
     """Lends arrays. The memory of one comes back when nobody refers to it any more, nor to a view of it."""
 
     def __init__(self) -> None:
-        np.empty(_MAPPED, np.byte)
         self._free: dict[int, list[ctypes.Array[ctypes.c_byte]]] = {}
         self._lent: dict[int, tuple[weakref.ref[np.ndarray], ctypes.Array[ctypes.c_byte]]] = {}
 
