@@ -307,7 +307,7 @@ def test_hostile_files(case: str, tmp_path: Path) -> None:
     text, code, line = HOSTILE[case]
     began = time.perf_counter()
     found = only(tmp_path, text)
-    assert time.perf_counter() - began < 10
+    assert time.perf_counter() - began < 60
     assert found.code == code, str(found)
     assert line is None or found.line == line, str(found)
     assert len(str(found)) < 1000
