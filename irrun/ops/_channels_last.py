@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from irrun.ops._blocked import BLOCK, Index, blocks, scratch, within
+from irrun.ops._copy import copy_to
 from irrun.ops._correlation import Filters, convolve, limit_of
 from irrun.ops._gemm import matmul
 from irrun.ops._threads import each, fill, shares
@@ -38,11 +39,18 @@ def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, M
     if form is not None:
         method = functools.partial(winograd, form, form.transformed(filters), filters, axes)
         return f"Winograd F({form.tile}×{form.tile}, 3×3)", method
-    turned = filters.array[0].transpose(2, 3, 1, 0)
-    matrix = np.ascontiguousarray(turned).reshape(-1, filters.outs)
+    matrix = _turned(filters).reshape(-1, filters.outs)
     if filters.kernel == [1, 1] and not any(axis.begin or axis.end for axis in axes):
         return "matmul", functools.partial(pointwise, matrix, axes)
     return "im2col", functools.partial(columns, matrix, axes)
+
+
+def _turned(filters: Filters) -> np.ndarray:
+    """The filters of one group as (rows, columns, in, out)."""
+    turned = filters.array[0].transpose(2, 3, 1, 0)
+    found = np.empty(turned.shape, turned.dtype)
+    copy_to(found, turned)
+    return found
 
 
 def _form(filters: Filters, axes: tuple[Axis, ...], batch: int) -> _Form | None:
@@ -275,12 +283,8 @@ class _Form:
 
     def transformed(self, filters: Filters) -> np.ndarray:
         """What the values are multiplied with: (values * values, in, out)."""
-        spread = np.einsum("ay,bx->abyx", self.filter, self.filter).reshape(-1, 9)
-        found = np.empty((len(spread), filters.ins, filters.outs), np.float32)
-        for (some,) in blocks((filters.outs,), len(spread) * filters.ins * 8, 4 * BLOCK):
-            taps = filters.array[0, some].reshape(-1, 9).T.astype(np.float64)
-            found[..., some] = (spread @ taps).reshape(len(spread), -1, filters.ins).swapaxes(1, 2)
-        return found
+        spread = np.einsum("ay,bx->abyx", self.filter, self.filter).reshape(-1, 9).astype(np.float32)
+        return matmul(spread, _turned(filters).reshape(9, -1)).reshape(-1, filters.ins, filters.outs)
 
 
 # at 0, 1, -1, 2, -2
