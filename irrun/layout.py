@@ -17,12 +17,12 @@ import numpy as np
 from irrun.infer import site
 from irrun.opdef import Kernel, Op, Value, infer
 from irrun.ops._copy import copy_to
+from irrun.ops._last import ORDER
 from irrun.steps import Step
 from irrun.types import ELEMENT_TYPES, PartialShape
 
 __all__ = ["channels_last"]
 
-_LAST: Final = (0, 2, 3, 1)
 _FIRST: Final = (0, 3, 1, 2)
 
 _SHARE: Final = 4
@@ -125,7 +125,7 @@ class _Layout:
     def constant(self, slot: int, reached: Value | None) -> int:
         """A slot with a constant; what numpy broadcasts to ``reached`` along short rows is repeated there."""
         value = _widened(self.values[slot])
-        array = _of_rank_4(self.constants[slot]).transpose(_LAST)
+        array = _of_rank_4(self.constants[slot]).transpose(ORDER)
         columns = reached.shape.static[3] if reached is not None and reached.shape.static else 1
         count = columns if array.size == array.shape[3] < _ROW else 1
         if (slot, count) not in self.fixed:
@@ -139,7 +139,7 @@ class _Layout:
         value = _permuted(_widened(self.values[slot]))
         self.moved += _size(value)
         found = self.add(value)
-        self.new.append(_moving(step, slot, found, _copying(_LAST, value, "to channels last")))
+        self.new.append(_moving(step, slot, found, _copying(ORDER, value, "to channels last")))
         return found
 
     def view(self, slot: int, copied: bool = False) -> None:
@@ -207,7 +207,7 @@ def _permuted(value: Value) -> Value:
     dims = value.shape.static
     assert dims is not None
     dims = (1,) * (4 - len(dims)) + dims
-    return value.reshaped(PartialShape.of([dims[axis] for axis in _LAST]))
+    return value.reshaped(PartialShape.of([dims[axis] for axis in ORDER]))
 
 
 def _size(value: Value) -> int:
