@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -22,6 +23,7 @@ from irrun.infer import declared_inside, refusal, site
 from irrun.model import Layer, Model
 from irrun.opdef import Value, Variables, infer
 from irrun.ops._copy import copy_to
+from irrun.ops._threads import products_are_shared_here
 from irrun.plan import Planning, kernel_failed, plan, refuse_too_large
 from irrun.pool import Pool
 from irrun.steps import Plan, Step
@@ -130,7 +132,8 @@ class Executable:
         joined = all(getattr(hook, "joined", False) for hook in every)
         plan = self._plan_for(tuple([a.shape for a in arrays])) if joined else self._layered
         try:
-            with np.errstate(all="ignore"):  # NaN and Inf are values here, as in the runtime
+            # NaN and Inf are values here, as in the runtime
+            with np.errstate(all="ignore"), products_are_shared_here() if plan.heavy else nullcontext():
                 np.setbufsize(_BUFFER)  # until errstate ends
                 results = self._walk(plan, arrays, every)
         except BaseException:

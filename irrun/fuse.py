@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.opdef import Kernel, Value
-from irrun.ops._blocked import blocks, scratch
+from irrun.ops._blocked import each_block, scratch
 from irrun.ops._threads import each, shares
 from irrun.steps import Step
 
@@ -96,8 +96,7 @@ def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value
     shape, dtype = value.shape.static, value.type.dtype
     assert shape is not None
     operands = [_Operand.of(values[slot].shape.static or (), shape) for slot in others]
-    cuts = blocks(shape, dtype.itemsize, _PART) if source is None else ()
-    group = _Group(_program(members, others, own), tuple(operands), shape, dtype, cuts, len(first))
+    group = _Group(_program(members, others, own), tuple(operands), shape, dtype, len(first))
     kernel = group.parts if source is None else group.behind(source.kernel.call)
     algorithm = "in parts" if source is None else source.kernel.algorithm
     ignored = () if source is None else source.kernel.ignores
@@ -170,7 +169,6 @@ class _Group:
     operands: tuple[_Operand, ...]
     shape: tuple[int, ...]
     dtype: np.dtype
-    cuts: Sequence[tuple[slice, ...]]
     skipped: int
     """How many of the inputs are those of the step before."""
 
@@ -186,7 +184,11 @@ class _Group:
     def parts(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """The group alone."""
         whole = np.empty(self.shape, self.dtype) if out is None else out
-        each(lambda index: self.on(whole[index], index, arrays), self.cuts, whole.nbytes)
+
+        def fill(index: tuple[slice, ...]) -> None:
+            self.on(whole[index], index, arrays)
+
+        each_block(fill, self.shape, self.dtype.itemsize, _PART, work=whole.nbytes, least=4 * _PART)
         return whole
 
     def behind(self, source: Callable[..., Any]) -> Callable[..., Any]:

@@ -339,7 +339,8 @@ class Kernel:
     broadcasts. ``out`` may then be one of the inputs, and ``call`` is given corresponding parts of all of them."""
     finish: bool = False
     """Whether ``call`` takes ``finish=``, too: a function that it calls once for each part of ``out`` as soon as that
-    is computed, as ``finish(out[index], index)`` with a slice for each axis. What follows is then done in place."""
+    is computed, on any thread, as ``finish(out[index], index)`` with a slice for each axis. What follows is then done
+    in place."""
     flops: int = 0
     """Multiplications and additions of a call, where they are what takes its time."""
     ignores: tuple[int, ...] = ()

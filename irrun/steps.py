@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Step:
     """Of a dynamic step: what it was checked with already."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """``parameters`` and ``results`` are slots in file order; ``constants`` are filled before a run."""
 
@@ -57,3 +58,15 @@ class Plan:
     values: Values
     types: tuple[ElementType, ...]
     """The element type of each slot."""
+
+    @cached_property
+    def heavy(self) -> bool:
+        """Whether there may be matrix products that BLAS would share among threads."""
+        large = any(array.size >= _LARGE for array in self.constants.values())
+        return large or any(step.kernel.flops >= _MANY or step.dynamic or step.bodies for step in self.steps)
+
+
+_LARGE: Final = 1 << 16
+"""Elements of a matrix,"""
+_MANY: Final = 1 << 20
+"""or multiplications and additions, from which on a library may do so."""

@@ -27,6 +27,7 @@ OUTSIDE = {
     "networkx": {"model", "submodel"},
     "pytest": {"pytest_plugin"},
     "hypothesis": {"testing"},
+    "threadpoolctl": {"ops"},
     "click": {"cli"},
     "rich": {"cli", "render"},
     "PIL": {"cli"},

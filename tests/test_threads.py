@@ -1,5 +1,6 @@
 """Sharing among threads: everything is done once, in the way one thread would do it, wherever threads can be had."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,10 +11,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import irrun
 from irrun import build as b
 from irrun.ops import _threads
+from irrun.ops._gemm import matmul
 from irrun.ops._threads import WORTH, each, fill, shares
 
 RNG = np.random.default_rng(0)
@@ -65,7 +68,9 @@ def test_shares_cover(use: Callable[[int], None], count: int) -> None:
     use(3)
     cuts = shares(count, WORTH)
     assert [n for cut in cuts for n in range(cut.start, cut.stop)] == list(range(count))
-    assert len(cuts) == min(count, 3)
+    assert len(cuts) == min(count, 6)
+    assert all(cut.start % 10 == 0 for cut in shares(count, WORTH, 10))
+    assert sum(cut.stop - cut.start for cut in shares(count, WORTH, 10)) == count
     assert shares(count, WORTH - 1) == [slice(0, count)]
 
 
@@ -103,6 +108,22 @@ def test_parts_of_parts_stay_where_they_are(use: Callable[[int], None]) -> None:
     each(outer, range(8), WORTH)
     assert len(found) == 8
     assert all(len(threads) == 1 for threads in found)
+
+
+def test_who_comes_late_is_not_waited_for(use: Callable[[int], None]) -> None:
+    use(2)
+    tasks, busy, done = _threads._tasks(), threading.Event(), []
+    assert tasks is not None
+
+    def hold() -> None:
+        busy.wait(30)
+
+    tasks.put(hold)
+    each(done.append, range(5), WORTH)
+    assert done == list(range(5))
+    busy.set()
+    each(done.append, range(5), WORTH)
+    assert sorted(done) == sorted([*range(5), *range(5)])
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -154,6 +175,80 @@ def test_fill(use: Callable[[int], None], shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(target, source)
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((300, 700), (700, 500)),
+        ((1000, 300), (300, 200)),
+        ((1, 3000), (3000, 4000)),
+        ((12, 100, 500), (12, 500, 300)),
+        ((1, 12, 100, 500), (12, 500, 300)),
+        ((7, 1, 100, 500), (1, 4, 500, 300)),
+        ((300, 700), (9, 700, 100)),
+        ((9, 100, 700), (700, 300)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_product(
+    use: Callable[[int], None], left: tuple[int, ...], right: tuple[int, ...], dtype: type[np.floating]
+) -> None:
+    use(3)
+    a, b = (RNG.integers(-8, 9, shape).astype(dtype) for shape in (left, right))  # whose products are exact
+    expected = np.einsum("...ij,...jk->...ik", a, b, optimize=True)
+    with _threads.products_are_shared_here():
+        assert _threads.products_are_shared()
+        np.testing.assert_array_equal(matmul(a, b), expected)
+        np.testing.assert_array_equal(matmul(a[..., ::-1], b[..., ::-1, :]), expected)
+        out = np.empty((*expected.shape[:-1], expected.shape[-1] + 1), dtype)[..., :-1]
+        assert matmul(a, b, out) is out
+        np.testing.assert_array_equal(out, expected)
+    assert not _threads.products_are_shared()
+
+
+class _Watch:
+    """A hook that sees how many threads BLAS takes."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def before(self, step: object, inputs: object) -> None:
+        self.seen += [library["num_threads"] for library in _blas()]
+
+    def after(self, step: object, inputs: object, outputs: object) -> None: ...
+
+
+def _blas() -> list[dict[str, int]]:
+    return ThreadpoolController().select(user_api="blas").info()
+
+
+def test_blas_takes_one_thread_while_a_model_runs(use: Callable[[int], None]) -> None:
+    use(2)
+    x = b.parameter([64, 512], "f32", name="x")
+    run = irrun.compile(b.model({"y": b.MatMul(x, b.constant(np.ones((512, 512), np.float32)))}))
+    feed, watch = np.ones((64, 512), np.float32), _Watch()
+    with threadpool_limits(3, "blas"):
+        before = _blas()
+        for feeds in ([feed], [feed], [np.ones(1)]):
+            with contextlib.suppress(irrun.FeedError):
+                run(feeds, hooks=[watch])
+            assert _blas() == before
+    assert watch.seen == [1] * 2 * len(before)
+    watch.seen.clear()
+    started = [threading.Thread(target=run, args=([feed],), kwargs={"hooks": [watch]}) for _ in range(8)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+    assert len(watch.seen) == 8 * len(before)
+    assert not _threads.products_are_shared()
+
+
+def test_small_models_leave_blas_alone() -> None:
+    x = b.parameter([4, 8], "f32", name="x")
+    run = irrun.compile(b.model({"y": b.MatMul(x, b.constant(np.ones((8, 8), np.float32)))}))
+    assert not run.plan.heavy
+
+
 def test_a_model_gives_the_same_on_any_number(use: Callable[[int], None]) -> None:
     x = b.parameter([1, 32, 60, 60], "f32", name="x")
     same = {"strides": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1], "dilations": [1, 1]}
@@ -172,17 +267,19 @@ def test_a_model_gives_the_same_on_any_number(use: Callable[[int], None]) -> Non
         found.append(irrun.compile(model, exact=False)([feed]).arrays)
     for others in found[1:]:
         for one, other in zip(found[0], others, strict=True):
-            np.testing.assert_array_equal(one, other)
+            np.testing.assert_allclose(one, other, rtol=1e-4)  # the last bits are of the size of the products
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_forked_process_has_threads_of_its_own() -> None:
     script = """
 import os, warnings
-from irrun.ops._threads import WORTH, each
+from irrun.ops._threads import WORTH, each, products_are_shared, products_are_shared_here
 warnings.simplefilter("ignore")  # of forking with threads
 each(lambda n: None, range(9), WORTH)
-child = os.fork()
+with products_are_shared_here():
+    child = os.fork()
+assert not products_are_shared()
 done = []
 each(done.append, range(9), WORTH)
 assert sorted(done) == list(range(9))

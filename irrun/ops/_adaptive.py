@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, ports
-from irrun.ops._blocked import blocks, scratch
+from irrun.ops._blocked import BLOCK, Index, each_block, finishing, scratch
 from irrun.ops._pointwise import native
 from irrun.types import PartialShape
 
@@ -65,7 +65,8 @@ class AdaptiveBase(Op):
             whole = np.empty((*data.shape[:2], *sizes), data.dtype) if out is None else out
             windows = [list(parts(size, count)) for size, count in zip(data.shape[2:], sizes)]
             counts = counted(windows)
-            for index in blocks(data.shape[:2], math.prod(data.shape[2:]) * data.itemsize):
+
+            def fill(index: Index) -> None:
                 seen = data[index]
                 for number, own in enumerate(windows, 1):
                     shape = *seen.shape[: 1 + number], len(own), *seen.shape[2 + number :]
@@ -75,8 +76,9 @@ class AdaptiveBase(Op):
                         merge.reduce(seen[(*before, window)], 1 + number, out=target[(*before, n)])
                     seen = target
                 end(whole[index], counts)
-                if finish is not None:
-                    finish(whole[index], (*index, *map(slice, sizes)))
+
+            size = math.prod(data.shape[2:]) * data.itemsize
+            each_block(finishing(fill, whole, finish), data.shape[:2], size, BLOCK, work=data.nbytes)
             return whole
 
         return Kernel(call, "in blocks", out=True, finish=True)

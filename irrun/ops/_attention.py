@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
 from irrun.opdef import Finish
-from irrun.ops._blocked import BLOCK, blocks, finish_in_blocks, scratch
+from irrun.ops._blocked import BLOCK, Index, each_block, finish_in_blocks, scratch
 from irrun.ops._gemm import matmul
 from irrun.ops._softmax import exponentials, sums
 
@@ -32,31 +33,35 @@ def attention(
     """
     queries, keys = query.shape[-2], key.shape[-1]
     batch = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value)), *(m.shape[:-2] for m in masks))
-    if out is None:
-        out = np.empty((*batch, queries, value.shape[-1]), query.dtype)
+    whole = np.empty((*batch, queries, value.shape[-1]), query.dtype) if out is None else out
     if not keys:
-        out.fill(0)
-        return finish_in_blocks(out, finish)
+        whole.fill(0)
+        return finish_in_blocks(whole, finish)
     added = [_added(mask, query.dtype) for mask in masks]
     query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
-    whole = slice(None)
-    for *at, rows, _ in blocks((*batch, queries, keys), query.itemsize, BLOCK, (len(batch) + 1,)):
+    every = slice(None)
+
+    def fill(index: Index) -> None:
+        *at, rows, _ = index
         first, seen = (*at, rows), slice(0, min(rows.stop, keys) if causal else keys)
-        some, across = query[first], key[(*at, whole, seen)]
+        some, across = query[first], key[(*at, every, seen)]
         scaled = np.multiply(some, query.dtype.type(scale), out=scratch(0, query.dtype, *some.shape))
         weights = matmul(scaled, across, scratch(1, query.dtype, *some.shape[:-1], across.shape[-1]))
         for mask in added:
             down, right = (n == 1 for n in mask.shape[-2:])
-            weights += mask[(*at, whole if down else rows, whole if right else seen)]
+            weights += mask[(*at, every if down else rows, every if right else seen)]
         if causal:
             weights[..., rows.start :] += _later(rows.stop - rows.start, max(seen.stop - rows.start, 0), weights.dtype)
         exponentials(weights, weights.ndim - 1, weights)
         total = sums(weights, weights.ndim - 1)
-        part = matmul(weights, value[(*at, seen, whole)], out[first])
+        part = matmul(weights, value[(*at, seen, every)], whole[first])
         np.divide(part, total, part)
         if finish is not None:
             finish(part, (*first, slice(0, value.shape[-1])))
-    return out
+
+    counts = *batch, queries, keys
+    each_block(fill, counts, query.itemsize, BLOCK, work=128 * math.prod(counts), least=BLOCK, whole=(len(batch) + 1,))
+    return whole
 
 
 @cache

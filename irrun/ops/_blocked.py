@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Value
-from irrun.ops._threads import each
+from irrun.ops._threads import PIECES, each, shared, threads
 
 Index = tuple[slice, ...]
 """A part of an array: a slice for each axis."""
@@ -48,6 +48,37 @@ def blocks(counts: tuple[int, ...], size: int, limit: int = BLOCK, whole: tuple[
     return tuple(itertools.product(*cuts))
 
 
+def each_block(
+    function: Callable[[Index], object],
+    counts: tuple[int, ...],
+    size: int,
+    limit: int,
+    *,
+    work: int,
+    least: int = 0,
+    whole: tuple[int, ...] = (),
+) -> None:
+    """Call ``function`` with each of these ``blocks``.
+
+    If they are so much ``work`` that ``each`` shares it among threads, there are enough of them, not below ``least``
+    bytes.
+    """
+    if shared(work):
+        limit = max(least, min(limit, math.prod(counts) * size // (threads() * PIECES)))
+    each(function, blocks(counts, size, limit, whole), work)
+
+
+def finishing(function: Callable[[Index], object], out: np.ndarray, finish: Finish | None) -> Callable[[Index], object]:
+    """What fills a part of ``out`` with ``function``, and finishes it. The last axes, if left out, are whole."""
+
+    def both(index: Index) -> None:
+        function(index)
+        if finish is not None:
+            finish(out[index], (*index, *map(slice, out.shape[len(index) :])))
+
+    return both
+
+
 def within(block: Index, size: int, limit: int = BLOCK) -> list[Index]:
     """Indices that divide a block into smaller ones, in the array that it is a block of."""
     inner = blocks(tuple(s.stop - s.start for s in block), size, limit)
@@ -82,16 +113,10 @@ def whole_along(function: InPlace, data: Value, axes: tuple[int, ...]) -> Kernel
     ) -> np.ndarray:
         if out is None:
             out = np.empty(x.shape, x.dtype)
-        whole = out
-
-        def fill(index: Index) -> None:
-            part = whole[index]
-            function(x[index], part)
-            if finish is not None:
-                finish(part, index)
-
-        each(fill, blocks(x.shape, x.itemsize, BLOCK, axes), x.nbytes)
-        return whole
+        filled = out
+        fill = finishing(lambda index: function(x[index], filled[index]), filled, finish)
+        each_block(fill, x.shape, x.itemsize, BLOCK, work=8 * x.nbytes, whole=axes)
+        return filled
 
     return Kernel(call, "in blocks", out=True, finish=data.shape.is_static)
 
@@ -99,6 +124,5 @@ def whole_along(function: InPlace, data: Value, axes: tuple[int, ...]) -> Kernel
 def finish_in_blocks(out: np.ndarray, finish: Finish | None) -> np.ndarray:
     """``out``, finished."""
     if finish is not None:
-        for index in blocks(out.shape, out.itemsize, SMALL):
-            finish(out[index], index)
+        each(lambda index: finish(out[index], index), blocks(out.shape, out.itemsize, SMALL), out.nbytes)
     return out

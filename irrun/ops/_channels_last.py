@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from irrun.ops._blocked import BLOCK, Index, blocks, scratch, within
+from irrun.ops._blocked import BLOCK, Index, blocks, each_block, scratch, within
 from irrun.ops._copy import copy_to
 from irrun.ops._correlation import Filters, convolve, limit_of
 from irrun.ops._gemm import matmul
@@ -22,9 +22,10 @@ from irrun.ops._threads import each, fill, shares
 from irrun.ops._windows import Axis
 from irrun.ops._winograd import is_plain_3x3
 
-Method = Callable[[np.ndarray, np.ndarray], Iterator[Index]]
-"""Fills (batch, rows, columns, out), which is C-contiguous, from (batch, rows, columns, in), both of one type. Yields
-each part as soon as it is computed; the parts are disjoint and cover the output."""
+Done = Callable[[Index], object]
+Method = Callable[[np.ndarray, np.ndarray, Done], None]
+"""Fills (batch, rows, columns, out), which is C-contiguous, from (batch, rows, columns, in), both of one type. Tells
+of each part as soon as it is computed, on the thread that did; the parts are disjoint and cover the output."""
 
 
 def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method] | None:
@@ -65,24 +66,30 @@ def _form(filters: Filters, axes: tuple[Axis, ...], batch: int) -> _Form | None:
     return _TWO if twos >= 16 and channels >= 128 else None
 
 
-def pointwise(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
+def pointwise(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
     """Kernels of one element and no pads: a matrix product, without a copy unless strides leave elements out."""
     rows, line = (slice(0, (axis.out - 1) * axis.stride + 1, axis.stride) for axis in axes)
-    seen, (ins, outs), (batch, high, broad, _) = data[:, rows, line], matrix.shape, out.shape
-    for images, part in blocks((batch, high), broad * outs * out.itemsize, limit_of(matrix)):
+    seen, (ins, outs), broad = data[:, rows, line], matrix.shape, out.shape[2]
+
+    def fill(index: Index) -> None:
+        images, part = index
         given = seen[images, part]
         if not given.flags.c_contiguous:
             given = scratch(0, data.dtype, *given.shape)
             np.copyto(given, seen[images, part])
         matmul(given.reshape(-1, ins), matrix, out=out[images, part].reshape(-1, outs))
-        yield images, part, slice(0, broad), slice(0, outs)
+        done((images, part, slice(0, broad), slice(0, outs)))
+
+    _each_rows(fill, out, matrix, outs)
 
 
-def columns(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
+def columns(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
     """Copy what each window sees into a row of a matrix, block by block, and multiply it with the filters."""
-    (batch, high, broad, outs), (rows, line), ins = out.shape, axes, data.shape[-1]
+    (broad, outs), (rows, line), ins = out.shape[2:], axes, data.shape[-1]
     height = len(matrix)
-    for images, part in blocks((batch, high), broad * height * data.itemsize, limit_of(matrix)):
+
+    def some(index: Index) -> None:
+        images, part = index
         first, elements = rows.part(part)
         padded = _padded(data[images, elements], first, line)
         image, row, place, one = padded.strides
@@ -91,29 +98,45 @@ def columns(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: n
         seen = scratch(0, data.dtype, *shape)
         fill(seen, np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False))
         matmul(seen.reshape(-1, height), matrix, out=out[images, part].reshape(-1, outs))
-        yield images, part, slice(0, broad), slice(0, outs)
+        done((images, part, slice(0, broad), slice(0, outs)))
+
+    _each_rows(some, out, matrix, height)
 
 
-def spread(filters: np.ndarray, data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
+def _each_rows(function: Callable[[Index], object], out: np.ndarray, matrix: np.ndarray, width: int) -> None:
+    """Call ``function`` with blocks of rows of ``out``: each is one product with the matrix, ``width`` for a place."""
+    (batch, high, broad, _), place = out.shape, width * out.itemsize
+    flops = 2 * out.size * len(matrix)
+    each_block(function, (batch, high), broad * place, limit_of(matrix), work=flops, least=_LEAST * place)
+
+
+def spread(filters: np.ndarray, data: np.ndarray, out: np.ndarray, done: Done) -> None:
     """A transposed convolution whose strides are as long as the kernel of ``filters`` (in, rows, columns, out)."""
     (batch, high, broad, ins), (_, rows, line, outs) = data.shape, filters.shape
     matrix = filters.reshape(ins, -1)
     target = out.reshape(batch, high, rows, broad, line, outs)
-    for images, part in blocks((batch, high), broad * matrix.shape[1] * data.itemsize, 4 * BLOCK):
+
+    def fill(index: Index) -> None:
+        images, part = index
         seen = data[images, part]
         found = scratch(0, data.dtype, *seen.shape[:3], rows, line, outs)
         matmul(seen.reshape(-1, ins), matrix, out=found.reshape(-1, matrix.shape[1]))
         target[images, part] = found.transpose(0, 1, 3, 2, 4, 5)
         lines = slice(part.start * rows, part.stop * rows)
-        for index in within((images, lines), broad * line * outs * data.itemsize):
-            yield *index, slice(0, broad * line), slice(0, outs)
+        for part in within((images, lines), broad * line * outs * data.itemsize):
+            done((*part, slice(0, broad * line), slice(0, outs)))
+
+    size, flops = broad * matrix.shape[1] * data.itemsize, 2 * data.size * matrix.shape[1]
+    each_block(fill, (batch, high), size, 4 * BLOCK, work=flops, least=BLOCK // 2)
 
 
-def depthwise(taps: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
+def depthwise(taps: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
     """A filter of its own for every channel: sums over ``taps`` (rows, columns, channels of some places)."""
     (batch, high, broad, channels), (rows, line), length = out.shape, axes, taps.shape[-1]
     count = length // channels
-    for images, part in blocks((batch, high), rows.stride * line.reach * channels * data.itemsize, 4 * BLOCK):
+
+    def fill(index: Index) -> None:
+        images, part = index
         first, elements = rows.part(part)
         padded = _padded(data[images, elements], first, line)
         image, row, place, one = padded.strides
@@ -121,17 +144,17 @@ def depthwise(taps: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: n
         strides = image, rows.stride * row, rows.dilation * row, line.dilation * place, count * line.stride * place, one
         seen = np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
         target = out[images, part].reshape(len(padded), first.out, broad // count, length)
-        each(functools.partial(_sum_taps, taps, seen, target), shares(first.out, target.nbytes), target.nbytes)
-        yield images, part, slice(0, broad), slice(0, channels)
+        np.einsum("nhijwc,ijc->nhwc", seen, taps, out=target)
+        done((images, part, slice(0, broad), slice(0, channels)))
 
-
-def _sum_taps(taps: np.ndarray, seen: np.ndarray, out: np.ndarray, rows: slice) -> None:
-    np.einsum("nhijwc,ijc->nhwc", seen[:, rows], taps, out=out[:, rows])
+    size, effort = rows.stride * line.reach * channels * data.itemsize, out.nbytes * rows.kernel * line.kernel
+    each_block(fill, (batch, high), size, 4 * BLOCK, work=effort, least=BLOCK // 2)
 
 
 def winograd(
-    form: _Form, matrices: np.ndarray, filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray
-) -> Iterator[Index]:
+    form: _Form, matrices: np.ndarray, filters: Filters, axes: tuple[Axis, ...],
+    data: np.ndarray, out: np.ndarray, done: Done,
+) -> None:  # fmt: skip
     """Kernels of 3×3 over f32, without strides and dilations; ``matrices`` are what ``transformed`` gives.
 
     As ``_winograd``, but evaluated at points that come in pairs: what both have in common is computed once.
@@ -139,6 +162,7 @@ def winograd(
     (batch, high, broad, outs), (rows, line), ins, tile, count = out.shape, axes, data.shape[-1], form.tile, form.values
     across = -(-broad // tile)
     size = count * count * max(ins, outs) * across * data.itemsize
+    # in turn: its steps are too short for threads, its products are shared
     for images, strips in blocks((batch, -(-high // tile)), size, limit_of(matrices)):
         part = slice(tile * strips.start, min(tile * strips.stop, high))
         block, elements = rows.part(slice(tile * strips.start, tile * strips.stop))
@@ -161,7 +185,7 @@ def winograd(
             first, elements = rows.part(part)
             found = convolve(np.moveaxis(data[images, elements], -1, 1), filters.array, (first, line))
             target[...] = np.moveaxis(found, 1, -1)
-        yield images, part, slice(0, broad), slice(0, outs)
+        done((images, part, slice(0, broad), slice(0, outs)))
 
 
 def _scratch(number: int, *shape: int) -> np.ndarray:
@@ -302,6 +326,8 @@ _TWO: Final = _Form(
 
 _MOST: Final = 1 << 22
 """Elements of transformed filters, beyond which the small form, whose are less than half as many, saves much memory."""
+_LEAST: Final = 64
+"""Rows of a product below which it is not worth its while, as each reads the whole of the other matrix."""
 _LENGTH: Final = 1 << 12
 """Elements in a row, of which several shall stay in the first cache."""
 

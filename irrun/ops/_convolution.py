@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Site, Value, attr, ports
+from irrun.ops._blocked import Index
 from irrun.ops._channels_last import Method as LastMethod
 from irrun.ops._channels_last import choose as choose_channels_last
 from irrun.ops._correlation import Filters, Method, columns, planes, pointwise
@@ -163,13 +164,15 @@ def filling(method: LastMethod, shape: tuple[int, ...], algorithm: str, inputs: 
         out: np.ndarray | None = None,
         finish: Finish | None = None,
     ) -> np.ndarray:
-        out = np.empty(shape, data.dtype) if out is None else out
-        for index in method(data, out):
-            if finish is not None:
-                finish(out[index], index)
-        return out
+        whole = np.empty(shape, data.dtype) if out is None else out
+        method(data, whole, _nothing if finish is None else lambda index: finish(whole[index], index))
+        return whole
 
     return Kernel(call, f"{algorithm}, channels last", out=True, finish=True, ignores=tuple(range(1, inputs)))
+
+
+def _nothing(_: Index) -> None:
+    """What is done with a part that nothing follows."""
 
 
 def choose(

@@ -14,6 +14,7 @@ import numpy as np
 from irrun.ops._blas import asked
 from irrun.ops._copy import copy_to
 from irrun.ops._mkl import Cblas, mkl
+from irrun.ops._threads import each, products_are_shared, shares
 from irrun.types import ElementType
 
 
@@ -119,17 +120,47 @@ def _floats(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.n
 
 
 def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    if min(a.ndim, b.ndim) > 1 and a.shape[-2] * a.shape[-1] * b.shape[-1] >= _LARGE and (library := _library()):
-        if out is None:
-            batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-            out = np.empty((*batch, a.shape[-2], b.shape[-1]), a.dtype)
-        if library.product(a, b, out):
-            return out
-    return np.matmul(a, b, out=out)
+    if min(a.ndim, b.ndim) < 2 or a.size * b.shape[-1] < _LARGE:
+        return np.matmul(a, b, out=out)
+    if out is None:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        out = np.empty((*batch, a.shape[-2], b.shape[-1]), a.dtype)
+    if not products_are_shared():
+        _multiply(a, b, out)
+        return out
+    whole, rank = out, out.ndim
+    # along the batch, if there is one, or else the longer side: each part reads all of the other matrix
+    longer = rank - 2 if whole.shape[-2] > whole.shape[-1] else rank - 1
+    axis = next((axis for axis, n in enumerate(whole.shape[:-2]) if n > 1), longer)
+    work = max(2 * whole.size * a.shape[-1], 4 * b.nbytes)  # for few rows, reading the other is all of it
+
+    def part(cut: slice) -> None:
+        left = a if axis == rank - 1 else _cut(a, axis - rank, cut)
+        right = b if axis == rank - 2 else _cut(b, axis - rank, cut)
+        _multiply(left, right, _cut(whole, axis - rank, cut))
+
+    each(part, shares(whole.shape[axis], work, _LEAST if axis == longer else 1), work)
+    return whole
+
+
+def _cut(array: np.ndarray, axis: int, cut: slice) -> np.ndarray:
+    """A part along an axis counted from the end; all of what is broadcast along it."""
+    if array.ndim < -axis or (axis < -2 and array.shape[axis] == 1):
+        return array
+    return array[(..., cut, *(slice(None),) * (-axis - 1))]
+
+
+def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    library = _library()
+    large = a.shape[-2] * a.shape[-1] * b.shape[-1] >= _LARGE
+    if library is None or not large or not library.product(a, b, out):
+        np.matmul(a, b, out=out)
 
 
 _LARGE: Final = 1 << 19
-"""Multiplications from which on another library makes up for what calling it takes."""
+"""Multiplications from which on another library, or another thread, makes up for what calling it takes."""
+_LEAST: Final = 64
+"""Rows or columns of a part of a product, or a multiple of them."""
 
 
 def blas() -> str:

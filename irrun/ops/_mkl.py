@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ import numpy as np
 from irrun.ops._blas import mkl_libraries
 
 _ROWS, _PLAIN, _TRANSPOSED = 101, 111, 112
-_SEQUENTIAL, _INTEL = 1, 0
+_SEQUENTIAL = 1
 _LP64 = 0
 
 
@@ -75,25 +74,14 @@ def _places(x: np.ndarray) -> list[int]:
 
 
 def mkl() -> Cblas | None:
-    """MKL as the package ``mkl`` brings it, with as many threads as numpy's BLAS would take; None where it is not."""
+    """MKL as the package ``mkl`` brings it, which takes one thread for a product; None where it is not."""
     for path in mkl_libraries():
         try:
             library = ctypes.CDLL(str(path))
-            threads = _threads()
             # the one library that loads the others asks these first
-            library.MKL_Set_Threading_Layer(_SEQUENTIAL if threads == 1 else _INTEL)
+            library.MKL_Set_Threading_Layer(_SEQUENTIAL)
             library.MKL_Set_Interface_Layer(_LP64)
-            if threads > 1:
-                library.MKL_Set_Num_Threads(threads)
             return Cblas.of(library, "mkl")
         except (OSError, AttributeError):  # not for this machine, or not that library
             continue
     return None
-
-
-def _threads() -> int:
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        text = os.environ.get(name, "")
-        if text.isdigit() and int(text) > 0:
-            return int(text)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

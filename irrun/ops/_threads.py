@@ -1,6 +1,7 @@
-"""A few threads that share what numpy computes on one core: all but matrix products, which BLAS shares itself.
+"""A few threads that share what numpy computes on one core, and matrix products, for which BLAS takes one thread.
 
-IRRUN_THREADS says how many; without it, as many as BLAS is told to take, or as there are processors.
+IRRUN_THREADS says how many; without it, as many as BLAS is told to take, or as there are processors. BLAS could share
+products itself, but its threads wait by spinning: where others use the machine, too, that takes many times as long.
 """
 
 from __future__ import annotations
@@ -9,17 +10,25 @@ import contextvars
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from queue import SimpleQueue
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
 _T = TypeVar("_T")
 
-WORTH: Final = 1 << 22
-"""Bytes from which on the threads make up for what waking them takes: on a virtual machine 0.2 ms."""
+WORTH: Final = 1 << 25
+"""Work from which on the threads make up for what they cost: multiplications and additions of matrix products, some 80
+of which one thread does in a nanosecond, or bytes that anything else fills. These count for less than they take: waking
+a thread takes 0.1 ms on a virtual machine, and where calls of numpy are short, one waits for the other between them."""
+PIECES: Final = 2
+"""Parts for each thread: one that wakes late takes fewer."""
 _MOST: Final = 8
 """Threads beyond which all would wait for memory."""
 
@@ -35,51 +44,82 @@ def threads() -> int:
     return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _MOST)
 
 
-def shares(count: int, size: int) -> list[slice]:
-    """Slices that divide an axis of ``count``, of ``size`` bytes in all, among the threads; one if that is little."""
-    parts = min(threads(), count) if size >= WORTH else 1
-    return [slice(count * n // parts, count * (n + 1) // parts) for n in range(parts)]
+def shared(work: int) -> bool:
+    """Whether so much is shared by the threads."""
+    return work >= WORTH and threads() > 1 and not _busy.get()
 
 
-def each(function: Callable[[_T], object], parts: Sequence[_T], size: int) -> None:
-    """Call ``function`` with each of the parts, of ``size`` bytes in all: on all threads, unless that is little.
+def shares(count: int, work: int, least: int = 1) -> list[slice]:
+    """Slices that divide an axis of ``count`` for ``each``; one if that is little ``work`` in all.
+
+    Each has a multiple of ``least``, but for the last.
+    """
+    units = -(-count // least)
+    parts = min(threads() * PIECES, units) if shared(work) else 1
+    return [slice(units * n // parts * least, min(units * (n + 1) // parts * least, count)) for n in range(parts)]
+
+
+def each(function: Callable[[_T], object], parts: Sequence[_T], work: int) -> None:
+    """Call ``function`` with each of the parts: on all threads, unless they are little ``work`` in all.
 
     What it raises first is raised here.
     """
-    tasks = _tasks() if len(parts) > 1 and size >= WORTH and not _busy.get() else None
+    tasks = _tasks() if len(parts) > 1 and shared(work) else None
     if tasks is None:
         for part in parts:
             function(part)
         return
-    rest = deque(parts)
-    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    job = _Job(function, parts)
+    for _ in range(min(threads(), len(parts)) - 1):
+        tasks.put(job.help)
+    job.finish()
 
-    def work() -> None:
+
+class _Job(Generic[_T]):
+    """What several threads do: each takes one part after the other. Who comes too late is not waited for."""
+
+    def __init__(self, function: Callable[[_T], object], parts: Sequence[_T]) -> None:
+        self.function, self.rest = function, deque(parts)
+        self.context = contextvars.copy_context()  # which tells numpy's warnings apart, too
+        self.change = threading.Condition()
+        self.helpers = 0
+        self.failed: list[BaseException] = []
+
+    def finish(self) -> None:
+        self.context.copy().run(self.take_parts)
+        while True:
+            try:
+                with self.change:
+                    self.change.wait_for(lambda: not self.helpers)
+                break
+            except KeyboardInterrupt as error:  # others still write to what would be lent to the next run
+                self.failed.append(error)
+                self.rest.clear()
+        if self.failed:
+            raise self.failed[0]
+
+    def help(self) -> None:
+        with self.change:
+            if not self.rest:
+                return
+            self.helpers += 1
+        self.context.copy().run(self.take_parts)
+        with self.change:
+            self.helpers -= 1
+            self.change.notify()
+
+    def take_parts(self) -> None:
         _busy.set(True)
         while True:
             try:
-                part = rest.popleft()
+                part = self.rest.popleft()
             except IndexError:
                 return
-            function(part)
-
-    def take_part() -> None:
-        try:
-            context.copy().run(work)  # which tells numpy's warnings apart, too
-        except BaseException as error:
-            rest.clear()
-            done.put(error)
-        else:
-            done.put(None)
-
-    context = contextvars.copy_context()
-    others = min(threads(), len(parts)) - 1
-    for _ in range(others):
-        tasks.put(take_part)
-    take_part()
-    failed = [error for _ in range(others + 1) if (error := done.get()) is not None]
-    if failed:
-        raise failed[0]
+            try:
+                self.function(part)
+            except BaseException as error:
+                self.failed.append(error)
+                self.rest.clear()
 
 
 def fill(target: np.ndarray, source: np.ndarray) -> None:
@@ -114,5 +154,49 @@ def _tasks() -> SimpleQueue[Callable[[], None]] | None:
     return tasks if threads() > 1 else None
 
 
+@contextmanager
+def products_are_shared_here() -> Iterator[None]:
+    """Meanwhile BLAS takes one thread, in all of the process: of runs side by side the first sees to it."""
+    taken = _blas.taken  # of this process: one that is forked meanwhile has another
+    if not taken.acquire(blocking=False):
+        yield
+        return
+    try:
+        controller = _blas.controller()
+        with controller.limit(limits=1, user_api="blas"):
+            _blas.limited = all(library.num_threads == 1 for library in controller.lib_controllers)
+            try:
+                yield
+            finally:
+                _blas.limited = False
+    finally:
+        taken.release()
+
+
+def products_are_shared() -> bool:
+    """Whether products are for ``each`` to share, not for BLAS."""
+    return _blas.limited and threads() > 1
+
+
+class _Blas:
+    """The libraries of matrix products in this process."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.taken = threading.Lock()
+        self.limited = False
+
+    @staticmethod
+    @cache
+    def controller() -> ThreadpoolController:
+        from threadpoolctl import ThreadpoolController  # not where all products are small
+
+        return ThreadpoolController().select(user_api="blas")
+
+
+_blas: Final = _Blas()
+
 if hasattr(os, "register_at_fork"):  # a process that was forked has none of the threads
-    os.register_at_fork(after_in_child=_tasks.cache_clear)
+    os.register_at_fork(after_in_child=lambda: (_tasks.cache_clear(), _blas.reset()))

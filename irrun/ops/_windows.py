@@ -11,9 +11,8 @@ from functools import lru_cache
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, ports
-from irrun.ops._blocked import BLOCK, Index, blocks, scratch
+from irrun.ops._blocked import BLOCK, Index, each_block, finishing, scratch
 from irrun.ops._pointwise import native
-from irrun.ops._threads import each
 from irrun.types import Dim, PartialShape
 
 
@@ -254,10 +253,8 @@ class Pooling(Sliding):
         def call(data: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
             axes = axes_of(data.shape[2:])
             whole = np.empty((*data.shape[:2], *(axis.out for axis in axes)), data.dtype) if out is None else out
-            for index in blocks(data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, 2 * BLOCK):
-                pool(data[index], axes, whole[index])
-                if finish is not None:
-                    finish(whole[index], (*index, *map(slice, whole.shape[2:])))
+            fill = finishing(lambda index: pool(data[index], axes, whole[index]), whole, finish)
+            each_block(fill, data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, 2 * BLOCK, work=data.nbytes)
             return whole
 
         return Kernel(call, "in blocks", out=True, finish=data.shape.is_static)
@@ -270,7 +267,7 @@ class Pooling(Sliding):
         if shape is None or not native(data):
             return None
         rows, line = self.axes(shape[2:], self.kernel)
-        cuts = blocks((shape[0], rows.out), rows.stride * line.size * shape[1] * data.type.dtype.itemsize, BLOCK // 2)
+        size = rows.stride * line.size * shape[1] * data.type.dtype.itemsize
 
         def call(data: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
             whole = np.empty((shape[0], rows.out, line.out, shape[1]), data.dtype) if out is None else out
@@ -279,10 +276,8 @@ class Pooling(Sliding):
                 images, part = index
                 first, elements = rows.part(part)
                 pool(data[images, elements], (first, line), whole[index], part)
-                if finish is not None:
-                    finish(whole[index], (*index, *map(slice, whole.shape[2:])))
 
-            each(fill, cuts, data.nbytes)
+            each_block(finishing(fill, whole, finish), (shape[0], rows.out), size, BLOCK // 2, work=data.nbytes)
             return whole
 
         return Kernel(call, "in blocks, channels last", out=True, finish=True)

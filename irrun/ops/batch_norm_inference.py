@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._blocked import SMALL, blocks
+from irrun.ops._blocked import BLOCK, SMALL, Index, each_block, finishing
 from irrun.ops._gemm import narrow, wide
 from irrun.ops._last import permuted
 from irrun.ops._pointwise import native
@@ -56,19 +56,21 @@ class BatchNormInference5(Op):
         with np.errstate(all="ignore"):
             scale = gamma / np.sqrt(variance + variance.dtype.type(self.epsilon))
             shift = beta - mean * scale
-        cuts, place = blocks(known, data.type.dtype.itemsize, SMALL), self.order[0]
+        place = self.order[0]
 
         def call(*arrays: np.ndarray, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
             x = arrays[place]
             if out is None:
                 out = np.empty(known, x.dtype)
-            for index in cuts:
-                part, channels = out[index], index[axis]
+            whole = out
+
+            def fill(index: Index) -> None:
+                part, channels = whole[index], index[axis]
                 np.multiply(x[index], scale[channels], part)
                 np.add(part, shift[channels], part)
-                if finish is not None:
-                    finish(part, index)
-            return out
+
+            each_block(finishing(fill, whole, finish), known, x.itemsize, SMALL, work=x.nbytes, least=BLOCK)
+            return whole
 
         return Kernel(call, out=True, finish=True)
 

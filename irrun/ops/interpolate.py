@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, opt, ports
-from irrun.ops._blocked import BLOCK, blocks, scratch
+from irrun.ops._blocked import BLOCK, each_block, finishing, scratch
 from irrun.ops._gemm import matmul
 from irrun.ops._last import moved_axes, permuted
 from irrun.ops._pointwise import native
@@ -331,10 +331,8 @@ def _in_blocks(shape: Sequence[int], passes: Sequence[Pass], plain: Callable[[np
 
     def call(image: np.ndarray, *_: Any, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
         whole = np.empty(sizes, image.dtype) if out is None else out
-        for index in blocks(lead, math.prod(sizes[len(lead) :]) * image.itemsize, 2 * BLOCK):
-            resize(image[index], whole[index])
-            if finish is not None:
-                finish(whole[index], (*index, *map(slice, sizes[len(lead) :])))
+        fill = finishing(lambda index: resize(image[index], whole[index]), whole, finish)
+        each_block(fill, tuple(lead), math.prod(sizes[len(lead) :]) * image.itemsize, 2 * BLOCK, work=whole.nbytes)
         return whole
 
     return Kernel(call, "in blocks", out=True, finish=True)

@@ -1,12 +1,12 @@
 """MatMul: products of matrices and vectors.  Spec: matrix/matmul-1."""
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._blocked import BLOCK, SMALL, Index, blocks, finish_in_blocks, within
+from irrun.ops._blocked import BLOCK, SMALL, Index, each_block, finish_in_blocks, within
 from irrun.ops._broadcasting import refuse
 from irrun.ops._gemm import Turned, matmul, narrow, wide
 from irrun.types import Dim, PartialShape
@@ -59,7 +59,9 @@ class MatMul(Op):
         turned = None
         if turn_b and ranks[1] == 2 and b.data is not None and b.data.size:
             turned, turn_b = Turned.of(b.data), False
-        cuts = [] if found is None or ranks[1] > 2 else _cuts(found, a.type.dtype.itemsize)
+        inner = a.shape[-2 if turn_a else -1].value or 0
+        flops = 0 if found is None else 2 * math.prod(found) * inner
+        cuts = None if found is None or ranks[1] > 2 else _cuts(found, a.type.dtype.itemsize)
 
         def call(
             a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None
@@ -73,18 +75,18 @@ class MatMul(Op):
             if finish is None:
                 return matmul(a, b, out)
             assert found is not None
-            if out is None:
-                out = np.empty(found, a.dtype)
-            if len(cuts) < 2:
-                return finish_in_blocks(matmul(a, b, out), finish)
-            for index, parts in cuts:
-                matmul(a[index[:-1]], b[:, index[-1]], out[index])
-                for part in parts:
-                    finish(out[part], part)
-            return out
+            whole = np.empty(found, a.dtype) if out is None else out
+            if cuts is None:
+                return finish_in_blocks(matmul(a, b, whole), finish)
 
-        inner = (a.shape[-2 if turn_a else -1]).value or 0
-        flops = 0 if found is None else 2 * math.prod(found) * inner
+            def fill(index: Index) -> None:
+                matmul(a[index[:-1]], b[:, index[-1]], whole[index])
+                for part in within(index, whole.itemsize, SMALL):
+                    finish(whole[part], part)
+
+            each_block(fill, found, whole.itemsize, work=flops, **cuts)
+            return whole
+
         ignores = () if turned is None else (1,)
         return Kernel(call, out=True, finish=found is not None, flops=flops, ignores=ignores)
 
@@ -113,8 +115,8 @@ def _swapped(dims: tuple[Dim, ...], transpose: bool) -> tuple[Dim, ...]:
     return (*dims[:-2], dims[-1], dims[-2]) if transpose else dims
 
 
-def _cuts(shape: tuple[int, ...], size: int) -> list[tuple[Index, list[Index]]]:
-    """Blocks of a product of many rows with one matrix, and the parts in which each is finished.
+def _cuts(shape: tuple[int, ...], size: int) -> dict[str, Any]:
+    """How ``each_block`` cuts a product of many rows with one matrix.
 
     It is cut along the longer side, for each block reads all of the other matrix again.
     """
@@ -122,9 +124,8 @@ def _cuts(shape: tuple[int, ...], size: int) -> list[tuple[Index, list[Index]]]:
     by_columns = math.prod(batch) * rows <= columns
     other = math.prod(batch) * rows if by_columns else columns
     last = len(shape) - 1
-    limit = max(BLOCK // 2, _LEAST * other * size)
-    cuts = blocks(shape, size, limit, tuple(range(last)) if by_columns else (last,))
-    return [(cut, within(cut, size, SMALL)) for cut in cuts]
+    limit, least = (max(BLOCK // 2, n * other * size) for n in (_LEAST, _LEAST // 2))
+    return {"limit": limit, "least": least, "whole": tuple(range(last)) if by_columns else (last,)}
 
 
 _LEAST: Final = 256
