@@ -324,7 +324,7 @@ _TWO: Final = _Form(
 )  # fmt: skip
 
 
-_MOST: Final = 1 << 22
+_MOST: Final = 1 << 21
 """Elements of transformed filters, beyond which the small form, whose are less than half as many, saves much memory."""
 _LEAST: Final = 64
 """Rows of a product below which it is not worth its while, as each reads the whole of the other matrix."""
