@@ -6,13 +6,13 @@ output that it sees.
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from irrun.opdef import Kernel, Site, Value, attr, opt, ports
-from irrun.ops._blocked import Index, blocks, scratch
+from irrun.ops._blocked import Done, blocks, scratch, unfinished
 from irrun.ops._channels_last import spread as spread_channels_last
 from irrun.ops._convolution import Chosen, Filtering, choose, filling, prepared
 from irrun.ops._correlation import Filters, Method
@@ -197,7 +197,7 @@ def _phase(axis: Axis, first: int) -> tuple[Axis, slice]:
     return Axis(axis.out, kernel, 1, axis.dilation, begin, end, count), slice(tap, None, axis.stride)
 
 
-def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
+def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray, done: Done) -> None:
     """One convolution after the other, each for elements of its own."""
     for places, method in phases:
         part = out[(..., *places)]
@@ -205,12 +205,11 @@ def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray) -> Ite
             part[...] = 0
         elif part.size:
             found = np.empty(part.shape, part.dtype)
-            for _ in method(data, found):
-                pass
+            method(data, found, unfinished)
             part[...] = found
     (batch, groups, outs), sizes = out.shape[:3], out.shape[3:]
     for lead in blocks((batch, groups, outs), math.prod(sizes) * out.itemsize):
-        yield *lead, *map(slice, sizes)
+        done((*lead, *map(slice, sizes)))
 
 
 def is_disjoint(axis: Axis) -> bool:
@@ -218,7 +217,7 @@ def is_disjoint(axis: Axis) -> bool:
     return axis == Axis(axis.out * axis.kernel, axis.kernel, axis.kernel, 1, 0, 0, axis.out)
 
 
-def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
+def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray, done: Done) -> None:
     """Strides as long as the kernel of ``filters`` (groups, out, …, in): a product for each element of the output."""
     (batch, groups, ins, rows, *rest), (outs, *kernel) = data.shape, filters.shape[1:-1]
     width, height = math.prod(rest), outs * math.prod(kernel)
@@ -233,4 +232,4 @@ def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray) -> Iterator
         for tap in np.ndindex(*kernel):
             places = (slice(n, None, step) for n, step in zip(tap, kernel))
             target[(..., *places)] = found[(slice(None),) * 3 + tap]
-        yield images, some, slice(0, outs), lines, *map(slice, out.shape[4:])
+        done((images, some, slice(0, outs), lines, *map(slice, out.shape[4:])))

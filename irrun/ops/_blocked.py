@@ -16,6 +16,9 @@ from irrun.ops._threads import PIECES, each, shared, threads
 Index = tuple[slice, ...]
 """A part of an array: a slice for each axis."""
 
+Done = Callable[[Index], object]
+"""What is told of each part of an array as soon as that is computed, by the thread that did."""
+
 BLOCK: Final = 1 << 19
 """Bytes that stay in the second cache of a core."""
 SMALL: Final = BLOCK // 4
@@ -77,6 +80,10 @@ def finishing(function: Callable[[Index], object], out: np.ndarray, finish: Fini
             finish(out[index], (*index, *map(slice, out.shape[len(index) :])))
 
     return both
+
+
+def unfinished(_: Index) -> None:
+    """``Done`` where nothing follows."""
 
 
 def within(block: Index, size: int, limit: int = BLOCK) -> list[Index]:

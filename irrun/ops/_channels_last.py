@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.ops._blocked import BLOCK, Index, blocks, each_block, scratch, within
+from irrun.ops._blocked import BLOCK, Done, Index, blocks, each_block, scratch, within
 from irrun.ops._copy import copy_to
 from irrun.ops._correlation import Filters, convolve, limit_of
 from irrun.ops._gemm import matmul
@@ -22,10 +22,9 @@ from irrun.ops._threads import each, fill, shares
 from irrun.ops._windows import Axis
 from irrun.ops._winograd import is_plain_3x3
 
-Done = Callable[[Index], object]
 Method = Callable[[np.ndarray, np.ndarray, Done], None]
-"""Fills (batch, rows, columns, out), which is C-contiguous, from (batch, rows, columns, in), both of one type. Tells
-of each part as soon as it is computed, on the thread that did; the parts are disjoint and cover the output."""
+"""Fills (batch, rows, columns, out), which is C-contiguous, from (batch, rows, columns, in), both of one type; parts
+are disjoint and cover the output."""
 
 
 def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method] | None:

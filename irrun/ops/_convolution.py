@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irrun.opdef import Finish, Kernel, Site, Value, attr, ports
-from irrun.ops._blocked import Index
+from irrun.ops._blocked import Index, unfinished
 from irrun.ops._channels_last import Method as LastMethod
 from irrun.ops._channels_last import choose as choose_channels_last
 from irrun.ops._correlation import Filters, Method, columns, planes, pointwise
@@ -140,12 +140,16 @@ def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: Part
         whole = np.empty((len(data), groups * outs, *sizes), data.dtype) if out is None else out
         sums = whole if whole.dtype == work else np.empty(whole.shape, work)
         split = data.reshape(len(data), groups, ins, *data.shape[2:]).astype(work, copy=False)
-        for images, some, rows, *windows in method(split, sums.reshape(len(data), groups, outs, *sizes)):
+
+        def done(part: Index) -> None:
+            images, some, rows, *windows = part
             index = (images, slice(some.start * outs + rows.start, (some.stop - 1) * outs + rows.stop), *windows)
             if sums is not whole:
                 whole[index] = narrow(sums[index], whole.dtype)
             if finish is not None:
                 finish(whole[index], index)
+
+        method(split, sums.reshape(len(data), groups, outs, *sizes), done)
         return whole
 
     if shape.static is None:
@@ -165,14 +169,10 @@ def filling(method: LastMethod, shape: tuple[int, ...], algorithm: str, inputs: 
         finish: Finish | None = None,
     ) -> np.ndarray:
         whole = np.empty(shape, data.dtype) if out is None else out
-        method(data, whole, _nothing if finish is None else lambda index: finish(whole[index], index))
+        method(data, whole, unfinished if finish is None else lambda index: finish(whole[index], index))
         return whole
 
     return Kernel(call, f"{algorithm}, channels last", out=True, finish=True, ignores=tuple(range(1, inputs)))
-
-
-def _nothing(_: Index) -> None:
-    """What is done with a part that nothing follows."""
 
 
 def choose(

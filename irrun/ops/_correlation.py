@@ -4,19 +4,19 @@ All see filters as (groups, out, in, …) and data as (batch, groups, in, …).
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
-from irrun.ops._blocked import BLOCK, Index, blocks, scratch, within
+from irrun.ops._blocked import BLOCK, Done, Index, blocks, scratch, within
 from irrun.ops._gemm import matmul, narrow, wide
 from irrun.ops._windows import Axis, taps
 
-Method = Callable[[np.ndarray, np.ndarray], Iterator[Index]]
+Method = Callable[[np.ndarray, np.ndarray, Done], None]
 """Fills (batch, groups, out, …), which is C-contiguous, from (batch, groups, in, …), both of the type that sums are
-kept in. Yields each part as soon as it is computed; the parts are disjoint and cover the output."""
+kept in; the parts are disjoint and cover the output."""
 
 
 def convolve(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
@@ -47,7 +47,7 @@ def limit_of(filters: np.ndarray) -> int:
     return max(4 * BLOCK, min(filters.nbytes, 32 * BLOCK))
 
 
-def pointwise(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
+def pointwise(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
     """Kernels of one element and no pads: matrix products, without a copy unless strides leave elements out."""
     seen = data[(..., *(slice(0, (axis.out - 1) * axis.stride + 1, axis.stride) for axis in axes))]
     (batch, groups, outs), windows = out.shape[:3], out.shape[3:]
@@ -57,10 +57,10 @@ def pointwise(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: n
     for images, some, rows in blocks((batch, groups, outs), width * out.itemsize, 16 * BLOCK):
         matmul(filters.matrix[some, rows], matrix[images, some], out=target[images, some, rows])
         for index in within((images, some, rows), width * out.itemsize):
-            yield *index, *map(slice, windows)
+            done((*index, *map(slice, windows)))
 
 
-def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
+def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
     """Copy what each tap sees into the rows of a matrix, block by block, and multiply it with the filters."""
     (batch, groups, outs, rows, *rest), width, height = out.shape, math.prod(out.shape[4:]), filters.matrix.shape[-1]
     target = out.reshape(*out.shape[:3], rows * width)
@@ -71,7 +71,7 @@ def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.
         first, elements = axes[0].part(part)
         matrix = fill(data[images, some, :, elements], (first, *axes[1:]))
         matmul(filters.matrix[some], matrix, out=target[images, some, :, part.start * width : part.stop * width])
-        yield images, some, slice(0, outs), part, *map(slice, rest)
+        done((images, some, slice(0, outs), part, *map(slice, rest)))
 
 
 def _windows(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
@@ -110,7 +110,7 @@ def _patches(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
     return matrix.reshape(*data.shape[:2], math.prod(axis.out for axis in axes), height).swapaxes(-1, -2)
 
 
-def planes(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray) -> Iterator[Index]:
+def planes(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
     """The same for few filters a group: rows of the matrix are whole planes, each shifted as its tap is.
 
     Planes are padded, and where the strides are not 1 there is one for each remainder of the places of elements. So a
@@ -145,7 +145,7 @@ def planes(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.n
             matmul(filters.matrix[some], matrix[here], out=result[..., :length])
         seen = result.reshape(*result.shape[:3], windows[0], *sizes[1:])
         out[images, some] = seen[(..., *map(slice, windows))]
-        yield images, some, slice(0, outs), *map(slice, windows)
+        done((images, some, slice(0, outs), *map(slice, windows)))
 
 
 @lru_cache

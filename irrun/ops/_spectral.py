@@ -5,11 +5,10 @@ The error is relative to the largest elements of a plane, some 1e-6 of the outpu
 
 import itertools
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
-from irrun.ops._blocked import Index, blocks, scratch
+from irrun.ops._blocked import Done, blocks, scratch
 from irrun.ops._correlation import Filters, convolve
 from irrun.ops._windows import Axis
 
@@ -27,8 +26,8 @@ def spectra(filters: Filters, axes: tuple[Axis, ...]) -> np.ndarray:
 
 
 def spectral(
-    filters: Filters, factors: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray
-) -> Iterator[Index]:
+    filters: Filters, factors: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done
+) -> None:
     """One filter a group, strides and dilations of 1; ``factors`` are what ``spectra`` gives."""
     windows, sizes = out.shape[3:], [_length(axis) for axis in axes]
     places = tuple(range(2, 2 + len(axes)))
@@ -45,7 +44,7 @@ def spectral(
             out[images, some, 0] = found[(..., *map(slice, windows))]
         else:  # an infinity or NaN spoils its whole plane
             out[images, some, 0] = convolve(data[images, some, 0], filters.array[some], axes)
-        yield images, some, slice(0, 1), *map(slice, windows)
+        done((images, some, slice(0, 1), *map(slice, windows)))
 
 
 def _length(axis: Axis) -> int:

@@ -6,12 +6,12 @@ Its error is about eight times that of the plain sum of products, some 2e-5 on o
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from irrun.ops._blocked import BLOCK, Index, blocks, scratch
+from irrun.ops._blocked import BLOCK, Done, blocks, scratch
 from irrun.ops._correlation import Filters, convolve, limit_of
 from irrun.ops._gemm import matmul
 from irrun.ops._windows import Axis
@@ -43,8 +43,9 @@ def packed(filters: Filters) -> np.ndarray:
 
 
 def winograd(
-    filters: Filters, packs: Callable[[], np.ndarray], axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray
-) -> Iterator[Index]:
+    filters: Filters, packs: Callable[[], np.ndarray], axes: tuple[Axis, ...],
+    data: np.ndarray, out: np.ndarray, done: Done,
+) -> None:  # fmt: skip
     """Kernels of 3×3 over f32, without strides and dilations; ``packs`` gives what ``packed`` does."""
     matrices = packs()
     (batch, groups, ins), outs, (high, broad) = data.shape[:3], filters.outs, out.shape[3:]
@@ -74,7 +75,7 @@ def winograd(
             first, elements = axes[0].part(windows)
             result = convolve(given[:, :, elements], filters.array[group : group + 1], (first, axes[1]))
         out[images, group, :, windows] = result
-        yield images, slice(group, group + 1), slice(0, outs), windows, slice(0, broad)
+        done((images, slice(group, group + 1), slice(0, outs), windows, slice(0, broad)))
 
 
 def _six_rows(data: np.ndarray, axis: Axis, strips: slice, line: Axis) -> np.ndarray:
