@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,13 +55,18 @@ def test_how_many(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], 
     assert _threads.threads.__wrapped__() == expected
 
 
-def test_as_many_as_processors_but_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_as_processors_but_not_too_many(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("IRRUN_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
+    limit = tmp_path / "cpu.max"
+    monkeypatch.setattr(_threads, "_CGROUP", limit)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(3)), raising=False)
     assert _threads.threads.__wrapped__() == 3
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(100)))
     assert _threads.threads.__wrapped__() == 8
+    for text, expected in (("max 100000\n", 8), ("150000 100000\n", 2), ("20000 100000\n", 1), ("?", 8)):
+        limit.write_text(text)
+        assert _threads.threads.__wrapped__() == expected
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 1000])

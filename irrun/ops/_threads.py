@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextvars
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -41,7 +43,19 @@ def threads() -> int:
         if wanted.isdecimal() and int(wanted):
             return int(wanted)
     affinity = getattr(os, "sched_getaffinity", None)
-    return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _MOST)
+    return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _quota(), _MOST)
+
+
+def _quota() -> int:
+    """The processors whose time a container may take, which it may see many more of; without a limit, very many."""
+    try:
+        time, period = map(int, _CGROUP.read_text().split())
+        return max(1, -(-time // period))
+    except (OSError, ValueError):  # not Linux, or "max"
+        return sys.maxsize
+
+
+_CGROUP: Final = Path("/sys/fs/cgroup/cpu.max")
 
 
 def shared(work: int) -> bool:
