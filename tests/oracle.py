@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import subprocess
@@ -95,6 +96,7 @@ class Oracle:
         ``reshape``: nothing, or an error where the model does not take its inputs in these shapes, arrays of text.
         """
         if self._process is None or self._process.poll() is not None:
+            atexit.register(self.close)
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _WORKER],
                 stdin=subprocess.PIPE,
