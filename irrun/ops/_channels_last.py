@@ -137,16 +137,10 @@ def depthwise(taps: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: n
     def fill(index: Index) -> None:
         images, part = index
         first, elements = rows.part(part)
-        given = data[images, elements]
-        if line.stride == 1:
-            padded = _padded(given, first, line)
-            image, row, place, one = padded.strides
-            tap = line.dilation * place
-        else:
-            padded = _by_taps(given, first, line)
-            image, row, tap, place, one = padded.strides
+        padded = _padded(data[images, elements], first, line)
+        image, row, place, one = padded.strides
         shape = len(padded), first.out, rows.kernel, line.kernel, broad // count, length
-        strides = image, rows.stride * row, rows.dilation * row, tap, count * place, one
+        strides = image, rows.stride * row, rows.dilation * row, line.dilation * place, count * line.stride * place, one
         seen = np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
         target = out[images, part].reshape(len(padded), first.out, broad // count, length)
         np.einsum("nhijwc,ijc->nhwc", seen, taps, out=target)
@@ -350,19 +344,8 @@ def _padded(data: np.ndarray, rows: Axis, line: Axis) -> np.ndarray:
     return padded
 
 
-def _by_taps(data: np.ndarray, rows: Axis, line: Axis) -> np.ndarray:
-    """What each tap of a row sees, in one piece, among zeros: (batch, rows, taps, windows, channels)."""
-    found = scratch(1, data.dtype, len(data), rows.reach, line.kernel, line.out, data.shape[3])
-    high, kept = rows.inside
-    found[:, : high.start], found[:, high.stop :] = 0, 0
-    for tap in range(line.kernel):
-        windows, elements = line.span(tap)
-        row = found[:, high, tap]
-        row[:, :, : windows.start], row[:, :, windows.stop :] = 0, 0
-        row[:, :, windows] = data[:, kept, elements]
-    return found
-
-
 def _together(line: Axis, channels: int) -> int:
     """How many places of a row to do at once: a divisor of their number, so that rows are long, but stay in cache."""
+    if line.stride > 1:
+        return 1
     return max((n for n in range(1, line.out + 1) if line.out % n == 0 and n * channels <= _LENGTH), default=1)
