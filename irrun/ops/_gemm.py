@@ -132,7 +132,7 @@ def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray
     # along the batch, if there is one, or else the longer side: each part reads all of the other matrix
     longer = rank - 2 if whole.shape[-2] > whole.shape[-1] else rank - 1
     axis = next((axis for axis, n in enumerate(whole.shape[:-2]) if n > 1), longer)
-    work = max(2 * whole.size * a.shape[-1], 4 * b.nbytes)  # for few rows, reading the other is all of it
+    work = 2 * whole.size * a.shape[-1]
 
     def part(cut: slice) -> None:
         left = a if axis == rank - 1 else _cut(a, axis - rank, cut)
