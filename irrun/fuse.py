@@ -17,7 +17,6 @@ import numpy as np
 
 from irrun.opdef import Kernel, Value
 from irrun.ops._blocked import each_block, scratch
-from irrun.ops._threads import each, shares
 from irrun.steps import Step
 
 __all__ = ["fuse"]
@@ -172,7 +171,7 @@ class _Group:
     skipped: int
     """How many of the inputs are those of the step before."""
 
-    def on(self, part: np.ndarray, index: tuple[slice, ...], arrays: Sequence[np.ndarray]) -> None:
+    def on(self, arrays: Sequence[np.ndarray], part: np.ndarray, index: tuple[slice, ...]) -> None:
         """Compute one part of the output."""
         registers: list[Any] = [part, *(o.part(a, index) for o, a in zip(self.operands, arrays))]
         for member in self.program:
@@ -186,7 +185,7 @@ class _Group:
         whole = np.empty(self.shape, self.dtype) if out is None else out
 
         def fill(index: tuple[slice, ...]) -> None:
-            self.on(whole[index], index, arrays)
+            self.on(arrays, whole[index], index)
 
         each_block(fill, self.shape, self.dtype.itemsize, _PART, work=whole.nbytes, least=4 * _PART)
         return whole
@@ -195,22 +194,7 @@ class _Group:
         """The group on what another kernel finishes."""
 
         def call(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-            finish = partial(self.finish, arrays[self.skipped :])
+            finish = partial(self.on, arrays[self.skipped :])
             return source(*arrays[: self.skipped], out=out, finish=finish)
 
         return call
-
-    def finish(self, arrays: Sequence[np.ndarray], part: np.ndarray, index: tuple[slice, ...]) -> None:
-        """A part that another kernel computed, shared among the threads if it is large."""
-        axis = next((axis for axis, n in enumerate(part.shape) if n > 1), 0)
-        cuts = shares(part.shape[axis], part.nbytes) if part.ndim else []
-        if len(cuts) < 2:
-            self.on(part, index, arrays)
-            return
-        first, before, behind = index[axis].start or 0, index[:axis], index[axis + 1 :]
-
-        def some(cut: slice) -> None:
-            place = slice(first + cut.start, first + cut.stop)
-            self.on(part[(slice(None),) * axis + (cut,)], (*before, place, *behind), arrays)
-
-        each(some, cuts, part.nbytes)

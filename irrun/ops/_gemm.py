@@ -14,7 +14,7 @@ import numpy as np
 from irrun.ops._blas import asked
 from irrun.ops._copy import copy_to
 from irrun.ops._mkl import Cblas, mkl
-from irrun.ops._threads import each, products_are_shared, shares
+from irrun.ops._threads import each, products_are_shared, shared, shares
 from irrun.types import ElementType
 
 
@@ -125,14 +125,14 @@ def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray
     if out is None:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         out = np.empty((*batch, a.shape[-2], b.shape[-1]), a.dtype)
-    if not products_are_shared():
+    work = 2 * out.size * a.shape[-1]
+    if not (products_are_shared() and shared(work)):
         _multiply(a, b, out)
         return out
     whole, rank = out, out.ndim
     # along the batch, if there is one, or else the longer side: each part reads all of the other matrix
     longer = rank - 2 if whole.shape[-2] > whole.shape[-1] else rank - 1
     axis = next((axis for axis, n in enumerate(whole.shape[:-2]) if n > 1), longer)
-    work = 2 * whole.size * a.shape[-1]
 
     def part(cut: slice) -> None:
         left = a if axis == rank - 1 else _cut(a, axis - rank, cut)
