@@ -1,9 +1,49 @@
+"""The lanes of the tests, and OpenVINO as their witness.
+
+- ``spec``: what needs neither OpenVINO nor long: every test that the two others do not claim.
+- ``openvino``: tests that take the fixture ``ov`` or ``oracle``, or are marked because a process that they start
+  needs OpenVINO.
+- ``slow``: tests marked so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
-import kit
+from answers import Answers
+from oracle import Oracle
+
+WITNESSES = {"ov", "oracle"}
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _openvino_process():
-    yield
-    kit.oracle.close()
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if not item.get_closest_marker("slow") and not item.get_closest_marker("openvino"):
+            needs_openvino = WITNESSES & set(getattr(item, "fixturenames", ()))
+            item.add_marker("openvino" if needs_openvino else "spec")
+
+
+@pytest.fixture(scope="session")
+def ov() -> Any:
+    """The module openvino, to build models with."""
+    import openvino
+
+    return openvino
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Iterator[Oracle]:
+    """OpenVINO in a process of its own."""
+    oracle = Oracle()
+    yield oracle
+    oracle.close()
+
+
+@pytest.fixture(scope="session")
+def answers() -> Answers:
+    """What OpenVINO answered to the tables of operations."""
+    return Answers()

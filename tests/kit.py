@@ -14,19 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import openvino as ov
 import pytest
-from openvino.utils.node_factory import NodeFactory
 
 import irrun
+from answers import Answers
 from irrun.diagnostics import Refused
 from irrun.opdef import Kernel, Op, Site, Value, infer, resolve
 from irrun.types import ELEMENT_TYPES, Dim, ElementType, PartialShape
 from oracle import Oracle
-
-oracle = Oracle()
-Model: Any = ov.Model  # whose stubs do not accept the nodes that OpenVINO's own builders make
-
 
 # ---------------------------------------------------------------------------------------------
 # rows
@@ -121,10 +116,11 @@ class Refusal:
 class Case:
     """A model of one operation, built and run by OpenVINO.
 
-    ``op`` names the opset to build with: ``Broadcast-3`` is made by opset3's factory. ``shapes`` are the
-    positions of inputs that come as constants in one half of the variants and as Parameters in the other;
-    ``constants`` those that are always constants. ``how`` asks the CPU plugin or the ``core`` reference
-    kernels; ``expected`` stands in, from numpy or by hand, where OpenVINO crashes or is wrong (say why).
+    ``op`` names the opset to build with: ``Broadcast-3`` is made by opset3's factory. ``shapes`` are the positions
+    of inputs that are constants in one half of the models and Parameters in the other; ``constants`` are the
+    positions of inputs that are always constants. ``how`` asks the CPU plugin or the ``core`` reference kernels.
+    ``expected`` comes from numpy or by hand, where OpenVINO crashes, is wrong, or gives other numbers on another
+    processor (say why).
     """
 
     id: str
@@ -138,6 +134,13 @@ class Case:
     rtol: float | None = None
     atol: float | None = None
     outputs: int = 1
+
+    @property
+    def form(self) -> str:
+        """All that decides how inputs can be declared: the operation, its attributes, ranks and constants."""
+        return repr(
+            (self.op, sorted(self.attributes.items()), [np.shape(i) for i in self.inputs], self.shapes, self.constants)
+        )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -158,7 +161,7 @@ def values(rows: Sequence[Values]) -> Callable[..., None]:
             assert got.shape == want.shape
             _assert_close(got, want, row.rtol, 0)
 
-    return test
+    return _of(rows, test)
 
 
 def shapes(rows: Sequence[Shapes]) -> Callable[..., None]:
@@ -172,7 +175,7 @@ def shapes(rows: Sequence[Shapes]) -> Callable[..., None]:
         expected = [row.expected] if isinstance(row.expected, str) else list(row.expected)
         assert [describe(v, "{" in e) for v, e in zip(found, expected, strict=True)] == expected
 
-    return test
+    return _of(rows, test)
 
 
 def refusals(rows: Sequence[Refusal]) -> Callable[..., None]:
@@ -187,26 +190,31 @@ def refusals(rows: Sequence[Refusal]) -> Callable[..., None]:
         reason = row.id.split("-")[0].upper()
         assert reason in (caught.value.label, caught.value.code), str(caught.value)
 
-    return test
+    return _of(rows, test)
 
 
 def against_openvino(cases: Sequence[Case]) -> Callable[..., None]:
     """A test that irrun gives OpenVINO's outputs for each case, however the model declares its inputs.
 
-    OpenVINO answers once a case, for the plainest declaration; every variant is built and serialised by
-    OpenVINO, must check clean, and must give that answer.
+    Each model is built and serialised by OpenVINO, must check clean, and must give the outputs that OpenVINO gives
+    for static declarations. Cases that differ only in their element types or contents share the dynamic
+    declarations: the first of them is tried with all, the lane ``slow`` tries the others.
     """
+    rows, seen = [], set()
+    for case in cases:
+        declarations = DECLARATIONS if case.form not in seen else DECLARATIONS[:1]
+        rows.append(pytest.param(case, declarations, id=case.id))
+        if case.form in seen:
+            rows.append(pytest.param(case, DECLARATIONS[1:], id=f"{case.id}-dynamic", marks=pytest.mark.slow))
+        seen.add(case.form)
 
-    @pytest.mark.parametrize("case", cases, ids=lambda c: c.id)
-    def test(case: Case) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            given = case.expected if isinstance(case.expected, tuple) else (case.expected,)
-            expected = None if case.expected is None else [np.asarray(e) for e in given]
-            for number, (declared, as_parameters) in enumerate(_variants(case)):
-                path = Path(folder, f"{number}.xml")
+    @pytest.mark.parametrize(("case", "declarations"), rows)
+    def test(case: Case, declarations: Sequence[str], oracle: Oracle, answers: Answers, tmp_path: Path) -> None:
+        expected = _expected(case, oracle, answers, tmp_path)
+        for declared in declarations:
+            for as_parameters in (False, True) if case.shapes else (False,):
+                path = tmp_path / f"{declared}-{as_parameters}.xml"
                 feeds = build(case, path, declared, as_parameters)
-                if expected is None:
-                    expected = oracle(path, feeds, case.how)
                 report = irrun.check(path)
                 assert not report.diagnostics, f"{declared}: {report.diagnostics}"
                 outputs = irrun.run(path, feeds, strict=True).arrays
@@ -214,20 +222,41 @@ def against_openvino(cases: Sequence[Case]) -> Callable[..., None]:
                 for got, want in zip(outputs, expected):
                     compare(got, want, case)
 
+    return _of(cases, test)
+
+
+def _of(rows: Sequence[Any], test: Any) -> Callable[..., None]:
+    """Let a test show the rows that it was made of, for ``tables``."""
+    test.rows = rows
     return test
 
 
-def same_as_openvino(model: ov.Model, *feeds: Sequence[np.ndarray], how: str = "cpu") -> None:
-    """Serialise a model made by hand; it must check clean and give OpenVINO's outputs for each of ``feeds``."""
+def _expected(case: Case, oracle: Oracle, answers: Answers, folder: Path) -> Sequence[np.ndarray]:
+    """The outputs that the case names, otherwise those of OpenVINO: stored ones where there are any."""
+    if case.expected is not None:
+        return [np.asarray(e) for e in (case.expected if isinstance(case.expected, tuple) else (case.expected,))]
+    return answers.get(case) or ask(case, oracle, folder)
+
+
+def ask(case: Case, oracle: Oracle, folder: Path) -> list[np.ndarray]:
+    """Let OpenVINO compute the outputs of a case, with every input that may vary declared static."""
+    path = folder / "asked.xml"
+    return oracle(path, build(case, path), case.how)
+
+
+def same_as_openvino(oracle: Oracle, model: Any, *feeds: Sequence[np.ndarray]) -> None:
+    """Serialise an ``openvino.Model``; it must check clean and give OpenVINO's outputs for each of ``feeds``."""
+    import openvino as ov
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.xml")
         ov.serialize(model, path)
         report = irrun.check(path)
         assert not report.diagnostics, report.diagnostics
         executable = irrun.compile(path, strict=True)
-        for given in feeds:
-            expected = oracle(path, given, how)
-            for got, want in zip(executable(given).arrays, expected, strict=True):
+        for arrays in feeds:
+            expected = oracle(path, arrays)
+            for got, want in zip(executable(arrays).arrays, expected, strict=True):
                 compare(got, want, Case("", "", ()))
 
 
@@ -244,16 +273,19 @@ class FakeBody:
         return self.results
 
 
-def _variants(case: Case) -> list[tuple[str, bool]]:
-    both = [False, True] if case.shapes else [False]
-    return [(declared, p) for declared in ("static", "dims", "rank") for p in both]
+DECLARATIONS = ("static", "dims", "rank")
+"""How a Parameter declares its shape: exactly, each dim as -1, or with unknown rank."""
 
 
 def build(case: Case, path: Path, declared: str = "static", as_parameters: bool = False) -> list[np.ndarray]:
-    """Serialise the case's model to ``path``; the arrays that its Parameters take.
+    """Let OpenVINO build the case's model and serialise it to ``path``; return the arrays for its Parameters.
 
-    ``declared``: static, ``dims`` (each -1) or ``rank`` (unknown); ``as_parameters``: shape inputs, too.
+    ``declared`` is one of ``DECLARATIONS``; ``as_parameters`` makes Parameters of shape inputs, too.
     """
+    import openvino as ov
+    from openvino.utils.node_factory import NodeFactory
+
+    ops: Any = ov.opset1
     type, opset = case.op.split("-")
     factory = NodeFactory(f"opset{opset}")
     constants = set(case.constants) | (set() if as_parameters else set(case.shapes))
@@ -267,27 +299,32 @@ def build(case: Case, path: Path, declared: str = "static", as_parameters: bool 
         shape = ov.PartialShape(list(array.shape) if exact else [-1] * array.ndim)
         if declared == "rank" and not exact:
             shape = ov.PartialShape.dynamic()
-        parameter = ov.opset1.parameter(shape, _type(array), name=f"in{position}")  # type: ignore[attr-defined]
+        parameter = ops.parameter(shape, _type(array), name=f"in{position}")
         parameters.append(parameter)
         nodes.append(parameter.output(0))
         feeds.append(array)
     node = factory.create(type, nodes, case.attributes)
-    results = [ov.opset1.result(node.output(i)) for i in range(node.get_output_size())]  # type: ignore[attr-defined]
-    ov.serialize(Model(results, parameters, "case"), path)
+    results: Any = [ops.result(node.output(i)) for i in range(node.get_output_size())]
+    ov.serialize(ov.Model(results, parameters, "case"), path)
     return feeds
 
 
-def _constant(array: np.ndarray) -> ov.Node:
+def _constant(array: np.ndarray) -> Any:
+    import openvino as ov
+
+    ops: Any = ov.opset1
     if array.size and array.dtype.isbuiltin != 2:
-        return ov.opset1.constant(array)  # type: ignore[attr-defined]
+        return ops.constant(array)
     # no elements, or bf16 and others that numpy has from ml_dtypes
     return ov.op.Constant(_type(array), ov.Shape(array.shape), array.astype(np.float64).ravel().tolist())
 
 
-def _type(array: np.ndarray) -> ov.Type:
-    found = ElementType.of(array.dtype)
-    assert found is not None
-    return getattr(ov.Type, found.name)
+def _type(array: np.ndarray) -> Any:
+    import openvino as ov
+
+    element_type = ElementType.of(array.dtype)
+    assert element_type is not None
+    return getattr(ov.Type, element_type.name)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ bytes. Not every mutation can be known:
 from __future__ import annotations
 
 import html
-import importlib.util
+import importlib
 import random
 import re
 import sys
@@ -22,12 +22,10 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import onnx
-import openvino as ov
 
 import irrun
 import kit
@@ -36,6 +34,7 @@ from irrun.api import load
 from irrun.fix import fix
 from irrun.opdef import resolve
 from oracle import Oracle, OracleError
+from tables import cases
 
 TESTS = Path(__file__).parent
 PRECISIONS = ("FP32", "FP16", "FP64", "I64", "I32", "I8", "U8", "BOOL")
@@ -51,17 +50,17 @@ KINDS = (*PORT_KINDS, *ATTRIBUTE_KINDS)
 # the models
 
 
-def models(folder: Path, rng: random.Random) -> Iterator[Path]:
+def models(ov: Any, folder: Path, rng: random.Random) -> Iterator[Path]:
     """Files of models in random order, without end: of one operation and of several in turn, large ones more often."""
-    cases = _cases()
+    models_of_one = list(cases())
     larger: list[Path] = []
-    for name, model in _models().items():
+    for name, model in _models(ov).items():
         path = folder / f"{name}.xml"
         ov.save_model(model, path, compress_to_fp16=name.startswith("half"))
         larger += [path] * (1 + len(_layers(path.read_text())) // 20)
     while True:
-        number = rng.randrange(len(cases))
-        case = cases[number]
+        number = rng.randrange(len(models_of_one))
+        case = models_of_one[number]
         declared = rng.choice(("static", "static", "dims", "rank"))
         path = folder / f"{number}-{declared}.xml"
         kit.build(case, path, declared, as_parameters=bool(case.shapes) and rng.random() < 0.3)
@@ -69,36 +68,19 @@ def models(folder: Path, rng: random.Random) -> Iterator[Path]:
         yield rng.choice(larger)
 
 
-def _cases() -> list[kit.Case]:
-    """The models of the tables in ``tests/ops``."""
-    found: list[kit.Case] = []
-    for path in sorted((TESTS / "ops").glob("test_*.py")):
-        name = f"mutated_{path.stem}"
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        for value in vars(module).values():
-            for mark in getattr(value, "pytestmark", ()):
-                rows = mark.args[1] if mark.name == "parametrize" else ()
-                found += [row for row in rows if isinstance(row, kit.Case)]
-    return found
-
-
-def _models() -> dict[str, Any]:
+def _models(ov: Any) -> dict[str, Any]:
     """Models of more than one operation."""
     checker = importlib.import_module("test_checker")
-    found: dict[str, Any] = checker.models()
+    found: dict[str, Any] = checker.models(ov)
     for name in ("convnet", "elementwise", "tile_equal", "broadcast_bidirectional"):
         found[f"sample-{name}"] = ov.Core().read_model(TESTS.parent / "samples" / f"{name}.xml")
-    found |= _onnx()
-    found |= {made.__name__: made() for made in small_networks.NETWORKS}
-    found["half-resnet"] = small_networks.resnet()
+    found |= _onnx(ov)
+    found |= {made.__name__: made(ov) for made in small_networks.NETWORKS}
+    found["half-resnet"] = small_networks.resnet(ov)
     return found
 
 
-def _onnx() -> dict[str, Any]:
+def _onnx(ov: Any) -> dict[str, Any]:
     """The ONNX project's small models."""
     folder = Path(onnx.__file__).parent / "backend/test/data"
     paths = [p for kind in ("pytorch-operator", "pytorch-converted") for p in (folder / kind).glob("*/*.onnx")]
@@ -296,20 +278,15 @@ class Figures:
         return "\n".join(rows)
 
 
-@cache
-def _oracle() -> Oracle:
-    return Oracle()
-
-
-def _ports(path: Path) -> Any:
+def _ports(oracle: Oracle, path: Path) -> Any:
     """The type and shape of each port as OpenVINO infers them, or why it refuses the file."""
     try:
-        return _oracle()(path, [], "ports")
+        return oracle(path, [], "ports")
     except OracleError as error:
         return str(error)
 
 
-def judge(mutation: Mutation, original: str, figures: Figures) -> None:
+def judge(mutation: Mutation, original: str, figures: Figures, oracle: Oracle) -> None:
     """Check and fix a mutation, and count."""
     path, kind, count = mutation.path, mutation.kind, figures.counts
     where = f"{mutation.what} of {mutation.layer} in {path.name}"
@@ -318,7 +295,8 @@ def judge(mutation: Mutation, original: str, figures: Figures) -> None:
         report = irrun.check(path)
         count[kind, "mutations"] += 1
         there = [d for d in report if d.layer == mutation.layer and d.line in mutation.lines]
-        if not there and kind in ("value", "missing attribute") and (mutation.is_default or _is_silent(path, original)):
+        may_be_silent = not there and kind in ("value", "missing attribute")
+        if may_be_silent and (mutation.is_default or _is_silent(oracle, path, original)):
             count[kind, "silent"] += 1
             if report.diagnostics:
                 figures.missed.append(f"elsewhere: {where}: {_said(report)}")
@@ -337,36 +315,39 @@ def judge(mutation: Mutation, original: str, figures: Figures) -> None:
         path.write_text(original)
 
 
-def _is_silent(path: Path, original: str) -> bool:
+def _is_silent(oracle: Oracle, path: Path, original: str) -> bool:
     """Whether OpenVINO infers the same of the file as of the original."""
-    mutated = _ports(path)
+    mutated = _ports(oracle, path)
     path.write_text(original)
-    return mutated == _ports(path)
+    return mutated == _ports(oracle, path)
 
 
 def _said(report: irrun.Report) -> str:
     return " | ".join(f"{d.code} {d.layer}:{d.line} {d.message}" for d in report)[:400] or "nothing"
 
 
-def run(count: int, seed: int) -> Figures:
+def run(count: int, seed: int, ov: Any, oracle: Oracle) -> Figures:
     """``count`` mutations, by seed."""
     figures = Figures()
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
-        for path in models(Path(folder), rng):
+        for path in models(ov, Path(folder), rng):
             if figures.total == count:
                 break
             text = path.read_bytes().decode()
             mutation = mutate(path, text, rng)
             if mutation is not None:
-                judge(mutation, text, figures)
-    _oracle().close()
+                judge(mutation, text, figures, oracle)
     return figures
 
 
 def main() -> None:
+    import openvino
+
+    oracle = Oracle()
     count, seed = (int(text) for text in (sys.argv[1:] + ["2000", "0"][len(sys.argv) - 1 :]))
-    figures = run(count, seed)
+    figures = run(count, seed, openvino, oracle)
+    oracle.close()
     print(*figures.missed, figures.table(), sep="\n")
 
 

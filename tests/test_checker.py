@@ -4,9 +4,9 @@ import json
 import re
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import openvino as ov
 import pytest
 
 import irrun
@@ -142,49 +142,49 @@ def test_notes_tell_where_the_inputs_come_from(tmp_path: Path) -> None:
 # silence
 
 
-def models() -> dict[str, ov.Model]:
+def models(ov: Any) -> dict[str, Any]:
     """Valid models as OpenVINO makes them."""
     o = ov.opset13
     f32, i64 = ov.Type.f32, ov.Type.i64
     found = {}
 
-    def model(name: str, parameters: list[ov.Node], *results: ov.Node | ov.Output) -> None:
-        found[name] = ov.Model([o.result(r) for r in results], parameters, name)  # type: ignore[attr-defined]  # pyright: ignore[reportGeneralTypeIssues]
+    def model(name: str, parameters: list[Any], *results: Any) -> None:
+        found[name] = ov.Model([o.result(r) for r in results], parameters, name)
 
     for name, shape in (
         ("static", [1, 3, 16, 16]),
         ("dynamic", [-1, 3, -1, -1]),
         ("bounded", [ov.Dimension(1, 4), 3, ov.Dimension(8, 20), 16]),
     ):
-        x = o.parameter(ov.PartialShape(shape), f32, name="x")  # type: ignore[attr-defined]
-        conv = o.convolution(x, np.ones((4, 3, 3, 3), np.float32), [2, 2], [1, 1], [1, 1], [1, 1])  # type: ignore[attr-defined]
-        relu = o.relu(o.add(conv, np.ones((1, 4, 1, 1), np.float32)))  # type: ignore[attr-defined]
-        pool = o.max_pool(relu, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2])  # type: ignore[attr-defined]
-        mean = o.reduce_mean(pool.output(0), np.array([2, 3]), keep_dims=False)  # type: ignore[attr-defined]
-        model(f"convnet-{name}", [x], o.softmax(mean, 1), pool.output(1))  # type: ignore[attr-defined]
+        x = o.parameter(ov.PartialShape(shape), f32, name="x")
+        conv = o.convolution(x, np.ones((4, 3, 3, 3), np.float32), [2, 2], [1, 1], [1, 1], [1, 1])
+        relu = o.relu(o.add(conv, np.ones((1, 4, 1, 1), np.float32)))
+        pool = o.max_pool(relu, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2])
+        mean = o.reduce_mean(pool.output(0), np.array([2, 3]), keep_dims=False)
+        model(f"convnet-{name}", [x], o.softmax(mean, 1), pool.output(1))
     for name, shape in (("static", [2, 5]), ("dynamic", [-1, -1]), ("rank", None)):
-        x = o.parameter(ov.PartialShape.dynamic() if shape is None else ov.PartialShape(shape), f32, name="x")  # type: ignore[attr-defined]
-        size = o.gather(o.shape_of(x), np.array([0]), np.array(0))  # type: ignore[attr-defined]
-        target = o.concat([size, np.array([1, -1])], 0)  # type: ignore[attr-defined]
-        model(f"shapes-{name}", [x], o.reshape(x, target, False))  # type: ignore[attr-defined]
-    a, b = o.parameter([-1, 7], f32, name="a"), o.parameter([7, -1], f32, name="b")  # type: ignore[attr-defined]
-    model("matmul", [a, b], o.matmul(a, b, False, False))  # type: ignore[attr-defined]
-    x = o.parameter([2, 3], f32, name="x")  # type: ignore[attr-defined]
-    model("squares", [x], o.multiply(x, x), x)  # type: ignore[attr-defined]
-    x = o.parameter([], i64, name="x")  # type: ignore[attr-defined]
-    model("scalars", [x], o.add(x, np.array(1)), o.convert(x, "f16"))  # type: ignore[attr-defined]
-    x = o.parameter([0, 3], f32, name="x")  # type: ignore[attr-defined]
-    model("no-elements", [x], o.concat([x, np.ones((2, 3), np.float32)], 0))  # type: ignore[attr-defined]
-    x = o.parameter([6, 2], f32, name="x")  # type: ignore[attr-defined]
-    parts = o.split(x, np.array(0), 3)  # type: ignore[attr-defined]
+        x = o.parameter(ov.PartialShape.dynamic() if shape is None else ov.PartialShape(shape), f32, name="x")
+        size = o.gather(o.shape_of(x), np.array([0]), np.array(0))
+        target = o.concat([size, np.array([1, -1])], 0)
+        model(f"shapes-{name}", [x], o.reshape(x, target, False))
+    a, b = o.parameter([-1, 7], f32, name="a"), o.parameter([7, -1], f32, name="b")
+    model("matmul", [a, b], o.matmul(a, b, False, False))
+    x = o.parameter([2, 3], f32, name="x")
+    model("squares", [x], o.multiply(x, x), x)
+    x = o.parameter([], i64, name="x")
+    model("scalars", [x], o.add(x, np.array(1)), o.convert(x, "f16"))
+    x = o.parameter([0, 3], f32, name="x")
+    model("no-elements", [x], o.concat([x, np.ones((2, 3), np.float32)], 0))
+    x = o.parameter([6, 2], f32, name="x")
+    parts = o.split(x, np.array(0), 3)
     model("split", [x], *(parts.output(i) for i in range(3)))
     model("constants", [], ov.op.Constant(np.arange(6, dtype=np.int8).reshape(2, 3)))
     return found
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_silent_on_what_openvino_writes(compressed: bool, tmp_path: Path) -> None:
-    for name, model in models().items():
+def test_silent_on_what_openvino_writes(compressed: bool, tmp_path: Path, ov: Any) -> None:
+    for name, model in models(ov).items():
         path = tmp_path / f"{name}.xml"
         ov.save_model(model, path, compress_to_fp16=compressed)
         assert not irrun.check(path).diagnostics, name
@@ -241,13 +241,13 @@ def test_the_bin_may_be_named(tmp_path: Path) -> None:
 # shapes, contents and names
 
 
-def test_contents_are_followed_through_shape_arithmetic(tmp_path: Path) -> None:
+def test_contents_are_followed_through_shape_arithmetic(tmp_path: Path, ov: Any) -> None:
     """[?,3,224] -> ShapeOf -> Gather -> Concat -> Reshape: the unknown dim keeps its identity."""
     o = ov.opset13
-    x = o.parameter([-1, 3, 224], ov.Type.f32, name="x")  # type: ignore[attr-defined]
-    batch = o.gather(o.shape_of(x), np.array([0]), np.array(0))  # type: ignore[attr-defined]
-    flat = o.reshape(x, o.concat([batch, np.array([672])], 0), False)  # type: ignore[attr-defined]
-    ov.serialize(ov.Model([o.result(flat)], [x], "m"), tmp_path / "m.xml")  # type: ignore[attr-defined]  # pyright: ignore[reportGeneralTypeIssues]
+    x = o.parameter([-1, 3, 224], ov.Type.f32, name="x")
+    batch = o.gather(o.shape_of(x), np.array([0]), np.array(0))
+    flat = o.reshape(x, o.concat([batch, np.array([672])], 0), False)
+    ov.serialize(ov.Model([o.result(flat)], [x], "m"), tmp_path / "m.xml")
     text = (tmp_path / "m.xml").read_text()
     assert not irrun.check(tmp_path / "m.xml").diagnostics
     (tmp_path / "m.xml").write_text(text.replace("<dim>672</dim>", "<dim>673</dim>"))

@@ -64,6 +64,7 @@ def _python(*arguments: object) -> str:
     return done.stdout
 
 
+@pytest.mark.openvino
 @pytest.mark.parametrize("script", ["classify", "reshape", "state", "legacy"])
 def test_script_gives_the_same(script: str, tmp_path: Path) -> None:
     arguments = {

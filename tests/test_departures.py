@@ -215,12 +215,9 @@ def test_irrun(row: Row) -> None:
     _assert_is(irrun.run(row.path, row.arrays(), strict=True)[0], row.irrun)
 
 
-oracle = Oracle()
-
-
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="these are the numbers of the x86-64 kernels")
 @pytest.mark.parametrize("row", [row for row in ROWS if row.openvino is not UNDEFINED], ids=lambda row: row.model)
-def test_openvino(row: Row) -> None:
+def test_openvino(row: Row, oracle: Oracle) -> None:
     if isinstance(row.openvino, Outcome) and row.openvino is not SAME:
         with pytest.raises(OracleError) as caught:
             oracle(row.path, row.arrays(), row.how)

@@ -13,7 +13,7 @@ import irrun
 from irrun import opdef
 from irrun.cli import cli
 from irrun.diagnostics import CODES
-from kit import oracle
+from oracle import Oracle
 
 FOLDER = Path(irrun.__file__).parent / "explanations"
 
@@ -38,21 +38,43 @@ def test_every_code_has_a_page() -> None:
     assert not pages - CODES.keys(), "pages of codes that do not exist"
 
 
-@pytest.mark.parametrize("code", [code for code in CODES if (FOLDER / f"{code}.md").exists()])
-def test_examples(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (FOLDER / f"{code}.md").read_text("utf-8")
-    assert all(len(line) <= 120 for line in page.splitlines())
-    match = re.fullmatch(r"(.+?)\n## Wrong\n(.+?)\n## Right\n(.+)", page, re.DOTALL)
+PAGES = sorted(FOLDER.glob("*.md"))
+
+
+def _parts(page: Path) -> tuple[str, str, str]:
+    """What both examples of a page need, the wrong one and the right one."""
+    match = re.fullmatch(r"(.+?)\n## Wrong\n(.+?)\n## Right\n(.+)", page.read_text("utf-8"), re.DOTALL)
     assert match, "a page has the headings ## Wrong and ## Right"
-    assert not match[1].startswith("```"), "a page begins with why the finding matters"
-    for number, expected in ((2, {code}), (3, set[str]())):
-        folder = tmp_path / str(number)
+    return match[1], match[2], match[3]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(len(line) <= 120 for line in page.read_text("utf-8").splitlines())
+    before, wrong, right = _parts(page)
+    assert not before.startswith("```"), "a page begins with why the finding matters"
+    for name, example, expected in (("wrong", wrong, {page.stem}), ("right", right, set[str]())):
+        folder = tmp_path / name
         folder.mkdir()
         monkeypatch.chdir(folder)
-        found, said = _run(match[1] + match[number])
+        found, said = _run(before + example)
         assert found == expected, said
-    if "<net" in Path("net.xml").read_text("utf-8") and "-w" not in match[3]:
-        oracle(Path("net.xml"), [], "reshape")  # OpenVINO reads it as well
+
+
+def _is_a_file_of_openvino(page: Path) -> bool:
+    """Whether the right example is an IR file that OpenVINO can read, with the weights beside it if it has any."""
+    before, _, right = _parts(page)
+    return "<net" in before + right and "-w" not in right
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _is_a_file_of_openvino(page)], ids=lambda page: page.stem)
+def test_openvino_reads_what_is_right(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oracle: Oracle
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before, _, right = _parts(page)
+    _run(before + right)
+    oracle(tmp_path / "net.xml", [], "reshape")
 
 
 def _run(text: str) -> tuple[set[str], str]:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import irrun
 from irrun import build as b
 from irrun.cli import cli
-from kit import oracle
+from oracle import Oracle
 
 CONVNET = Path(__file__).parent.parent / "samples" / "convnet.xml"
 
@@ -21,7 +21,7 @@ def image() -> np.ndarray:
     return np.load(CONVNET.parent / "image.npy")
 
 
-def test_a_part_gives_what_it_gave_in_the_whole(tmp_path: Path, image: np.ndarray) -> None:
+def test_a_part_gives_what_it_gave_in_the_whole(tmp_path: Path, image: np.ndarray, oracle: Oracle) -> None:
     whole = irrun.read_model(CONVNET)
     taps = irrun.compile(whole)(image, taps=["block1/pool", "block2/relu"]).taps
     out = tmp_path / "part.xml"

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import openvino as ov
 import pytest
 
 import irrun
@@ -215,11 +214,11 @@ def test_shapes_that_were_inferred_wrong_all_along(tmp_path: Path) -> None:
     assert fixed(tmp_path, made.text).decode() == made.text.replace("<dim>6</dim>", "<dim>5</dim>")
 
 
-def test_a_parameter_edited_by_hand(tmp_path: Path) -> None:
+def test_a_parameter_edited_by_hand(tmp_path: Path, ov: Any) -> None:
     """One finding, and what follows is counted; --unsafe-fixes declares it."""
-    model = small_networks.resnet()
+    model = small_networks.resnet(ov)
     path = tmp_path / "net.xml"
-    irrun.save_model(irrun.read_model(_serialized(model, tmp_path)), path)
+    irrun.save_model(irrun.read_model(_serialized(ov, model, tmp_path)), path)
     text = path.read_text()
     edited = text.replace('shape="1,3,64,64"', 'shape="1,3,128,64"').replace("<dim>64</dim>", "<dim>128</dim>", 1)
     assert edited.count("128") == text.count("128") + 2
@@ -232,12 +231,14 @@ def test_a_parameter_edited_by_hand(tmp_path: Path) -> None:
     path.write_bytes(fix(load(path), unsafe=True).data)
     assert not irrun.check(path).diagnostics
     model.reshape([1, 3, 128, 64])
-    assert _declared(path) == _declared(_serialized(model, tmp_path))
+    assert _declared(path) == _declared(_serialized(ov, model, tmp_path))
 
 
 @pytest.mark.parametrize(("old", "new", "dims"), [("1,12", "1,13", ("12", "13")), ("1,12", "2,12", ("1", "2"))])
-def test_a_parameter_that_several_layers_read(old: str, new: str, dims: tuple[str, str], tmp_path: Path) -> None:
-    path = _serialized(small_networks.bert(), tmp_path)
+def test_a_parameter_that_several_layers_read(
+    old: str, new: str, dims: tuple[str, str], tmp_path: Path, ov: Any
+) -> None:
+    path = _serialized(ov, small_networks.bert(ov), tmp_path)
     text = path.read_text().replace(f'shape="{old}"', f'shape="{new}"', 1)
     path.write_text(text.replace(f"<dim>{dims[0]}</dim>", f"<dim>{dims[1]}</dim>", 1))
     (found,) = irrun.check(path)
@@ -250,14 +251,14 @@ def _declared(path: Path) -> dict[tuple[str, int], str]:
     return {(layer.name, port.id): str(port.shape) for layer in layers for port in (*layer.inputs, *layer.outputs)}
 
 
-def _serialized(model: Any, folder: Path) -> Path:
+def _serialized(ov: Any, model: Any, folder: Path) -> Path:
     ov.serialize(model, folder / "made.xml")
     return folder / "made.xml"
 
 
 @pytest.mark.parametrize("make", small_networks.NETWORKS)
-def test_a_wrong_attribute_in_a_network_is_one_finding(make: Callable[[], Any], tmp_path: Path) -> None:
-    path = _serialized(make(), tmp_path)
+def test_a_wrong_attribute_in_a_network_is_one_finding(make: Callable[[Any], Any], tmp_path: Path, ov: Any) -> None:
+    path = _serialized(ov, make(ov), tmp_path)
     text = path.read_text()
     assert not irrun.check(path).diagnostics
     old, new = ("f32", "f16") if "resnet" in make.__name__ else ("i64", "i32")

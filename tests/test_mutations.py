@@ -1,15 +1,18 @@
 """One thing in a valid model corrupted at random: nearly always reported where it stands, and put right again."""
 
+from typing import Any
+
 import pytest
 
 from mutations import ATTRIBUTE_KINDS, KINDS, PORT_KINDS, Figures, run
+from oracle import Oracle
 
 COUNT, SEED = 2000, 2026
 
 
 @pytest.fixture(scope="module")
-def figures() -> Figures:
-    found = run(COUNT, SEED)
+def figures(ov: Any, oracle: Oracle) -> Figures:
+    found = run(COUNT, SEED, ov, oracle)
     print(*found.missed, found.table(), sep="\n")
     return found
 

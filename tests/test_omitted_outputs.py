@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import irrun
-from kit import Case, build, f32, i64, oracle
+from kit import Case, build, f32, i64
+from oracle import Oracle
 
 _NMS = {"box_encoding": "corner", "output_type": "i64"}
 _POOL = {"strides": [1], "dilations": [1], "pads_begin": [0], "pads_end": [0], "kernel": [2]}
@@ -28,7 +29,9 @@ _ROWS: list[tuple[str, int, list[np.ndarray], dict[str, Any]]] = [
 @pytest.mark.parametrize(
     ("op", "kept", "inputs", "attributes"), _ROWS, ids=lambda v: str(v) if len(str(v)) < 30 else ""
 )
-def test_last_outputs(tmp_path: Path, op: str, kept: int, inputs: list[np.ndarray], attributes: dict[str, Any]) -> None:
+def test_last_outputs(
+    tmp_path: Path, op: str, kept: int, inputs: list[np.ndarray], attributes: dict[str, Any], oracle: Oracle
+) -> None:
     path = tmp_path / "model.xml"
     feeds = build(Case("", op, inputs, attributes, constants=range(1, len(inputs))), path)
     _declare(path, op.split("-")[0], kept)

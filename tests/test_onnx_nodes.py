@@ -1,5 +1,7 @@
 """A quarter of the ONNX project's node tests; `python tests/onnx_nodes.py` runs them all."""
 
+import pytest
+
 from onnx_nodes import cases, run
 
 # Converted, answered as ONNX expects by OpenVINO, and not by irrun: each with its reason.
@@ -9,6 +11,7 @@ KNOWN_GAPS = {
 }
 
 
+@pytest.mark.openvino
 def test_a_quarter() -> None:
     names = {case.name for case in cases()[::4]} | KNOWN_GAPS
     outcomes = list(run(sorted(names)))

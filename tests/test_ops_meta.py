@@ -1,6 +1,5 @@
 """What holds for every operation: a page, a docstring, a test file, and a refusal for each labelled clause."""
 
-import importlib.util
 import re
 from functools import cache
 from pathlib import Path
@@ -8,10 +7,11 @@ from pathlib import Path
 import pytest
 
 import irrun.ops
+import tables
 from irrun.opdef import Op, all_ops, find, labels, resolve
 from kit import Refusal
 
-TESTS = Path(__file__).parent / "ops"
+TESTS = tables.FOLDER
 MODULES = sorted(
     path.stem for path in Path(irrun.ops.__file__ or "").parent.glob("*.py") if not path.stem.startswith("_")
 )
@@ -32,13 +32,8 @@ def refused(module: str) -> list[tuple[type[Op] | None, str]]:
 
     Rows of ``kit.refusals`` and, where an operation needs more than tensors, ids or first values such as ``C2``.
     """
-    spec = importlib.util.spec_from_file_location(f"meta_{module}", TESTS / f"test_{module}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
     found: list[tuple[type[Op] | None, str]] = []
-    for test in vars(loaded).values():
+    for test in tables.tests(TESTS / f"test_{module}.py"):
         for mark in (m for m in getattr(test, "pytestmark", []) if m.name == "parametrize"):
             rows, ids = list(mark.args[1]), mark.kwargs.get("ids")
             for number, row in enumerate(rows):

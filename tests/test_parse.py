@@ -4,13 +4,14 @@ import random
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
-import openvino as ov
 import pytest
 
 import irrun
+from irrun import build as b
 from irrun.diagnostics import IrrunError, ReadError
 from irrun.types import ELEMENT_TYPES
 from nets import Net
@@ -229,10 +230,10 @@ def test_bodies_and_their_maps(tmp_path: Path) -> None:
     assert model.layers[3].node > branch.bodies["else_body"].layers[1].node
 
 
-def test_names_of_tensors(tmp_path: Path) -> None:
-    parameter = ov.opset1.parameter([2], ov.Type.f32, name="p, q")  # type: ignore[attr-defined]
+def test_names_of_tensors(tmp_path: Path, ov: Any) -> None:
+    parameter = ov.opset1.parameter([2], ov.Type.f32, name="p, q")
     parameter.output(0).get_tensor().set_names({"a,b", "c", "ü", "x\\y"})
-    made = ov.Model([ov.opset1.result(parameter)], [parameter], "m")  # type: ignore[attr-defined]  # pyright: ignore[reportGeneralTypeIssues]
+    made = ov.Model([ov.opset1.result(parameter)], [parameter], "m")
     ov.serialize(made, tmp_path / "n.xml")
     read = irrun.read_model(tmp_path / "n.xml")
     assert set(read.parameters[0].outputs[0].names) == {"a,b", "c", "ü", "x\\y"}
@@ -409,20 +410,9 @@ def _seeds(folder: Path) -> list[tuple[str, bytes]]:
     grown = net.add("Broadcast", [x, shape], [("FP32", "1,2,3,8")], opset="opset3", mode="bidirectional")
     net.result(grown)
     found = [(net.text, bytes(net.bin))]
-    x = ov.opset8.parameter([2, -1], ov.Type.f32, name="x")  # type: ignore[attr-defined]
-    condition = ov.opset8.parameter([], ov.Type.boolean, name="c")  # type: ignore[attr-defined]
-    branches = []
-    for factor in (2.0, 3.0):
-        inner = ov.opset8.parameter([2, -1], ov.Type.f32)  # type: ignore[attr-defined]
-        body = ov.opset8.multiply(inner, ov.opset8.constant(np.float32([factor])))  # type: ignore[attr-defined]
-        branches.append((ov.Model([ov.opset8.result(body)], [inner], "b"), inner))  # type: ignore[attr-defined]  # pyright: ignore[reportGeneralTypeIssues]
-    either = ov.opset8.if_op(condition.output(0))  # type: ignore[attr-defined]
-    either.set_then_body(branches[0][0])
-    either.set_else_body(branches[1][0])
-    either.set_input(x.output(0), branches[0][1], branches[1][1])
-    out = either.set_output(branches[0][0].get_results()[0], branches[1][0].get_results()[0])
-    last = ov.opset8.concat([ov.opset8.relu(out), x], 1)  # type: ignore[attr-defined]
-    ov.serialize(ov.Model([ov.opset8.result(last)], [condition, x], "if"), folder / "if.xml")  # type: ignore[attr-defined]  # pyright: ignore[reportGeneralTypeIssues]
+    x, condition = b.parameter([2, None], "f32", name="x"), b.parameter([], "boolean", name="c")
+    either = b.If(condition, x, then=lambda a: b.Multiply(a, [2.0]), otherwise=lambda a: b.Multiply(a, [3.0]))
+    irrun.save_model(b.model(b.Concat(b.ReLU(either), x, axis=1)), folder / "if.xml")
     found.append(((folder / "if.xml").read_text(), (folder / "if.bin").read_bytes()))
     return found
 

@@ -1,8 +1,9 @@
 """Element types, dims and partial shapes: spellings, and intervals that always hold the true result."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
-import openvino as ov
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,7 +41,7 @@ def test_no_element_type(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in ELEMENT_TYPES if n not in ("string", "dynamic", "u3", "u6")])
-def test_widths_are_those_of_openvino(name: str) -> None:
+def test_widths_are_those_of_openvino(name: str, ov: Any) -> None:
     element_type = ELEMENT_TYPES[name]
     assert element_type.bits == getattr(ov.Type, name).bitwidth
     if element_type.bits >= 8:
@@ -49,7 +50,7 @@ def test_widths_are_those_of_openvino(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in ELEMENT_TYPES if n not in ("string", "dynamic")])
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
-def test_bytes_in_the_bin(name: str, count: int) -> None:
+def test_bytes_in_the_bin(name: str, count: int, ov: Any) -> None:
     assert ELEMENT_TYPES[name].nbytes(count) == ov.Tensor(getattr(ov.Type, name), ov.Shape([count])).byte_size
 
 

@@ -2,10 +2,10 @@
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
-import openvino as ov
 import pytest
 
 import irrun
@@ -13,8 +13,8 @@ from irrun import build as b
 from irrun.diagnostics import Refused
 from irrun.types import ELEMENT_TYPES
 from irrun.weights import Weights
-from kit import oracle
 from nets import Net
+from oracle import Oracle
 
 NUMBERS = [name for name, t in ELEMENT_TYPES.items() if t.kind not in ("string", "dynamic")]
 TO_INTEGER = [name for name in NUMBERS if ELEMENT_TYPES[name].kind in ("int", "uint", "boolean")]
@@ -29,7 +29,9 @@ def random_bytes(name: str, count: int) -> bytes:
 @pytest.mark.parametrize(
     ("name", "to"), [*((n, "f32") for n in NUMBERS), *((n, "i32") for n in TO_INTEGER)], ids=lambda x: str(x)
 )
-def test_every_bit_pattern_is_what_openvino_reads(name: str, to: str, count: int, tmp_path: Path) -> None:
+def test_every_bit_pattern_is_what_openvino_reads(
+    name: str, to: str, count: int, tmp_path: Path, oracle: Oracle
+) -> None:
     data = random_bytes(name, count)
     net = Net()
     const = net.const(name, str(count), data)
@@ -101,12 +103,12 @@ def test_no_elements_take_a_byte_or_none(name: str, shape: tuple[int, ...]) -> N
         assert tensor.dtype.kind == ELEMENT_TYPES[name].dtype.kind
 
 
-def test_what_openvino_writes_for_no_elements(tmp_path: Path) -> None:
+def test_what_openvino_writes_for_no_elements(tmp_path: Path, ov: Any) -> None:
     results = [
-        ov.opset1.result(ov.op.Constant(getattr(ov.Type, name), ov.Shape([2, 0]), []))  # type: ignore[attr-defined]
+        ov.opset1.result(ov.op.Constant(getattr(ov.Type, name), ov.Shape([2, 0]), []))
         for name in ("f32", "i64", "u4", "boolean")
     ]
-    ov.serialize(ov.Model(results, [], "empty"), tmp_path / "empty.xml")  # pyright: ignore[reportGeneralTypeIssues]
+    ov.serialize(ov.Model(results, [], "empty"), tmp_path / "empty.xml")
     assert not irrun.check(tmp_path / "empty.xml").diagnostics
     assert [a.shape for a in irrun.run(tmp_path / "empty.xml").arrays] == [(2, 0)] * 4
 
@@ -279,10 +281,10 @@ def packed(*offsets: int, text: bytes = b"", count: int | None = None) -> bytes:
     return struct.pack(f"<{len(offsets) + 1}i", len(offsets) - 1 if count is None else count, *offsets) + text
 
 
-def test_strings_as_openvino_writes_them(tmp_path: Path) -> None:
+def test_strings_as_openvino_writes_them(tmp_path: Path, ov: Any, oracle: Oracle) -> None:
     words = np.array([["one", ""], ["zwölf 🎉", "  "]])
     constant = ov.op.Constant(ov.Tensor(words))  # (of the array itself: crashes)
-    ov.serialize(ov.Model([ov.opset1.result(constant)], [], "s"), tmp_path / "s.xml")  # type: ignore[attr-defined]
+    ov.serialize(ov.Model([ov.opset1.result(constant)], [], "s"), tmp_path / "s.xml")
     (got,) = irrun.run(tmp_path / "s.xml", strict=True).arrays
     np.testing.assert_array_equal(got, words)
     assert got.dtype.kind == "U"

@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import openvino as ov
 import pytest
 from click.testing import CliRunner
 
@@ -114,14 +114,14 @@ def test_formulas_give_what_a_run_gives(case: str) -> None:
         assert prove(Trace(static))["untold"] == (case == "bodies")  # which branch is taken
 
 
-def test_formulas_of_a_model_that_openvino_wrote(tmp_path: Path) -> None:
+def test_formulas_of_a_model_that_openvino_wrote(tmp_path: Path, ov: Any) -> None:
     o = ov.opset13
-    x = o.parameter([-1, 3, -1, -1], ov.Type.f32, name="x")  # type: ignore[attr-defined]
-    conv = o.convolution(x, _f32(4, 3, 3, 3), [2, 2], [1, 1], [1, 1], [1, 1])  # type: ignore[attr-defined]
-    mean = o.reduce_mean(o.relu(conv), np.array([2]), keep_dims=False)  # type: ignore[attr-defined]
-    size = o.gather(o.shape_of(mean), np.array([0, 2]), np.array(0))  # type: ignore[attr-defined]
-    flat = o.reshape(mean, o.concat([size, np.array([-1])], 0), False)  # type: ignore[attr-defined]
-    ov.serialize(ov.Model([o.result(flat)], [x], "m"), tmp_path / "m.xml")  # type: ignore[attr-defined]  # pyright: ignore[reportGeneralTypeIssues]
+    x = o.parameter([-1, 3, -1, -1], ov.Type.f32, name="x")
+    conv = o.convolution(x, _f32(4, 3, 3, 3), [2, 2], [1, 1], [1, 1], [1, 1])
+    mean = o.reduce_mean(o.relu(conv), np.array([2]), keep_dims=False)
+    size = o.gather(o.shape_of(mean), np.array([0, 2]), np.array(0))
+    flat = o.reshape(mean, o.concat([size, np.array([-1])], 0), False)
+    ov.serialize(ov.Model([o.result(flat)], [x], "m"), tmp_path / "m.xml")
     model = irrun.read_model(tmp_path / "m.xml")
     for size in ([2, 3, 9, 16], [1, 3, 1, 5]):
         assert prove(Trace(model), in_a_run(model, [np.ones(size, np.float32)]))["untold"] == 0

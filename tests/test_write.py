@@ -15,8 +15,8 @@ from irrun.feeds import draw
 from irrun.model import Model, Port
 from irrun.types import ELEMENT_TYPES
 from irrun.weights import Weights, pack
-from kit import oracle
 from nets import Net
+from oracle import Oracle
 
 ROOT = Path(__file__).parent.parent
 VALID = sorted(p for p in (ROOT / "samples").rglob("*.xml"))
@@ -79,7 +79,7 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", VALID, ids=lambda p: p.stem)
-def test_openvino_gives_the_same(path: Path, tmp_path: Path) -> None:
+def test_openvino_gives_the_same(path: Path, tmp_path: Path, oracle: Oracle) -> None:
     model = irrun.read_model(path)
     irrun.save_model(model, tmp_path / "out.xml")
     drawn = draw(model)

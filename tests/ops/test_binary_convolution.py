@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import openvino as ov
 import pytest
 
 import irrun
 from irrun.opdef import Site, Value, infer
 from irrun.types import ELEMENT_TYPES
-from kit import Refusal, Shapes, operation, oracle, refusals, shapes
+from kit import Refusal, Shapes, operation, refusals, shapes
 
 
 def _attributes(**given: Any) -> dict[str, Any]:
@@ -91,16 +90,16 @@ _MODELS = [
 # OpenVINO: the CPU plugin reads beyond the filters where they do not fill whole bytes
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("attributes", [pytest.param(a, id=id) for id, a in _MODELS])
-def test_against_openvino(attributes, dtype):
+def test_against_openvino(attributes, dtype, ov, oracle):
     rng = np.random.default_rng(0)
     data, packed = rng.integers(0, 2, (2, 8, 6, 7)).astype(dtype), rng.integers(0, 256, 8 * 8 * 3 * 3 // 8, np.uint8)
-    parameter = ov.opset1.parameter(ov.Shape(data.shape), ov.Type(data.dtype))  # type: ignore[attr-defined]
+    parameter = ov.opset1.parameter(ov.Shape(data.shape), ov.Type(data.dtype))
     filters = ov.op.Constant(ov.Tensor(packed, ov.Shape([8, 8, 3, 3]), ov.Type.u1))
     names = ("strides", "pads_begin", "pads_end", "dilations", "mode", "pad_value", "auto_pad")
-    node = ov.opset1.binary_convolution(parameter, filters, *(attributes[n] for n in names))  # type: ignore[attr-defined]
+    node = ov.opset1.binary_convolution(parameter, filters, *(attributes[n] for n in names))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.xml")
-        ov.serialize(ov.Model([node], [parameter], "case"), path)  # pyright: ignore[reportGeneralTypeIssues]
+        ov.serialize(ov.Model([node], [parameter], "case"), path)
         (expected,) = oracle(path, [data])
         assert not irrun.check(path).diagnostics
         np.testing.assert_array_equal(irrun.run(path, [data], strict=True).arrays[0], expected)

@@ -1,50 +1,53 @@
 """If-8."""
 
+from typing import Any
+
 import numpy as np
-import openvino as ov
-import openvino.opset8 as ops
 import pytest
 
 from irrun.diagnostics import Refused
 from irrun.model import MapEntry
 from irrun.opdef import Site, infer
-from kit import FakeBody, Model, operation, random, same_as_openvino, tensor
+from kit import FakeBody, operation, random, same_as_openvino, tensor
+from oracle import Oracle
 
 
-def _model(*shape: int) -> ov.Model:
+def _model(ov: Any, *shape: int) -> Any:
+    ops = ov.opset8
     cond, x, y = ops.parameter([], bool), ops.parameter([*shape], np.float32), ops.parameter([*shape], np.float32)
     a, b, c = (ops.parameter([*shape], np.float32) for _ in range(3))
     total = ops.add(a, b)
-    then = Model([ops.result(total), ops.result(ops.add(total, a))], [a, b], "then")
+    then = ov.Model([ops.result(total), ops.result(ops.add(total, a))], [a, b], "then")
     tripled = ops.multiply(c, ops.constant(np.float32(3)))
-    other = Model([ops.result(tripled), ops.result(ops.subtract(c, tripled))], [c], "else")
+    other = ov.Model([ops.result(tripled), ops.result(ops.subtract(c, tripled))], [c], "else")
     node = ops.if_op(cond)
     node.set_then_body(then)
     node.set_else_body(other)
     node.set_input(x.output(0), a, c)
-    node.set_input(y.output(0), b, None)  # pyright: ignore[reportArgumentType]
+    node.set_input(y.output(0), b, None)
     outputs = [node.set_output(t, e) for t, e in zip(then.results, other.results)]
-    return Model(outputs, [cond, x, y], "if")
+    return ov.Model(outputs, [cond, x, y], "if")
 
 
 @pytest.mark.parametrize("shape", [(2, 4), (-1, 4), (-1, -1), ()], ids=str)
-def test_against_openvino(shape: tuple[int, ...]) -> None:
+def test_against_openvino(shape: tuple[int, ...], ov: Any, oracle: Oracle) -> None:
     exact = [2 if d == -1 else d for d in shape]
     x, y = random(*exact), random(*exact, seed=1)
-    same_as_openvino(_model(*shape), [np.array(True), x, y], [np.array(False), x, y])
+    same_as_openvino(oracle, _model(ov, *shape), [np.array(True), x, y], [np.array(False), x, y])
 
 
-def test_branches_of_different_shape() -> None:
+def test_branches_of_different_shape(ov: Any, oracle: Oracle) -> None:
+    ops = ov.opset8
     cond, x = ops.parameter([], bool), ops.parameter([2, 3], np.float32)
     a, b = ops.parameter([2, 3], np.float32), ops.parameter([2, 3], np.float32)
-    then = Model([ops.result(ops.concat([a, a], 0))], [a], "then")
-    other = Model([ops.result(b)], [b], "else")
+    then = ov.Model([ops.result(ops.concat([a, a], 0))], [a], "then")
+    other = ov.Model([ops.result(b)], [b], "else")
     node = ops.if_op(cond)
     node.set_then_body(then)
     node.set_else_body(other)
     node.set_input(x.output(0), a, b)
-    model = Model([node.set_output(then.results[0], other.results[0])], [cond, x], "if")
-    same_as_openvino(model, [np.array(True), random(2, 3)], [np.array(False), random(2, 3)])
+    model = ov.Model([node.set_output(then.results[0], other.results[0])], [cond, x], "if")
+    same_as_openvino(oracle, model, [np.array(True), random(2, 3)], [np.array(False), random(2, 3)])
 
 
 @pytest.mark.parametrize(

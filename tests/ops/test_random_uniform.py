@@ -1,10 +1,10 @@
 """RandomUniform-8."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
-import openvino as ov
 import pytest
-from openvino.utils.node_factory import NodeFactory
 
 from irrun.opdef import Refused
 from kit import Case, Refusal, Shapes, Values, against_openvino, f32, i64, operation, refusals, shapes, values
@@ -100,11 +100,10 @@ test_refusals = refusals(REFUSALS)
 test_against_openvino = against_openvino(CASES)
 
 
-def test_later_runs_go_on_in_the_stream() -> None:
+def test_later_runs_go_on_in_the_stream(ov: Any) -> None:
     inputs = [i64(5, 3), f32(0), f32(1)]
-    constants: list[ov.Node | ov.Output] = [ov.opset1.constant(a).output(0) for a in inputs]  # type: ignore[attr-defined]
-    node = NodeFactory("opset8").create("RandomUniform", constants, _attributes("f32"))
-    model = ov.Model([node.output(0)], [], "model")  # pyright: ignore[reportGeneralTypeIssues]
+    node = ov.opset8.random_uniform(*map(ov.opset1.constant, inputs), "f32", **SEEDS)
+    model = ov.Model([node.output(0)], [], "model")
     request = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
     kernel = operation("RandomUniform-8", _attributes("f32")).prepare().call
     runs = [kernel(*inputs) for _ in range(3)]

@@ -1,21 +1,20 @@
 """ReadValue-3 and ReadValue-6, with Assign: state across runs."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import openvino as ov
-import openvino.opset3 as opset3
-import openvino.opset6 as opset6
 import pytest
 
 import irrun
 from irrun.diagnostics import Refused
 from irrun.opdef import Site, infer
-from kit import Model, operation, tensor
+from kit import operation, tensor
 
 
-def accumulator(path: Path, version: int, *, initial: bool = True) -> Path:
+def accumulator(ov: Any, path: Path, version: int, *, initial: bool = True) -> Path:
     """sum += x, in a variable ``sum``; the output is the new sum."""
+    opset3, opset6 = ov.opset3, ov.opset6
     x = opset6.parameter([2], np.float32, name="x")
     start = opset6.constant(np.array([10, 20], np.float32))
     if version == 3:
@@ -26,15 +25,15 @@ def accumulator(path: Path, version: int, *, initial: bool = True) -> Path:
         read = opset6.read_value("sum", ov.Type.f32, ov.PartialShape([2]))
     total = opset6.add(read, x)
     assign = (opset3 if version == 3 else opset6).assign(total, "sum")
-    ov.serialize(Model([opset6.result(total)], [assign], [x], "accumulator"), path)
+    ov.serialize(ov.Model([opset6.result(total)], [assign], [x], "accumulator"), path)
     return path
 
 
 @pytest.mark.parametrize(
     ("version", "initial", "start"), [(6, True, [10, 20]), (6, False, [0, 0]), (3, True, [10, 20])], ids=str
 )
-def test_state(tmp_path: Path, version: int, initial: bool, start: list[int]) -> None:
-    path = accumulator(tmp_path / "model.xml", version, initial=initial)
+def test_state(tmp_path: Path, version: int, initial: bool, start: list[int], ov: Any) -> None:
+    path = accumulator(ov, tmp_path / "model.xml", version, initial=initial)
     assert not irrun.check(path).diagnostics
     executable = irrun.compile(path, strict=True)
     assert not executable.state
@@ -46,8 +45,8 @@ def test_state(tmp_path: Path, version: int, initial: bool, start: list[int]) ->
     assert executable(np.array([1, 2], np.float32))[0].tolist() == [start[0] + 1, start[1] + 2]
 
 
-def test_openvino_agrees(tmp_path: Path) -> None:
-    path = accumulator(tmp_path / "model.xml", 6)
+def test_openvino_agrees(tmp_path: Path, ov: Any) -> None:
+    path = accumulator(ov, tmp_path / "model.xml", 6)
     request = ov.Core().compile_model(path, "CPU").create_infer_request()
     executable = irrun.compile(path)
     for x in ([1, 2], [3, 4], [5, 6]):
@@ -55,8 +54,8 @@ def test_openvino_agrees(tmp_path: Path) -> None:
         np.testing.assert_array_equal(executable(fed)[0], request.infer([fed])[0])
 
 
-def test_what_a_caller_gets_is_not_the_state(tmp_path: Path) -> None:
-    executable = irrun.compile(accumulator(tmp_path / "model.xml", 6))
+def test_what_a_caller_gets_is_not_the_state(tmp_path: Path, ov: Any) -> None:
+    executable = irrun.compile(accumulator(ov, tmp_path / "model.xml", 6))
     x = np.array([1, 2], np.float32)
     executable(x)[0][:] = 99
     assert executable(x)[0].tolist() == [12, 24]

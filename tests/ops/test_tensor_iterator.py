@@ -1,18 +1,20 @@
 """TensorIterator-1."""
 
+from typing import Any
+
 import numpy as np
-import openvino as ov
-import openvino.opset8 as ops
 import pytest
 
 from irrun.diagnostics import Refused
 from irrun.model import MapEntry
 from irrun.opdef import Site, infer
-from kit import FakeBody, Model, operation, random, same_as_openvino, tensor
+from kit import FakeBody, operation, random, same_as_openvino, tensor
+from oracle import Oracle
 
 
-def _running_sum(part: int, *, backwards: bool, dynamic: bool) -> ov.Model:
+def _running_sum(ov: Any, part: int, *, backwards: bool, dynamic: bool) -> Any:
     """The running sum of slices of ``part`` along axis 1, plus a constant that every iteration sees."""
+    ops = ov.opset8
     x = ops.parameter([2, -1 if dynamic else 6, 3], np.float32, name="x")
     start_value = ops.parameter([2, part, 3], np.float32, name="start")
     bias = ops.parameter([3], np.float32, name="bias")
@@ -20,7 +22,7 @@ def _running_sum(part: int, *, backwards: bool, dynamic: bool) -> ov.Model:
     carried = ops.parameter([2, part, 3], np.float32, name="carried")
     inner_bias = ops.parameter([3], np.float32, name="inner_bias")
     total = ops.add(ops.add(piece, carried), inner_bias)
-    body = Model([ops.result(total)], [piece, carried, inner_bias], "body")
+    body = ov.Model([ops.result(total)], [piece, carried, inner_bias], "body")
     node = ops.tensor_iterator()
     node.set_body(body)
     start, stride, end = (-1, -part, 0) if backwards else (0, part, -1)
@@ -29,15 +31,15 @@ def _running_sum(part: int, *, backwards: bool, dynamic: bool) -> ov.Model:
     node.set_invariant_input(inner_bias, bias.output(0))
     last = node.get_iter_value(total.output(0), -1)
     every = node.get_concatenated_slices(total.output(0), start, stride, part, end, 1)
-    return Model([ops.result(last), ops.result(every)], [x, start_value, bias], "iterator")
+    return ov.Model([ops.result(last), ops.result(every)], [x, start_value, bias], "iterator")
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
 @pytest.mark.parametrize("part", [1, 2, 3])
-def test_against_openvino(part: int, backwards: bool, dynamic: bool) -> None:
-    model = _running_sum(part, backwards=backwards, dynamic=dynamic)
-    same_as_openvino(model, [random(2, 6, 3), random(2, part, 3, seed=1), random(3)])
+def test_against_openvino(part: int, backwards: bool, dynamic: bool, ov: Any, oracle: Oracle) -> None:
+    model = _running_sum(ov, part, backwards=backwards, dynamic=dynamic)
+    same_as_openvino(oracle, model, [random(2, 6, 3), random(2, part, 3, seed=1), random(3)])
 
 
 _SLICED = MapEntry("input", 0, 0, axis=0)

@@ -95,7 +95,7 @@ def _integers(op: str, dtype: type) -> Values:
 
 VALUES = [
     *[_rounds(op, dtype, rtol) for op in TABLE for dtype, rtol in _PRECISIONS],
-    *[_integers(op, dtype) for op in TABLE.keys() - FLOATS_ONLY for dtype in (np.int32, np.uint8)],
+    *[_integers(op, dtype) for op in TABLE if op not in FLOATS_ONLY for dtype in (np.int32, np.uint8)],
     *[
         Values(f"{op}-special-{dtype.__name__}", op, [np.array([NAN, INF, -INF, -0.0], dtype)], list(expected))
         for op, (_, _, expected) in TABLE.items()
@@ -103,7 +103,8 @@ VALUES = [
     ],
     *[
         Values(f"{op}-scalar", op, [np.float32(1)], np.float32(TABLE[op][0](1)))
-        for op in TABLE.keys() - {"Atanh-4", "ErfInv-17"}
+        for op in TABLE
+        if op not in ("Atanh-4", "ErfInv-17")
     ],
     *[Values(f"{op}-empty", op, [np.empty((0, 3), np.float16)], np.empty((0, 3))) for op in TABLE],
     *[
