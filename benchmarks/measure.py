@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import openvino as ov
 
 import irrun
 
@@ -92,9 +91,11 @@ class Irrun:
 
 
 @cache
-def core() -> ov.Core:
+def core() -> Any:
     """One for all: a process that makes many of them may crash."""
-    return ov.Core()
+    import openvino
+
+    return openvino.Core()
 
 
 class OpenVINO:

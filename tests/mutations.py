@@ -25,8 +25,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 import irrun
 import kit
 import small_networks
@@ -82,6 +80,8 @@ def _models(ov: Any) -> dict[str, Any]:
 
 def _onnx(ov: Any) -> dict[str, Any]:
     """The ONNX project's small models."""
+    import onnx
+
     folder = Path(onnx.__file__).parent / "backend/test/data"
     paths = [p for kind in ("pytorch-operator", "pytorch-converted") for p in (folder / kind).glob("*/*.onnx")]
     return {path.parent.name: ov.Core().read_model(path) for path in sorted(paths)}
