@@ -11,7 +11,7 @@ import hashlib
 import json
 import lzma
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +38,9 @@ class Answers:
 
     def __contains__(self, case: Case) -> bool:
         return key(case) in self._stored
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
 
     @cached_property
     def _stored(self) -> Mapping[str, list[np.ndarray]]:

@@ -37,8 +37,16 @@ SAME, REFUSES, CRASHES, UNDEFINED = Outcome
 
 
 @dataclass(frozen=True)
+class ByProcessor:
+    """Outputs of which OpenVINO gives one or another, depending on the processor, and why."""
+
+    outputs: tuple[Any, ...]
+    why: str
+
+
+@dataclass(frozen=True)
 class Row:
-    """The model ``docs/departures/<model>.xml``, the arrays that it is fed, and what the two make of them.
+    """The model ``docs/departures/<model>.xml``, its feeds, the outputs of irrun and those of OpenVINO.
 
     ``how`` asks OpenVINO's CPU plugin or the ``core`` reference kernels.
     """
@@ -105,7 +113,7 @@ ROWS = [
     Row("convert_f32_i64", [[999999986991104]], [999999986991104], [-2147483648]),
     Row("convert_f64_u8", [[300]], [44], [255]),
     Row("convert_i64_bf16", [[70000]], [70144], [69632]),
-    Row("convert_f32_bf16", [[0.1]], [0.10009765625], [0.099609375]),
+    Row("convert_f32_bf16", [[0.1]], [0.10009765625], ByProcessor(([0.099609375], [0.10009765625]), "cut, but rounded where the processor has AVX-512")),
     Row("convert_i32_f16", [[65536]], [INF], [65504], how="core"),
     Row("convert_nf4", [[1, 0]], [1, 0], UNDEFINED),
     Row("convert_promote_types", [7, [1]], 7),
@@ -224,6 +232,9 @@ def test_openvino(row: Row, oracle: Oracle) -> None:
         assert (str(caught.value) == "OpenVINO crashed") is (row.openvino is CRASHES), caught.value
         return
     (got,) = oracle(row.path, row.arrays(), row.how)
+    if isinstance(row.openvino, ByProcessor):
+        assert any(np.array_equal(got, expected) for expected in row.openvino.outputs), got
+        return
     _assert_is(got, row.irrun if row.openvino is SAME else row.openvino)
 
 
