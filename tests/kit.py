@@ -209,15 +209,17 @@ def against_openvino(cases: Sequence[Case]) -> Callable[..., None]:
         seen.add(case.form)
 
     @pytest.mark.parametrize(("case", "declarations"), rows)
-    def test(case: Case, declarations: Sequence[str], oracle: Oracle, answers: Answers, tmp_path: Path) -> None:
-        expected = _expected(case, oracle, answers, tmp_path)
+    def test(case: Case, declarations: Sequence[str], oracle: Oracle, answers: Answers) -> None:
+        expected = _expected(case, oracle, answers)
         for declared in declarations:
             for as_parameters in (False, True) if case.shapes else (False,):
-                path = tmp_path / f"{declared}-{as_parameters}.xml"
-                feeds = build(case, path, declared, as_parameters)
-                report = irrun.check(path)
-                assert not report.diagnostics, f"{declared}: {report.diagnostics}"
-                outputs = irrun.run(path, feeds, strict=True).arrays
+                # not tmp_path: pytest looks through the folders of all tests of this name before it makes one
+                with tempfile.TemporaryDirectory() as folder:
+                    path = Path(folder, "case.xml")
+                    feeds = build(case, path, declared, as_parameters)
+                    report = irrun.check(path)
+                    assert not report.diagnostics, f"{declared}: {report.diagnostics}"
+                    outputs = irrun.run(path, feeds, strict=True).arrays
                 assert len(outputs) == len(expected)
                 for got, want in zip(outputs, expected):
                     compare(got, want, case)
@@ -231,17 +233,18 @@ def _of(rows: Sequence[Any], test: Any) -> Callable[..., None]:
     return test
 
 
-def _expected(case: Case, oracle: Oracle, answers: Answers, folder: Path) -> Sequence[np.ndarray]:
+def _expected(case: Case, oracle: Oracle, answers: Answers) -> Sequence[np.ndarray]:
     """The outputs that the case names, otherwise those of OpenVINO: stored ones where there are any."""
     if case.expected is not None:
         return [np.asarray(e) for e in (case.expected if isinstance(case.expected, tuple) else (case.expected,))]
-    return answers.get(case) or ask(case, oracle, folder)
+    return answers.get(case) or ask(case, oracle)
 
 
-def ask(case: Case, oracle: Oracle, folder: Path) -> list[np.ndarray]:
+def ask(case: Case, oracle: Oracle) -> list[np.ndarray]:
     """Let OpenVINO compute the outputs of a case, with every input that may vary declared static."""
-    path = folder / "asked.xml"
-    return oracle(path, build(case, path), case.how)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "case.xml")
+        return oracle(path, build(case, path), case.how)
 
 
 def same_as_openvino(oracle: Oracle, model: Any, *feeds: Sequence[np.ndarray]) -> None:

@@ -75,8 +75,8 @@ def test_every_case_has_an_answer() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.op}-{case.id}")
-def test_openvino_still_gives_it(case: Case, oracle: Oracle, tmp_path: Path) -> None:
+def test_openvino_still_gives_it(case: Case, oracle: Oracle) -> None:
     stored = Answers().get(case)
     assert stored is not None
-    for got, want in zip(ask(case, oracle, tmp_path), stored, strict=True):
+    for got, want in zip(ask(case, oracle), stored, strict=True):
         compare(got, want, case)
