@@ -20,10 +20,9 @@ import click
 
 from irrun.cli import COMMANDS, cli
 
-__all__ = ["LANES", "ROOT", "check_command", "commands", "project"]
+__all__ = ["ROOT", "check_command", "commands", "lanes", "project"]
 
 ROOT: Final = Path(__file__).parent.parent
-LANES: Final = ("spec", "openvino", "slow")
 
 _FROM_EXTRAS: Final = {
     "build": "build",
@@ -35,14 +34,23 @@ _FROM_EXTRAS: Final = {
 }
 """Programs and modules that only contributors and workflows call, by the distribution that brings them."""
 _FROM_PYTHON: Final = ("pip", "venv")
-_FROM_SYSTEM: Final = ("apk", "cd", "git", "set", "tar")
+_FROM_SYSTEM: Final = ("apk", "cd", "git", "mkdir", "tar")
 _PLACEHOLDERS: Final = ("script.py",)
 """Files that stand for files of the reader."""
 
 
 def project() -> dict[str, Any]:
     """Return the table ``project`` of pyproject.toml."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return _settings()["project"]
+
+
+def lanes() -> set[str]:
+    """Return the markers of pytest that are declared in pyproject.toml: the lanes of the tests."""
+    return {marker.partition(":")[0] for marker in _settings()["tool"]["pytest"]["ini_options"]["markers"]}
+
+
+def _settings() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 
 def commands(script: str) -> Iterator[list[str]]:
@@ -127,8 +135,8 @@ def _check_pytest(arguments: Sequence[str]) -> None:
     takes_value = ("-m", "-n", "-p", "-k")
     for before, argument in zip(["", *arguments], arguments):
         if before == "-m":
-            lanes = re.split(r" (?:and|or) |not | ", argument)
-            assert all(lane in LANES for lane in filter(None, lanes)), f"there is no lane {argument}"
+            named = set(re.findall(r"\w+", argument)) - {"and", "or", "not"}
+            assert named <= lanes(), f"there is no lane {argument}"
         elif argument.startswith("-"):
             assert argument.partition("=")[0] in _pytest_options(), f"pytest has no option {argument}"
         elif before not in takes_value:
