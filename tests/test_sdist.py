@@ -29,7 +29,7 @@ def tracked() -> list[str]:
 @pytest.fixture(scope="module")
 def unpacked(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sdist, built from a copy of the checkout, since a build writes into its sources, and unpacked."""
-    pytest.importorskip("setuptools", reason="setuptools, which builds the sdist, is not installed")
+    pytest.importorskip("setuptools", "77", reason="setuptools 77, which builds the sdist, is not installed")
     folder = tmp_path_factory.mktemp("sdist")
     for file in tracked:
         (folder / "source" / file).parent.mkdir(parents=True, exist_ok=True)

@@ -191,4 +191,4 @@ def test_files_that_templates_and_pages_name_exist() -> None:
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *GITHUB.rglob("*.md"), *GITHUB.rglob("*.yml")]
     folders = r"`((?:\.github|docs|irrun|tests|samples|benchmarks)/[\w./-]+)`"
     named = {name for page in pages for name in re.findall(folders, page.read_text("utf-8"))}
-    assert not {name for name in named if not (ROOT / name).exists()}
+    assert not {name for name in named if not (ROOT / name).exists()} - {"docs/_build/html"}  # Sphinx makes it
