@@ -252,6 +252,7 @@ def test_commands_of_a_script() -> None:
 # -- the sample project
 
 
+@pytest.mark.slow
 def test_the_sample_project_says_what_its_page_shows(tmp_path: Path) -> None:
     """Run the commands of its README in order, in a copy; a block shows an excerpt of what pytest prints."""
     project = tmp_path / "project"

@@ -122,8 +122,8 @@ def test_pages_of_the_repository_keep_their_links(pages: dict[str, str]) -> None
 
 
 def test_links_are_rewritten_outside_of_code_only() -> None:
-    text = "[a](docs/testing.md#x) [b](https://a.b) [c](#d) [e](CHANGELOG.md)\n```\n[f](docs/testing.md)\n```\n"
-    expected = "[a](../testing.md#x) [b](https://a.b) [c](#d) [e](changelog.md)\n```\n[f](docs/testing.md)\n```\n"
+    text = "[a](docs/testing.md#x) [b](https://a.b) [c](#d) [e](CHANGELOG.md) [i](irrun/explanations/IR401.md)\n```\n[f](docs/testing.md)\n```\n"
+    expected = "[a](../testing.md#x) [b](https://a.b) [c](#d) [e](changelog.md) [i](codes/IR401.md)\n```\n[f](docs/testing.md)\n```\n"
     assert site_pages.relinked(text, ROOT, DOCS / "generated") == expected
 
 

@@ -352,6 +352,8 @@ def relinked(text: str, folder: Path, to: Path) -> str:
         place = file.relative_to(ROOT.resolve()).as_posix()
         if place in REPOSITORY_PAGES:
             file = DOCS.resolve() / FOLDER / REPOSITORY_PAGES[place]
+        elif code := re.fullmatch(r"irrun/explanations/(IR\d+\.md)", place):
+            file = DOCS.resolve() / FOLDER / "codes" / code[1]
         return f"]({Path(os.path.relpath(file, to.resolve())).as_posix()}{hash}{anchor})"
 
     parts = re.split(r"(^ *```.*?^ *```$)", text, flags=re.MULTILINE | re.DOTALL)
