@@ -126,7 +126,7 @@ def _check_irrun(arguments: Sequence[str]) -> None:
 @functools.cache
 def _pytest_options() -> frozenset[str]:
     said = subprocess.run(
-        [sys.executable, "-m", "pytest", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "pytest", "--noconftest", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     return frozenset(re.findall(r"(?<![\w-])(--?[a-zA-Z][\w-]*)", said.stdout))
 
