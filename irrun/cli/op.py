@@ -15,12 +15,12 @@ from rich.console import Console
 
 import irrun
 from irrun.cli import _terminal
-from irrun.opdef import Attribute, Op, all_ops, find, labels, resolve
+from irrun.opdef import Attribute, Input, Op, all_ops, find, labels, resolve
 from irrun.types import PartialShape
 
-__all__ = ["command", "place"]
+__all__ = ["SPECIFICATION", "command", "default_of", "multiplicity", "place", "port_types", "spellings", "summary"]
 
-_PAGES: Final = (
+SPECIFICATION: Final = (
     "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/{spec}.html"
 )
 
@@ -57,23 +57,19 @@ def command(name: str) -> None:
 
 def _print(out: Console, cls: type[Op]) -> None:
     _terminal.title(out, f"{cls.type}-{cls.since}")
-    summary = inspect.cleandoc(cls.__doc__ or "").split("\n\nC1  ")[0].replace("``", "")
-    for line in summary.splitlines():
+    for line in summary(cls).replace("``", "").splitlines():
         out.print(f"  {line}" if line else "")
     out.print(f"\n  specification  {cls.spec}")
-    out.print(f"                 {_PAGES.format(spec=cls.spec)}")
+    out.print(f"                 {SPECIFICATION.format(spec=cls.spec)}")
     file, line = place(cls)
     out.print(f"  declared in    {_shortest(file)}:{line}")
     if cls.inputs:
         _terminal.title(out, "\ninputs")
-        rows = [
-            (port.name, _types(cls, port.type), "repeated" if port.variadic else "optional" if port.optional else "")
-            for port in cls.inputs
-        ]
+        rows = [(port.name, port_types(cls, port), multiplicity(port)) for port in cls.inputs]
         _terminal.print_table(out, ("name", "types", ""), rows)
     if cls.attributes:
         _terminal.title(out, "\nattributes")
-        rows = [(_names(a), a.expects, _default(a)) for a in cls.attributes.values()]
+        rows = [(spellings(a), a.expects, default_of(a)) for a in cls.attributes.values()]
         _terminal.print_table(out, ("name", "values", "default"), rows)
     if clauses := labels(cls):
         _terminal.title(out, "\nconstraints")
@@ -81,17 +77,29 @@ def _print(out: Console, cls: type[Op]) -> None:
             out.print(f"  {label}  {clause.replace('``', '')}")
 
 
-def _types(cls: type[Op], type: str) -> str:
-    """``T: numeric`` for a type variable, else the element types themselves."""
-    words = cls.types.get(type, type).replace(" ", ", ")
-    return f"{type}: {words}" if type in cls.types else words
+def summary(cls: type[Op]) -> str:
+    """Return the docstring of an operation without its clauses."""
+    return re.split(r"\n\nC\d+  ", inspect.cleandoc(cls.__doc__ or ""))[0]
 
 
-def _names(attribute: Attribute) -> str:
+def port_types(cls: type[Op], port: Input) -> str:
+    """Return the element types of an input: ``T: f32, f16`` for a type variable, else ``f32, f16``."""
+    words = cls.types.get(port.type, port.type).replace(" ", ", ")
+    return f"{port.type}: {words}" if port.type in cls.types else words
+
+
+def multiplicity(port: Input) -> str:
+    """Return ``repeated``, ``optional``, or nothing for an input that is always there once."""
+    return "repeated" if port.variadic else "optional" if port.optional else ""
+
+
+def spellings(attribute: Attribute) -> str:
+    """Return the names under which an attribute may stand in a file."""
     return ", or ".join((attribute.name, *attribute.aliases))
 
 
-def _default(attribute: Attribute) -> str:
+def default_of(attribute: Attribute) -> str:
+    """Return the default of an attribute as a file would spell it, or ``required``, ``none`` or ``empty``."""
     if attribute.required:
         return "required"
     value: Any = attribute.default

@@ -75,3 +75,9 @@ def test_an_unknown_operation(name, said, call):
     result = call("op", name)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_clauses_are_printed_once() -> None:
+    """Also those of an operation whose first clause is not C1."""
+    printed = CliRunner().invoke(cli, ["op", "TensorIterator"]).output
+    assert printed.count("C2  ") == 1

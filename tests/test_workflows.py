@@ -1,0 +1,194 @@
+"""The workflows in .github, the hooks and the issue templates name only what exists; the release check refuses."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+import irrun
+from shell_commands import ROOT, check_command, commands, lanes, project
+
+GITHUB = ROOT / ".github"
+WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+
+
+def _load(path: Path) -> dict[str, Any]:
+    return yaml.safe_load(path.read_text("utf-8"))
+
+
+def _jobs() -> list[tuple[str, dict[str, Any]]]:
+    return [(f"{path.stem}/{name}", job) for path in WORKFLOWS for name, job in _load(path)["jobs"].items()]
+
+
+def _scripts(job: dict[str, Any]) -> list[str]:
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+JOBS = dict(_jobs())
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflow(path: Path) -> None:
+    workflow = _load(path)
+    assert {True, "name", "permissions", "jobs"} <= workflow.keys()  # YAML reads the key `on` as true
+    assert workflow["permissions"] == {"contents": "read"}, "a job that may do more says so itself"
+    for job in workflow["jobs"].values():
+        needed = job.get("needs", [])
+        assert {needed} if isinstance(needed, str) else set(needed) <= workflow["jobs"].keys()
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_job(name: str) -> None:
+    job = JOBS[name]
+    assert job["timeout-minutes"] <= 120
+    for step in job["steps"]:
+        assert ("uses" in step) != ("run" in step)
+        if "uses" in step:
+            assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", step["uses"]), "pinned by major version"
+    for script in _scripts(job):
+        for command in commands(script):
+            check_command(command)
+
+
+def test_every_lane_is_run() -> None:
+    ran = {
+        command[command.index("-m", 3) + 1]
+        for job in JOBS.values()
+        for script in _scripts(job)
+        for command in commands(script)
+        if command[:3] == ["python", "-m", "pytest"]
+    }
+    assert ran == lanes()
+
+
+def test_the_static_checks_and_the_site_are_run() -> None:
+    ran = {shlex.join(command) for job in JOBS.values() for script in _scripts(job) for command in commands(script)}
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    (checks,) = re.findall(r"## Static checks\n\n```sh\n(.*?)```", page, re.DOTALL)
+    (build,) = re.findall(r"## Documentation\n\n```sh\n(.*?)```", page, re.DOTALL)
+    assert {*checks.splitlines(), *build.splitlines()} <= ran
+
+
+def test_python_versions() -> None:
+    """Both matrices hold the Python versions of the classifiers, and every other job one of them."""
+    prefix = "Programming Language :: Python :: 3."
+    classifiers = [c.removeprefix(prefix) for c in project()["classifiers"] if c.startswith(prefix)]
+    supported = [f"3.{minor}" for minor in classifiers]
+    assert project()["requires-python"] == f">={supported[0]}"
+    for name in ("spec", "openvino"):
+        assert JOBS[f"test/{name}"]["strategy"]["matrix"]["python"] == supported
+        assert JOBS[f"test/{name}"]["strategy"]["matrix"]["os"] == ["ubuntu-latest", "macos-latest", "windows-latest"]
+    for job in JOBS.values():
+        for step in job["steps"]:
+            version = step.get("with", {}).get("python-version", supported[0])
+            assert version in (*supported, "${{ matrix.python }}")
+    (oldest,) = (s["with"] for s in JOBS["test/oldest"]["steps"] if "setup-python" in s.get("uses", ""))
+    assert oldest["python-version"] == supported[0]
+
+
+def test_the_oldest_dependencies_are_those_of_pyproject() -> None:
+    pins = {}
+    for line in (ROOT / "tests" / "oldest.txt").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            name, _, version = line.partition("==")
+            pins[name] = Version(version)
+    declared = [*project()["dependencies"], *project()["optional-dependencies"]["spec"]]
+    bounds = {}
+    for requirement in map(Requirement, declared):
+        (bound,) = requirement.specifier
+        assert bound.operator == ">=", f"{requirement} has no lower bound"
+        bounds[requirement.name] = Version(bound.version)
+    assert pins == bounds
+    assert list(pins) == sorted(pins)
+
+
+@pytest.mark.parametrize("extra", project()["optional-dependencies"])
+def test_every_dependency_of_an_extra_has_a_bound(extra: str) -> None:
+    for requirement in map(Requirement, project()["optional-dependencies"][extra]):
+        assert requirement.name == "irrun" or requirement.specifier != SpecifierSet(), f"{requirement} has no bound"
+
+
+# -- releases
+
+
+def _faults(tag: str, init: str, changelog: str) -> list[str]:
+    spec = importlib.util.spec_from_file_location("check_release", GITHUB / "check_release.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.faults(tag, init, changelog)
+
+
+_ENTRY = "# Changelog\n\n## [Unreleased]\n\n## [1.2.0] - 2026-03-04\n\n## [1.1.0] - 2026-01-01\n"
+
+
+@pytest.mark.parametrize(
+    ("tag", "version", "changelog", "said"),
+    [
+        ("v1.2.0", "1.2.0", _ENTRY, []),
+        ("1.2.0", "1.2.0", _ENTRY, ["irrun.__version__ is 1.2.0", "CHANGELOG.md is 1.2.0"]),
+        ("v1.2.0", "1.1.0", _ENTRY, ["irrun.__version__ is 1.1.0"]),
+        ("v1.1.0", "1.1.0", _ENTRY, ["CHANGELOG.md is 1.2.0"]),
+        ("v1.2.0", "1.2.0", _ENTRY.replace("2026-03-04", "Unreleased"), ["dated Unreleased"]),
+        ("v1.2.0", "1.2.0", _ENTRY.replace(" - 2026-03-04", ""), ["dated nothing"]),
+    ],
+)
+def test_a_release_is_checked(tag: str, version: str, changelog: str, said: list[str]) -> None:
+    found = _faults(tag, f'__version__ = "{version}"\n', changelog)
+    assert len(found) == len(said)
+    assert all(text in fault for text, fault in zip(said, found))
+
+
+def test_the_changelog_has_an_entry_for_this_version() -> None:
+    """The files of the repository name one version; a date is missing until the release."""
+    texts = [(ROOT / file).read_text("utf-8") for file in ("irrun/__init__.py", "CHANGELOG.md")]
+    faults = _faults(f"v{irrun.__version__}", *texts)
+    assert all("dated Unreleased" in fault for fault in faults)
+    pages = [(ROOT / "README.md").read_text("utf-8"), (ROOT / "docs" / "checking.md").read_text("utf-8")]
+    assert all(f"rev: v{irrun.__version__}\n" in page for page in pages)
+
+
+# -- hooks and templates
+
+
+def test_hooks() -> None:
+    """Users get `irrun check`; contributors get the tools of the extra `dev`."""
+    (ours,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    check_command(shlex.split(ours["entry"]))
+    (local,) = _load(ROOT / ".pre-commit-config.yaml")["repos"]
+    assert local["repo"] == "local"
+    for hook in local["hooks"]:
+        assert hook["language"] == "system"
+        check_command(shlex.split(hook["entry"]))
+
+
+@pytest.mark.parametrize("path", sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml")), ids=lambda path: path.stem)
+def test_issue_template(path: Path) -> None:
+    form = _load(path)
+    assert {"name", "description", "labels", "body"} == form.keys()
+    ids = [field["id"] for field in form["body"] if field["type"] != "markdown"]
+    assert len(ids) == len(set(ids))
+    assert any(field.get("validations", {}).get("required") for field in form["body"])
+    for field in form["body"]:
+        assert field["type"] in ("markdown", "input", "textarea", "dropdown", "checkboxes")
+        assert ("value" if field["type"] == "markdown" else "label") in field["attributes"]
+    for code in re.findall(r"`([^`]+)`", " ".join(path.read_text("utf-8").split())):
+        if code.startswith("irrun "):
+            check_command(shlex.split(code))
+
+
+def test_files_that_templates_and_pages_name_exist() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *GITHUB.rglob("*.md"), *GITHUB.rglob("*.yml")]
+    folders = r"`((?:\.github|docs|irrun|tests|samples|benchmarks)/[\w./-]+)`"
+    named = {name for page in pages for name in re.findall(folders, page.read_text("utf-8"))}
+    assert not {name for name in named if not (ROOT / name).exists()} - {"docs/_build/html"}  # Sphinx makes it
