@@ -77,7 +77,6 @@ def test_an_unknown_operation(name, said, call):
     assert said in result.stderr
 
 
-def test_clauses_are_printed_once() -> None:
+def test_clauses_are_printed_once(call):
     """Also those of an operation whose first clause is not C1."""
-    printed = CliRunner().invoke(cli, ["op", "TensorIterator"]).output
-    assert printed.count("C2  ") == 1
+    assert call("op", "TensorIterator").stdout.count("C2  ") == 1
