@@ -272,6 +272,7 @@ LAYERS: Sequence[Callable[[Draw, Any], Any]] = [
 ]  # fmt: skip
 
 
+# a machine under load draws slowly, which says nothing of the layouts
 @settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_any_network(data: st.DataObject) -> None:
