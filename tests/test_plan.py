@@ -264,7 +264,7 @@ def test_a_layer_is_checked_once_for_the_same_shapes(monkeypatch: pytest.MonkeyP
     checked: list[tuple[Any, ...]] = []
     infer = Add.infer
 
-    def counted(op: Add, at: Site, *inputs: Value) -> Value:
+    def counted(op: Any, at: Site, *inputs: Value) -> Value:
         checked.append(tuple(value.shape for value in inputs))
         return infer(op, at, *inputs)
 

@@ -255,7 +255,12 @@ def test_blas_takes_one_thread_while_a_model_runs(use: Callable[[int], None]) ->
 def test_small_models_leave_blas_alone() -> None:
     x = b.parameter([4, 8], "f32", name="x")
     run = irrun.compile(b.model({"y": b.MatMul(x, b.constant(np.ones((8, 8), np.float32)))}))
-    assert not run.plan.heavy
+    watch = _Watch()
+    with threadpool_limits(3, "blas"):
+        before = _blas()
+        run([np.ones((4, 8), np.float32)], hooks=[watch])
+    assert watch.seen == [library["num_threads"] for library in before] * len(watch.seen[:: len(before)])
+    assert watch.seen
 
 
 def test_a_model_gives_the_same_on_any_number(use: Callable[[int], None]) -> None:

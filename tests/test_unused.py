@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,14 +31,14 @@ def _multinomial(net: Net, value: Ref) -> Ref:
     zero = net.const("i64", "1", np.int64(0).tobytes())
     rows = net.add("Unsqueeze", [value, zero], [("FP32", "1,2")], name="before")
     ports = [("I64", "1,2")]
-    how = {"convert_type": "i64", "with_replacement": "true", "log_probs": "false"}
+    how: dict[str, Any] = {"convert_type": "i64", "with_replacement": "true", "log_probs": "false"}
     count = net.const("i64", "", np.int64(2).tobytes())
     return net.add("Multinomial", [rows, count], ports, opset="opset13", name="impure", **how)
 
 
 def _read_value(net: Net, value: Ref) -> Ref:
     before = net.add("ReLU", [value], [("FP32", "2")], name="before")
-    variable = {"variable_id": "total", "variable_type": "f32", "variable_shape": "2"}
+    variable: dict[str, Any] = {"variable_id": "total", "variable_type": "f32", "variable_shape": "2"}
     return net.add("ReadValue", [before], [("FP32", "2")], opset="opset6", name="impure", **variable)
 
 
