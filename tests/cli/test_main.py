@@ -90,12 +90,12 @@ def test_the_start_takes_well_under_half_a_second(tmp_path):
 def test_a_bug_says_so(call, tmp_path, monkeypatch):
     from irrun.cli import show
 
-    def broken(_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr(show, "_facts", broken)
+    monkeypatch.setattr(show, "predicted", broken)
     path = Net().save(tmp_path)
-    result = call("show", path)
+    result = call("show", "--memory", path)
     assert result.exit_code == 70
     assert "this is a bug in irrun" in result.stderr
     assert "ZeroDivisionError: boom" in result.stderr
@@ -114,11 +114,11 @@ def test_a_bug_says_so(call, tmp_path, monkeypatch):
 def test_what_is_no_bug_gets_no_traceback(raised, status, said, call, tmp_path, monkeypatch):
     from irrun.cli import show
 
-    def failing(_: object) -> None:
+    def failing(*_: object, **__: object) -> None:
         raise raised
 
-    monkeypatch.setattr(show, "_facts", failing)
-    result = call("show", Net().save(tmp_path))
+    monkeypatch.setattr(show, "predicted", failing)
+    result = call("show", "--memory", Net().save(tmp_path))
     assert (result.exit_code, result.stderr) == (status, said)
 
 
