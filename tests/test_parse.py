@@ -306,9 +306,9 @@ HOSTILE: dict[str, tuple[str | bytes, str, int | None]] = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_files(case: str, tmp_path: Path) -> None:
     text, code, line = HOSTILE[case]
-    began = time.perf_counter()
+    began = time.process_time()
     found = only(tmp_path, text)
-    assert time.perf_counter() - began < 60
+    assert time.process_time() - began < 60
     assert found.code == code, str(found)
     assert line is None or found.line == line, str(found)
     assert len(str(found)) < 1000
@@ -421,7 +421,7 @@ def _seeds(folder: Path) -> list[tuple[str, bytes]]:
 def test_mutated_files_raise_nothing_but_irrun_errors(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     seeds = _seeds(tmp_path)
-    began = time.perf_counter()
+    began = time.process_time()
     for number in range(400):
         text, weights = chance.choice(seeds)
         for _ in range(chance.choice((1, 1, 1, 2, 4))):
@@ -449,5 +449,5 @@ def test_mutated_files_raise_nothing_but_irrun_errors(seed: int, tmp_path: Path)
         except BaseException:
             print(f"seed {seed}, file {number}:\n{text[:5000]}")
             raise
-        if time.perf_counter() - began > 5:
+        if time.process_time() - began > 5:
             break

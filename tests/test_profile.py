@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import irrun
 from irrun import build as b
 from irrun.cli import cli
+from watched import watch
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,7 +23,8 @@ def test_every_step_is_a_row() -> None:
     profile = irrun.Profile()
     for _ in range(3):
         executable([np.ones((2, 64, 64), np.float32)], hooks=[profile])
-    assert [row.layers for row in profile.rows] == [tuple(l.name for l in s.layers) for s in executable.plan.steps]
+    steps = watch(executable, [np.ones((2, 64, 64), np.float32)]).steps
+    assert [row.layers for row in profile.rows] == [tuple(layer.name for layer in step.layers) for step in steps]
     assert [len(row.times) for row in profile.rows] == [3] * len(profile.rows)
     assert profile.rows[-1].bytes >= 2 * 4 * 2 * 64 * 32
     record = json.loads(json.dumps(profile.record(), allow_nan=False))

@@ -16,6 +16,7 @@ from nets import Net
 
 ROOT = Path(__file__).parent.parent
 PROJECT = ROOT / "samples" / "pytest_project"
+ALONE = ["-p", "irrun.pytest_plugin", "-p", "no:cacheprovider"]
 
 
 @pytest.fixture
@@ -24,14 +25,15 @@ def project(tmp_path: Path) -> Path:
 
 
 def _environment(ci: bool) -> dict[str, str]:
+    """In which pytest loads no plugin but those it is told of."""
     kept = {k: v for k, v in os.environ.items() if k not in ("CI", "COLUMNS") and not k.startswith("PYTEST_")}
-    return kept | ({"CI": "true"} if ci else {})
+    return kept | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | ({"CI": "true"} if ci else {})
 
 
 def apart(project: Path, *arguments: str, ci: bool = False) -> str:
     """What pytest says in a process of its own, all tests passing."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        [sys.executable, "-m", "pytest", *ALONE, *arguments],
         cwd=project, env=_environment(ci), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -50,9 +52,9 @@ def run(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         with monkeypatch.context() as m:
             for key in os.environ.keys() - _environment(ci).keys():
                 m.delenv(key)
-            if ci:
-                m.setenv("CI", "true")
-            found = pytest.main(["-q", "-p", "no:cacheprovider", "models", *arguments])
+            for key, value in _environment(ci).items():
+                m.setenv(key, value)
+            found = pytest.main(["-q", *ALONE, "models", *arguments])
         said = capsys.readouterr()
         assert found == status, said.out + said.err
         return said.out + said.err

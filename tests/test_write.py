@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -215,10 +216,14 @@ def test_nothing_is_left_half_written(tmp_path: Path, monkeypatch: pytest.Monkey
     model = irrun.read_model(ROOT / "samples" / "convnet.xml")
     irrun.save_model(model, out)
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    monkeypatch.setattr(write, "_BLOCK", 1000)
-    monkeypatch.setattr(write._Partial, "finish", lambda self: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        irrun.save_model(model, out)
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as m:
+        m.setattr(Path, "replace", full)
+        with pytest.raises(OSError, match="No space left"):
+            irrun.save_model(model, out)
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
     with pytest.raises(FileNotFoundError):
         irrun.save_model(model, tmp_path / "nowhere" / "out.xml")

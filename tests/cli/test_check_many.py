@@ -3,15 +3,21 @@
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
+
+from nets import Net
+
+T = TypeVar("T")
 
 SAMPLES = Path(__file__).parent.parent.parent / "samples"
 IRRUN = [sys.executable, "-m", "irrun"]
@@ -92,12 +98,49 @@ def test_shapes(shape: str, status: int, said: str, call: Callable) -> None:
     assert result.stdout.count("error[") == (status > 0 and "NAME=" not in said)
 
 
+# ---------------------------------------------------------------------------------------------
+# while it runs
+
+
+def plain(dims: str = "2,3") -> str:
+    """A model without constants; it is wrong with other dims."""
+    net = Net()
+    net.result(net.add("ReLU", [net.parameter("f32", "2,3", name="x")], [("FP32", dims)], name="relu"))
+    return net.text
+
+
+_GUARD = 300
+"""Seconds after which a test gives up on a process: far more than any machine needs."""
+_posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes, no pseudo-terminals and no SIGINT")
+
+
 def _hears_interrupts() -> None:
     """A job in the background ignores them, and so would what it starts."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes to wait at, and no SIGINT to send")
+def _wait(process: subprocess.Popen, until: Callable[[], T | None]) -> T:
+    """What ``until`` gives as soon as it gives something; fails if the process ends before."""
+    end = time.monotonic() + _GUARD
+    while (found := until()) is None:
+        assert process.poll() is None, "it has ended"
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
+
+
+def _writer(process: subprocess.Popen, pipe: Path) -> int:
+    """A named pipe opened for writing, as soon as the process reads it."""
+
+    def opened() -> int | None:
+        with contextlib.suppress(OSError):  # nobody reads it
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        return None
+
+    return _wait(process, opened)
+
+
+@_posix
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_it(jobs: str, folder: Path) -> None:
     """While its processes wait for a pipe that nobody writes into."""
@@ -110,68 +153,225 @@ def test_an_interrupt_ends_it(jobs: str, folder: Path) -> None:
     ) as process:  # fmt: skip
         try:
             assert process.stdout is not None
-            end = time.monotonic() + 60
-            writing = -1
-            while writing < 0:
-                assert time.monotonic() < end
-                with contextlib.suppress(OSError):  # until it is read
-                    writing = os.open(pipes[0], os.O_WRONLY | os.O_NONBLOCK)
-                time.sleep(0.05)
+            writing = _writer(process, pipes[0])
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 130
+            assert process.wait(_GUARD) == 130
             assert process.stdout.read() == b""
             os.close(writing)
         finally:
             process.kill()
 
 
+class Slow:
+    """`irrun check` of models that come through named pipes, each when the test writes it."""
+
+    def __init__(self, folder: Path, slow: Sequence[str], *args: str, on_terminal: bool) -> None:
+        import pty
+
+        for name in slow:
+            os.mkfifo(folder / name)
+        self.folder, self.text = folder, b""
+        self.reader, writer = pty.openpty() if on_terminal else os.pipe()
+        away = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+        environment = {k: v for k, v in os.environ.items() if k not in away} | {"TERM": "xterm"}
+        self.process = subprocess.Popen(
+            [*IRRUN, "check", *args], cwd=folder, stdout=writer, stderr=writer, env=environment
+        )
+        os.close(writer)
+
+    def write(self, name: str, *, seconds: float = 0) -> None:
+        """Let the process read a model, and for so long wait for it."""
+        writing = _writer(self.process, self.folder / name)
+        time.sleep(seconds)
+        os.write(writing, plain().encode())
+        os.close(writing)
+
+    def read(self, until: bytes | None = None) -> bytes:
+        """What is printed: all that was up to now as soon as it holds ``until``, or all at the end."""
+        end = time.monotonic() + _GUARD
+        while until is None or until not in self.text:
+            select.select([self.reader], [], [], _GUARD)
+            assert time.monotonic() < end, self.text
+            try:
+                block = os.read(self.reader, 4096)
+            except OSError:  # Linux: the terminal is closed
+                block = b""
+            if not block:
+                assert until is None, self.text
+                break
+            self.text += block
+        return self.text
+
+
+@pytest.fixture
+def start(folder: Path) -> Iterator[Callable[..., Slow]]:
+    started: list[Slow] = []
+
+    def start(*arguments: Any, **keywords: Any) -> Slow:
+        started.append(Slow(folder, *arguments, **keywords))
+        return started[-1]
+
+    yield start
+    for slow in started:
+        slow.process.kill()
+        slow.process.wait(_GUARD)
+        os.close(slow.reader)
+
+
+@_posix
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_terminal_shows_how_far_it_is(jobs: str, start: Callable[..., Slow]) -> None:
+    slow = start(["a.xml", "b.xml"], "m01.xml", "a.xml", "b.xml", "-j", jobs, on_terminal=True)
+    slow.write("a.xml", seconds=1.2)
+    shown = slow.read(until=b"67%")
+    assert b"checking" in shown
+    assert b"IR401" not in shown  # the bar and the findings would stand in each other's way
+    slow.write("b.xml")
+    text = slow.read()
+    assert slow.process.wait(_GUARD) == 1
+    bar, after = text[: text.rindex(b"checking")], text[text.rindex(b"checking") :]
+    assert b"IR401" not in bar
+    assert b"\x1b[2K" in after  # the bar is erased
+    assert b"\x1b[?25h" in after  # and the cursor is there again
+    assert b"m01.xml" in after
+    assert b"checked 3 files: 1 error" in after
+
+
+@_posix
+@pytest.mark.parametrize(
+    ("files", "on_terminal"), [(["m01.xml", "a.xml"], False), (["a.xml"], True)], ids=["no terminal", "one file"]
+)
+def test_there_is_no_bar(files: list[str], on_terminal: bool, start: Callable[..., Slow]) -> None:
+    slow = start(["a.xml"], *files, on_terminal=on_terminal)
+    slow.write("a.xml", seconds=1.2)
+    text = slow.read()
+    assert slow.process.wait(_GUARD) == len(files) - 1
+    assert b"checking" not in text
+    assert b"%" not in text
+    assert f"checked {len(files)} file".encode() in text
+
+
 # ---------------------------------------------------------------------------------------------
 # --watch
 
 
-@pytest.fixture
-def watching(tmp_path: Path) -> Iterator[Callable[[str, int], list[str]]]:
-    """Watches net.xml; waits until so many summaries were printed, and gives all lines up to then."""
-    shutil.copy(SAMPLES / "convnet.bin", tmp_path / "net.bin")
-    shutil.copy(SAMPLES / "convnet.xml", tmp_path / "net.xml")
-    log = tmp_path / "log"
-    with log.open("w") as out:
-        process = subprocess.Popen(
-            [*IRRUN, "check", "net.xml", "--watch", "--format", "concise"], cwd=tmp_path, stdout=out, stderr=out,
-            preexec_fn=_hears_interrupts if os.name != "nt" else None,
-        )  # fmt: skip
+class Watch:
+    """`irrun check --watch`: what it prints, look by look."""
 
-    def printed(what: str, times: int) -> list[str]:
-        end = time.monotonic() + 60
-        while log.read_text().count(what) < times:
-            assert process.poll() is None
-            assert time.monotonic() < end, log.read_text()
-            time.sleep(0.05)
-        return log.read_text().splitlines()
+    def __init__(self, folder: Path, *args: str) -> None:
+        self.log, self.looks = folder / "log", 0
+        with self.log.open("w") as out:
+            self.process = subprocess.Popen(
+                [*IRRUN, "check", *args, "--watch", "--format", "concise"], cwd=folder, stdout=out, stderr=out,
+                preexec_fn=_hears_interrupts,
+            )  # fmt: skip
+
+    def look(self) -> list[str]:
+        """Wait for another look, and give what it prints."""
+        looks = _wait(self.process, lambda: self.printed() if len(self.printed()) > self.looks else None)
+        self.looks += 1
+        return looks[self.looks - 1].splitlines()
+
+    def printed(self) -> list[str]:
+        """What each look that is over printed."""
+        return self.log.read_text().split("watching for changes; Ctrl-C ends it\n")[:-1]
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Iterator[Callable[..., Watch]]:
+    started: list[Watch] = []
+
+    def start(*args: str) -> Watch:
+        started.append(Watch(tmp_path, *args))
+        return started[-1]
 
     try:
-        yield printed
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-        assert "Traceback" not in log.read_text()
+        yield start
+        for one in started:
+            assert one.process.poll() is None
+            one.process.send_signal(signal.SIGINT)
+            assert one.process.wait(_GUARD) == 130
+            assert "Traceback" not in one.log.read_text()
+            assert len(one.printed()) == one.looks, "it looked again though nothing had changed"
     finally:
-        process.kill()
+        for one in started:
+            one.process.kill()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="a process cannot be interrupted there as a person does it")
-def test_watch(watching: Callable[[str, int], list[str]], tmp_path: Path) -> None:
-    file = tmp_path / "net.xml"
-    right = file.read_text()
-    assert watching("watching", 1)[0] == "checked 1 file: 0 errors, 0 warnings"
-    file.write_text(right.replace("<dim>28</dim>", "<dim>29</dim>", 1))
-    assert "net.xml:10:" in "\n".join(watching("1 error", 1))
-    file.write_text(right)
-    watching("0 errors", 2)
-    (tmp_path / "net.bin").unlink()  # which belongs to it
-    watching("IR501", 1)
+def put(path: Path, content: bytes | str) -> None:
+    """Change a file at once: nobody sees it half written."""
+    new = path.with_suffix(".new")
+    new.write_bytes(content.encode() if isinstance(content, str) else content)
+    os.replace(new, path)
+
+
+def sample(name: str, path: Path) -> None:
+    for ending in (".xml", ".bin"):
+        shutil.copy(SAMPLES / f"{name}{ending}", path.with_suffix(ending))
+
+
+_CLEAN = "checked 1 file: 0 errors, 0 warnings"
+
+
+@_posix
+def test_watch(watch: Callable[..., Watch], tmp_path: Path) -> None:
+    file, weights = tmp_path / "net.xml", tmp_path / "net.bin"
+    sample("convnet", file)
+    right, numbers = file.read_text(), weights.read_bytes()
+    watching = watch("net.xml")
+    assert watching.look() == [_CLEAN]
+    put(file, right.replace("<dim>28</dim>", "<dim>29</dim>", 1))
+    finding, summary = watching.look()
+    assert finding.startswith("net.xml:10:")
+    assert summary.startswith("checked 1 file: 1 error")
+    put(file, right)
+    assert watching.look() == [_CLEAN]
+    weights.unlink()  # which belongs to it
+    assert "IR501" in watching.look()[0]
+    put(weights, numbers[:-4])
+    assert "IR502" in watching.look()[0]
+    put(weights, numbers)
+    assert watching.look() == [_CLEAN]
     file.unlink()
-    watching("IR000", 1)
+    assert "IR000" in watching.look()[0]
+    put(file, right)
+    assert watching.look() == [_CLEAN]
+    time.sleep(1)  # some pauses between two looks: nothing changes, and nothing is printed
+
+
+@_posix
+def test_watch_a_folder(watch: Callable[..., Watch], tmp_path: Path) -> None:
+    """Models come and go; what was found in the others stays."""
+    models = tmp_path / "models"
+    models.mkdir()
+    sample("wrong_dim", models / "b.xml")
+    watching = watch("models")
+    wrong, summary = watching.look()
+    assert wrong.startswith("models/b.xml:")
+    assert summary.startswith("checked 1 file: 1 error")
+    put(models / "a.xml", plain())
+    assert watching.look() == [wrong, summary.replace("1 file", "2 files")]
+    sample("wrong_dim", tmp_path / "c.xml")  # beside the folder
+    put(models / "a.xml", plain("2,4"))
+    lines = watching.look()
+    assert [line.partition(":")[0] for line in lines] == ["models/a.xml", "models/b.xml", "checked 2 files"]
+    put(models / "b.xml", plain())
+    assert watching.look() == [lines[0], lines[2].replace(" (2 fixable", " (1 fixable").replace("2 errors", "1 error")]
+    (models / "a.xml").unlink()
+    assert watching.look() == [_CLEAN]
+
+
+@_posix
+def test_watch_weights_of_another_name(watch: Callable[..., Watch], tmp_path: Path) -> None:
+    file, weights = tmp_path / "net.xml", tmp_path / "other.weights"
+    sample("convnet", file)
+    numbers = file.with_suffix(".bin").read_bytes()
+    put(weights, numbers)
+    watching = watch("net.xml", "--weights", "other.weights")
+    assert watching.look() == [_CLEAN]
+    file.with_suffix(".bin").unlink()  # which nobody reads
+    put(weights, numbers[:-4])
+    assert "IR502" in watching.look()[0]
 
 
 @pytest.mark.parametrize(("args", "said"), [(("-",), "standard input"), (("net.xml", "--format", "json"), "json")])

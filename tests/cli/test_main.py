@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -14,12 +13,14 @@ import irrun
 from irrun.cli import COMMANDS, cli
 from nets import Net
 
+_GUARD = 300
+"""Seconds after which a process counts as hung: far more than any machine needs."""
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 
 def shell(folder: Path, *args: object, **environment: str) -> "subprocess.CompletedProcess[bytes]":
     command = [sys.executable, "-m", "irrun", *map(str, args)]
-    return subprocess.run(command, cwd=folder, env=_clean() | environment, capture_output=True, timeout=60)
+    return subprocess.run(command, cwd=folder, env=_clean() | environment, capture_output=True, timeout=_GUARD)
 
 
 def _clean() -> dict[str, str]:
@@ -72,10 +73,16 @@ def test_nothing_heavy_is_imported_at_the_start(option, tmp_path):
 
 
 def test_the_start_takes_well_under_half_a_second(tmp_path):
+    """Of the processor, whatever else it does at the time."""
+    code = (
+        "import sys, time\nfrom irrun.cli import main\nsys.argv = ['irrun', '--help']\n"
+        "try: main()\nexcept SystemExit: pass\nprint(time.process_time(), file=sys.stderr)"
+    )
+
     def measured() -> float:
-        start = time.perf_counter()
-        assert shell(tmp_path, "--help").returncode == 0
-        return time.perf_counter() - start
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=_clean(), capture_output=True)
+        assert done.stdout.startswith(b"Usage: ")
+        return float(done.stderr)
 
     assert min(measured() for _ in range(3)) < 0.5
 
@@ -83,12 +90,12 @@ def test_the_start_takes_well_under_half_a_second(tmp_path):
 def test_a_bug_says_so(call, tmp_path, monkeypatch):
     from irrun.cli import show
 
-    def broken(_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr(show, "_facts", broken)
+    monkeypatch.setattr(show, "predicted", broken)
     path = Net().save(tmp_path)
-    result = call("show", path)
+    result = call("show", "--memory", path)
     assert result.exit_code == 70
     assert "this is a bug in irrun" in result.stderr
     assert "ZeroDivisionError: boom" in result.stderr
@@ -107,11 +114,11 @@ def test_a_bug_says_so(call, tmp_path, monkeypatch):
 def test_what_is_no_bug_gets_no_traceback(raised, status, said, call, tmp_path, monkeypatch):
     from irrun.cli import show
 
-    def failing(_: object) -> None:
+    def failing(*_: object, **__: object) -> None:
         raise raised
 
-    monkeypatch.setattr(show, "_facts", failing)
-    result = call("show", Net().save(tmp_path))
+    monkeypatch.setattr(show, "predicted", failing)
+    result = call("show", "--memory", Net().save(tmp_path))
     assert (result.exit_code, result.stderr) == (status, said)
 
 
@@ -125,7 +132,7 @@ def test_a_closed_pipe_is_quiet(tmp_path):
     process.stdout.close()
     assert process.stderr
     assert process.stderr.read() == b""
-    assert process.wait(timeout=60) == 141
+    assert process.wait(timeout=_GUARD) == 141
     process.stderr.close()
 
 
@@ -139,7 +146,7 @@ def test_ctrl_c_is_quiet(tmp_path):
     )  # fmt: skip
     writer = os.open(tmp_path / "net.xml", os.O_WRONLY)  # opens as soon as irrun reads
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=_GUARD)
     os.close(writer)
     assert (process.returncode, out, err) == (130, b"", b"")
 
@@ -194,7 +201,7 @@ def _on_a_terminal(folder: Path, *args: object, **environment: str) -> bytes:
         if not block:
             break
         text += block
-    process.wait(timeout=60)
+    process.wait(timeout=_GUARD)
     os.close(reader)
     return text
 

@@ -40,6 +40,9 @@ _3X3, _4X4 = arange(1, 1, 3, 3, start=1), arange(1, 1, 4, 4, start=1)
 _SAME_UPPER = np.array([[[[3, 4, 2.25], [6, 7, 3.75], [3.75, 4.25, 2.25]]]], np.float32)
 _SAME_LOWER = np.array([[[[0.25, 0.75, 1.25], [1.25, 3, 4], [2.75, 6, 7]]]], np.float32)
 
+_UNSAID = {"kernel": [2], "strides": [2], "pads_begin": [1], "pads_end": [0], "exclude-pad": True}
+"""Only what is required."""
+
 VALUES = [
     Values("2x2", "AvgPool-1", [_3X3], np.array([[[[3, 4], [6, 7]]]], np.float32), _attributes(2, 2)),
     Values("ceil", "AvgPool-1", [_4X4], np.array([[[[6, 7], [10, 11]]]], np.float32), _attributes(3, 3, rounding_type="ceil")),
@@ -58,6 +61,8 @@ VALUES = [
     Values("f16-rounds-once", "AvgPool-1", [np.array([[[2048, 1, 1, 2]]], np.float16)], np.array([[[513]]], np.float16), _attributes(4)),
     Values("bf16", "AvgPool-1", [np.array([[[256, 1, 3, 4]]], ml_dtypes.bfloat16)], np.array([[[66]]], ml_dtypes.bfloat16), _attributes(4)),
     Values("nan", "AvgPool-1", [[[[1.0, np.nan, 2, 4]]]], [[[np.nan, np.nan, 3]]], _attributes(2)),
+    # with rounding up there were a third window, without the pad or with "same_upper" the first would see 5 and 1
+    *[Values(f"defaults-{v}", f"AvgPool-{v}", [[[[5.0, 1, 2, 3]]]], [[[5, 1.5]]], _UNSAID) for v in (1, 14, 16)],
     Values("no-channels", "AvgPool-1", [np.ones((2, 0, 3))], np.ones((2, 0, 2)), _attributes(2)),
 ]  # fmt: skip
 

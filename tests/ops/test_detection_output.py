@@ -72,10 +72,22 @@ _ROWS: list[tuple[str, list[np.ndarray], np.ndarray, dict[str, Any]]] = [
     ("additional", [*_inputs([0, 0.6], [0, 0.7], [0, 0.9], logits=_MOVED), f32([[0, 0.5, 0, 0.9, 0, 0.4]]), -_MOVED], _rows([0, 1, 0.7, *_B], [0, 1, 0.6, *_A]), {"objectness_score": 0.5}),
 ]  # fmt: skip
 
+# as "pixels", with what is required only and a confidence that leaves the second box
+_UNSAID: dict[str, Any] = {"keep_top_k": [4], "nms_threshold": 0.5} | _ONE
+_BY_DEFAULT = [
+    ("pixels", _inputs([0, 0.6], [0, 0.7], [0, 0], proposals=_proposals(_PIXELS, np.ones(15, np.float32))), _rows([0, 1, 0.7, *_B]), {"input_width": 100, "input_height": 50}),
+    ("a-pixel", _inputs([0, 0.6], [0, 0.7], [0, 0], proposals=_proposals(_PIXELS, np.ones(15, np.float32))), _rows([0, 1, 0.7, *_B * f32([100, 50, 100, 50])]), {}),
+]  # fmt: skip
+
 VALUES = [
     *[
         Values(f"{id}-{op}", op, inputs, expected, _PLAIN | attributes | ({"num_classes": inputs[1].size // 3} if op.endswith("1") else {}), 1e-5)
         for op in _OPS for id, inputs, expected, attributes in _ROWS
+    ],
+    # without normalized, proposals are pixels; without input_width and input_height, those of an image of 1 x 1
+    *[
+        Values(f"{id}-by-default-{op}", op, inputs, expected, _UNSAID | sizes | ({"num_classes": 2} if op.endswith("1") else {}), 1e-5)
+        for op in _OPS for id, inputs, expected, sizes in _BY_DEFAULT
     ],
     Values("f16", "DetectionOutput-8", [a.astype(np.float16) for a in _SCORES], _rows([0, 1, 0.7, *_B], [0, 1, 0.6, *_A], [0, 1, 0.3, *_C]).astype(np.float16), _PLAIN | {"nms_threshold": 0.6}),
     Values("no-batch", "DetectionOutput-8", [np.ones((0, 12), np.float32), np.ones((0, 6), np.float32), _proposals()], np.ones((1, 1, 0, 7), np.float32), _PLAIN),

@@ -13,10 +13,13 @@ _PEEPHOLES = random(12, seed=9)
 VALUES = [
     *[Values(f"by-hand-{op}", op, _BY_HAND, _AFTER, _PLAIN) for op in ("LSTMCell-4", "LSTMCell-1")],
     *[Values(f"no-bias-{op}", op, _BY_HAND[:-1], _AFTER, _PLAIN) for op in ("LSTMCell-4", "LSTMCell-1")],
+    # not on the page, and ignored: the gates are f, i, c, o, and i is not 1 - f
+    *[Values(f"weights-format-{order}", "LSTMCell-1", _BY_HAND, _AFTER, _PLAIN | {"weights_format": order}) for order in ("fico", "icof", "ifco", "ifoc", "iofc")],
+    Values("input-forget", "LSTMCell-1", _BY_HAND, _AFTER, _PLAIN | {"input_forget": True}),
     # only the gates are clipped, not the cell state that h sees
     Values("clip", "LSTMCell-4", _BY_HAND, (f32([[4 * 32]]), f32([[2 * 10 + 3 * 4]])), _PLAIN | {"clip": 4}),
     *values_of("LSTMCell-4"),
-]
+]  # fmt: skip
 
 REFUSALS = [
     *refusals_of("LSTMCell-4"),

@@ -43,6 +43,9 @@ _ROW = [[[-1, 2, 3, 5, -7, 9, 1]]]
 _TO_9 = [[[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]]
 _TO_18 = [[*_TO_9[0], [[10, 11, 12], [13, 14, 15], [16, 17, 18]]]]
 _INF, _NAN = float("inf"), float("nan")
+_TWO_ROWS = [[[5, 1, 2, 3], [4, 6, 7, 0]]]
+_UNSAID = {"kernel": [2], "strides": [2], "pads_begin": [1], "pads_end": [0]}
+"""Only what is required."""
 
 # the specification's examples: attributes, data, values, places
 _EXAMPLES: list[tuple[str, dict[str, Any], Any, Any, Any]] = [
@@ -83,6 +86,9 @@ VALUES = [
     Values("f8-has-no-infinity", "MaxPool-1", [np.ones((1, 1, 1), ml_dtypes.float8_e4m3fn)], np.array([[[-448, 1, 1]]], ml_dtypes.float8_e4m3fn), _attributes(2, pads_begin=[2], pads_end=[1])),
     Values("i4", "MaxPool-1", [np.array([[[-8, -3, -5]]], ml_dtypes.int4)], np.array([[[-3, -3]]], ml_dtypes.int4), _attributes(2)),
     Values("i64-beyond-2**53", "MaxPool-1", [[[[2**53, 2**53 + 1]]]], [[[2**53 + 1]]], _attributes(2)),
+    # with rounding up there were a third window, without the pad or with "same_upper" the first would see 5 and 1
+    Values("defaults-1", "MaxPool-1", [_TWO_ROWS], [[[5, 2], [4, 7]]], _UNSAID),
+    *[Values(f"defaults-{v}", f"MaxPool-{v}", [_TWO_ROWS], ([[[5, 2], [4, 7]]], [[[0, 2], [4, 6]]]), _UNSAID) for v in (8, 14)],
     Values("no-batch", "MaxPool-14", [np.ones((0, 2, 3))], (np.ones((0, 2, 2)), np.ones((0, 2, 2), np.int64)), _attributes(2)),
 ]  # fmt: skip
 

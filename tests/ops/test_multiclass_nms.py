@@ -17,6 +17,7 @@ _BEST = [(0, 3, 0.95), (0, 0, 0.9), (0, 5, 0.3)]
 
 # the IoU of the first two is exactly a half
 _EVEN = f32([[[0, 0, 1, 2], [0, 0, 1, 1], [5, 5, 6, 6]]])
+_TOUCHED = f32([[[0, 0, 1, 1], [0, 0.9, 1, 1.9]]])
 # bars of length 10; the second overlaps the first by 0.639, the last the third by 0.504
 _BARS = f32([[[x, 0, x + 10, 1] for x in (0, 2.2, 100, 200, 103.3)]])
 _BAR_SCORES = f32([[[0.9, 0.5, 0.8, 0.7, 0.4]]])
@@ -46,6 +47,10 @@ _ROWS: list[tuple[str, list[np.ndarray], tuple[np.ndarray, ...], dict[str, Any]]
     # OpenVINO: drops where the IoU equals the threshold, where the specification keeps
     ("iou-at-threshold", [_EVEN, f32([[[0.9, 0.8, 0.7]]])], rows(_EVEN, [(0, 0, 0.9), (0, 2, 0.7)], [2]), _HALF),
     ("not-normalized", [_EVEN, f32([[[0.9, 0.8, 0.7]]])], rows(_EVEN, [(0, 0, 0.9), (0, 2, 0.7)], [2]), {"iou_threshold": 0.66, "normalized": False}),
+    # the sides of boxes that are not normalized are one longer: the IoU were 2/3
+    ("normalized-by-default", [_EVEN, f32([[[0.9, 0.8, 0.7]]])], rows(_EVEN, [(0, 0, 0.9), (0, 1, 0.8), (0, 2, 0.7)], [3]), {"iou_threshold": 0.6}),
+    # the least overlap is too much: here 1/19
+    ("no-threshold", [_TOUCHED, f32([[[0.9, 0.8]]])], rows(_TOUCHED, [(0, 0, 0.9)], [1]), {}),
     ("eta-1", [_BARS, _BAR_SCORES], _bars([0, 2, 3, 1, 4]), {"iou_threshold": 0.7}),
     # OpenVINO: compares with all that were kept when the turn of a box comes, the specification with each when it is kept
     ("eta-later", [_BARS, _BAR_SCORES], _bars([0, 2, 3, 4]), {"iou_threshold": 0.7, "nms_eta": 0.95}),

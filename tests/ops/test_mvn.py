@@ -42,6 +42,7 @@ VALUES = [
     Values("i32", "MVN-6", [np.array([1, 30], np.int32), i64(0)], np.array([-1, 1], np.int32), _six()),
     Values("across", "MVN-2", [_NCHW], _expected(_NCHW, 1, 2, 3), _two(across_channels=True), rtol=1e-4),
     Values("by-channel", "MVN-2", [_NCHW], _expected(_NCHW, 2, 3), _two(across_channels=False), rtol=1e-4),
+    Values("by-channel-by-default", "MVN-2", [_NCHW], _expected(_NCHW, 2, 3), _two(), rtol=1e-4),
     Values("axes", "MVN-2", [_NCHW], _expected(_NCHW, 0, 3), _two(reduction_axes=[0, -1]), rtol=1e-4),
     Values("axes-win", "MVN-2", [_NCHW], _expected(_NCHW, 3), _two(reduction_axes=[3], across_channels=True), rtol=1e-4),
     Values("mean-only", "MVN-2", [_X], [[-1, 1], [-5, 5]], _two(variance=False, across_channels=True)),

@@ -39,6 +39,7 @@ _EXAMPLES: list[tuple[str, list[np.ndarray], tuple[np.ndarray, ...], dict[str, A
     ("two-batches-unsorted", _inputs([_BOXES] * 2, [[_SCORES]] * 2, 2), _rows([[0, 0, 3], [0, 0, 0], [1, 0, 3], [1, 0, 0]], [0.95, 0.9, 0.95, 0.9]), {"sort_result_descending": False}),
 ]  # fmt: skip
 _HALF = [[[0, 0, 1, 2], [0, 0, 1, 1], [5, 5, 6, 6]]]  # the IoU of the first two is exactly a half
+_NEAR = f32([[[0, 0, 1, 1], [0, 0.9, 1, 1.9], [0, 1, 1, 2], [5, 5, 6, 6]]])  # the first and the third only touch
 _TIED = f32([[[0, 0, 1, 1], [2, 2, 3, 3], [4, 4, 5, 5]]])
 
 
@@ -63,6 +64,9 @@ VALUES = [
     Values("soft-5-beyond-threshold", _NEW[0], _soft(0.5, 0.1), _rows([[0, 0, 0], [0, 0, 2]], [0.9, 0.7])),
     Values("soft-limit", _NEW[1], [*_inputs(_HALF, [[[0.9, 0.8, 0.7]]], 2), f32(0.5)], _rows([[0, 0, 0], [0, 0, 2]], [0.9, 0.7])),
     Values("soft-score-threshold", _NEW[1], [*_inputs(_HALF, [[[0.9, 0.8, 0.7]]], 3, score=0.65), f32(0.5)], _rows([[0, 0, 0], [0, 0, 2]], [0.9, 0.7])),
+    # the page calls the thresholds' default both 0 and "keep all boxes": 0 is what its formula, ONNX and OpenVINO have
+    *[Values(f"no-thresholds-{op}", op, [_NEAR, f32([[[0.9, 0.8, 0.7, -0.5]]]), np.array(4)], _rows([[0, 0, 0], [0, 0, 2]], [0.9, 0.7])) for op in _NEW],
+    Values("no-thresholds-4", "NonMaxSuppression-4", [_NEAR, f32([[[0.9, 0.8, 0.7, -0.5]]]), np.array(2)], np.array([[0, 0, 0], [0, 0, 2]])),
     Values("no-limit-given", _NEWEST, _inputs([_BOXES], [[_SCORES]])[:2], _rows([], [])),
     Values("negative-limit", _NEWEST, _inputs([_BOXES], [[_SCORES]], -1), _rows([], [])),
     Values("no-boxes", _NEWEST, _inputs(np.ones((1, 0, 4)), np.ones((1, 2, 0))), _rows([], [])),

@@ -40,6 +40,8 @@ VALUES = [
     Values("second-of-the-batch", "ROIAlign-3", [_DATA, _rois([0, 0, 3, 3]), i64(1)], _image([25.5, 27], [33, 34.5]), _attributes(2, 2)),
     Values("adaptive", "ROIAlign-3", _FIRST, _image([5.5, 7], [13, 14.5]), _attributes(2, 2, 0)),
     Values("at-least-a-pixel", "ROIAlign-3", _POINT, _image([16]), _attributes(1, 1)),
+    # no other mode makes a region at least a pixel wide
+    Values("asymmetric-by-default", "ROIAlign-9", _POINT, _image([16]), _attributes(1, 1)),
     Values("no-more-than-a-point", "ROIAlign-9", _POINT, _image([10]), _attributes(1, 1, aligned_mode="half_pixel_for_nn")),
     Values("half-pixel", "ROIAlign-9", _POINT, _image([14.5]), _attributes(1, 1, spatial_scale=1.1, aligned_mode="half_pixel")),
     # OpenVINO: the CPU plugin gives NaN

@@ -48,6 +48,8 @@ VALUES = [
             ("min", "value", [1, 2, 3, 5], [2, 3, 1, 0]),
         )
     ],
+    # the page leaves the order of equal elements open unless stable says it; here it is the same
+    Values("ties-by-default", "TopK-11", [f32(_X), np.array(4)], ([5, 5, 5, 3], _indices(0, 4, 5, 1)), how("max")),
     Values("ties-beyond-k", "TopK-3", [f32([1, 7, 7, 7]), np.array(2)], ([7, 7], _indices(1, 2)), how("max")),
     Values("first-axis", "TopK-3", [f32([[1, 6], [5, 2], [3, 4]]), np.array(2)], ([[5, 6], [3, 4]], np.array([[1, 0], [2, 2]], np.int32)), how("max", axis=0)),
     Values("i64-indices", "TopK-3", [f32([1, 2]), np.array(1)], ([2], np.array([1])), how("max", index_element_type="i64")),
