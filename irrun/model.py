@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 # Layers, ports and edges are never changed, but not frozen either: it would take four times as long to make one.
 
-__all__ = ["Edge", "Layer", "MapEntry", "Model", "Port", "is_constant"]
+__all__ = ["VERSIONS", "Edge", "Layer", "MapEntry", "Model", "Port", "is_constant"]
+
+VERSIONS: Final = (10, 11)
+"""The versions of the IR that irrun reads."""
 
 
 @dataclass(slots=True, unsafe_hash=True)

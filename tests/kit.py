@@ -285,10 +285,11 @@ def build(case: Case, path: Path, declared: str = "static", as_parameters: bool 
 
     ``declared`` is one of ``DECLARATIONS``; ``as_parameters`` makes Parameters of shape inputs, too.
     """
-    import openvino as ov
+    import openvino
     from openvino.utils.node_factory import NodeFactory
 
-    ops: Any = ov.opset1
+    ov: Any = openvino  # whose stubs do not accept the nodes that its own builders make
+    ops = ov.opset1
     type, opset = case.op.split("-")
     factory = NodeFactory(f"opset{opset}")
     constants = set(case.constants) | (set() if as_parameters else set(case.shapes))
@@ -307,17 +308,17 @@ def build(case: Case, path: Path, declared: str = "static", as_parameters: bool 
         nodes.append(parameter.output(0))
         feeds.append(array)
     node = factory.create(type, nodes, case.attributes)
-    results: Any = [ops.result(node.output(i)) for i in range(node.get_output_size())]
+    results = [ops.result(node.output(i)) for i in range(node.get_output_size())]
     ov.serialize(ov.Model(results, parameters, "case"), path)
     return feeds
 
 
 def _constant(array: np.ndarray) -> Any:
-    import openvino as ov
+    import openvino
 
-    ops: Any = ov.opset1
+    ov: Any = openvino
     if array.size and array.dtype.isbuiltin != 2:
-        return ops.constant(array)
+        return ov.opset1.constant(array)
     # no elements, or bf16 and others that numpy has from ml_dtypes
     return ov.op.Constant(_type(array), ov.Shape(array.shape), array.astype(np.float64).ravel().tolist())
 
