@@ -1,1 +1,1 @@
-"""Shape inference: which operation a layer is, what its outputs are, and where each dim comes from."""
+"""Shape inference: find the operation of each layer, infer its outputs, and trace each dim to its origin."""

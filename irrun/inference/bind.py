@@ -1,4 +1,4 @@
-"""Layer -> Op: which operation a layer is, and its attributes as typed values."""
+"""Find the operation of each layer and parse its attributes: the step from ``Layer`` to ``Op``."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from irrun.opdef import Attribute, Op, all_ops, find, is_custom, resolve
 
 __all__ = ["bind", "bind_all", "opset_of"]
 
-# The IR's historic exceptions. Types are matched without regard to case, as OpenVINO does.
+# Other names of layer types, in lower case. The case of a type never matters, as in OpenVINO.
 ALIASES: Final = {
     "constant": "Const",
-    # as the pages of the specification spell them in their examples
+    # names that the examples on the specification pages use
     "fillemptyrows": "SparseFillEmptyRows",
     "matrixnonmaxsuppression": "MatrixNms",
     "multiclassnonmaxsuppression": "MulticlassNms",
 }
-# Attributes that converters of 2020 and 2021 wrote though the operation has none of that name.
+# Attributes that converters of 2020 and 2021 wrote although the operation does not have them. They are ignored.
 MEANINGLESS: Final = {("convolution", "output_padding"), ("groupconvolution", "output_padding")}
 LATEST_OPSET: Final = 17
 EXTENSIONS: Final = ("extension", "experimental", "ie_internal_opset")
-"""Opset names under which operations of the numbered opsets stand as well."""
+"""Values of ``version`` that name no numbered opset. irrun finds the newest version of an operation under them."""
 
 
 def opset_of(version: str | None) -> int | None:
-    """The number of ``opset8``; None where any version will do (``extension``). Raises ValueError."""
+    """Return the number of an opset (8 for ``opset8``), or None for a name without a number (``extension``).
+
+    Raises ValueError if ``version`` is not the name of an opset that irrun knows.
+    """
     if version is None:
-        return 1  # files of 2020 leave it out where they mean opset1
+        return 1  # files of 2020 leave out the version of opset1
     if version.lower() in EXTENSIONS:
         return None
     match = re.fullmatch(r"opset(\d{1,3})", version.strip().lower())
@@ -43,7 +46,11 @@ def opset_of(version: str | None) -> int | None:
 
 
 def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
-    """The operation that ``layer`` is, or None and why not; warnings may come beside it."""
+    """Return the operation of ``layer`` with its parsed attributes, and the diagnostics of the layer.
+
+    The operation is None if one of the diagnostics is an error, or if the layer is an example in documentation that
+    does not show its attributes.
+    """
 
     def at(code: str, message: str, node: int, attribute: str | None = None, **more: object) -> Diagnostic:
         named = f'{layer.type} "{layer.name}": {message}'
@@ -83,12 +90,12 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
             values[name] = None
     missing = [a for name, a in cls.attributes.items() if name not in values and _is_due(model, layer, a)]
     if missing and model.is_fragment and not model.source.children(layer.node, "data"):
-        return None, problems  # an example in documentation that does not show the attributes
+        return None, problems  # an example in documentation that leaves out the attributes
     for attribute in missing:
         message = f"the attribute {attribute.name} is missing"
         help, fix = f'write {attribute.name}="…" ({attribute.expects}) in <data>', None
         misspelt = difflib.get_close_matches(attribute.name, unknown, 1)
-        if misspelt:  # one fault, one diagnostic: the unknown attribute was meant to be this one
+        if misspelt:  # the unknown attribute is a misspelling of this one: report one fault, not two
             del unknown[misspelt[0]]
             help = f"{misspelt[0]} is not known; did you mean {attribute.name}?"
             fix = renamed(misspelt[0], attribute.name)
@@ -101,26 +108,32 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
 
 
 def bind_all(model: Model) -> Iterator[tuple[Layer, Op | None, Sequence[Diagnostic]]]:
-    """Every layer with what ``bind`` tells of it. Layers that are written alike share one operation."""
+    """Yield each layer of the model with the results of ``bind``, in the order of the file.
+
+    Layers with equal type, version and attributes share one Op instance if the operation is pure.
+    """
     known: dict[tuple[object, ...], Op] = {}
     for layer in model.layers.values():
         key = (layer.type, layer.version, *layer.attributes.items())
         op, problems = known.get(key), ()
         if op is None:
             op, problems = bind(model, layer)
-            if op is not None and op.pure and not problems:  # what is not may keep something from run to run
+            if op is not None and op.pure and not problems:  # an operation that is not pure may keep state between runs
                 known[key] = op
         yield layer, op, problems
 
 
 def _is_due(model: Model, layer: Layer, attribute: Attribute) -> bool:
-    """Whether a layer must have an attribute. A Const without element_type is read in IR v10 only."""
+    """Return whether a layer must have an attribute. A Const may leave out ``element_type`` in IR version 10 only."""
     is_type = attribute.name == "element_type" and is_constant(layer)
     return attribute.required or (is_type and model.version >= VERSIONS[-1])
 
 
 def _declared(layer: Layer, attribute: Attribute) -> str | None:
-    """What the only output of a layer declares, where an attribute says just that."""
+    """Return the text for a missing attribute that repeats the declaration of the only output, or None.
+
+    Such an attribute holds the element type (code IR305) or the shape (code IR404) of the output.
+    """
     port = layer.outputs[0] if len(layer.outputs) == 1 else None
     if port and port.type and attribute.code == "IR305":
         return port.type.name
@@ -129,6 +142,8 @@ def _declared(layer: Layer, attribute: Attribute) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Unknown:
+    """Why a layer has no operation: the fields of the diagnostic to report. ``attribute`` is the one at fault."""
+
     code: str
     message: str
     attribute: str
@@ -136,12 +151,13 @@ class _Unknown:
 
 
 def _operation(model: Model, layer: Layer) -> type[Op] | _Unknown:
+    """Return the operation class of ``layer`` in its opset, or why there is none."""
     type = ALIASES.get(layer.type.lower(), layer.type)
     try:
         opset = None if model.is_fragment and layer.version is None else opset_of(layer.version)
     except ValueError:
         custom = resolve(type, None)
-        if custom is not None and is_custom(custom):  # `version` names an operation set of its owner's
+        if custom is not None and is_custom(custom):  # a custom operation may have an opset name of its own
             return custom
         if re.fullmatch(r"opset\d+", layer.version or ""):
             known = f"{layer.version} is not known; irrun knows opset1 to opset{LATEST_OPSET}"
@@ -161,6 +177,7 @@ def _operation(model: Model, layer: Layer) -> type[Op] | _Unknown:
 
 
 def _spellings(cls: type[Op]) -> dict[str, str]:
+    """Return the name of the Python attribute for each spelling of an XML attribute, including its aliases."""
     return {
         spelling: name
         for name, attribute in cls.attributes.items()
@@ -169,8 +186,13 @@ def _spellings(cls: type[Op]) -> dict[str, str]:
 
 
 def _data_node(model: Model, layer: Layer) -> Any:
+    """Return a function that returns the ordinal of ``<data>``, or that of the layer if it has no ``<data>``.
+
+    It is a function because the ordinal is needed for diagnostics only, and finding it builds the index of the source.
+    """
+
     def node() -> int:
-        found = model.source.children(layer.node, "data")
-        return found[0] if found else layer.node
+        nodes = model.source.children(layer.node, "data")
+        return nodes[0] if nodes else layer.node
 
     return node

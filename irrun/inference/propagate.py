@@ -1,4 +1,7 @@
-"""Carry element types, shapes and contents through a whole model, layer by layer."""
+"""Infer element types, shapes and contents through a whole model, layer by layer.
+
+The module also holds the diagnostics and messages that inference, checking and running share.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +31,22 @@ __all__ = [
 ]
 
 Values = dict[tuple[int, int], Value]
-"""What is known of each output: by layer id and position among its outputs."""
+"""The inferred value of each output, keyed by (layer id, position among the outputs of the layer)."""
 
 Settle = Callable[[Layer, "tuple[Value, ...] | Exception"], Sequence[Value]]
-"""Decides what a layer hands on, given what was inferred or why nothing was."""
+"""A callback of ``propagate``: it takes a layer with its inferred outputs, or with the exception that inference raised,
+and returns the outputs that the consumers of the layer read."""
 
 
 def site(layer: Layer, name: str | None = None) -> Site:
+    """Return the Site of ``layer`` for its shape rule. ``name`` replaces the layer's own name, which may be shared."""
     return Site(len(layer.outputs), tuple(p.type for p in layer.outputs), name or layer.name)
 
 
 def refusal(model: Model, layer: Layer, op: Op | None, refused: Refused, notes: tuple[str, ...] = ()) -> Diagnostic:
-    """A rule that a layer breaks, with the clause of its specification, at the layer or the attribute at fault.
+    """Return the diagnostic for a rule that ``layer`` breaks, at the layer or at the attribute at fault.
 
-    ``notes`` come after those of the rule itself.
+    ``notes`` are added after those of the rule itself.
     """
     label = f" ({op.type}-{op.since} {refused.label})" if op and refused.label else ""
     attribute = {"IR502": "offset", "IR503": "size", "IR504": "offset"}.get(refused.code)
@@ -54,20 +59,20 @@ def refusal(model: Model, layer: Layer, op: Op | None, refused: Refused, notes: 
 
 
 def to_blame(op: Op | None) -> str:
-    """Who is at fault where a shape rule or kernel fails: the help of IR603."""
+    """Return the help of IR603: which code has a bug if a shape rule or kernel fails, irrun or a custom operation."""
     if op is not None and is_custom(type(op)):
         return f"the operation is that of {type(op).__module__}.{type(op).__qualname__}"
     return "this is a bug in irrun; please report it"
 
 
 def wrong_output_count(layer: Layer, op: Op | None, count: int) -> str:
-    """The message of IR206."""
+    """Return the message of IR206 for a layer whose operation has ``count`` outputs."""
     gives = f"{op.type}-{op.since} gives {count}" if op else f"{count} are given"
     return f'{layer.type} "{layer.name}" declares {counted(len(layer.outputs), "output")}; {gives}'
 
 
 def weights_missing(model: Model) -> Diagnostic:
-    """That the ``.bin`` of a model with constants is not there."""
+    """Return the diagnostic (IR501) for a model with constants but without a ``.bin``."""
     path = model.source.path
     lacking = "no .bin is named" if path == STDIN else f"{Path(path).with_suffix('.bin')} is missing"
     count = "one constant has its" if model.constants == 1 else f"{model.constants} constants have their"
@@ -78,15 +83,15 @@ def weights_missing(model: Model) -> Diagnostic:
 
 
 def declared(layer: Layer) -> tuple[Value, ...]:
-    """The outputs as the file declares them."""
+    """Return the outputs of a layer as the file declares them: without contents, and unknown where not declared."""
     return tuple(Value(p.type or ELEMENT_TYPES["dynamic"], p.shape or UNKNOWN_RANK) for p in layer.outputs)
 
 
 def needed(op: Op, model: Model, layer: Layer) -> dict[str, Any]:
-    """What ``infer`` of an operation gets for its ``needs``.
+    """Return the keyword arguments that ``Op.infer`` takes in addition to the inputs, one for each of ``Op.needs``.
 
-    ``weights``; ``bodies``, by the name of their element; ``maps`` and ``back_edges`` of the layer;
-    ``variables``: None, as no state exists yet.
+    ``weights`` are those of the model. ``bodies`` (by the name of their element), ``maps`` and ``back_edges`` are those
+    of the layer. ``variables`` is None because there is no state before a run.
     """
     return {name: _OFFERS[name](model, layer) for name in op.needs}
 
@@ -101,33 +106,38 @@ _OFFERS: dict[str, Callable[[Model, Layer], Any]] = {
 
 
 class _Bodies(dict[str, "InferredBody"]):
-    """The bodies of a layer by tag; one that the file lacks is refused."""
+    """The bodies of a layer by the name of their element. A lookup of a missing one raises Refused (IR007)."""
 
     def __missing__(self, tag: str) -> InferredBody:
         raise Refused(f"has no <{tag}>", code="IR007")
 
 
 class InferredBody:
-    """A body (``opdef.Body``) over Values."""
+    """A body of If, Loop or TensorIterator during inference: ``opdef.Body`` on Values.
+
+    A call takes the values of the Parameters and returns those of the Results, both by layer id. It raises Refused if
+    a layer of the body breaks a rule.
+    """
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.ops = {layer.id: op for layer, op, _ in bind_all(model)}
 
     def declared(self, id: int) -> Value:
+        """Return the declared value of a Parameter or Result of the body."""
         return declared_inside(self.model, id)
 
     def __call__(self, inputs: Mapping[int, Value]) -> dict[int, Value]:
         values: Values = {}
         propagate(self.model, self.ops, self.settle, values, inputs)
-        found: dict[int, Value] = {}
+        results: dict[int, Value] = {}
         for result in self.model.results:
             feed = self.model.feeds[result.id][0]
-            found[result.id] = values[feed] if feed is not None else declared(result)[0]
-        return found
+            results[result.id] = values[feed] if feed is not None else declared(result)[0]
+        return results
 
     def settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
-        """What a layer of the body hands on: what was inferred, or nothing can be inferred of the body."""
+        """Return the inferred outputs of a layer of the body; raise if it has none, so that the whole body fails."""
         if isinstance(found, Refused):
             message = f'in its body, {layer.type} "{layer.name}": {found.message}'
             raise Refused(message, found.label, found.help, found.code, notes=found.notes)
@@ -137,12 +147,15 @@ class InferredBody:
 
 
 def declared_inside(model: Model, id: int) -> Value:
-    """What a Parameter or Result of a body declares."""
+    """Return the type and shape that a Parameter or Result of a body declares.
+
+    A Result without an output port takes them from the port that feeds it, or else from its input port.
+    """
     layer = model.layers[id]
     fed = model.fed_by(layer, 0) if layer.inputs else None
     port = layer.outputs[0] if layer.outputs else fed[1] if fed else layer.inputs[0]
     shape = port.shape
-    if layer.outputs:  # a Parameter's own shape tells a scalar from an unknown rank
+    if layer.outputs:  # only the attribute `shape` of a Parameter distinguishes a scalar from an unknown rank
         own = PartialShape.parse(layer.attributes.get("shape", "..."))
         shape = shape if own is None else own
     return Value(port.type or ELEMENT_TYPES["dynamic"], UNKNOWN_RANK if shape is None else shape)
@@ -151,11 +164,15 @@ def declared_inside(model: Model, id: int) -> Value:
 def propagate(
     model: Model, ops: Mapping[int, Op | None], settle: Settle, values: Values, given: Mapping[int, Value]
 ) -> None:
-    """Infer every layer in order, into ``values``. ``given`` stand in for Parameters, by layer id.
+    """Infer every layer in topological order and put its outputs into ``values``.
 
-    A layer without an operation hands on what it declares. ``settle`` is asked about every other one;
-    it gets the exception where the layer refuses (Refused) or its rule fails (anything else: a bug).
-    Outputs of which the same is known are one Value, and what one operation gives for the same inputs is inferred once.
+    ``given`` holds the values of Parameters, by layer id. They replace the inferred ones. A layer whose operation is
+    None has its declared outputs. For every other layer, ``settle`` gets the inferred outputs or an exception, and
+    returns the outputs to use. The exception is a Refused if the layer breaks a rule. Any other exception is a bug in
+    the shape rule.
+
+    Outputs with equal type and shape share one Value object. A layer with the same Op instance and the same input
+    Values as an earlier layer takes the outputs of that layer if the operation is pure.
     """
     shared: dict[tuple[object, ...], Value] = {}
     known: dict[tuple[object, ...], tuple[Value, ...]] = {}
@@ -181,15 +198,19 @@ def propagate(
 
 
 def _inferred(model: Model, layer: Layer, op: Op, inputs: Sequence[Value | None]) -> tuple[Value, ...] | Exception:
+    """Return the inferred outputs of a layer, or the exception that its shape rule raised."""
     try:
-        found = infer(op, site(layer, model.unique_names[layer.id]), inputs, needed(op, model, layer))
-    except Exception as error:  # what is no refusal is a bug of ours, which must not hide the rest of the file
+        outputs = infer(op, site(layer, model.unique_names[layer.id]), inputs, needed(op, model, layer))
+    except Exception as error:  # if not Refused, a bug in the rule, which must not hide faults elsewhere
         return error
-    return found[: len(layer.outputs)] or found  # the last outputs need not be declared where nobody reads them
+    return outputs[: len(layer.outputs)] or outputs  # a file may leave out the last outputs if they have no consumer
 
 
 def _known(value: Value) -> tuple[object, ...]:
-    """What is known of a value. Contents, and unknown dims that have no term, are like no others."""
+    """Return a key that is equal for interchangeable values: equal type, dims and terms.
+
+    A value with contents, or with an unknown dim that has no term, is interchangeable with no other value.
+    """
     dims = value.shape.dims
     if value.data is not None or (dims and any(dim.lo != dim.hi and dim.term is None for dim in dims)):
         return (value,)

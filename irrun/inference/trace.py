@@ -1,8 +1,8 @@
-"""Where each dim comes from: its formula over what its layer reads, followed back to Parameters and constants.
+"""Trace each dim to its origin: find its formula over the inputs of its layer, and repeat this for these inputs.
 
-No operation has a line of code for it. ``infer`` of a layer is run again with each dim of its inputs, and each
-element of their contents, under a symbol of its own (``data.shape[2]``, ``pads_begin[0]``); the terms of the outputs
-are then the formulas of the layer.
+No operation contains code for tracing. ``Op.infer`` of a layer runs again with a symbol for each dim of the inputs and
+for each element of their contents (``data.shape[2]``, ``pads_begin[0]``). The terms of the inferred outputs are then
+the formulas of the layer.
 """
 
 from __future__ import annotations
@@ -24,16 +24,23 @@ from irrun.types import INF, Dim, PartialShape, Term, as_dim
 __all__ = ["Link", "Place", "Step", "Trace", "chain"]
 
 _MOST: Final = 64
-"""Contents of more elements than this have no symbols, and a formula of more terms is not written out."""
+"""The most elements of a tensor that are traced. Tensors that hold dims are small, and each symbol costs time."""
 _STRIDE: Final = 32
-"""How many layers that only pass a number on are remembered as one step."""
+"""The number of layers passing a number on unchanged that ``Trace.strides`` records as one jump.
+
+Without the jumps, tracing every dim of a long chain of layers would take time quadratic in its length.
+"""
 _FAR: Final = 1000
-"""A chain of limited length ends where so many layers pass a number on."""
+"""The most layers that one link skips in a chain with a limited number of links. The chain ends at such a link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One dim of an output, or one element of its contents: ``index`` is an axis or a position among the elements."""
+    """One dim of an output, or one element of its contents.
+
+    ``index`` is the axis of the dim or, with ``is_element``, the position of the element in C order. ``layer`` is a
+    layer id and ``output`` a position among the outputs of the layer.
+    """
 
     trace: Trace = field(repr=False)
     layer: int
@@ -44,10 +51,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where one place has its number from.
+    """The formula by which a layer computes the number at one place from its inputs.
 
-    ``formula`` is over the symbols in ``sources``. It is None where the rule of the operation does not tell, and
-    where there is nothing to tell: for Parameters, constants, and what depends on the data.
+    ``dim`` is the inferred number. ``formula`` is a term over symbols, and ``sources`` maps each of its symbols to a
+    place of an input. An int as the formula means that the number does not depend on the inputs. The formula is None
+    for Parameters, for constants, for numbers that depend on the data, and if the shape rule yields no formula.
     """
 
     place: Place
@@ -60,14 +68,17 @@ class Step:
         return self.place.trace.model.layers[self.place.layer]
 
     def numbers(self) -> Iterator[str]:
-        """The numbers that stand in the formula: they are from the attributes, or the operation's own."""
+        """Yield the numbers in the formula as text. They come from the attributes or from the operation itself."""
         if isinstance(self.formula, Term):
             yield from (str(leaf) for leaf in self.formula.leaves() if isinstance(leaf, int))
         elif self.formula is not None:
             yield str(self.formula)
 
     def unchanged(self) -> Place | None:
-        """The place that this one only passes on: its formula is that place, or adds to it what it takes away."""
+        """Return the place of an input whose number this place certainly has, or None.
+
+        The formula is the symbol of that place, possibly with numbers added and subtracted that cancel each other.
+        """
         term = self.formula
         while isinstance(term, Term) and term.op in ("+", "-"):
             term = term.args[0]
@@ -79,19 +90,22 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One step of a chain, which its reader reads ``through`` so many layers that only pass it on."""
+    """One step of a chain. ``through`` is the number of skipped layers between this step and the link that uses it.
+
+    The skipped layers pass the number on unchanged.
+    """
 
     step: Step
     through: int
     ends: Mapping[str, Place]
-    """For each symbol of the formula the place of the link that it leads to."""
+    """For each symbol of the formula, the place of the link to which the symbol leads."""
 
 
 class Trace:
-    """The layers of a model or body with what is known of their outputs, and where each of these has it from.
+    """The inferred values of a model or body, with the origin of each dim.
 
-    ``ops`` and ``values`` are what they are bound to and what was inferred, where that is known already; ``values``
-    may still be growing.
+    ``ops`` and ``values`` are the results of binding and inference. Each is computed here if it is not passed.
+    A caller may pass a ``values`` that inference is still filling.
     """
 
     def __init__(
@@ -102,16 +116,16 @@ class Trace:
         *,
         outer: tuple[Trace, int, str] | None = None,
     ) -> None:
-        """``outer``, for a body: the trace that its layer stands in, the layer's id, and the tag of the body."""
+        """For a body, ``outer`` holds the trace of the outer model, the layer's id, and the element name of the body."""
         self.model = model
         self.outer = outer
         self.refused: dict[int, Exception] = {}
-        """Why nothing could be inferred of a layer."""
+        """The exceptions of the layers whose inference failed, by layer id."""
         self.ops = {layer.id: op for layer, op, _ in bind_all(model)} if ops is None else ops
         self._runs: dict[int, _Run] = {}
         self._steps: dict[Place, Step] = {}
         self.strides: dict[Place, Place] = {}
-        """From some places, what is found ``_STRIDE`` steps on, all of which only pass a number on."""
+        """Jumps over layers that pass a number on unchanged: from a place to the place ``_STRIDE`` layers earlier."""
         self._bodies: dict[int, dict[str, Trace]] = {}
         if values is None:
             values = {}
@@ -122,21 +136,22 @@ class Trace:
         self.values = values
 
     def _settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
-        said = declared(layer)
+        """Return the inferred outputs, or the declared ones where inference failed or gave too few."""
+        claims = declared(layer)
         if isinstance(found, Exception):
             self.refused[layer.id] = found
-            return said
-        return (*found, *said[len(found) :])[: len(said)]
+            return claims
+        return (*found, *claims[len(found) :])[: len(claims)]
 
     def _given(self, id: int, tag: str) -> Mapping[int, Value]:
-        """What the layer hands to the Parameters of a body; nothing where it does not run it."""
+        """Return the values that a layer passes to the Parameters of a body; empty if its rule does not run the body."""
         op, layer = self.ops[id], self.model.layers[id]
         if op is None:
             return {}
         bodies = {name: _Recorded(body) for name, body in layer.bodies.items()}
         try:
             infer(op, site(layer), self._inputs(id), needed(op, self.model, layer) | {"bodies": bodies})
-        except Exception:  # refused or failed; that is told elsewhere
+        except Exception:  # Refused, or a bug in the rule: irrun check reports both
             return {}
         return bodies[tag].given
 
@@ -144,14 +159,14 @@ class Trace:
         return [None if feed is None else self.values.get(feed) for feed in self.model.feeds[id]]
 
     def bodies(self, id: int) -> Mapping[str, Trace]:
-        """The traces of a layer's bodies, by tag."""
+        """Return the traces of a layer's bodies, by the name of their element."""
         if id not in self._bodies:
             bodies = self.model.layers[id].bodies
             self._bodies[id] = {tag: Trace(body, outer=(self, id, tag)) for tag, body in bodies.items()}
         return self._bodies[id]
 
     def all(self) -> Iterator[Trace]:
-        """This trace and those of all bodies in it."""
+        """Yield this trace and the traces of all bodies in it, at any depth."""
         yield self
         for id, layer in self.model.layers.items():
             if layer.bodies:
@@ -161,7 +176,7 @@ class Trace:
     # -- places and steps -------------------------------------------------------------------------
 
     def places(self, id: int, output: int) -> Iterator[Place]:
-        """The dims of an output, then the elements of its contents where these are integers and few."""
+        """Yield the dims of an output, then the elements of its contents if these are at most ``_MOST`` integers."""
         value = self.values.get((id, output))
         if value is None:
             return
@@ -172,12 +187,12 @@ class Trace:
                 yield Place(self, id, output, index, True)
 
     def dim(self, place: Place) -> Dim:
-        """What is known of a place."""
+        """Return the inferred dim or element at a place; without bounds if nothing is known."""
         value = self.values.get((place.layer, place.output))
         return (value and _entry(value, place)) or Dim(-INF if place.is_element else 0, INF)
 
     def step(self, place: Place) -> Step:
-        """Where a place has its number from, one step back."""
+        """Return the formula of the number at a place over the inputs of its layer."""
         if place not in self._steps:
             self._steps[place] = self._step(place)
         return self._steps[place]
@@ -191,18 +206,19 @@ class Trace:
         else:
             run = self._run(place.layer)
             value = run.outputs[place.output] if place.output < len(run.outputs) else None
-        found = value and _entry(value, place)
-        if found is None or found.term is None:
-            return Step(place, dim, dim.value if found else None, {})
-        return Step(place, dim, found.term, run.sources(found.term))
+        entry = value and _entry(value, place)
+        if entry is None or entry.term is None:
+            return Step(place, dim, dim.value if entry else None, {})
+        return Step(place, dim, entry.term, run.sources(entry.term))
 
     def _run(self, id: int) -> _Run:
-        """A layer inferred over symbols."""
+        """Return the result of inferring a layer over symbols, which is computed once."""
         if id not in self._runs:
             self._runs[id] = self._over_symbols(id)
         return self._runs[id]
 
     def _over_symbols(self, id: int) -> _Run:
+        """Infer a layer whose inputs have a symbol for each dim and element."""
         op, layer, run = self.ops[id], self.model.layers[id], _Run()
         if op is None or not layer.inputs:
             return run
@@ -218,13 +234,16 @@ class Trace:
             run.outputs = infer(op, site(layer, self.model.unique_names[id]), inputs, more)
         except Refused as refused:
             run.refused = refused
-        except Exception:  # a bug of the rule; a check tells
+        except Exception:  # a bug in the rule, which irrun check reports
             run.refused = None
         run.given = {tag: body.given for tag, body in bodies.items()}
         return run
 
     def blamed(self, id: int) -> dict[str, Place]:
-        """The dims for which a layer is refused, where its rule names them, by what the layer calls them."""
+        """Return the places of the dims that made a layer's rule raise Refused, by their symbols in the layer.
+
+        The result is empty if the rule did not raise Refused or did not name the dims.
+        """
         run = self._run(id)
         terms = [d.term for d in run.refused.dims if d.term] if run.refused else []
         return {name: place for term in terms for name, place in run.sources(term).items()}
@@ -233,17 +252,19 @@ class Trace:
 def chain(
     place: Place, *, everything: bool = False, most: int | None = None, told: Container[Place] = ()
 ) -> list[Link]:
-    """The steps from a place back to Parameters and constants, each once, a reader before what it reads.
+    """Return the steps from a place back to Parameters and constants. Each step comes once, before its sources.
 
-    What layers only pass on is one link, unless ``everything`` is asked for. With ``most``, at most so many links are
-    made, and none behind a great many layers. None is made behind a place that is in ``told``.
+    Layers that pass a number on unchanged are skipped, unless ``everything`` is true. ``most`` limits the number of
+    links, and a chain with this limit does not go on beyond ``_FAR`` skipped layers in a row. The chain does not go
+    on beyond a place in ``told`` either: those are the places that a report has already explained.
     """
     far = 0 if everything else sys.maxsize if most is None else _FAR
     links: list[Link] = []
     seen: set[Place] = set()
     first = place.trace.step(place)
     waiting = [(first, 0)]
-    if far and isinstance(first.formula, Term) and not first.formula.args:  # the layer itself only passes it on
+    # if the layer of `place` itself passes the number on, begin with the layer that computes it
+    if far and isinstance(first.formula, Term) and not first.formula.args:
         (source,) = first.sources.values()
         waiting = [_passed(source, far)]
     while waiting and len(links) != most:
@@ -259,9 +280,12 @@ def chain(
 
 
 def _passed(place: Place, far: int) -> tuple[Step, int]:
-    """The first step from a place on that does more than pass a number on, and how many layers stand before it."""
+    """Skip layers that pass a number on unchanged, but at most ``far``. Return the next step and the number of layers.
+
+    Every ``_STRIDE`` layers, a jump is recorded in ``Trace.strides``.
+    """
     through = 0
-    begun, before = place, 0  # where the stride begins that is made now
+    begun, before = place, 0  # where the next jump begins, and the number of layers before it
     while through < far:
         stride = place.trace.strides.get(place)
         if stride is not None and through + _STRIDE <= far:
@@ -279,7 +303,7 @@ def _passed(place: Place, far: int) -> tuple[Step, int]:
 
 
 def _entry(value: Value, place: Place) -> Dim | None:
-    """The dim or element of a value at a place."""
+    """Return the dim or element of ``value`` at a place, or None if it is not known."""
     if place.is_element:
         known = value.data if value.data is not None and value.data.dtype.kind in "iuO" else None
         return as_dim(known.flat[place.index]) if known is not None and place.index < known.size else None
@@ -289,22 +313,27 @@ def _entry(value: Value, place: Place) -> Dim | None:
 
 @dataclass(slots=True)
 class _Run:
-    """A layer inferred over symbols: its outputs, and what each symbol stands for."""
+    """The result of inferring a layer over symbols: its outputs, and the place of each symbol."""
 
     outputs: tuple[Value, ...] = ()
     places: dict[str, Place] = field(default_factory=dict)
     given: dict[str, Mapping[int, Value]] = field(default_factory=dict)
-    """What the Parameters of its bodies are given."""
+    """The values that the layer passes to its bodies, by element name of the body and layer id of the Parameter."""
     refused: Refused | None = None
+    """The refusal of the layer's rule, if it did not accept the inputs."""
     _terms: dict[object, Term] = field(default_factory=dict)
-    """The symbol of each unknown: what is equal for certain stays so."""
+    """The symbol of each term of the model: unknown dims with the same term get the same symbol, so they stay equal."""
 
     def sources(self, term: Term) -> dict[str, Place]:
-        """What the symbols of a formula stand for."""
+        """Return the place of each symbol in a formula."""
         return {leaf: self.places[leaf] for leaf in term.leaves() if isinstance(leaf, str)}
 
     def named(self, name: str, value: Value, trace: Trace, feed: tuple[int, int]) -> Value:
-        """The value with a symbol for each dim and element."""
+        """Return ``value`` with a symbol as the term of each dim and element, and record the places of the symbols.
+
+        ``name`` is the name of the input in its operation and ``feed`` the output of ``trace`` that feeds it.
+        Elements get symbols only if the contents are at most ``_MOST`` integers.
+        """
         shape, data = value.shape, value.data
         if shape.dims is not None:
             dims = [
@@ -324,6 +353,7 @@ class _Run:
         return Value(value.type, shape, data)
 
     def _symbol(self, name: str, dim: Dim, place: Place) -> Dim:
+        """Return ``dim`` with the symbol ``name`` as its term, or with the symbol that its term already has."""
         if dim.is_static or dim.term is None:
             self.places[name] = place
             return Dim(dim.lo, dim.hi, Term(name))
@@ -334,7 +364,7 @@ class _Run:
 
 
 class _Recorded(InferredBody):
-    """A body that remembers what it was last given."""
+    """A body that records in ``given`` the values of its Parameters in the last call."""
 
     given: Mapping[int, Value] = {}
 
@@ -344,7 +374,7 @@ class _Recorded(InferredBody):
 
 
 class _OverSymbols(_Recorded):
-    """A body whose constants have symbols."""
+    """A body in which the outputs of constants (and of other layers without inputs) have symbols."""
 
     def __init__(self, trace: Trace, tag: str, run: _Run) -> None:
         super().__init__(trace.model)
