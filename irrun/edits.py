@@ -79,6 +79,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
 )  # fmt: skip
+"""Byte order marks, with the codec of the text after the mark (a codec that itself adds no mark)."""
 
 
 def _encoding(data: bytes) -> tuple[int, str]:

@@ -116,7 +116,7 @@ class Trace:
         *,
         outer: tuple[Trace, int, str] | None = None,
     ) -> None:
-        """For a body, ``outer`` holds the trace of the outer model, the layer's id, and the element name of the body."""
+        """``outer`` is for a body: the trace of the outer model, the id of the layer, and the tag of the body."""
         self.model = model
         self.outer = outer
         self.refused: dict[int, Exception] = {}
@@ -144,7 +144,7 @@ class Trace:
         return (*found, *claims[len(found) :])[: len(claims)]
 
     def _given(self, id: int, tag: str) -> Mapping[int, Value]:
-        """Return the values that a layer passes to the Parameters of a body; empty if its rule does not run the body."""
+        """Return the values that a layer passes to the Parameters of a body, or none if its rule runs no body."""
         op, layer = self.ops[id], self.model.layers[id]
         if op is None:
             return {}
