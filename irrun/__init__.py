@@ -12,8 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from irrun.api import compile, read_model, run
-    from irrun.checking import check, why
+    from irrun.api import check, compile, read_model, run, why
     from irrun.diagnostics import (
         Diagnostic,
         ExecutionError,
@@ -24,34 +23,33 @@ if TYPE_CHECKING:
         Report,
         UnsupportedError,
     )
-    from irrun.dump import Dump
-    from irrun.executor import Executable, Outputs
-    from irrun.hooks import Hook
+    from irrun.ir.extract import extract
+    from irrun.ir.write import save_model
     from irrun.model import Model
     from irrun.opdef import Op, Site, Value, attr, op, opt, ports, variadic
-    from irrun.profile import Profile
-    from irrun.steps import Step
-    from irrun.submodel import extract
-    from irrun.write import save_model
+    from irrun.running.dump import Dump
+    from irrun.running.executor import Executable, Outputs
+    from irrun.running.hooks import Hook
+    from irrun.running.profile import Profile
+    from irrun.running.steps import Step
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "irrun.api": ("compile", "read_model", "run"),
-    "irrun.checking": ("check", "why"),
+    "irrun.api": ("check", "compile", "read_model", "run", "why"),
     "irrun.diagnostics": (
         "Diagnostic", "ExecutionError", "FeedError", "IrrunError", "ModelError", "ReadError", "Report",
         "UnsupportedError",
     ),
     "irrun.model": ("Model",),
-    "irrun.executor": ("Executable", "Outputs"),
-    "irrun.write": ("save_model",),
-    "irrun.submodel": ("extract",),
-    "irrun.dump": ("Dump",),
-    "irrun.hooks": ("Hook",),
+    "irrun.running.executor": ("Executable", "Outputs"),
+    "irrun.ir.write": ("save_model",),
+    "irrun.ir.extract": ("extract",),
+    "irrun.running.dump": ("Dump",),
+    "irrun.running.hooks": ("Hook",),
     "irrun.opdef": ("Op", "Site", "Value", "attr", "op", "opt", "ports", "variadic"),
-    "irrun.steps": ("Step",),
-    "irrun.profile": ("Profile",),
+    "irrun.running.steps": ("Step",),
+    "irrun.running.profile": ("Profile",),
 }  # fmt: skip
 
 __all__ = [

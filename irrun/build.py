@@ -25,16 +25,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.bind import bind
 from irrun.diagnostics import ModelError, Refused, UnsupportedError
-from irrun.infer import needed, refusal
-from irrun.model import Edge, Layer, MapEntry, Model, Port
+from irrun.inference.bind import bind
+from irrun.inference.propagate import needed, refusal
+from irrun.ir.parse import parse
+from irrun.ir.write import to_xml
+from irrun.model import VERSIONS, Edge, Layer, MapEntry, Model, Port
 from irrun.opdef import Input, Op, Site, Value, all_ops, find, infer, input_at, is_custom, resolve
-from irrun.parse import VERSIONS, parse
 from irrun.source import Source, Span
 from irrun.types import INF, Dim, ElementType, PartialShape, type_set
 from irrun.weights import Weights, pack
-from irrun.write import to_xml
 
 __all__ = [
     "If", "Loop", "Node", "Output", "TensorIterator", "concatenated", "constant", "invariant", "model", "parameter",

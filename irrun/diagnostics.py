@@ -1,4 +1,4 @@
-"""What irrun has to say about a model: the table of codes, diagnostics, reports and errors."""
+"""Diagnostics: the table of codes, the diagnostic of one fault, the report of a check, and the errors of irrun."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A kind of fault. ``doc`` tells what it means and how to put it right."""
+    """A kind of fault, such as IR402. ``doc`` says what the fault means and how to fix it."""
 
     id: str
     name: str
@@ -48,8 +48,8 @@ def _codes(*rows: tuple[str, str, str]) -> dict[str, Code]:
     return table
 
 
-# One row a kind: the id (a trailing w makes it a warning), its name, and what it means. `irrun explain` adds the page
-# of its name in explanations/: why it matters, a wrong example and a right one.
+# One row per kind of fault: the id (with a trailing w for a warning), the name, and the text. `irrun explain` prints
+# the text and the page with this name in explanations/: why the fault matters, a wrong example and a right one.
 CODES: Final = _codes(
     # 0xx XML
     ("IR000", "unreadable", "The file is not there or cannot be opened. Check the path and its permissions."),
@@ -163,10 +163,11 @@ CODES: Final = _codes(
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding.
+    """One fault that irrun reports: its kind, its position in the file, and how to fix it.
 
-    ``layer`` is the layer's name and ``port`` the id of one of its ports; ``line`` and ``column`` count
-    from 1 and are None where the file has no place for the finding (a missing .bin).
+    ``layer`` is the name of the layer and ``port`` the id of one of its ports. ``line`` and ``column`` count
+    from 1 and are None if the fault has no position in the file (a missing .bin). ``notes`` are further lines of
+    explanation and ``help`` says what to do.
     """
 
     code: str
@@ -179,9 +180,9 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     help: str | None = None
     label: str | None = None
-    """The clause of the operation's specification, such as ``C3``."""
+    """The clause of the operation's specification that the layer breaks, such as ``C3``."""
     fix: Fix | None = None
-    """The edits of the file that put it right, where they are known."""
+    """The edits of the file that fix the fault, if they are known."""
     source: Source | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -206,6 +207,7 @@ class Diagnostic:
 
 
 _LONGEST: Final = 600
+"""The most characters of a message that are kept, because a name or value in the file may have megabytes."""
 
 
 def diagnostic(
@@ -217,23 +219,27 @@ def diagnostic(
     attribute: str | None = None,
     **more: object,
 ) -> Diagnostic:
-    """A diagnostic of ``code`` at element ``node`` of ``source``, or at one of its attributes."""
+    """Return a diagnostic at element ``node`` of ``source``, or at one attribute of the element.
+
+    The severity follows from ``code``. ``more`` holds further fields of Diagnostic. The middle of a very long
+    ``message`` is left out.
+    """
     span = source.span(node, attribute) if source is not None and node is not None else None
     file = source.path if source is not None else None
-    if len(message) > _LONGEST:  # a name or value of megabytes
+    if len(message) > _LONGEST:
         message = f"{message[: _LONGEST * 2 // 3]} … {message[-_LONGEST // 3 :]}"
-    found = Diagnostic(code, CODES[code].severity, message, file=file, span=span, source=source)
-    return replace(found, **more) if more else found  # type: ignore[arg-type]
+    made = Diagnostic(code, CODES[code].severity, message, file=file, span=span, source=source)
+    return replace(made, **more) if more else made  # type: ignore[arg-type]
 
 
 def counted(number: int, what: str) -> str:
-    """``1 input``, ``2 inputs``."""
+    """Return a number with its noun in the singular or plural: ``1 input``, ``2 inputs``."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings of a check, in file order."""
+    """The result of a check: its diagnostics, in the order of the file. Iterate over the report to get them."""
 
     diagnostics: tuple[Diagnostic, ...]
 
@@ -249,15 +255,16 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no error; warnings may stand."""
+        """Whether the report contains no error. It may contain warnings."""
         return not self.errors
 
 
 class Refused(Exception):  # noqa: N818  (what it is, not a fault of the program)
-    """A rule refuses its input: raised deep down, made a diagnostic by whoever knows the layer.
+    """The exception that a rule raises if it does not accept its input. It does not know the layer or the file.
 
-    ``label`` is the clause of the operation's specification (``C3``) that is broken, ``notes`` are lines that show
-    how, and ``dims`` those that do not go together.
+    The caller that knows the layer converts it to a Diagnostic with the same ``message``, ``help`` and ``code``.
+    ``label`` is the clause of the operation's specification that is broken (``C3``), ``notes`` are lines that show
+    how, and ``dims`` are the dims that contradict each other.
     """
 
     def __init__(
@@ -270,7 +277,7 @@ class Refused(Exception):  # noqa: N818  (what it is, not a fault of the program
 
 
 class IrrunError(Exception):
-    """Every error that a user can cause; ``diagnostics`` tell file, line, layer and what to do."""
+    """The base of all errors that a user can cause. ``diagnostics`` say what is wrong, where, and what to do."""
 
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
         self.diagnostics = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
@@ -281,7 +288,7 @@ class IrrunError(Exception):
 
 
 class ReadError(IrrunError):
-    """The file cannot be read: missing, no XML, no IR, no version that irrun reads."""
+    """The file cannot be read: it is missing, is not XML or not IR, or has a version that irrun does not support."""
 
 
 class ModelError(IrrunError):
@@ -293,7 +300,7 @@ class UnsupportedError(IrrunError):
 
 
 class FeedError(IrrunError):
-    """The inputs handed to a model do not fit it."""
+    """The inputs passed to a model do not fit it: wrong name, element type or shape."""
 
 
 class ExecutionError(IrrunError):

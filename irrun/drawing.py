@@ -1,4 +1,4 @@
-"""Shapes that do not go together, drawn as lines of text."""
+"""Lines of text that show the user why shapes do not fit together. They become the notes of a diagnostic."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["clashing", "elements", "in_columns"]
 
 
 def in_columns(shapes: Mapping[str, Sequence[Dim]], wrong: Collection[int]) -> tuple[str, ...]:
-    """Shapes below each other, aligned to the right, with the columns in ``wrong`` (-1 is the last) marked.
+    """Return the shapes, one per line and aligned on their last dims, and a line of ``^`` below the wrong columns.
 
-    ::
+    ``shapes`` maps a name to its dims. ``wrong`` holds the columns to mark, counted from the end (-1 is the last)::
 
         a  [8, 3, 32]
         b     [4, 32]
@@ -34,13 +34,13 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def clashing(a: Sequence[Dim], b: Sequence[Dim]) -> dict[int, tuple[Dim, Dim]]:
-    """The columns, -1 the last, in which the dims of two shapes cannot be broadcast."""
+    """Return the pairs of dims of two shapes that cannot be broadcast, by column (-1 is the last)."""
     pairs = enumerate(zip(reversed(a), reversed(b)), 1)
     return {-i: (x, y) for i, (x, y) in pairs if x.broadcast(y) is None}
 
 
 def elements(shapes: Mapping[str, Sequence[Dim]]) -> tuple[str, ...]:
-    """How many elements shapes have: ``data  2 * 3 * 4 = 24``."""
+    """Return one line per shape that computes its number of elements: ``data  2 * 3 * 4 = 24``."""
     products = {name: " * ".join(map(str, dims)) or "1" for name, dims in shapes.items()}
     name_width, width = max(map(len, products)), max(map(len, products.values()))
     return tuple(f"{name:<{name_width}}  {text:<{width}} = {product(shapes[name])}" for name, text in products.items())

@@ -1,7 +1,7 @@
-"""Edits of an IR file that leave every other byte as it is: comments, indentation, quotes, line ends, encoding.
+"""Edit an IR file in place and keep every other byte: comments, indentation, quotes, line ends and encoding.
 
-Elements are named by their ordinal, as ``Source`` has them. What is not written plainly enough to be changed in
-place (a dim with a comment within it) gives no edits.
+An element is identified by its ordinal, as in ``Source``. A function returns None if it cannot make the edit in place,
+for example because a ``<dim>`` contains a comment, or because the source is a fragment of a larger document.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Bytes ``start`` to ``end`` of a file become ``text``.
+    """A replacement of bytes ``start`` to ``end`` (exclusive) of a file by ``text``.
 
-    Lines and columns count from 1, columns in characters; ``end_column`` is the one past the last.
+    The other fields are the same range as lines and columns, for editors. They count from 1, columns in characters.
+    ``end_column`` is the column after the last character.
     """
 
     start: int
@@ -50,7 +51,7 @@ Edits = tuple[Edit, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What puts a finding right. ``safe`` unless it changes what the model means."""
+    """The edits that fix a diagnostic. ``safe`` is False if they may change the meaning of the model."""
 
     title: str
     edits: Edits
@@ -62,7 +63,7 @@ class Fix:
 
 
 def apply(source: Source, edits: Iterable[Edit]) -> bytes:
-    """The document with ``edits``, none of which may overlap another."""
+    """Return the bytes of the document with all ``edits`` made. Raises ValueError if two edits overlap."""
     _, codec = _encoding(source.data)
     parts: list[bytes] = []
     at = 0
@@ -78,10 +79,11 @@ _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
 )  # fmt: skip
+"""Byte order marks, with the codec of the text after the mark (a codec that itself adds no mark)."""
 
 
 def _encoding(data: bytes) -> tuple[int, str]:
-    """The length of the byte order mark, and the codec of what follows it."""
+    """Return the length of the byte order mark in bytes (0 if there is none) and the codec of the text after it."""
     for mark, codec in _MARKS:
         if data.startswith(mark):
             return len(mark), codec
@@ -89,8 +91,11 @@ def _encoding(data: bytes) -> tuple[int, str]:
 
 
 def _edit(source: Source, start: int, end: int, text: str) -> Edits | None:
-    """Replace the characters that are bytes ``start`` to ``end`` of ``source.utf8``."""
-    if source.whole is not None:  # a page: what was read is not quite what stands there
+    """Return the edit that replaces bytes ``start`` to ``end`` of ``source.utf8`` by ``text``, whatever the encoding.
+
+    Returns None if the file cannot be edited at these bytes, or if its encoding cannot represent ``text``.
+    """
+    if source.whole is not None:  # a fragment: its text may differ from the text of the page
         return None
     mark, codec = _encoding(source.data)
     first, last = start, end
@@ -99,7 +104,7 @@ def _edit(source: Source, start: int, end: int, text: str) -> Edits | None:
     first, last = mark + first, mark + last
     try:
         if source.data[first:last].decode(codec) != source.utf8[start:end].decode():
-            return None  # an encoding that writes one character in several ways
+            return None  # the encoding has several byte sequences for one character, so the offsets do not match
         text.encode(codec)
     except UnicodeError:
         return None
@@ -114,7 +119,7 @@ _ATTRIBUTE: Final = re.compile(rb"""(?<=\s)([^\s=<>"'/]+)\s*=\s*(?:"([^"<]*)"|'(
 
 
 def _tag(source: Source, node: int) -> re.Match[bytes] | None:
-    if not source.data:  # a model that is being made in Python
+    if not source.data:  # the model is built in Python and has no file
         return None
     return _TAG.match(source.utf8, source.offset(node))
 
@@ -123,17 +128,20 @@ def _attribute(source: Source, node: int, name: str) -> re.Match[bytes] | None:
     tag = _tag(source, node)
     if tag is None:
         return None
-    found = _ATTRIBUTE.finditer(source.utf8, tag.end(1), tag.end())
-    return next((a for a in found if a[1] == name.encode()), None)
+    attributes = _ATTRIBUTE.finditer(source.utf8, tag.end(1), tag.end())
+    return next((a for a in attributes if a[1] == name.encode()), None)
 
 
 def set_attribute(source: Source, node: int, name: str, value: str) -> Edits | None:
-    """Give an attribute that is there another value."""
+    """Replace the value of an existing attribute. ``value`` is plain text and is escaped here."""
     return _revalued(source, node, name, lambda _: value)
 
 
 def set_items(source: Source, node: int, name: str, items: Sequence[str]) -> Edits | None:
-    """Give an attribute that is a list other items, and leave those that are right as they stand."""
+    """Replace the items of an existing attribute that is a list separated by commas.
+
+    If the number of items stays the same, the white space around each item is kept.
+    """
 
     def revalued(text: str) -> str:
         parts = text.split(",") if text.strip() else []
@@ -146,21 +154,23 @@ def set_items(source: Source, node: int, name: str, items: Sequence[str]) -> Edi
 
 
 def _revalued(source: Source, node: int, name: str, value: Callable[[str], str]) -> Edits | None:
-    found = _attribute(source, node, name)
-    if found is None:
+    """Replace the value of an attribute by ``value(text)``, where ``text`` is its value as the file writes it."""
+    attribute = _attribute(source, node, name)
+    if attribute is None:
         return None
-    group = 2 if found[2] is not None else 3
-    text = found[group].decode()
-    return _edit(source, found.start(group), found.end(group), escape(value(text)))
+    group = 2 if attribute[2] is not None else 3
+    text = attribute[group].decode()
+    return _edit(source, attribute.start(group), attribute.end(group), escape(value(text)))
 
 
 def rename_attribute(source: Source, node: int, name: str, to: str) -> Edits | None:
-    found = _attribute(source, node, name)
-    return None if found is None else _edit(source, found.start(1), found.end(1), to)
+    """Rename an existing attribute and keep its value."""
+    attribute = _attribute(source, node, name)
+    return None if attribute is None else _edit(source, attribute.start(1), attribute.end(1), to)
 
 
 def add_attribute(source: Source, node: int, name: str, value: str) -> Edits | None:
-    """Write an attribute after those that are there."""
+    """Add an attribute after the existing ones. ``value`` is plain text and is escaped here."""
     tag = _tag(source, node)
     if tag is None:
         return None
@@ -176,22 +186,22 @@ _EMPTY: Final = re.compile(rb"<([^\s<>/]+)[^<>]*?(\s*/>|></\1\s*>)")
 
 
 def remove_element(source: Source, node: int) -> Edits | None:
-    """Remove an element without children, with the space before it."""
-    found = _EMPTY.match(source.utf8, source.offset(node))
-    return None if found is None else _edit(source, _before(source, found.start()), found.end(), "")
+    """Remove an empty element and the white space before it. Returns None if the element has any content."""
+    element = _EMPTY.match(source.utf8, source.offset(node))
+    return None if element is None else _edit(source, _before(source, element.start()), element.end(), "")
 
 
 def set_dims(source: Source, port: int, dims: Sequence[int]) -> Edits | None:
-    """Declare ``dims`` (-1 for an unknown one) at a port. Those that are added stand as their neighbours do."""
+    """Make a port declare ``dims``, with -1 for an unknown dim. Added dims are indented like their neighbours."""
     new = [str(dim) for dim in dims]
-    found = [_DIM.match(source.utf8, source.offset(node)) for node in source.children(port, "dim")]
-    if None in found:
+    matches = [_DIM.match(source.utf8, source.offset(node)) for node in source.children(port, "dim")]
+    if None in matches:
         return None
-    elements = [element for element in found if element is not None]
+    elements = [element for element in matches if element is not None]
     old = [element[2].decode() for element in elements]
     if not old and new:
         return _first_dims(source, port, new)
-    # all but a middle part are the same: its dims are changed, and then some removed or added
+    # Leave the equal dims at both ends untouched. Change those between them, and remove or add dims after these.
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     middle, wanted = elements[start : len(old) - end], new[start : len(new) - end]
@@ -208,11 +218,11 @@ def set_dims(source: Source, port: int, dims: Sequence[int]) -> Edits | None:
         else:
             at, text = elements[-1].end(), "".join(space + dim for dim in written)
         edits.append(_edit(source, at, at, text))
-    return _joined(edits)
+    return _all_or_none(edits)
 
 
 def _first_dims(source: Source, port: int, new: Sequence[str]) -> Edits | None:
-    """Dims of a port that has none: each on a line, one level deeper than the port."""
+    """Add dims to a port that has none, each on its own line and indented one level deeper than the port."""
     tag = _tag(source, port)
     if tag is None:
         return None
@@ -230,7 +240,7 @@ def _first_dims(source: Source, port: int, new: Sequence[str]) -> Edits | None:
 
 
 def _space(source: Source, node: int) -> str:
-    """The line end and indentation before an element; empty where something else stands before it on its line."""
+    """Return the line end and indentation before an element; empty if it is not the first element on its line."""
     start = source.offset(node)
     space = source.utf8[_before(source, start) : start].decode()
     line = max(space.rfind("\n"), space.rfind("\r"))
@@ -240,17 +250,18 @@ def _space(source: Source, node: int) -> str:
 
 
 def _before(source: Source, offset: int) -> int:
-    """Where the white space before ``offset`` begins."""
+    """Return the offset at which the white space before ``offset`` begins."""
     while offset > 0 and source.utf8[offset - 1] in b" \t\r\n":
         offset -= 1
     return offset
 
 
 def _common(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many items the two begin with alike."""
+    """Return the length of the common prefix of two sequences."""
     return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
-def _joined(edits: Iterable[Edits | None]) -> Edits | None:
-    found = list(edits)
-    return None if None in found else tuple(edit for some in found for edit in some or ())
+def _all_or_none(edits: Iterable[Edits | None]) -> Edits | None:
+    """Return all edits in one tuple, or None if one of them cannot be made."""
+    groups = list(edits)
+    return None if None in groups else tuple(edit for group in groups for edit in group or ())

@@ -1,4 +1,7 @@
-"""A model as the file tells it: layers, ports and edges. Knows no operation, no execution, no XML."""
+"""The model as the file declares it: layers, ports and edges.
+
+This module depends on no operation, no execution and no XML.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,17 +20,22 @@ from irrun.weights import Weights
 if TYPE_CHECKING:
     import networkx as nx
 
-# Layers, ports and edges are never changed, but not frozen either: it would take four times as long to make one.
+# Layers, ports and edges are never changed after they are made. Their classes are not declared frozen because creating
+# a frozen instance takes four times as long.
 
-__all__ = ["Edge", "Layer", "MapEntry", "Model", "Port", "is_constant"]
+__all__ = ["VERSIONS", "Edge", "Layer", "MapEntry", "Model", "Port", "is_constant"]
+
+VERSIONS: Final = (10, 11)
+"""The versions of the IR that irrun reads."""
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class Port:
-    """A port as declared: ``type`` is None without ``precision``, ``shape`` None where no dim tells it.
+    """A port as the file declares it.
 
-    (A port without ``<dim>`` is a scalar or of unknown rank; the file does not say which.)
-    ``node`` is the element's ordinal in the source.
+    ``type`` is None if the port has no ``precision``. ``shape`` is None if the port has no ``<dim>``: the tensor is
+    then a scalar or has an unknown rank, and the file does not say which. ``names`` are the names of its tensor, and
+    ``node`` is the ordinal of the element in the source.
     """
 
     id: int
@@ -39,11 +47,12 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class MapEntry:
-    """How a port of If, Loop or TensorIterator and a layer of its body belong together.
+    """The connection between a port of If, Loop or TensorIterator and a Parameter or Result of a body.
 
-    ``external`` is a position among the layer's inputs or outputs, None for what stays inside (-1 in the
-    file); ``internal`` the id of a Parameter or Result of the body. With an ``axis`` the tensor is cut
-    into, or put together from, slices of ``part_size``.
+    ``external`` is the position of the port among the inputs or outputs of the layer. It is None (-1 in the file)
+    if the Parameter or Result is not connected to a port. ``internal`` is the layer id of the Parameter or Result.
+    With an ``axis``, an input is split into slices of ``part_size`` along that axis, one per iteration, and an output
+    is concatenated from such slices. ``start``, ``end`` and ``stride`` say which part of the axis the slices cover.
     """
 
     kind: str
@@ -56,16 +65,20 @@ class MapEntry:
     stride: int = 1
     part_size: int = 1
     purpose: str = ""
-    """``current_iteration`` or ``execution_condition`` of a Loop."""
+    """The special role of an entry of a Loop: ``current_iteration``, ``execution_condition``, or empty."""
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class Layer:
-    """A layer as declared; ``attributes`` are the texts of ``<data>``.
+    """A layer as the file declares it.
 
-    ``bodies`` are the sub-models of If, Loop and TensorIterator (``body``, ``then_body``, ``else_body``),
-    ``maps`` the entries of ``port_map``, ``then_port_map`` and ``else_port_map``, ``back_edges`` pairs of a
-    Result and the Parameter that it feeds in the next iteration.
+    ``version`` names the operation set (``opset8``). ``attributes`` are the attributes of ``<data>`` as text, and
+    ``node`` is the ordinal of the element in the source. ``output_names`` are the tensor names that a Result carries.
+
+    The other fields are for If, Loop and TensorIterator. ``bodies`` are the sub-models (``body``, ``then_body``,
+    ``else_body``) and ``maps`` their entries of ``port_map``, ``then_port_map`` and ``else_port_map``, all by the name
+    of the element. A pair in ``back_edges`` holds the ids of a Result and of the Parameter that reads this Result in
+    the next iteration.
     """
 
     id: int
@@ -84,7 +97,7 @@ class Layer:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Edge:
-    """From an output port to an input port, by ids."""
+    """An edge from an output port to an input port: layer ids and port ids as in the file."""
 
     from_layer: int
     from_port: int
@@ -95,10 +108,11 @@ class Edge:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """An IR model.
+    """An IR model as the file declares it. Inference and execution never change it.
 
-    ``layers`` are in file order, by id. ``feeds[id]`` tells for each input of a layer, in order, which
-    output feeds it: (layer id, position among its outputs).
+    ``version`` is the IR version. ``layers`` maps ids to layers, in the order of the file. ``feeds[id]`` holds for
+    each input of a layer, in order, the output that feeds the input: the id of the producer and the position among
+    its outputs. It is None for an input that no edge feeds.
     """
 
     name: str
@@ -109,47 +123,50 @@ class Model:
     source: Source
     weights: Weights | None = None
     contents: Mapping[int, tuple[np.ndarray, int]] = field(default_factory=dict)
-    """Of a fragment: what a comment says a Parameter holds, and the line that says it."""
+    """For a fragment: the contents of Parameters that comments state, by layer id, with the line of the comment."""
 
     @property
     def is_fragment(self) -> bool:
-        """Whether this is a bare ``<layer>`` as printed in documentation."""
+        """Return whether the model was made from a single ``<layer>``, as printed in documentation."""
         return self.version == 0
 
     @cached_property
     def parameters(self) -> tuple[Layer, ...]:
-        """The inputs of the model, in file order."""
+        """The Parameter layers of the model, which are its inputs, in the order of the file."""
         return tuple(layer for layer in self.layers.values() if layer.type.lower() == "parameter")
 
     @cached_property
     def results(self) -> tuple[Layer, ...]:
-        """The outputs of the model, in file order."""
+        """The Result layers of the model, which are its outputs, in the order of the file."""
         return tuple(layer for layer in self.layers.values() if layer.type.lower() == "result")
 
     @cached_property
     def constants(self) -> int:
-        """How many layers have their values in the ``.bin``, those of bodies included."""
+        """The number of constants in the model, including those of bodies."""
         own = sum(is_constant(layer) for layer in self.layers.values())
         return own + sum(body.constants for layer in self.layers.values() for body in layer.bodies.values())
 
     @cached_property
     def unique_names(self) -> Mapping[int, str]:
-        """A name for every layer that no other layer has."""
+        """A unique name for each layer, by id: the name of the layer, or ``name#id`` if the name is empty or shared."""
         count = Counter(layer.name for layer in self.layers.values())
         return {id: l.name if l.name and count[l.name] == 1 else f"{l.name}#{id}" for id, l in self.layers.items()}
 
     def output_name(self, id: int, position: int) -> str:
-        """How an output is called that a person names: as its layer, ``name:port`` from the second output on."""
+        """Return the name by which users refer to output ``position`` of layer ``id``.
+
+        It is the unique name of the layer, followed by ``:`` and the id of the port for any output but the first.
+        """
         name = self.unique_names[id]
         return f"{name}:{self.layers[id].outputs[position].id}" if position else name
 
     @cached_property
     def graph(self) -> nx.MultiDiGraph:
-        """The layers by id, one edge for each connection (``Multiply(x, x)`` has two).
+        """The model as a graph: one node per layer id, one edge per edge of the model (``Multiply(x, x)`` has two).
 
-        Node attribute ``layer``; edge attributes ``from_port`` and ``to_port``.
+        Each node has the attribute ``layer``, and each edge the attributes ``from_port`` and ``to_port`` (port ids).
         """
-        import networkx as nx  # a tenth of a second, which most runs can do without
+        import networkx as nx  # imported here because the import takes 0.1 s and most runs do not need it
 
         graph = nx.MultiDiGraph(name=self.name)
         graph.add_nodes_from((id, {"layer": layer}) for id, layer in self.layers.items())
@@ -162,7 +179,11 @@ class Model:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """Layer ids, each after those that feed it, otherwise in file order. Ids on a cycle are left out."""
+        """The layer ids in topological order.
+
+        A layer comes directly after the last of its producers where possible, and otherwise in the order of the file.
+        Layers on a cycle, and layers that depend on a cycle, are left out.
+        """
         waiting = {id: len(feeds) - feeds.count(None) for id, feeds in self.feeds.items()}
         readers: dict[int, list[int]] = {}
         for id, feeds in self.feeds.items():
@@ -181,7 +202,7 @@ class Model:
         return tuple(order)
 
     def cycle(self) -> tuple[Layer, ...]:
-        """The layers of one cycle, or nothing where the graph has none."""
+        """Return the layers of one cycle in the order of its edges, or an empty tuple if there is no cycle."""
         if len(self.order) == len(self.layers):
             return ()
         import networkx as nx
@@ -190,27 +211,31 @@ class Model:
         return tuple(self.layers[edge[0]] for edge in nx.find_cycle(left))
 
     def fed_by(self, layer: Layer, position: int) -> tuple[Layer, Port] | None:
-        """The layer and output port that feed input ``position``."""
+        """Return the producer of input ``position`` and its output port, or None if no edge feeds the input."""
         feed = self.feeds[layer.id][position]
         return None if feed is None else (self.layers[feed[0]], self.layers[feed[0]].outputs[feed[1]])
 
     def result_name(self, result: Layer) -> str:
-        """How an output is called: its ``output_names``, else the name of the port that feeds it."""
+        """Return the name of a model output.
+
+        It is the first of the Result's ``output_names``, otherwise the first name of the port that feeds the Result,
+        otherwise the name of the Result layer.
+        """
         fed = self.fed_by(result, 0) if result.inputs else None
         names = result.output_names or (fed[1].names if fed else ())
         return names[0] if names else result.name
 
     def result_names(self, result: Layer) -> tuple[str, ...]:
-        """Every name that an output answers to."""
+        """Return all names by which a model output can be requested, the one of ``result_name`` first."""
         fed = self.fed_by(result, 0) if result.inputs else None
         return tuple(dict.fromkeys((*result.output_names, *(fed[1].names if fed else ()), result.name)))
 
     def input_names(self, parameter: Layer) -> tuple[str, ...]:
-        """Every name that an input answers to, its own first."""
+        """Return all names by which a model input can be passed: the layer's name first, then those of its port."""
         names = parameter.outputs[0].names if parameter.outputs else ()
         return tuple(dict.fromkeys((parameter.name, *names)))
 
 
 def is_constant(layer: Layer) -> bool:
-    """Whether a layer has its values in the ``.bin``."""
+    """Return whether ``layer`` is a Const, which has its values in the ``.bin``."""
     return layer.type.lower() in ("const", "constant")

@@ -35,6 +35,7 @@ from irrun.types import (
 
 __all__ = [
     "CHANNELS_LAST",
+    "ORDER",
     "Body",
     "Finish",
     "Kernel",
@@ -355,6 +356,9 @@ Finish = Callable[[np.ndarray, tuple[slice, ...]], None]
 
 CHANNELS_LAST: Final = {0: 0, 1: 3, 2: 1, 3: 2, -4: 0, -3: 3, -2: 1, -1: 2}
 """Where each axis of a value of rank 4 stands when its channels are last: see ``Op.prepare_channels_last``."""
+
+ORDER: Final = (0, 2, 3, 1)
+"""The axes of a value of rank 4 in the order in which its channels are last."""
 
 
 # ---------------------------------------------------------------------------------------------

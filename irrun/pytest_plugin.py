@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     import numpy as np
 
-    from irrun.executor import Executable
+    from irrun.running.executor import Executable
 
 _OUT = "out:"
 """What stands before an output's name in an ``.npz``; an input stands there under its bare name."""
@@ -111,8 +111,8 @@ class _ModelItem(pytest.Item):
         return self.path, None, f"{self.path.name}: {self.name}"
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        from irrun.checking.render import text
         from irrun.diagnostics import IrrunError
-        from irrun.render import text
 
         error = excinfo.value
         if isinstance(error, IrrunError):
@@ -163,7 +163,7 @@ class GoldenItem(_ModelItem):
         """The inputs and outputs that stand in the ``.npz``."""
         import numpy as np
 
-        from irrun.feeds import declared
+        from irrun.running.feeds import declared
         from irrun.testing import like
 
         if not self.npz.exists():
@@ -184,7 +184,7 @@ class GoldenItem(_ModelItem):
     def _update(
         self, model: Executable, feeds: dict[str, np.ndarray], goldens: Mapping[str, np.ndarray], tolerances: Any
     ) -> None:
-        from irrun.feeds import draw
+        from irrun.running.feeds import draw
         from irrun.testing import assert_matches
 
         if not feeds:

@@ -1,7 +1,7 @@
-"""Where things stand in a file: exact lines and columns for any element, found when first asked for.
+"""Positions in a file: the exact line and column of any element or attribute.
 
-Elements are named by their ordinal among all start tags of the file, in document order. The index of their places
-is made lazily, at the first diagnostic: most files have none.
+An element is identified by its ordinal: the number of start tags before its own, in document order. The index of
+positions is built at the first diagnostic, because most files have no diagnostic.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from xml.parsers import expat
 __all__ = ["STDIN", "Source", "Span", "encoding_of"]
 
 STDIN: Final = "<stdin>"
-"""The path of a document that was read from standard input."""
+"""The ``path`` of a document that was read from standard input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of one line: ``line`` and ``column`` count from 1; ``end`` is the column past it."""
+    """A part of one line, to be marked in a diagnostic.
+
+    ``line`` and ``column`` count from 1. ``end`` is the column after the last character.
+    """
 
     line: int
     column: int
@@ -35,27 +38,30 @@ class Span:
 class Source:
     """The bytes of a document and the positions of its elements.
 
-    ``first_line`` places a fragment in the document that it was cut from.
+    The document may be a fragment: an example that was cut out of a larger document, such as a page of documentation.
+    ``first_line`` is then the line of the larger document on which the fragment begins.
     """
 
     path: str
     data: bytes = field(repr=False)
     first_line: int = 1
     whole: bytes | None = field(default=None, repr=False)
-    """The document around a fragment; its lines are what an excerpt shows."""
+    """The larger document, if this one is a fragment. Excerpts in diagnostics show its lines."""
     columns: tuple[Sequence[int], ...] = field(default=(), repr=False)
-    """Of a fragment that is written otherwise in its document (HTML): for each line of it, the document's
-    column of every character, and of the line's end."""
+    """The columns of a fragment whose text differs from that of the larger document (in HTML, ``<`` is ``&lt;``).
+
+    For each line of the fragment: the column in the larger document of every character, and of the end of the line.
+    """
 
     def __reduce__(self) -> tuple[object, ...]:
         return Source, (self.path, self.data, self.first_line, self.whole, self.columns)
 
     @cached_property
     def utf8(self) -> bytes:
-        """The document in UTF-8 without a byte order mark, for parsers that read few encodings.
+        """The document in UTF-8 without a byte order mark, for parsers that support few encodings.
 
-        Raises LookupError where its encoding is not one that is read, UnicodeDecodeError where the bytes
-        are no text in it.
+        Raises LookupError if irrun does not support the encoding of the document, and UnicodeDecodeError if the
+        bytes are not text in that encoding.
         """
         encoding = encoding_of(self.data)
         if _ENCODINGS.fullmatch(encoding) is None:
@@ -74,29 +80,42 @@ class Source:
         return self._own_lines if self.whole is None else re.split(r"\r\n?|\n", _decode(self.whole))
 
     def line(self, number: int) -> str:
-        """The text of one line of the file, without its end; empty past the last one."""
+        """Return the text of a line of the file (of the larger document, for a fragment), without the line end.
+
+        The result is empty if the file has no such line.
+        """
         return self._lines[number - 1] if 1 <= number <= len(self._lines) else ""
 
     def own_line(self, number: int) -> str:
-        """The text of one line of ``data``, counted from 1: in a fragment, not that of the file."""
+        """Return the text of a line of ``data``, without the line end.
+
+        Lines count from 1; in a fragment, from its own first line. The result is empty if there is no such line.
+        """
         return self._own_lines[number - 1] if 1 <= number <= len(self._own_lines) else ""
 
     def stretch(self, line: int, column: int, end: int) -> Span:
-        """Where a stretch of an own line stands in the file. All count from 1."""
+        """Return the position in the file of columns ``column`` to ``end`` (exclusive) of a line of ``data``.
+
+        All numbers count from 1. The span covers at least one column.
+        """
         if self.columns:
             columns = self.columns[line - 1]
             column, end = (columns[min(at, len(columns)) - 1] for at in (column, end))
         return Span(self.first_line - 1 + line, column, max(end, column + 1))
 
     def span(self, node: int, attribute: str | None = None) -> Span:
-        """Where element ``node`` stands: its start tag, or one of its attributes. (A tab is one column.)"""
+        """Return the position of an attribute of element ``node``, or of the element if it has no such attribute.
+
+        The span of an element is its start tag, or all of it if it holds only text on one line (``<dim>48</dim>``).
+        A span that goes on over several lines ends with its first line. A tab is one column.
+        """
         line, column = self._index.line[node], self._index.column[node]
         tag = self._tag(line, column)
         start, end = 0, len(tag)
         if attribute is not None:
             start, end = next((m.span() for m in _ATTRIBUTE.finditer(tag) if m[1] == attribute), (0, end))
         elif content := _CONTENT.match(self.own_line(line), column):
-            end = content.end() - column  # <dim>48</dim> is marked whole
+            end = content.end() - column  # mark all of <dim>48</dim>
             tag = self.own_line(line)[column:]
         if above := tag.count("\n", 0, start):
             line, column = line + above, -tag.rindex("\n", 0, start) - 1
@@ -104,38 +123,43 @@ class Source:
         return self.stretch(line, column + 1 + start, column + 1 + start + max(width, 1))
 
     def _tag(self, line: int, column: int) -> str:
-        """The start tag that stands there; it may go on over many lines."""
+        """Return the start tag at a line (from 1) and column (from 0) of ``data``. It may extend over many lines."""
         lines = self._own_lines
         text, more = self.own_line(line)[column:], 1
-        while (found := _TAG.match(text)) is None and line + more // 2 < len(lines):
+        while (tag := _TAG.match(text)) is None and line + more // 2 < len(lines):
             text = "\n".join([self.own_line(line)[column:], *lines[line : line + more]])
             more *= 2
-        return found[0] if found else text.split("\n")[0]
+        return tag[0] if tag else text.split("\n")[0]
 
     def children(self, node: int, tag: str) -> list[int]:
-        """The ordinals of the children of ``node`` called ``tag``, in any case of letters."""
+        """Return the ordinals of the children of ``node`` with the name ``tag``, which must be in lower case.
+
+        The file may write the name in upper or lower case.
+        """
         index = self._index
-        found: list[int] = []
+        nodes: list[int] = []
         child = node + 1
         while child < len(index.parent) and index.parent[child] >= node:
             if index.parent[child] == node and index.tags[index.tag[child]] == tag:
-                found.append(child)
+                nodes.append(child)
             child += 1
-        return found
+        return nodes
 
     def parent(self, node: int) -> int:
-        """The ordinal of the element around ``node``; -1 for the root."""
+        """Return the ordinal of the parent of ``node``, or -1 for the root."""
         return self._index.parent[node]
 
     def begun_on(self, line: int) -> range:
-        """The ordinals of the elements whose start tags begin on a line of the file."""
+        """Return the ordinals of the elements whose start tags begin on a line of the file."""
         lines, own = self._index.line, line - self.first_line + 1
         return range(bisect.bisect_left(lines, own), bisect.bisect_right(lines, own))
 
     def around(self, line: int, column: int | None = None) -> list[int]:
-        """The ordinals of the element at a place of the file and of those around it, innermost first.
+        """Return the ordinals of the element at a position of the file and of its ancestors, innermost first.
 
-        Without a column it is the first one that begins on the line. Empty for a line outside of the document.
+        This is the last element that begins at or before the column. Without a column (or if the source has
+        ``columns``) it is the first element that begins on the line, or the last one before the line if none begins
+        there. The result is empty for a line outside the document.
         """
         begun = self.begun_on(line)
         if not 1 <= line - self.first_line + 1 <= len(self._own_lines):
@@ -144,18 +168,18 @@ class Source:
             last = begun.start + bisect.bisect_right(self._index.column[begun.start : begun.stop], column - 1) - 1
         else:
             last = begun.start if begun else begun.start - 1
-        found: list[int] = []
+        nodes: list[int] = []
         while last >= 0:
-            found.append(last)
+            nodes.append(last)
             last = self.parent(last)
-        return found
+        return nodes
 
     def offset(self, node: int) -> int:
-        """Where the start tag of ``node`` begins in ``utf8``, in bytes."""
+        """Return the byte of ``utf8`` at which the start tag of ``node`` begins."""
         return self._index.offset[node]
 
     def place(self, offset: int) -> tuple[int, int]:
-        """The line and column, counted from 1, of a byte of ``utf8``."""
+        """Return the line and column of a byte of ``utf8``. Both count from 1, columns in characters."""
         line = bisect.bisect_right(self._line_offsets, offset)
         return line, len(self.utf8[self._line_offsets[line - 1] : offset].decode()) + 1
 
@@ -169,7 +193,11 @@ class Source:
 
 
 class _Index:
-    """Line, column, byte, parent and tag of each element, by its ordinal."""
+    """The positions of all elements of a document: arrays with one entry per element, in the order of the ordinals.
+
+    ``line`` counts from 1 and ``column`` from 0, ``offset`` is in bytes, ``parent`` is an ordinal (-1 for the root),
+    and ``tag`` is an index into ``tags``, the names of elements in lower case.
+    """
 
     def __init__(self, data: bytes) -> None:
         self.line, self.column, self.offset = array("l"), array("l"), array("l")
@@ -208,6 +236,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
     (b"<\0\0\0", "utf-32-le"), (b"\0\0\0<", "utf-32-be"), (b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"),
 )  # fmt: skip
+"""The first bytes of a document by encoding: byte order marks, or ``<`` in units of two or four bytes."""
 
 _ENCODINGS = re.compile(
     r"utf-8(-sig)?|utf-(16|32)(-[lb]e)?|(us-)?ascii|latin-?1|iso-8859-\d+|windows-125\d|cp125\d|koi8-[ru]"
@@ -216,13 +245,13 @@ _ENCODINGS = re.compile(
 
 
 def encoding_of(data: bytes) -> str:
-    """The encoding of an XML document: what its first bytes show, else what it declares, else UTF-8."""
+    """Return the encoding of an XML document: the one that its first bytes show, else the declared one, else UTF-8."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return encoding
     declared = re.match(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.-]+)", data)
     encoding = declared[1].decode("ascii").lower() if declared else "utf-8"
-    # the declaration could be read, so that units of two or four bytes are not what it is written in
+    # The declaration was readable byte by byte, so a declared UTF-16 or UTF-32 is wrong: read the document as UTF-8.
     return "utf-8" if re.match(r"utf8$|utf-?16|utf-?32|ucs-?[24]|iso-10646", encoding) else encoding
 
 

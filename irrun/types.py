@@ -1,6 +1,7 @@
-"""Element types, dims and partial shapes: the vocabulary of every other module.
+"""Element types, dims and partial shapes, which every other module uses.
 
-They answer ``None`` where a combination is impossible and know no diagnostics, operations or XML.
+A method that combines two dims or shapes returns ``None`` if the combination is impossible: the caller reports it.
+This module depends on no diagnostics, operations or XML.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ __all__ = ["ELEMENT_TYPES", "INF", "NF4", "Dim", "ElementType", "PartialShape", 
 class ElementType:
     """An element type of the IR: ``f32``, ``i4``, ``nf4``, ``string`` …
 
-    ``bits`` is the width of one element in the ``.bin`` (0 where it varies) and ``dtype`` the numpy
-    type that an unpacked tensor has: types without a numpy or ml_dtypes counterpart travel in the
-    narrowest one that holds each of their values (``u1``, ``u3``, ``u6`` in uint8, ``nf4`` in float32).
+    ``bits`` is the width of one element in the ``.bin``, or 0 if the type has no fixed width (``string``,
+    ``dynamic``). ``dtype`` is the numpy dtype of an unpacked tensor. A type that neither numpy nor ml_dtypes has
+    is unpacked to a wider dtype that holds all its values: ``u1``, ``u3`` and ``u6`` to uint8, ``nf4`` to float32.
     """
 
     name: str
@@ -49,28 +50,38 @@ class ElementType:
 
     @property
     def is_storage(self) -> bool:
-        """Whether it only holds weights: no operation computes in it, and its ``dtype`` has other values as well."""
+        """Return whether the type is only for stored weights (``u1``, ``u3``, ``u6``, ``nf4``).
+
+        No operation computes in such a type, and its ``dtype`` also has values that the type does not have.
+        """
         return self.name in ("u1", "u3", "u6", "nf4")
 
     @property
     def port_name(self) -> str:
-        """The spelling of a port's ``precision``: ``FP32``, ``I64``, ``BOOL``."""
+        """The name of the type in a port's ``precision`` attribute: ``FP32``, ``I64``, ``BOOL``."""
         return _PORT_NAMES.get(self.name, self.name.upper())
 
     def nbytes(self, count: int) -> int:
-        """Bytes that ``count`` elements take in the ``.bin``, where the width is fixed."""
-        if self.name in ("u3", "u6"):  # whole groups: 8 × u3 or 4 × u6 in three bytes
+        """Return the number of bytes that ``count`` elements take in the ``.bin``.
+
+        The last byte, or group of bytes, may be partly used. For a type without a fixed width (``string``,
+        ``dynamic``) the result is 0.
+        """
+        if self.name in ("u3", "u6"):  # stored in groups of three bytes, each with 8 × u3 or 4 × u6
             return -(-count // (8 if self.name == "u3" else 4)) * 3
         return -(-count * self.bits // 8)
 
     @staticmethod
     def parse(text: str) -> ElementType | None:
-        """The type spelt ``text`` as in an attribute (``f32``) or a port (``FP32``), in any case."""
+        """Return the type with the name ``text``, or None if there is no such type.
+
+        Both the spelling of attributes (``f32``) and that of ports (``FP32``) are accepted, in upper or lower case.
+        """
         return _SPELLINGS.get(text.strip().lower())
 
     @staticmethod
     def of(dtype: np.dtype) -> ElementType | None:
-        """The type whose tensors have ``dtype``."""
+        """Return the type that computes in ``dtype``, or None if there is none (object dtype, for example)."""
         if dtype.kind in "UT":
             return ELEMENT_TYPES["string"]
         return _BY_DTYPE.get(dtype)
@@ -119,7 +130,7 @@ NF4: Final = np.array(
     ],
     np.float32,
 )  # fmt: skip
-"""The values of ``nf4`` by code: 16 quantiles of the normal distribution."""
+"""The value of each ``nf4`` code, float32 [16]: quantiles of the normal distribution, scaled to -1 … 1."""
 
 _PORT_NAMES: Final = {"boolean": "BOOL", "u1": "BIN", "dynamic": "dynamic"} | {
     f"f{bits}": f"FP{bits}" for bits in (16, 32, 64)
@@ -142,18 +153,22 @@ _SETS: Final = {
 
 
 def type_set(text: str) -> frozenset[ElementType]:
-    """The set that a constraint such as ``"numeric"``, ``"int boolean"`` or ``"i32 i64"`` names."""
-    found: frozenset[ElementType] = frozenset()
+    """Return the element types that a constraint allows: the union of its words.
+
+    A word is the name of a set (``any``, ``numeric``, ``float``, ``int``, ``signed``) or of an element type, as in
+    ``"numeric"``, ``"int boolean"`` or ``"i32 i64"``. Raises KeyError for any other word.
+    """
+    allowed: frozenset[ElementType] = frozenset()
     for word in text.split():
-        found |= _SETS[word] if word in _SETS else frozenset([ELEMENT_TYPES[word]])
-    return found
+        allowed |= _SETS[word] if word in _SETS else frozenset([ELEMENT_TYPES[word]])
+    return allowed
 
 
 # ---------------------------------------------------------------------------------------------
 # dims
 
 INF: Final = 1 << 62
-"""Stands for "no bound" in both directions; every finite bound is clipped to it."""
+"""The bound of a dim that has no upper bound; ``-INF`` means no lower bound. Larger finite bounds are clipped to it."""
 
 
 def _clip(n: int) -> int:
@@ -161,38 +176,45 @@ def _clip(n: int) -> int:
 
 
 class Term:
-    """Where a dim comes from: a symbol (``op`` is its name) or arithmetic over terms and ints.
+    """The formula of a dim: a symbol, or an arithmetic operation on terms and ints.
 
-    Equal terms are one object, so that "is this the same unknown?" is ``is``.
+    A symbol has its name in ``op`` and no ``args``. Otherwise ``op`` is the operator and ``args`` its operands.
+    Terms are interned: equal terms are the same object, so that ``is`` compares them.
     """
 
     __slots__ = ("__weakref__", "args", "op", "size")
     op: str
     args: tuple[Term | int, ...]
     size: int
-    """How many symbols and numbers stand in it when it is written out, if less than a million."""
+    """The number of symbols and numbers in the written formula, at most 1,000,000.
+
+    Sub-terms are shared, so that a formula can be far longer than the memory that its terms take.
+    """
     _interned: WeakValueDictionary[tuple[object, ...], Term] = WeakValueDictionary()
 
     def __new__(cls, op: str, *args: Term | int) -> Term:
-        found = cls._interned.get((op, *args))
-        if found is None:
-            found = super().__new__(cls)
-            found.op, found.args = op, args
-            found.size = min(sum(arg.size if isinstance(arg, Term) else 1 for arg in args) or 1, 1_000_000)
-            cls._interned[(op, *args)] = found
-        return found
+        term = cls._interned.get((op, *args))
+        if term is None:
+            term = super().__new__(cls)
+            term.op, term.args = op, args
+            term.size = min(sum(arg.size if isinstance(arg, Term) else 1 for arg in args) or 1, 1_000_000)
+            cls._interned[(op, *args)] = term
+        return term
 
     def __str__(self) -> str:
         return self.text(str)
 
     def text(self, spell: Callable[[str], str]) -> str:
-        """The formula, each symbol as ``spell`` has it. (One of a great ``size`` is best not asked for.)"""
+        """Return the formula as text, with each symbol replaced by ``spell(symbol)``.
+
+        Check ``size`` first: the text of a large formula takes much time and memory.
+        """
         if not self.args:
             return spell(self.op)
         parts = [arg.text(spell) if isinstance(arg, Term) else str(arg) for arg in self.args]
         if self.op in ("max", "min", "broadcast"):
             return f"{self.op}({', '.join(parts)})"
-        # what binds less tightly than the operator (on its right: not more) stands in parentheses
+        # for each operator: which operators put its left and its right operand in parentheses
         loose = {"+": ("", ""), "-": ("", "+-"), "*": ("+-%", "+-%"), "%": ("+-*%", "+-*%")}
         a, b = (
             f"({part})" if isinstance(arg, Term) and arg.op in ops else part
@@ -201,7 +223,7 @@ class Term:
         return f"{self.op}({a} / {b})" if self.op in ("floor", "ceil") else f"{a} {self.op} {b}"
 
     def leaves(self) -> Iterator[str | int]:
-        """The symbols and numbers of the formula, from left to right; what stands in it twice comes once."""
+        """Yield the symbols and numbers of the formula from left to right, each only once."""
         seen: set[Term | int] = set()
         waiting: list[Term | int] = [self]
         while waiting:
@@ -218,13 +240,14 @@ class Term:
 
 
 class UnknownDimError(Exception):
-    """Raised where the number is wanted that an unknown dim is."""
+    """The error for using an unknown dim as a number."""
 
 
 class Dim:
-    """An integer known as far as an interval: ``lo <= n <= hi``, with the term it came from.
+    """An integer ``n`` that is known to lie in an interval: ``lo <= n <= hi``.
 
-    Used for dims (never negative) and for the contents of shape tensors (any integer).
+    It is a dim (never negative) or an element of a shape tensor (any integer). ``term`` is the formula that it was
+    computed by, or None if no formula is known. Arithmetic computes the interval and the term of the result.
     """
 
     __slots__ = ("hi", "lo", "term")
@@ -239,7 +262,10 @@ class Dim:
 
     @staticmethod
     def unknown(name: str | None = None) -> Dim:
-        """Any non-negative integer; with a name it keeps its identity through the model."""
+        """Return a dim that may be any non-negative integer.
+
+        With a ``name``, the dim has a symbol as its term, so that ``same`` recognises the dim everywhere in the model.
+        """
         return Dim(0, INF, Term(name) if name else None)
 
     @property
@@ -248,25 +274,27 @@ class Dim:
 
     @property
     def value(self) -> int | None:
+        """The integer if it is known, otherwise None."""
         return self.lo if self.lo == self.hi else None
 
     def __index__(self) -> int:
-        """The number, so that a kernel may use known Dims as ints. Raises UnknownDimError."""
+        """Return the integer, so that a kernel can use a known Dim as an int. Raises UnknownDimError if unknown."""
         if self.lo != self.hi:
             raise UnknownDimError(str(self))
         return self.lo
 
     def fits(self, n: int) -> bool:
+        """Return whether the dim may be ``n``."""
         return self.lo <= n <= self.hi
 
     def same(self, other: Dim) -> bool:
-        """Whether the two are certainly equal."""
+        """Return whether the two dims are certainly equal: the same known integer, or the same object or term."""
         if self.lo == self.hi:
             return other.lo == other.hi == self.lo
         return self is other or (self.term is not None and self.term is other.term)
 
     def meet(self, other: Dim) -> Dim | None:
-        """What both allow, or None."""
+        """Return the intersection of the two intervals, or None if it is empty."""
         lo, hi = max(self.lo, other.lo), min(self.hi, other.hi)
         if lo > hi:
             return None
@@ -277,26 +305,27 @@ class Dim:
         return Dim(lo, hi, self.term or other.term)
 
     def broadcast(self, other: Dim) -> Dim | None:
-        """The dim that numpy broadcasting of the two gives, or None where they cannot be broadcast."""
+        """Return the result of numpy broadcasting, or None if the two dims certainly cannot be broadcast."""
         if self.same(other) or (other.lo == other.hi == 1):
             return self
         if self.lo == self.hi == 1:
             return other
         if not self.fits(1) and not other.fits(1):
             return self.meet(other)
-        if not self.fits(1):  # the other is 1 or equal to this one
+        if not self.fits(1):  # the other dim must be 1 or equal to this one
             return self
         if not other.fits(1):
             return other
         return self._with(min(self.lo, other.lo), max(self.hi, other.hi), "broadcast", other)
 
     def union(self, other: Dim) -> Dim:
-        """The smallest interval that holds both."""
+        """Return the smallest interval that contains both. The term is dropped unless the two are the ``same``."""
         if self.same(other):
             return self
         return Dim(min(self.lo, other.lo), max(self.hi, other.hi))
 
-    # arithmetic: intervals follow, and so do terms, so that "why is this 56?" costs no operation a line
+    # Arithmetic computes intervals and builds terms. Shape rules use it as they use ints, so that `irrun why` can
+    # explain a dim ("why is this 56?") without any code in the operations.
 
     def _with(self, lo: int, hi: int, op: str, other: Dim) -> Dim:
         lo, hi = _clip(lo), _clip(hi)
@@ -367,7 +396,7 @@ class Dim:
         return Dim(other) // self
 
     def ceil_div(self, other: Dim | int) -> Dim:
-        """The quotient rounded up."""
+        """Return the quotient rounded up; any integer if ``other`` may be 0 or negative."""
         o = as_dim(other)
         if o.lo == o.hi == 1:
             return self
@@ -405,7 +434,7 @@ class Dim:
         return o if o.hi <= self.lo else self._with(min(self.lo, o.lo), min(self.hi, o.hi), "min", o)
 
     def __eq__(self, other: object) -> bool:
-        """Equality of intervals; whether two unknowns are one is ``same``."""
+        """Return whether the two intervals are equal. Use ``same`` to ask whether the two integers are equal."""
         if isinstance(other, int):
             return self.lo == self.hi == other
         return isinstance(other, Dim) and (self.lo, self.hi) == (other.lo, other.hi)
@@ -425,9 +454,10 @@ class Dim:
 
 
 def _cancelled(term: Term, op: str, number: int) -> Term | None:
-    """What is left where a number takes away those added before: ``h`` of ``h + 2 - 3`` and 1. None where it does not.
+    """Simplify ``term`` + or - ``number`` if ``number`` cancels what ``term`` has added; otherwise return None.
 
-    So a dim keeps its identity through a convolution that pads as much as its kernel takes.
+    For example, ``h + 2 - 3`` plus 1 is ``h``. At most the last four operators of ``term`` are considered. This keeps
+    the identity of a dim through a convolution whose padding makes the output as large as the input.
     """
     total = number if op == "+" else -number
     for _ in range(4):
@@ -453,7 +483,7 @@ def as_dim(n: Dim | int) -> Dim:
 
 @dataclass(frozen=True, slots=True)
 class PartialShape:
-    """A tuple of dims, or ``dims=None`` where not even the rank is known."""
+    """The shape of a tensor as far as it is known: a tuple of dims, or ``dims=None`` if the rank is unknown."""
 
     dims: tuple[Dim, ...] | None
 
@@ -463,12 +493,15 @@ class PartialShape:
 
     @staticmethod
     def of_rank(rank: int) -> PartialShape:
-        """``rank`` unknown dims."""
+        """Return a shape of ``rank`` unknown dims."""
         return PartialShape(tuple(Dim.unknown() for _ in range(rank)))
 
     @staticmethod
     def parse(text: str) -> PartialShape | None:
-        """A ``shape`` attribute: ``"2, 3"``, ``""``, ``"?,3,1..8"``, ``"..."``; None where malformed."""
+        """Return the shape that a ``shape`` attribute holds, or None if ``text`` is malformed.
+
+        Examples are ``"2, 3"``, ``"?,3,1..8"``, ``""`` (a scalar) and ``"..."`` (an unknown rank).
+        """
         text = text.strip()
         if text == "...":
             return UNKNOWN_RANK
@@ -483,7 +516,7 @@ class PartialShape:
 
     @property
     def static(self) -> tuple[int, ...] | None:
-        """The dims as ints, or None unless every one is known."""
+        """The dims as ints if all of them are known, otherwise None."""
         if self.dims is None:
             return None
         for d in self.dims:
@@ -511,19 +544,19 @@ class PartialShape:
         return iter(self.dims)
 
     def count(self) -> Dim:
-        """The number of elements."""
+        """Return the number of elements."""
         if self.dims is None:
             return Dim.unknown()
         return product(self.dims)
 
     def fits(self, shape: Sequence[int]) -> bool:
-        """Whether a tensor of ``shape`` is one of these."""
+        """Return whether a tensor of the known ``shape`` may have this partial shape."""
         if self.dims is None:
             return True
         return len(self.dims) == len(shape) and all(d.fits(n) for d, n in zip(self.dims, shape))
 
     def meet(self, other: PartialShape) -> PartialShape | None:
-        """What both allow, or None."""
+        """Return the shape that both allow, dim by dim, or None if their ranks or dims contradict each other."""
         if self.dims is None:
             return other
         if other.dims is None or self.dims is other.dims:
@@ -539,7 +572,10 @@ class PartialShape:
         return PartialShape(tuple(dims))
 
     def broadcast(self, other: PartialShape) -> PartialShape | None:
-        """The shape that numpy broadcasting of the two gives, or None."""
+        """Return the result of numpy broadcasting, or None if the two shapes certainly cannot be broadcast.
+
+        The result has an unknown rank if one of the two shapes has.
+        """
         if self.dims is None or other.dims is None:
             return UNKNOWN_RANK
         if self.dims == other.dims and all(a.same(b) for a, b in zip(self.dims, other.dims)):
@@ -555,7 +591,7 @@ class PartialShape:
         return PartialShape(tuple(dims))
 
     def replace(self, axis: int, dim: Dim | int) -> PartialShape:
-        """The shape with another dim at ``axis``."""
+        """Return the shape with ``dim`` at ``axis``. Raises TypeError if the rank is unknown."""
         dims = list(self)
         dims[axis] = as_dim(dim)
         return PartialShape(tuple(dims))
@@ -589,7 +625,7 @@ def _parse_dim(text: str) -> Dim | None:
 
 
 def product(dims: Iterable[Dim]) -> Dim:
-    """The product of dims, exact for static ones."""
+    """Return the product of ``dims``, with bounds clipped to ``INF``; 1 if there are no dims."""
     dims = list(dims)
     if all(d.is_static for d in dims) and not any(d.term for d in dims):
         return Dim(_clip(math.prod(d.lo for d in dims)))

@@ -1,6 +1,7 @@
-"""The ``.bin``: mapped into memory, bounds checked, sub-byte types unpacked.
+"""Read and write constants in the ``.bin``.
 
-A tensor of a byte-wide or wider type is a read-only view of the file; nothing is copied.
+The file is memory-mapped. A tensor whose elements take whole bytes is a view of the map, without a copy. Types of less
+than a byte, ``boolean`` and ``string`` are unpacked to new arrays.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["Weights", "pack"]
 
 
 class Weights:
-    """A ``.bin`` file, or the same bytes in memory."""
+    """The contents of a ``.bin``: of the file at ``path``, or the bytes ``data`` if these are passed."""
 
     def __init__(self, path: Path | None = None, data: bytes | None = None) -> None:
         self.path = path
@@ -32,7 +33,7 @@ class Weights:
 
     @cached_property
     def data(self) -> np.ndarray:
-        """The whole file as uint8 [n], read-only."""
+        """The whole file as uint8 [n], read-only unless the file cannot be memory-mapped."""
         if self._map is not None:
             return np.frombuffer(self._map, np.uint8)
         if self.given is not None or self.path is None:
@@ -46,20 +47,28 @@ class Weights:
         try:
             with self.path.open("rb") as file:
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError):  # an empty file, or no mmap on this file system or platform
+        except (OSError, ValueError):  # the file is empty, or the file system or platform does not support mmap
             return None
 
     def release(self) -> None:
-        """Give back the memory of what was read of the map; what is read again comes back from the file by itself."""
+        """Let the system reuse the memory of the pages read so far. Reading them again loads them from the file.
+
+        Views of the map stay valid. Without a map, or where the system has no such call, this does nothing.
+        """
         if _DROP is not None and self._map is not None:
-            with suppress(OSError):  # it is no more than advice
+            with suppress(OSError):  # madvise only advises the system, so a failure does no harm
                 self._map.madvise(_DROP)
 
     def __len__(self) -> int:
         return len(self.data)
 
     def tensor(self, offset: int, size: int, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
-        """The tensor of ``shape`` in the ``size`` bytes at ``offset``. Raises Refused (IR502 to IR504)."""
+        """Return the tensor of ``shape`` that is stored in the ``size`` bytes at ``offset``.
+
+        Its dtype is that of ``element_type``. It may be a read-only view of the file. Raises Refused: IR305 for the
+        type ``dynamic``, IR502 if the range is outside the file, IR503 if ``size`` is not what type and shape need,
+        and IR504 if the bytes are not a valid string tensor.
+        """
         if offset < 0 or size < 0 or offset + size > len(self.data):
             raise Refused(
                 f"offset {offset} and size {size} reach to byte {offset + size} of a .bin of {len(self.data)} bytes",
@@ -74,7 +83,7 @@ class Weights:
         if element_type.kind == "string":
             return _strings(raw, count).reshape(shape)
         needed = element_type.nbytes(count)
-        if size != needed and not (count == 0 and size == 1):  # OpenVINO writes a byte for no elements
+        if size != needed and not (count == 0 and size == 1):  # OpenVINO writes one byte for a tensor without elements
             raise Refused(
                 f"size is {size}, but shape [{','.join(map(str, shape))}] of {element_type} takes {needed} bytes",
                 "C2",
@@ -88,16 +97,20 @@ class Weights:
 
 
 _DROP: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
-"""Not on Windows, nor in the browser."""
+"""The advice that drops mapped pages from memory; None on Windows and in a browser, which do not have it."""
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
+    """Make ``array`` itself read-only and return it."""
     array.flags.writeable = False
     return array
 
 
 def _fields(raw: np.ndarray, bits: int, count: int, *, low_first: bool) -> np.ndarray:
-    """``count`` unsigned fields of ``bits`` (1, 2 or 4) each from the bytes, as uint8."""
+    """Return the first ``count`` unsigned fields of ``bits`` (1, 2 or 4) bits in the bytes ``raw``, as uint8 [count].
+
+    ``low_first`` says whether the first field of a byte is in its lowest bits or in its highest.
+    """
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     parts = raw[:, None] >> (shifts if low_first else shifts[::-1])
     return (parts & ((1 << bits) - 1)).reshape(-1)[:count]
@@ -109,6 +122,10 @@ def _i4(raw: np.ndarray, count: int) -> np.ndarray:
 
 
 def _u3(raw: np.ndarray, count: int) -> np.ndarray:
+    """Return the first ``count`` u3 values, as uint8 [count].
+
+    In each group of three bytes, the first two hold the two low bits of eight values and the third their high bits.
+    """
     groups = raw.reshape(-1, 3)
     low = _fields(groups[:, :2].reshape(-1), 2, len(groups) * 8, low_first=False)
     high = _fields(groups[:, 2], 1, len(groups) * 8, low_first=False)
@@ -116,6 +133,10 @@ def _u3(raw: np.ndarray, count: int) -> np.ndarray:
 
 
 def _u6(raw: np.ndarray, count: int) -> np.ndarray:
+    """Return the first ``count`` u6 values, as uint8 [count].
+
+    In each group of three bytes, the first two hold the four low bits of four values and the third their high bits.
+    """
     groups = raw.reshape(-1, 3)
     low = _fields(groups[:, :2].reshape(-1), 4, len(groups) * 4, low_first=False)
     high = _fields(groups[:, 2], 2, len(groups) * 4, low_first=False)
@@ -133,17 +154,21 @@ _UNPACK: Final[dict[str, Callable[[np.ndarray, int], np.ndarray]]] = {
     "nf4": lambda raw, count: NF4[_fields(raw, 4, count, low_first=True)],
     "f4e2m1": lambda raw, count: _fields(raw, 4, count, low_first=True).view(ml_dtypes.float4_e2m1fn),
 }
+"""How to unpack types that cannot be a view, by name: bytes (uint8) and a count of elements to an array [count]."""
 
 
 def pack(array: np.ndarray, element_type: ElementType) -> bytes:
-    """The bytes that a tensor takes in the .bin: what ``Weights.tensor`` reads back."""
+    """Return the bytes of a tensor in the ``.bin``, from which ``Weights.tensor`` reads the same tensor.
+
+    Values are converted to ``element_type`` if ``array`` has another dtype (``nf4``: to the nearest of its values).
+    """
     flat = np.ascontiguousarray(array).reshape(-1)
     if element_type.kind == "string":
         words = [str(word).encode() for word in flat]
         offsets = np.cumsum([0, *map(len, words)])
         return np.array([len(words), *offsets], np.int32).tobytes() + b"".join(words)
     if not flat.size:
-        return b"\0"  # as OpenVINO does: it refuses a .bin without a byte
+        return b"\0"  # OpenVINO does the same, and refuses an empty .bin
     if element_type.bits >= 8:
         return flat.astype(element_type.dtype, copy=False).tobytes()
     if element_type.name == "nf4":
@@ -155,23 +180,26 @@ def pack(array: np.ndarray, element_type: ElementType) -> bytes:
     group = {"u3": 8, "u6": 4}.get(element_type.name, 8 // element_type.bits)
     codes = np.pad(codes & ((1 << element_type.bits) - 1), (0, -flat.size % group)).reshape(-1, group)
     if element_type.name == "u3":
-        low, high = _joined(codes & 3, 2, low_first=False), _joined(codes >> 2, 1, low_first=False)
+        low, high = _packed(codes & 3, 2, low_first=False), _packed(codes >> 2, 1, low_first=False)
     elif element_type.name == "u6":
-        low, high = _joined(codes & 15, 4, low_first=False), _joined(codes >> 4, 2, low_first=False)
+        low, high = _packed(codes & 15, 4, low_first=False), _packed(codes >> 4, 2, low_first=False)
     else:
-        return _joined(codes, element_type.bits, low_first=element_type.name != "u1").tobytes()
+        return _packed(codes, element_type.bits, low_first=element_type.name != "u1").tobytes()
     return np.hstack([low.reshape(-1, 2), high.reshape(-1, 1)]).tobytes()
 
 
-def _joined(codes: np.ndarray, bits: int, *, low_first: bool) -> np.ndarray:
-    """Bytes of unsigned fields of ``bits`` each: what ``_fields`` takes apart."""
+def _packed(codes: np.ndarray, bits: int, *, low_first: bool) -> np.ndarray:
+    """Return the bytes, as uint8 [n], that hold ``codes`` in fields of ``bits`` bits: the inverse of ``_fields``."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     parts = codes.reshape(-1, 8 // bits) << (shifts if low_first else shifts[::-1])
     return np.bitwise_or.reduce(parts, axis=1)
 
 
 def _strings(raw: np.ndarray, count: int) -> np.ndarray:
-    """int32 count, count + 1 int32 offsets from 0 on, then the UTF-8 bytes."""
+    """Return the strings of a string tensor as an array [count]. Raises Refused (IR504).
+
+    The bytes are the count as int32, ``count + 1`` int32 offsets that begin with 0, and the text in UTF-8.
+    """
 
     def broken(why: str) -> Refused:
         return Refused(f"the bytes are no string tensor of {count} elements: {why}", "C3", code="IR504")

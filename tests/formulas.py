@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 import irrun
-from irrun.trace import Place, Step, Trace
+from irrun.inference.trace import Place, Step, Trace
 
 Number = Callable[[Place], int]
 """What a place holds."""

@@ -29,7 +29,7 @@ import irrun
 import kit
 import small_networks
 from irrun.api import load
-from irrun.fix import fix
+from irrun.checking.fix import fix
 from irrun.opdef import resolve
 from oracle import Oracle, OracleError
 from tables import cases

@@ -21,7 +21,7 @@ from torch import nn
 
 import irrun
 from formulas import in_a_run, prove
-from irrun.trace import Trace
+from irrun.inference.trace import Trace
 
 warnings.filterwarnings("ignore")
 torch.manual_seed(0)

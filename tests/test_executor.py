@@ -15,10 +15,10 @@ import pytest
 import irrun
 from irrun import build as b
 from irrun.diagnostics import ExecutionError, FeedError, IrrunError, ModelError
-from irrun.executor import Executable
-from irrun.hooks import Hook
 from irrun.opdef import Op, _registry, all_ops, op, ports
-from irrun.steps import Step
+from irrun.running.executor import Executable
+from irrun.running.hooks import Hook
+from irrun.running.steps import Step
 from nets import Net, Ref
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)

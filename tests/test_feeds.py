@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import irrun
-from irrun import FeedError, feeds
-from irrun.fragment import read_fragments
+from irrun import FeedError, lookup
+from irrun.ir.documents import read_fragments
+from irrun.ir.parse import Parsed
 from irrun.model import Model
-from irrun.parse import Parsed
+from irrun.running import feeds
 from irrun.types import ELEMENT_TYPES, PartialShape
 from nets import Net
 
@@ -90,7 +91,7 @@ def test_smallest(shape, dims):
 
 def test_position(tmp_path):
     m = model(tmp_path, ("f32", "1"), ("f32", "1"))
-    assert [feeds.position(m, name) for name in ("x0", "t1", "1", "2", "-1", "x", "²")] == [0, 1, 1] + [None] * 4
+    assert [lookup.position(m, name) for name in ("x0", "t1", "1", "2", "-1", "x", "²")] == [0, 1, 1] + [None] * 4
 
 
 TWO = "<dim>2</dim>"

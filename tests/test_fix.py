@@ -14,7 +14,7 @@ import pytest
 import irrun
 import small_networks
 from irrun.api import load
-from irrun.fix import fix, rewrite
+from irrun.checking.fix import fix, rewrite
 from nets import Net
 from test_checker import chain, changed
 

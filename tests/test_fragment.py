@@ -7,7 +7,7 @@ import pytest
 
 import irrun
 from irrun.api import load_all
-from irrun.parse import Parsed
+from irrun.ir.parse import Parsed
 
 PAGE = """\
 Replicates

@@ -1,4 +1,7 @@
-"""The house: every room imports only what stands above it, and what comes from outside has one door each."""
+"""The folders of irrun: which may import which, and who may import what from outside.
+
+``FOLDERS`` is the architecture in one table: a folder may import the folders that its row names, and nothing else.
+"""
 
 import ast
 import sys
@@ -8,51 +11,78 @@ from pathlib import Path
 import pytest
 
 import irrun
-from irrun.bind import ALIASES
+from irrun.inference.bind import ALIASES
 from irrun.opdef import all_ops
 
 ROOT = Path(irrun.__file__).parent
 
-# each may import those above it
-ORDER = [
-    "types", "drawing", "source", "edits", "diagnostics", "weights", "model", "safe_xml", "parse", "opdef", "ops",
-    "bind", "infer", "trace", "origins", "checker", "fix", "write", "pool", "steps", "patterns", "layout", "fuse", "plan",
-    "hooks", "profile", "dump", "submodel", "executor", "memory", "fragment", "feeds", "reshaping", "build", "api",
-    "checking", "render", "reports", "testing", "compat", "pytest_plugin", "cli", "__main__",
-]  # fmt: skip
-
-# who may import what from outside; the standard library anybody
-OUTSIDE = {
-    "lxml": {"write"},
-    "networkx": {"model", "submodel"},
-    "pytest": {"pytest_plugin"},
-    "hypothesis": {"testing"},
-    "threadpoolctl": {"ops"},
-    "click": {"cli"},
-    "rich": {"cli", "render"},
-    "PIL": {"cli"},
-    "numpy": set(ORDER),
-    "ml_dtypes": set(ORDER),
+FOLDERS: dict[str, set[str]] = {
+    "base": set(),
+    "kernels": {"base"},
+    "ops": {"base", "kernels"},
+    "inference": {"base"},
+    "ir": {"base", "inference"},
+    "checking": {"base", "inference", "ir"},
+    "running": {"base", "kernels", "inference"},
+    "api": {"base", "inference", "ir", "checking", "running"},
+    "testing": {"base", "ir", "checking", "running", "api"},
+    "compat": {"base", "inference", "ir", "running", "api"},
+    "cli": {"base", "kernels", "inference", "ir", "checking", "running", "api"},
+    "entry": {"base", "checking", "running", "api", "testing", "cli"},
 }
+"""The folders from the foundation up, and what each may import. A folder may always import itself.
 
-# the topmost rooms import late, so that `irrun --help` and a run of pytest without irrun are quick
-LATE = {"testing", "pytest_plugin", "cli", "__main__"}
+Nobody imports ``ops``: ``irrun.opdef`` finds an operation by its type.
+"""
 
-# what an operation may know of the house
+MODULES = {
+    "base": ["types", "drawing", "source", "edits", "diagnostics", "weights", "model", "lookup", "opdef"],
+    "api": ["api", "build"],
+    "entry": ["pytest_plugin", "__main__"],
+}
+"""The modules beside the folders: the foundation, what users import, and what pytest and ``python -m`` start."""
+
+ORDER = {name: MODULES["base"].index(name) for name in MODULES["base"]}
+"""Within the foundation, a module imports only those before it."""
+
+OUTSIDE = {
+    "lxml": {"ir"},
+    "networkx": {"base", "ir"},
+    "pytest": {"entry"},
+    "hypothesis": {"testing"},
+    "threadpoolctl": {"kernels"},
+    "click": {"cli"},
+    "rich": {"cli", "checking"},
+    "PIL": {"cli"},
+    "numpy": set(FOLDERS),
+    "ml_dtypes": set(FOLDERS),
+}
+"""Which folder may import which package; the standard library is open to all."""
+
+LATE = {"testing", "compat", "cli", "pytest_plugin", "__main__"}
+"""These import irrun within functions, so that `irrun --help`, and pytest where irrun is not used, start quickly."""
+
 OPERATIONS = {"irrun.opdef", "irrun.types", "irrun.diagnostics", "irrun.drawing", "irrun.weights"}
+"""The modules of the foundation that a declaration of an operation may import, and names from others."""
 OPERATIONS_BY_NAME = {("irrun.model", "MapEntry")}
 
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
-def room(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return parts[0]
+def folder(module: str) -> str:
+    """Return the folder of a module such as ``irrun.ops.tile``; a key of ``MODULES`` for one beside the folders."""
+    first = module.split(".")[1]
+    return next((name for name, modules in MODULES.items() if first in modules), first)
 
 
-def imports(path: Path) -> Iterator[tuple[str, str | None, bool]]:
-    """Each imported module, the name taken from it, and whether the import stands within a function."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(source: str) -> Iterator[tuple[str, str | None, bool]]:
+    """Yield each imported module, the name imported from it, and whether the import stands within a function."""
+    tree = ast.parse(source)
     inner = {
         child
         for node in ast.walk(tree)
@@ -67,42 +97,124 @@ def imports(path: Path) -> Iterator[tuple[str, str | None, bool]]:
             yield from ((node.module or "", alias.name, node in inner) for alias in node.names)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_rooms(path: Path) -> None:
-    own = room(path)
-    assert own in ORDER, "a new room: give it a place in ORDER"
-    above = set(ORDER[: ORDER.index(own)])
-    for module, name, lazy in imports(path):
-        top, *rest = module.split(".")
+def faults(module: str, source: str) -> list[str]:
+    """Return what is wrong with the imports of a module."""
+    own, found = folder(module), []
+    if own not in FOLDERS:
+        return [f"{own} is a new folder: give it a row in FOLDERS"]
+    for imported, name, lazy in imports(source):
+        top = imported.split(".")[0]
         if top != "irrun":
-            if top not in sys.stdlib_module_names and top != "__future__":
-                assert own in OUTSIDE.get(top, set()), f"{module} has no business in {own}"
+            if top not in (*sys.stdlib_module_names, "__future__") and own not in OUTSIDE.get(top, set()):
+                found.append(f"{own} may not import {top}")
             continue
-        if own in LATE:
+        if imported == "irrun":
+            found += (
+                [] if own in ("cli", "compat") or module.split(".")[1] in LATE else [f"{module} imports irrun itself"]
+            )
             continue
-        assert not lazy, f"{module} is imported within a function: a hidden cycle?"
-        assert rest, "import from the module that has it"
+        if lazy and module.split(".")[1] not in LATE:
+            found.append(f"{imported} is imported within a function: a hidden cycle?")
+        target = folder(imported)
+        if target != own and target not in FOLDERS[own]:
+            found.append(f"{own} may not import {imported}")
+        if own == target == "base" and ORDER[imported.split(".")[1]] >= ORDER[module.split(".")[1]]:
+            found.append(f"{module} may not import {imported}, which stands above it")
         if own == "ops":
-            shared = rest[0] == "ops" and rest[-1].startswith("_")
-            assert module in OPERATIONS or shared or (module, name) in OPERATIONS_BY_NAME, module
-        else:
-            assert rest[0] in above, f"{own} stands above {module}"
+            shared = imported.startswith(("irrun.ops._", "irrun.kernels."))
+            if not (shared or imported in OPERATIONS or (imported, name) in OPERATIONS_BY_NAME):
+                found.append(f"an operation may not import {imported}")
+        elif imported.startswith("irrun.ops."):
+            found.append(f"{module} imports a module of ops: operations are found by their type")
+        if target != own and (name or "").startswith("_"):
+            found.append(f"{name} is private to {imported}")
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_imports(path: Path) -> None:
+    assert not faults(module_of(path), path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "said"),
+    [
+        ("irrun.kernels.blocks", "from irrun.ops.tile import Tile1", "kernels may not import irrun.ops.tile"),
+        ("irrun.inference.bind", "from irrun.ir.parse import parse", "inference may not import irrun.ir.parse"),
+        ("irrun.running.plan", "from irrun.checking.fix import fix", "running may not import irrun.checking.fix"),
+        ("irrun.running.plan", "from irrun.ops._rnn import Cell", "imports a module of ops"),
+        ("irrun.types", "from irrun.model import Model", "stands above it"),
+        ("irrun.ops.tile", "from irrun.ops.concat import Concat1", "an operation may not import irrun.ops.concat"),
+        ("irrun.ops.tile", "from irrun.model import Model", "an operation may not import irrun.model"),
+        ("irrun.running.plan", "from irrun.kernels.blocks import _STRIP", "_STRIP is private"),
+        ("irrun.running.plan", "def f():\n    from irrun.running.pool import Pool", "within a function"),
+        ("irrun.running.plan", "import networkx", "running may not import networkx"),
+        ("irrun.surprises.plan", "", "surprises is a new folder"),
+    ],
+)
+def test_a_planted_violation_is_found(module: str, source: str, said: str) -> None:
+    assert any(said in fault for fault in faults(module, source))
+
+
+def test_arrows_run_downwards() -> None:
+    """A folder imports only folders above it in the table, so no circle is possible."""
+    above: set[str] = set()
+    for name, allowed in FOLDERS.items():
+        assert allowed <= above
+        above.add(name)
+
+
+def used() -> dict[str, set[str]]:
+    """Return the folders that each folder imports."""
+    found: dict[str, set[str]] = {name: set() for name in FOLDERS}
+    for path in FILES:
+        own = folder(module_of(path))
+        found[own] |= {folder(imported) for imported, _, _ in imports(path.read_text("utf-8")) if "irrun." in imported}
+    return {name: targets - {name} for name, targets in found.items()}
+
+
+def test_the_table_allows_nothing_that_is_not_used() -> None:
+    assert used() == FOLDERS
+
+
+# ---------------------------------------------------------------------------------------------
+# the drawing
+
+
+def drawing() -> str:
+    """Draw which folder imports which, for docs/architecture.md: a row for each folder, a column for each imported."""
+    columns = [name for name in FOLDERS if any(name in targets for targets in FOLDERS.values())]
+    width = max(map(len, FOLDERS)) + 2
+    lines = [" " * width + "  ".join(columns)]
+    for name, targets in used().items():
+        marks = "  ".join(("●" if c in targets else "·" if c != name else " ").center(len(c)) for c in columns)
+        lines.append((f"{name:<{width}}" + marks).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def test_folders_are_small() -> None:
+    """A folder has at most about a dozen modules, unless each is one of a kind: an operation, a command."""
+    for path in (ROOT, *(p for p in ROOT.rglob("*") if p.is_dir() and any(p.glob("*.py")))):
+        if path.name not in ("ops", "cli"):
+            assert len(list(path.glob("*.py"))) <= 16, path
 
 
 def test_the_core_names_no_operation() -> None:
-    """What reads, checks and runs has never heard of any operation, but for those that every model has, and patterns."""
+    """What reads, checks and runs knows no operation, except those that every model has, and ``patterns``."""
     types = {cls.type for cls in all_ops()} - {"Parameter", "Result", "Const", "Loop", "TensorIterator"}
     types -= set(ALIASES.values())  # other spellings of a few are known to the IR, not to the operations
     for path in FILES:
-        if room(path) in ("ops", "patterns") or room(path) not in {*ORDER[: ORDER.index("hooks")], "hooks", "executor"}:
-            continue
-        constants = {n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant)}
-        assert not constants & types, path
+        module = module_of(path)
+        if folder(module) in ("base", "kernels", "inference", "ir", "running") and not module.endswith(".patterns"):
+            if module in ("irrun.ir.documents", "irrun.ir.extract", "irrun.running.memory", "irrun.running.feeds"):
+                continue
+            constants = {n.value for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.Constant)}
+            assert not constants & types, path
 
 
 def test_importing_irrun_is_light() -> None:
     """Nothing heavy before it is asked for: the command line answers at once."""
-    tree = ast.parse((ROOT / "__init__.py").read_text())
+    tree = ast.parse((ROOT / "__init__.py").read_text("utf-8"))
     top = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     names = {alias.name if isinstance(node, ast.Import) else node.module for node in top for alias in node.names}
     assert names <= {"__future__", "importlib", "typing"}
@@ -111,3 +223,7 @@ def test_importing_irrun_is_light() -> None:
         assert getattr(irrun, name).__doc__
     with pytest.raises(AttributeError):
         irrun.nothing  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+
+
+if __name__ == "__main__":
+    print(drawing(), end="")

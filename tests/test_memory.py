@@ -13,8 +13,8 @@ import irrun
 from benchmarks.measure import Job, Task, alone
 from irrun import build as b
 from irrun.cli import cli
-from irrun.memory import predicted
 from irrun.model import Model
+from irrun.running.memory import predicted
 
 RNG = np.random.default_rng(0)
 

@@ -8,7 +8,7 @@ import pytest
 
 import irrun
 from irrun.api import load
-from irrun.fix import fix
+from irrun.checking.fix import fix
 from nets import Net
 
 

@@ -79,9 +79,11 @@ PYTHON: Final = [page for page in PAGES if any(block.language == "python" for bl
 def _output(command: str) -> str:
     environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
     program, *arguments = shlex.split(command)
-    assert program == "irrun", f"{command}: a page shows what irrun prints, other commands stand in sh blocks"
+    assert program in ("irrun", "python"), (
+        f"{command}: a page shows what irrun prints, other commands stand in sh blocks"
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "irrun", *arguments],
+        [sys.executable, *(["-m", "irrun"] if program == "irrun" else []), *arguments],
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
     lines = done.stdout.decode().replace("\r\n", "\n").splitlines()

@@ -15,7 +15,7 @@ import irrun.testing.strategies as ir
 from irrun import build as b
 from irrun.opdef import Site, Value
 from irrun.ops.binary import Add
-from irrun.pool import Pool
+from irrun.running.pool import Pool
 from watched import Watched, watch
 
 F32 = np.dtype(np.float32)

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from irrun.checking.reports import FORMATS, Findings
 from irrun.diagnostics import CODES, Diagnostic
-from irrun.reports import FORMATS, Findings
 from irrun.source import Source, Span
 
 SOURCE = Source("a b/net.xml", b"<net>\n  <dim>48</dim>\n</net>\n")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irrun
-from irrun.reshaping import Shapes
+from irrun.checking.reshaping import Shapes
 from oracle import Oracle, OracleError
 
 GENERATOR = np.random.default_rng(0)

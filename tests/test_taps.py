@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 import irrun
 from irrun import build as b
-from irrun import dump
 from irrun.cli import cli
+from irrun.running import dump
 
 CONVNET = Path(__file__).parent.parent / "samples" / "convnet.xml"
 IMAGE = str(CONVNET.parent / "image.npy")

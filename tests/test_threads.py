@@ -16,9 +16,9 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import irrun
 from irrun import build as b
-from irrun.ops import _threads
-from irrun.ops._gemm import matmul
-from irrun.ops._threads import WORTH, each, fill, shares
+from irrun.kernels import threads as kernel_threads
+from irrun.kernels.matmul import matmul
+from irrun.kernels.threads import WORTH, each, fill, shares
 
 RNG = np.random.default_rng(0)
 _GUARD = 300
@@ -30,8 +30,8 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Sets the number of threads."""
 
     def clear() -> None:
-        _threads.threads.cache_clear()
-        _threads._tasks.cache_clear()
+        kernel_threads.threads.cache_clear()
+        kernel_threads._tasks.cache_clear()
 
     def set_to(count: int) -> None:
         monkeypatch.setenv("IRRUN_THREADS", str(count))
@@ -54,21 +54,21 @@ def test_how_many(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], 
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert _threads.threads.__wrapped__() == expected
+    assert kernel_threads.threads.__wrapped__() == expected
 
 
 def test_as_many_as_processors_but_not_too_many(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("IRRUN_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     limit = tmp_path / "cpu.max"
-    monkeypatch.setattr(_threads, "_CGROUP", limit)
+    monkeypatch.setattr(kernel_threads, "_CGROUP", limit)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(3)), raising=False)
-    assert _threads.threads.__wrapped__() == 3
+    assert kernel_threads.threads.__wrapped__() == 3
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(100)))
-    assert _threads.threads.__wrapped__() == 8
+    assert kernel_threads.threads.__wrapped__() == 8
     for text, expected in (("max 100000\n", 8), ("150000 100000\n", 2), ("20000 100000\n", 1), ("?", 8)):
         limit.write_text(text)
-        assert _threads.threads.__wrapped__() == expected
+        assert kernel_threads.threads.__wrapped__() == expected
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 1000])
@@ -120,7 +120,7 @@ def test_parts_of_parts_stay_where_they_are(use: Callable[[int], None]) -> None:
 
 def test_who_comes_late_is_not_waited_for(use: Callable[[int], None]) -> None:
     use(2)
-    tasks, busy, done = _threads._tasks(), threading.Event(), []
+    tasks, busy, done = kernel_threads._tasks(), threading.Event(), []
     assert tasks is not None
 
     def hold() -> None:
@@ -204,14 +204,14 @@ def test_a_product(
     use(3)
     a, b = (RNG.integers(-8, 9, shape).astype(dtype) for shape in (left, right))  # whose products are exact
     expected = np.einsum("...ij,...jk->...ik", a, b, optimize=True)
-    with _threads.products_are_shared_here():
-        assert _threads.products_are_shared()
+    with kernel_threads.products_are_shared_here():
+        assert kernel_threads.products_are_shared()
         np.testing.assert_array_equal(matmul(a, b), expected)
         np.testing.assert_array_equal(matmul(a[..., ::-1], b[..., ::-1, :]), expected)
         out = np.empty((*expected.shape[:-1], expected.shape[-1] + 1), dtype)[..., :-1]
         assert matmul(a, b, out) is out
         np.testing.assert_array_equal(out, expected)
-    assert not _threads.products_are_shared()
+    assert not kernel_threads.products_are_shared()
 
 
 class _Watch:
@@ -249,7 +249,7 @@ def test_blas_takes_one_thread_while_a_model_runs(use: Callable[[int], None]) ->
     for thread in started:
         thread.join()
     assert len(watch.seen) == 8 * len(before)
-    assert not _threads.products_are_shared()
+    assert not kernel_threads.products_are_shared()
 
 
 def test_small_models_leave_blas_alone() -> None:
@@ -288,7 +288,7 @@ def test_a_model_gives_the_same_on_any_number(use: Callable[[int], None]) -> Non
 def test_a_forked_process_has_threads_of_its_own() -> None:
     script = """
 import os, warnings
-from irrun.ops._threads import WORTH, each, products_are_shared, products_are_shared_here
+from irrun.kernels.threads import WORTH, each, products_are_shared, products_are_shared_here
 warnings.simplefilter("ignore")  # of forking with threads
 each(lambda n: None, range(9), WORTH)
 with products_are_shared_here():

@@ -14,7 +14,7 @@ import irrun
 from formulas import in_a_run, prove
 from irrun import build as b
 from irrun.cli import cli
-from irrun.trace import Trace
+from irrun.inference.trace import Trace
 from nets import Net
 
 ROOT = Path(__file__).parent.parent

@@ -11,9 +11,9 @@ import pytest
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 import irrun
-from irrun import write
-from irrun.feeds import draw
+from irrun.ir import write
 from irrun.model import Model, Port
+from irrun.running.feeds import draw
 from irrun.types import ELEMENT_TYPES
 from irrun.weights import Weights, pack
 from nets import Net

@@ -83,7 +83,7 @@ def _discard_output() -> None:
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        from irrun.ops._blas import expected
+        from irrun.kernels.blas import expected
 
         click.echo(f"irrun {__version__} (matrix products: {expected()})")
         context.exit()

@@ -7,9 +7,9 @@ import traceback
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from irrun.checking.render import text
 from irrun.cli import _terminal
 from irrun.diagnostics import Diagnostic, IrrunError
-from irrun.render import text
 
 __all__ = ["UNREADABLE", "exit_status", "failed", "show"]
 

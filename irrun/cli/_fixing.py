@@ -10,13 +10,13 @@ from typing import Final
 
 from rich.text import Text
 
-from irrun.checker import check
+from irrun.checking.checker import check
+from irrun.checking.fix import fix, rewrite
+from irrun.checking.render import printable
 from irrun.cli import _models, _terminal
 from irrun.cli._errors import exit_status
 from irrun.diagnostics import Diagnostic, IrrunError, ReadError, counted
-from irrun.fix import fix, rewrite
-from irrun.parse import Parsed
-from irrun.render import printable
+from irrun.ir.parse import Parsed
 from irrun.source import encoding_of
 
 __all__ = ["Outcome", "fixed", "show_diff", "summarize_diff", "write"]

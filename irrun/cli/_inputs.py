@@ -14,8 +14,9 @@ import click
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, FeedError
-from irrun.feeds import GENERATORS, bad_feed, declared, element_types, generate, position
+from irrun.lookup import bad_feed, position
 from irrun.model import Layer, Model
+from irrun.running.feeds import GENERATORS, declared, element_types, generate
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape
 
 __all__ = ["Input", "gather", "stand_in"]

@@ -6,7 +6,7 @@ import sys
 
 from irrun import api
 from irrun.diagnostics import ReadError
-from irrun.parse import Parsed
+from irrun.ir.parse import Parsed
 from irrun.source import STDIN
 
 __all__ = ["is_example", "load", "title"]

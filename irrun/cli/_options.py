@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from irrun.reshaping import Shapes
+from irrun.checking.reshaping import Shapes
 
 __all__ = ["Size", "format_option", "load_plugin", "plugin_option", "plugins", "shape_option", "weights_option"]
 

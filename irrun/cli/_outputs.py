@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.cli._inputs import stand_in
-from irrun.executor import Executable, Outputs
 from irrun.model import Port
+from irrun.running.executor import Executable, Outputs
 from irrun.types import ElementType, PartialShape
 
 __all__ = ["Output", "describe", "describe_taps", "number", "save"]

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from irrun.render import printable
+from irrun.checking.render import printable
 
 __all__ = ["console", "print_json", "print_table", "title"]
 

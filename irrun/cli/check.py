@@ -14,15 +14,15 @@ from xml.parsers import expat
 
 import click
 
-from irrun.checker import check
+from irrun.checking.checker import check
+from irrun.checking.render import concise, text
+from irrun.checking.reports import FORMATS
+from irrun.checking.reshaping import Shapes, reshaped
 from irrun.cli import _config, _errors, _fixing, _models, _terminal
 from irrun.cli._jobs import default_jobs, in_order, with_bar
 from irrun.cli._options import format_option, plugin_option, shape_option, weights_option
 from irrun.cli._watch import changes
 from irrun.diagnostics import CODES, Diagnostic, IrrunError, ReadError, counted
-from irrun.render import concise, text
-from irrun.reports import FORMATS
-from irrun.reshaping import Shapes, reshaped
 
 __all__ = ["command"]
 

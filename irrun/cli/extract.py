@@ -9,8 +9,8 @@ import click
 from irrun import api
 from irrun.cli import _terminal
 from irrun.cli._options import weights_option
-from irrun.submodel import extract
-from irrun.write import save_model
+from irrun.ir.extract import extract
+from irrun.ir.write import save_model
 
 __all__ = ["command"]
 

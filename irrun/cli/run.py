@@ -18,18 +18,18 @@ from rich.progress import Progress
 from rich.text import Text
 
 from irrun import api
+from irrun.checking.render import concise, printable, record
 from irrun.cli import _errors, _models, _terminal
 from irrun.cli._inputs import Input, gather
 from irrun.cli._options import Size, format_option, plugin_option, weights_option
 from irrun.cli._outputs import Output, describe, describe_taps, number, save
 from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, ModelError, ReadError
-from irrun.dump import Dump
-from irrun.executor import Executable, Outputs
-from irrun.hooks import Hook
-from irrun.parse import Parsed
-from irrun.profile import Profile
-from irrun.render import concise, printable, record
-from irrun.steps import Step
+from irrun.ir.parse import Parsed
+from irrun.running.dump import Dump
+from irrun.running.executor import Executable, Outputs
+from irrun.running.hooks import Hook
+from irrun.running.profile import Profile
+from irrun.running.steps import Step
 from irrun.types import PartialShape
 
 __all__ = ["command"]

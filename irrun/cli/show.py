@@ -11,15 +11,15 @@ import click
 from rich.console import Console
 
 from irrun.api import default_max_memory
+from irrun.checking.render import printable
+from irrun.checking.reshaping import Shapes, reshaped
 from irrun.cli import _errors, _models, _terminal
 from irrun.cli._options import format_option, shape_option, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError
-from irrun.infer import weights_missing
-from irrun.memory import predicted
+from irrun.inference.propagate import weights_missing
 from irrun.model import Layer, Model
-from irrun.plan import human
-from irrun.render import printable
-from irrun.reshaping import Shapes, reshaped
+from irrun.running.memory import predicted
+from irrun.running.plan import human
 from irrun.types import ElementType, PartialShape
 
 __all__ = ["command"]

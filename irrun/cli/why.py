@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 
 from irrun.api import no_examples
+from irrun.checking.origins import Asked, Explanation, at_line, by_name, outputs
+from irrun.checking.render import printable
 from irrun.cli import _models, _terminal
 from irrun.cli._options import format_option, plugin_option, weights_option
 from irrun.diagnostics import ModelError, ReadError
-from irrun.origins import Asked, Explanation, at_line, by_name, outputs
-from irrun.render import printable
-from irrun.trace import Trace
+from irrun.inference.trace import Trace
 
 __all__ = ["command"]
 

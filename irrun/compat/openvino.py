@@ -23,11 +23,11 @@ import numpy as np
 import irrun.api as api
 import irrun.types as types
 from irrun.diagnostics import Diagnostic, IrrunError
-from irrun.executor import Executable
-from irrun.infer import declared
+from irrun.inference.propagate import declared
+from irrun.ir.parse import parse
 from irrun.model import Layer
 from irrun.model import Model as Graph
-from irrun.parse import parse
+from irrun.running.executor import Executable
 from irrun.source import Source
 from irrun.types import ELEMENT_TYPES, INF, ElementType
 from irrun.weights import Weights

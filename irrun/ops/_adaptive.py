@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from irrun.kernels.blocks import BLOCK, Index, each_block, finishing, scratch
+from irrun.kernels.elementwise import native
 from irrun.opdef import Finish, Kernel, Op, Site, Value, ports
-from irrun.ops._blocked import BLOCK, Index, each_block, finishing, scratch
-from irrun.ops._pointwise import native
 from irrun.types import PartialShape
 
 

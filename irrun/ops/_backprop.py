@@ -11,14 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from irrun.kernels.blocks import Done, blocks, scratch, unfinished
+from irrun.kernels.convolution.channels_last import spread as spread_channels_last
+from irrun.kernels.convolution.planes import Filters, Method
+from irrun.kernels.convolution.windows import Axis, taps
+from irrun.kernels.convolution.winograd import packed
+from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.opdef import Kernel, Site, Value, attr, opt, ports
-from irrun.ops._blocked import Done, blocks, scratch, unfinished
-from irrun.ops._channels_last import spread as spread_channels_last
 from irrun.ops._convolution import Chosen, Filtering, choose, filling, prepared
-from irrun.ops._correlation import Filters, Method
-from irrun.ops._gemm import matmul, narrow, wide
-from irrun.ops._windows import Axis, at_least, entry, taps
-from irrun.ops._winograd import packed
+from irrun.ops._sliding import at_least, entry
 from irrun.types import Dim, PartialShape
 
 

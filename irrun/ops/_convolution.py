@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from irrun.kernels.blocks import Index, unfinished
+from irrun.kernels.convolution.channels_last import Method as LastMethod
+from irrun.kernels.convolution.channels_last import choose as choose_channels_last
+from irrun.kernels.convolution.fft import pays, spectra, spectral
+from irrun.kernels.convolution.planes import Filters, Method, columns, planes, pointwise
+from irrun.kernels.convolution.windows import Axis
+from irrun.kernels.convolution.winograd import packed, suits, winograd
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Finish, Kernel, Site, Value, attr, ports
-from irrun.ops._blocked import Index, unfinished
-from irrun.ops._channels_last import Method as LastMethod
-from irrun.ops._channels_last import choose as choose_channels_last
-from irrun.ops._correlation import Filters, Method, columns, planes, pointwise
-from irrun.ops._gemm import narrow, wide
-from irrun.ops._spectral import pays, spectra, spectral
-from irrun.ops._windows import Axis, Sliding
-from irrun.ops._winograd import packed, suits, winograd
+from irrun.ops._sliding import Sliding
 from irrun.types import Dim, PartialShape
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr
-from irrun.ops._gemm import narrow, wide
 from irrun.ops._nms import best_first
 from irrun.types import Dim, PartialShape
 

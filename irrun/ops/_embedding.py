@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Refused, Site, Value, opt, ports
-from irrun.ops._gemm import narrow, wide
 from irrun.ops._indices import check_indices, from_front
 from irrun.types import UNKNOWN_RANK, Dim
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, opt, ports
-from irrun.ops._gemm import narrow, wide
 from irrun.types import INF, UNKNOWN_RANK, Dim
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from irrun.opdef import CHANNELS_LAST, Kernel, Op, Value
-
-ORDER: Final = (0, 2, 3, 1)
-"""The axes of a value of rank 4 in the order in which its channels are last."""
+from irrun.opdef import CHANNELS_LAST, ORDER, Kernel, Op, Value
 
 
 def permuted(data: Value) -> Value:

@@ -7,8 +7,8 @@ from itertools import repeat
 
 import numpy as np
 
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr
-from irrun.ops._gemm import narrow, wide
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 
 Overlap = Callable[[int, np.ndarray], np.ndarray]

@@ -8,10 +8,10 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from irrun.kernels.elementwise import native
+from irrun.kernels.matmul import matmul, narrow, wide
+from irrun.kernels.recurrence import Packed, gru, gru_linear, lstm, rnn
 from irrun.opdef import Kernel, Op, Site, Value, attr
-from irrun.ops._gemm import matmul, narrow, wide
-from irrun.ops._pointwise import native
-from irrun.ops._recurrence import Packed, gru, gru_linear, lstm, rnn
 from irrun.types import Dim
 
 Function = Callable[[np.ndarray], np.ndarray]

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, ports
-from irrun.ops._gemm import narrow, wide
 from irrun.ops._rois import batch_fault, bilinear, check_batches
 
 

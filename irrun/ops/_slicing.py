@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from irrun.opdef import Kernel, Site, Value
-from irrun.ops._last import ORDER
+from irrun.opdef import ORDER, Kernel, Site, Value
 from irrun.types import INF, Dim, PartialShape
 
 _OPEN = 2**31 - 1

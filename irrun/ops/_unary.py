@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from irrun.kernels.cast import cast, is_float, plain
+from irrun.kernels.elementwise import gives, native, out_of
 from irrun.opdef import Kernel, Op, Site, Value, op, ports
-from irrun.ops._cast import cast, is_float, plain
-from irrun.ops._pointwise import gives, native, out_of, pointwise
+from irrun.ops._pointwise import pointwise
 from irrun.types import Dim, ElementType, as_dim
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from irrun.kernels.convolution.windows import means
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Kernel, Site, Value, op
 from irrun.ops._adaptive import AdaptiveBase, counted, joined, parts
-from irrun.ops._gemm import narrow, wide
-from irrun.ops._windows import means
 
 
 @op("AdaptiveAvgPool", since=8, spec="pooling/adaptive-avg-pool-8")

@@ -5,9 +5,10 @@ import math
 
 import numpy as np
 
+from irrun.kernels.convolution.windows import Axis, means, reduced
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Kernel, Site, Value, attr, op
-from irrun.ops._gemm import narrow, wide
-from irrun.ops._windows import Axis, Pooling, means, reduced
+from irrun.ops._sliding import Pooling
 
 
 class _AvgPool(Pooling):

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irrun.kernels.blocks import BLOCK, SMALL, Index, each_block, finishing
+from irrun.kernels.elementwise import native
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._blocked import BLOCK, SMALL, Index, each_block, finishing
-from irrun.ops._gemm import narrow, wide
 from irrun.ops._last import permuted
-from irrun.ops._pointwise import native
 
 
 @op("BatchNormInference", since=5, spec="normalization/batch-norm-inference-5")

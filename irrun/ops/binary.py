@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from irrun.kernels.cast import plain
+from irrun.kernels.elementwise import gives, larger, native, power, smaller, squared_difference
+from irrun.kernels.matmul import outer
 from irrun.opdef import Value, attr, op
-from irrun.ops._cast import plain
 from irrun.ops._elementwise import Binary, binary, is_integer
-from irrun.ops._gemm import outer
-from irrun.ops._pointwise import gives, larger, native, power, smaller, squared_difference
 from irrun.types import INF, Dim
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irrun.kernels.convolution.planes import convolve
+from irrun.kernels.matmul import narrow
 from irrun.opdef import Site, Value, attr, op, ports
 from irrun.ops._convolution import Filtering, ungrouped
-from irrun.ops._correlation import convolve
-from irrun.ops._gemm import narrow
 from irrun.types import Dim
 
 

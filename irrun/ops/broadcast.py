@@ -3,9 +3,9 @@
 import numpy as np
 
 from irrun.drawing import in_columns
+from irrun.kernels.elementwise import copied
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
 from irrun.ops._broadcasting import refuse
-from irrun.ops._pointwise import copied
 from irrun.types import PartialShape
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from irrun.kernels.cast import is_float, limits, plain
+from irrun.kernels.elementwise import clipping
 from irrun.opdef import Site, Value, attr, op
-from irrun.ops._cast import is_float, limits, plain
-from irrun.ops._pointwise import clipping
 from irrun.ops._unary import Unary, through_floats
 from irrun.types import INF, Dim, ElementType
 

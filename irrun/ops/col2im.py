@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.ops._gemm import narrow, wide
 from irrun.ops._parts import part
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from irrun.kernels.cast import cast
+from irrun.kernels.elementwise import converting, out_of
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._cast import cast
-from irrun.ops._pointwise import converting, out_of, pointwise
+from irrun.ops._pointwise import pointwise
 from irrun.types import ElementType
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from irrun.kernels.cast import cast
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._cast import cast
 from irrun.types import ELEMENT_TYPES, ElementType
 
 _DYNAMIC = ELEMENT_TYPES["dynamic"]

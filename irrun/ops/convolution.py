@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irrun.kernels.convolution.planes import convolve
 from irrun.opdef import Site, op
 from irrun.ops._convolution import ConvolutionBase, ungrouped
-from irrun.ops._correlation import convolve
 from irrun.types import Dim
 
 

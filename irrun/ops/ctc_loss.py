@@ -4,10 +4,10 @@ from itertools import groupby
 
 import numpy as np
 
+from irrun.kernels.matmul import narrow, wide
+from irrun.kernels.softmax import shifted
 from irrun.opdef import Op, Refused, Site, Value, attr, op, opt, ports
 from irrun.ops._ctc import same_dim
-from irrun.ops._gemm import narrow, wide
-from irrun.ops._softmax import shifted
 
 
 @op("CTCLoss", since=4, spec="sequence/ctc-loss-4")

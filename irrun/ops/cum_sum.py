@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from irrun.kernels.cast import cast, plain
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.ops._cast import cast, plain
 from irrun.types import ElementType
 
 

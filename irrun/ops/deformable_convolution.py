@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.opdef import Site, Value, attr, op, opt, ports
 from irrun.ops._convolution import Filtering, grouped
-from irrun.ops._gemm import matmul, narrow, wide
 from irrun.types import Dim, PartialShape
 
 

@@ -8,8 +8,8 @@ from math import prod
 
 import numpy as np
 
+from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, ports, variadic
-from irrun.ops._gemm import matmul, narrow, wide
 from irrun.types import UNKNOWN_RANK, Dim
 
 Labels = Sequence[str]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from irrun.kernels.elementwise import elu, in_blocks
 from irrun.opdef import Value, attr, op
-from irrun.ops._pointwise import elu, in_blocks
 from irrun.ops._unary import Unary
 
 

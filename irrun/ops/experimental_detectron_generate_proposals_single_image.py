@@ -7,10 +7,10 @@ from itertools import repeat
 
 import numpy as np
 
+from irrun.kernels.cast import plain
+from irrun.kernels.matmul import narrow
 from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.ops._boxes import agreed, proposals
-from irrun.ops._cast import plain
-from irrun.ops._gemm import narrow
 from irrun.ops._nms import iou, suppress
 
 

@@ -5,10 +5,10 @@ Spec: detection/experimental-detectron-prior-grid-generator-6.
 
 import numpy as np
 
+from irrun.kernels.cast import plain
+from irrun.kernels.matmul import narrow
 from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.ops._boxes import agreed
-from irrun.ops._cast import plain
-from irrun.ops._gemm import narrow
 from irrun.types import product
 
 

@@ -5,9 +5,9 @@ Spec: detection/experimental-detectron-roi-feature-extractor-6.
 
 import numpy as np
 
+from irrun.kernels.cast import plain
 from irrun.opdef import Op, Site, Value, attr, op, ports, variadic
 from irrun.ops._boxes import agreed
-from irrun.ops._cast import plain
 from irrun.ops._roi_align import RoiAlignBase
 
 

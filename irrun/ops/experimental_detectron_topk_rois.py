@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from irrun.kernels.cast import plain
 from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.ops._boxes import agreed
-from irrun.ops._cast import plain
 
 
 @op("ExperimentalDetectronTopKROIs", since=6, spec="sort/experimental-detectron-top-krois-6")

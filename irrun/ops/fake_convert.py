@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 
+from irrun.kernels.cast import plain
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.ops._cast import plain
 from irrun.ops._elementwise import reaches
 from irrun.types import ELEMENT_TYPES
 

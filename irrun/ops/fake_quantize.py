@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from irrun.kernels.cast import cast, plain
+from irrun.kernels.elementwise import native
 from irrun.opdef import Kernel, Site, Value, attr, op, ports
-from irrun.ops._cast import cast, plain
 from irrun.ops._elementwise import Elementwise, is_integer, reaches
-from irrun.ops._pointwise import native, pointwise
+from irrun.ops._pointwise import pointwise
 from irrun.types import ElementType, PartialShape
 
 

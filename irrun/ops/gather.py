@@ -5,10 +5,10 @@ from functools import partial
 
 import numpy as np
 
+from irrun.kernels.elementwise import copied
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
 from irrun.ops._indices import one_number
 from irrun.ops._last import moved, moved_axes
-from irrun.ops._pointwise import copied
 from irrun.types import UNKNOWN_RANK, Dim
 
 

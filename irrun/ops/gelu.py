@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from irrun.kernels.elementwise import gelu_erf, gelu_tanh, in_blocks, out_of
+from irrun.kernels.erf import erf
 from irrun.opdef import Value, attr, op
-from irrun.ops._erf import erf
-from irrun.ops._pointwise import gelu_erf, gelu_tanh, in_blocks, out_of
 from irrun.ops._unary import Unary
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from irrun.kernels.cast import cast, plain
 from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.ops._boxes import agreed, proposals
-from irrun.ops._cast import cast, plain
 from irrun.ops._nms import iou, suppress
 from irrun.types import Dim, ElementType, PartialShape
 

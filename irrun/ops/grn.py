@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from irrun.kernels.normalization import total
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._normalization import total
 from irrun.ops._unary import through_floats
 
 

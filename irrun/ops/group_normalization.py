@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from irrun.kernels.blocks import SMALL, blocks
+from irrun.kernels.elementwise import native
+from irrun.kernels.normalization import standardise, standardised
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._blocked import SMALL, blocks
-from irrun.ops._normalization import standardise, standardised
-from irrun.ops._pointwise import native
 from irrun.ops._unary import through_floats
 
 

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
+from irrun.kernels.matmul import matmul
 from irrun.opdef import Op, Refused, Site, Value, op, opt, ports
-from irrun.ops._gemm import matmul
 from irrun.types import Dim, PartialShape
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from irrun.kernels.elementwise import hard_sigmoid, in_blocks, native
 from irrun.opdef import Kernel, Op, Site, Value, op, ports
-from irrun.ops._pointwise import hard_sigmoid, in_blocks, native, pointwise
+from irrun.ops._pointwise import pointwise
 from irrun.ops._unary import through_floats
 
 

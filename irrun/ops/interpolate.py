@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.kernels.blocks import BLOCK, each_block, finishing, scratch
+from irrun.kernels.elementwise import native
+from irrun.kernels.matmul import matmul
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, opt, ports
-from irrun.ops._blocked import BLOCK, each_block, finishing, scratch
-from irrun.ops._gemm import matmul
 from irrun.ops._last import moved_axes, permuted
-from irrun.ops._pointwise import native
 from irrun.ops._sampling import cubic_weights, is_integer, saturated
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
 from irrun.ops._fourier import as_complex, framed, positive
-from irrun.ops._gemm import narrow, wide
 from irrun.types import UNKNOWN_RANK, Dim
 
 

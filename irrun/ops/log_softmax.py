@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from irrun.kernels.softmax import shifted, sums
 from irrun.opdef import op
-from irrun.ops._softmax import AlongAxis, shifted, sums
+from irrun.ops._softmax import AlongAxis
 
 
 @op("LogSoftmax", since=5, spec="activation/log-soft-max-5")

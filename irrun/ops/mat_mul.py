@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.kernels.blocks import BLOCK, SMALL, Index, each_block, finish_in_blocks, within
+from irrun.kernels.matmul import Turned, matmul, narrow, wide
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._blocked import BLOCK, SMALL, Index, each_block, finish_in_blocks, within
 from irrun.ops._broadcasting import refuse
-from irrun.ops._gemm import Turned, matmul, narrow, wide
 from irrun.types import Dim, PartialShape
 
 

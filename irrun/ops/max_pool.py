@@ -5,9 +5,10 @@ import math
 import ml_dtypes
 import numpy as np
 
+from irrun.kernels.convolution.windows import Axis, reduced, taps
+from irrun.kernels.matmul import wide
 from irrun.opdef import Kernel, Site, Value, attr, op
-from irrun.ops._gemm import wide
-from irrun.ops._windows import Axis, Pooling, reduced, taps
+from irrun.ops._sliding import Pooling
 from irrun.types import ElementType
 
 

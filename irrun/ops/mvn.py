@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from irrun.kernels.blocks import whole_along
+from irrun.kernels.elementwise import native
+from irrun.kernels.normalization import mean, standardise, standardised
 from irrun.opdef import CHANNELS_LAST, Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._blocked import whole_along
 from irrun.ops._last import moved, moved_axes
-from irrun.ops._normalization import check_axes, mean, places, standardise, standardised
-from irrun.ops._pointwise import native
+from irrun.ops._normalization import check_axes, places
 from irrun.ops._unary import through_floats
 
 

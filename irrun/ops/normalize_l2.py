@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from irrun.kernels.blocks import whole_along
+from irrun.kernels.elementwise import native
+from irrun.kernels.matmul import row_sums
+from irrun.kernels.normalization import total
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._blocked import whole_along
-from irrun.ops._gemm import row_sums
 from irrun.ops._last import moved, moved_axes
-from irrun.ops._normalization import check_axes, places, total
-from irrun.ops._pointwise import native
+from irrun.ops._normalization import check_axes, places
 from irrun.ops._unary import through_floats
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from irrun.kernels.cast import plain
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._cast import plain
 from irrun.types import Dim, PartialShape
 
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from irrun.kernels.elementwise import in_blocks, leaky, leaky_along, native
 from irrun.opdef import Kernel, Op, Site, Value, op, ports
 from irrun.ops._elementwise import reaches
-from irrun.ops._pointwise import in_blocks, leaky, leaky_along, native, pointwise
+from irrun.ops._pointwise import pointwise
 from irrun.types import PartialShape
 
 

@@ -4,8 +4,8 @@ from itertools import repeat
 
 import numpy as np
 
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._gemm import narrow, wide
 from irrun.ops._nms import best_first, iou, suppress
 from irrun.types import Dim, PartialShape
 

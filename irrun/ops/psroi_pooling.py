@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._gemm import narrow, wide
 from irrun.ops._rois import bilinear, check_batches, check_regions, regions, rounded
 
 

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from irrun.kernels.cast import cast, plain
 from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
-from irrun.ops._cast import cast, plain
 from irrun.types import INF, Dim, ElementType
 
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 import ml_dtypes
 import numpy as np
 
+from irrun.kernels.elementwise import copied, native
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
 from irrun.ops._accumulate import kind, wide
 from irrun.ops._last import moved, moved_axes
-from irrun.ops._pointwise import copied, native
 from irrun.types import UNKNOWN_RANK, Dim, PartialShape
 
 Fold = Callable[[np.ndarray, tuple[int, ...]], np.ndarray]

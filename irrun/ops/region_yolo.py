@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from irrun.kernels.matmul import narrow, wide
+from irrun.kernels.softmax import shifted
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._gemm import narrow, wide
-from irrun.ops._softmax import shifted
 from irrun.types import UNKNOWN_RANK, Dim, product
 
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from irrun.kernels.blocks import whole_along
+from irrun.kernels.cast import cast, plain
+from irrun.kernels.elementwise import native
+from irrun.kernels.matmul import row_sums
+from irrun.kernels.normalization import mean
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
-from irrun.ops._blocked import whole_along
-from irrun.ops._cast import cast, plain
 from irrun.ops._elementwise import reaches
-from irrun.ops._gemm import row_sums
-from irrun.ops._normalization import mean
-from irrun.ops._pointwise import native
 from irrun.types import ELEMENT_TYPES, ElementType
 
 _DYNAMIC = ELEMENT_TYPES["dynamic"]

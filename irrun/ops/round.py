@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from irrun.kernels.cast import is_float
 from irrun.opdef import Value, attr, op
-from irrun.ops._cast import is_float
 from irrun.ops._unary import Unary
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irrun.kernels.attention import attention
+from irrun.kernels.elementwise import native
+from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, opt, ports
-from irrun.ops._attention import attention
-from irrun.ops._gemm import matmul, narrow, wide
-from irrun.ops._pointwise import native
 from irrun.types import Dim, PartialShape
 
 

@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 
+from irrun.kernels.cast import limits, plain
 from irrun.opdef import Op, Refused, Site, Value, attr, op, opt, ports
-from irrun.ops._cast import limits, plain
 from irrun.types import Dim, ElementType
 
 

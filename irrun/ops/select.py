@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from irrun.kernels.elementwise import select
 from irrun.opdef import Kernel, Site, Value, op, ports
 from irrun.ops._elementwise import Elementwise
-from irrun.ops._pointwise import pointwise, select
+from irrun.ops._pointwise import pointwise
 from irrun.types import Dim, as_dim
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from irrun.kernels.elementwise import elu, in_blocks, native
 from irrun.opdef import Kernel, Op, Site, Value, op, ports
-from irrun.ops._pointwise import elu, in_blocks, native, pointwise
+from irrun.ops._pointwise import pointwise
 from irrun.ops._unary import through_floats
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from irrun.kernels.softmax import exponentials, shifted, sums
 from irrun.opdef import Site, Value, op
-from irrun.ops._softmax import AlongAxis, exponentials, shifted, sums
+from irrun.ops._softmax import AlongAxis
 
 
 @op("SoftMax", since=8, spec="activation/softmax-8")

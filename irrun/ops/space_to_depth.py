@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from irrun.kernels.copies import copy_to
 from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._copy import copy_to
 from irrun.ops._parts import part
 from irrun.types import Dim
 

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.ops._fourier import as_parts, framed, positive
-from irrun.ops._gemm import narrow, wide
 from irrun.types import UNKNOWN_RANK
 
 

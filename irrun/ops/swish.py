@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from irrun.kernels.elementwise import in_blocks, native, swish
 from irrun.opdef import Kernel, Op, Site, Value, op, opt, ports
-from irrun.ops._pointwise import in_blocks, native, pointwise, swish
+from irrun.ops._pointwise import pointwise
 from irrun.ops._unary import through_floats
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from irrun.kernels.elementwise import copied
 from irrun.opdef import Kernel, Op, Site, Value, op, ports
-from irrun.ops._pointwise import copied
 from irrun.types import UNKNOWN_RANK, Dim
 
 

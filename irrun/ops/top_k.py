@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from irrun.kernels.cast import is_float, plain
 from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
-from irrun.ops._cast import is_float, plain
 from irrun.types import Dim
 
 

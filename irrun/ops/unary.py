@@ -4,10 +4,10 @@ from functools import partial
 
 import numpy as np
 
+from irrun.kernels.cast import is_float
+from irrun.kernels.elementwise import hsigmoid, hswish, in_blocks, mish, relu, sigmoid, soft_plus
+from irrun.kernels.erf import erf, erf_into, erfinv
 from irrun.opdef import Site, Value
-from irrun.ops._cast import is_float
-from irrun.ops._erf import erf, erf_into, erfinv
-from irrun.ops._pointwise import hsigmoid, hswish, in_blocks, mish, relu, sigmoid, soft_plus
 from irrun.ops._unary import Unary, unary
 from irrun.types import ELEMENT_TYPES, Dim
 

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from irrun.kernels.cast import plain
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.ops._cast import plain
 from irrun.ops._indices import one_number
 from irrun.types import Dim, PartialShape
 

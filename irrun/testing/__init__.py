@@ -11,11 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.api import PathLike, compile
-from irrun.checking import check
-from irrun.executor import Executable, Feeds, Outputs
+from irrun.api import PathLike, check, compile
+from irrun.checking.render import text
 from irrun.model import Model
-from irrun.render import text
+from irrun.running.executor import Executable, Feeds, Outputs
 from irrun.types import ELEMENT_TYPES, ElementType
 
 __all__ = ["TOLERANCES", "Tolerance", "assert_matches", "check_clean", "difference"]

@@ -16,8 +16,8 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ModelError
+from irrun.ir.parse import parse
 from irrun.model import Model
-from irrun.parse import parse
 from irrun.source import Source
 from irrun.types import ELEMENT_TYPES, NF4, ElementType
 from irrun.weights import Weights

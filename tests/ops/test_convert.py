@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from irrun.ops._cast import cast
+from irrun.kernels.cast import cast
 from irrun.types import ELEMENT_TYPES, NF4, ElementType
 from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
 

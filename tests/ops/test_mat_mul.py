@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irrun.ops._gemm import matmul
+from irrun.kernels.matmul import matmul
 from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
 
 BF16 = ml_dtypes.bfloat16

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
-from irrun.ops._erf import erf, erfinv
+from irrun.kernels.erf import erf, erfinv
 from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
 
 INF, NAN = math.inf, math.nan

@@ -1,0 +1,197 @@
+"""Whole reports in the formats of other tools: JSON, SARIF, GitHub, GitLab and JUnit.
+
+Each takes what was found by file, in the order of the files, and is plain ASCII but for GitHub's, which is shown
+to people.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from irrun.checking.render import printable, record, text
+from irrun.diagnostics import CODES, Diagnostic
+from irrun.edits import Fix
+
+__all__ = ["FORMATS", "Findings"]
+
+Findings = Mapping[str, Sequence[Diagnostic]]
+
+
+def _json(found: Findings) -> str:
+    return _dumped({"diagnostics": [record(d) for d in _all(found)]})
+
+
+def _json_lines(found: Findings) -> str:
+    return "".join(json.dumps(record(d), allow_nan=False) + "\n" for d in _all(found))
+
+
+def _sarif(found: Findings) -> str:
+    """SARIF 2.1.0, as code scanning takes it."""
+    rules = [
+        {
+            "id": code.id,
+            "name": code.name,
+            "shortDescription": {"text": code.name.replace("-", " ")},
+            "fullDescription": {"text": code.doc},
+            "help": {"text": code.doc},
+            "defaultConfiguration": {"level": code.severity},
+        }
+        for code in CODES.values()
+    ]
+    index = {code: position for position, code in enumerate(CODES)}
+    results = [
+        {
+            "ruleId": d.code,
+            "ruleIndex": index[d.code],
+            "level": d.severity,
+            "message": {"text": _sentence(d)},
+            "locations": [_sarif_location(d)],
+            "partialFingerprints": {"irrun/v1": fingerprint},
+        }
+        | ({"fixes": [_sarif_fix(d, d.fix)]} if d.fix else {})
+        for d, fingerprint in _fingerprints(found)
+    ]
+    run = {
+        "tool": {"driver": {"name": "irrun", "rules": rules}},
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
+    return _dumped({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]})
+
+
+def _sarif_artifact(found: Diagnostic) -> dict[str, str]:
+    path = Path(_path(found))
+    return {"uri": path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))}
+
+
+def _sarif_fix(found: Diagnostic, fix: Fix) -> dict[str, Any]:
+    replacements = [
+        {
+            "deletedRegion": {
+                "startLine": edit.line,
+                "startColumn": edit.column,
+                "endLine": edit.end_line,
+                "endColumn": edit.end_column,
+            },
+            "insertedContent": {"text": edit.text},
+        }
+        for edit in fix.edits
+    ]
+    title = fix.title if fix.safe else f"{fix.title} (changes what the model means)"
+    changes = [{"artifactLocation": _sarif_artifact(found), "replacements": replacements}]
+    return {"description": {"text": printable(title)}, "artifactChanges": changes}
+
+
+def _sarif_location(found: Diagnostic) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": _sarif_artifact(found)}
+    if found.span:
+        span = found.span
+        place["region"] = {"startLine": span.line, "startColumn": span.column, "endColumn": span.end}
+    location: dict[str, Any] = {"physicalLocation": place}
+    if found.layer is not None:
+        location["logicalLocations"] = [{"name": found.layer, "kind": "element"}]
+    return location
+
+
+def _github(found: Findings) -> str:
+    """Workflow commands, which a GitHub action shows beside the lines of a pull request."""
+    return "".join(_github_command(d) + "\n" for d in _all(found))
+
+
+def _github_command(found: Diagnostic) -> str:
+    properties: dict[str, object] = {"file": _path(found)}
+    if found.span:
+        properties |= {"line": found.span.line, "col": found.span.column, "endColumn": found.span.end}
+    properties["title"] = f"{found.code} {found.name}"
+    said = ",".join(f"{key}={_github_escaped(str(value), ':,')}" for key, value in properties.items())
+    return f"::{found.severity} {said}::{_github_escaped(_sentence(found))}"
+
+
+def _github_escaped(text: str, more: str = "") -> str:
+    return "".join(f"%{ord(c):02X}" if c in "%\r\n" + more else c for c in text)
+
+
+def _gitlab(found: Findings) -> str:
+    """The code quality report of GitLab."""
+    return _dumped(
+        [
+            {
+                "description": _sentence(d),
+                "check_name": d.code,
+                "fingerprint": fingerprint,
+                "severity": "major" if d.severity == "error" else "minor",
+                "location": {"path": _path(d), "lines": {"begin": d.line or 1}},
+            }
+            for d, fingerprint in _fingerprints(found)
+        ]
+    )
+
+
+def _junit(found: Findings) -> str:
+    """JUnit XML: a suite for each file, a case for each finding. A warning is a case that passes."""
+    root = ElementTree.Element("testsuites", name="irrun")
+    for file, diagnostics in found.items():
+        errors = [d for d in diagnostics if d.severity == "error"]
+        tests, failures = str(len(diagnostics) or 1), str(len(errors))
+        suite = ElementTree.SubElement(root, "testsuite", name=printable(file), tests=tests, failures=failures)
+        suite.set("errors", "0")
+        if not diagnostics:
+            ElementTree.SubElement(suite, "testcase", name="irrun check", classname=printable(file))
+        for d in diagnostics:
+            name = f"{d.code} {d.name}" + (f" at line {d.line}" if d.line else "")
+            case = ElementTree.SubElement(suite, "testcase", name=name, classname=printable(file))
+            if d.severity == "error":
+                said = ElementTree.SubElement(case, "failure", message=printable(d.message), type=d.code)
+            else:
+                said = ElementTree.SubElement(case, "system-out")
+            said.text = text(d).plain
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, "us-ascii").decode("ascii") + "\n"
+
+
+FORMATS: Final[dict[str, Callable[[Findings], str]]] = {
+    "json": _json,
+    "json-lines": _json_lines,
+    "sarif": _sarif,
+    "github": _github,
+    "gitlab": _gitlab,
+    "junit": _junit,
+}
+
+
+def _all(found: Findings) -> Iterator[Diagnostic]:
+    for diagnostics in found.values():
+        yield from diagnostics
+
+
+def _dumped(data: Any) -> str:
+    return json.dumps(data, indent=2, allow_nan=False) + "\n"
+
+
+def _sentence(found: Diagnostic) -> str:
+    return printable(f"{found.message}; {found.help}" if found.help else found.message)
+
+
+def _path(found: Diagnostic) -> str:
+    """The file as those tools know it: from the folder that irrun is called in, where it lies in there."""
+    path = Path(found.file or "")
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    return path.as_posix()
+
+
+def _fingerprints(found: Findings) -> Iterator[tuple[Diagnostic, str]]:
+    """Each finding with what it is known by from one version of a file to the next, wherever its line moves to."""
+    seen: Counter[tuple[object, ...]] = Counter()
+    for d in _all(found):
+        key = (d.code, _path(d), d.layer, d.port, d.message)
+        yield d, hashlib.sha256(repr((*key, seen[key])).encode("utf-8", "backslashreplace")).hexdigest()
+        seen[key] += 1

@@ -1,0 +1,60 @@
+"""The same model at other input shapes: does it reshape?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from irrun.ir.parse import Parsed
+from irrun.lookup import bad_feed, known
+from irrun.model import Model, Port
+from irrun.types import Dim, PartialShape
+
+__all__ = ["Shapes", "reshaped"]
+
+Shape = str | PartialShape | Sequence[Dim | int | str]
+Shapes = Mapping[str, Shape] | Mapping[int, Shape] | Mapping[str | int, Shape]
+"""By the name or position of an input: ``[1, 3, 224, 224]``, ``"?,3,64..512"``, ``"..."`` for an unknown rank."""
+
+
+def reshaped(parsed: Parsed, shapes: Shapes) -> Parsed:
+    """The model with its inputs at other shapes, as ``openvino.Model.reshape`` makes it; its ports declare no dims.
+
+    Inputs that ``shapes`` does not name keep their shapes. Raises FeedError (IR601).
+    """
+    model = parsed.model
+    wanted: dict[int, str] = {}
+    for key, shape in shapes.items():
+        parameter = model.parameters[known(model, key)]
+        text = shape.strip().removeprefix("[").removesuffix("]") if isinstance(shape, str) else _text(shape)
+        if PartialShape.parse(text) is None:
+            help = "write dims as [1,3,224,224], unknown ones as ? and intervals as 1..8; ... is any rank"
+            raise bad_feed(model, parameter, f'is given the shape "{text}"', help)
+        wanted[parameter.id] = text
+    return replace(parsed, model=_undeclared(model, wanted))
+
+
+def _text(shape: PartialShape | Sequence[Dim | int | str]) -> str:
+    if isinstance(shape, PartialShape) and shape.dims is None:
+        return "..."
+    return ",".join(map(str, shape))
+
+
+def _undeclared(model: Model, wanted: Mapping[int, str]) -> Model:
+    """The model without the dims that its ports declare, those of bodies included."""
+    layers = {
+        id: replace(
+            layer,
+            attributes={**layer.attributes, "shape": wanted[id]} if id in wanted else layer.attributes,
+            inputs=_ports(layer.inputs),
+            outputs=_ports(layer.outputs),
+            bodies={tag: _undeclared(body, {}) for tag, body in layer.bodies.items()},
+        )
+        for id, layer in model.layers.items()
+    }
+    contents = {id: said for id, said in model.contents.items() if id not in wanted}
+    return replace(model, layers=layers, contents=contents)
+
+
+def _ports(ports: Sequence[Port]) -> tuple[Port, ...]:
+    return tuple(replace(port, shape=None) for port in ports)

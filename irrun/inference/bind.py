@@ -1,0 +1,198 @@
+"""Find the operation of each layer and parse its attributes: the step from ``Layer`` to ``Op``."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from irrun.diagnostics import Diagnostic, diagnostic
+from irrun.edits import Fix, add_attribute, rename_attribute
+from irrun.model import VERSIONS, Layer, Model, is_constant
+from irrun.opdef import Attribute, Op, all_ops, find, is_custom, resolve
+
+__all__ = ["bind", "bind_all", "opset_of"]
+
+# Other names of layer types, in lower case. The case of a type never matters, as in OpenVINO.
+ALIASES: Final = {
+    "constant": "Const",
+    # names that the examples on the specification pages use
+    "fillemptyrows": "SparseFillEmptyRows",
+    "matrixnonmaxsuppression": "MatrixNms",
+    "multiclassnonmaxsuppression": "MulticlassNms",
+}
+# Attributes that converters of 2020 and 2021 wrote although the operation does not have them. They are ignored.
+MEANINGLESS: Final = {("convolution", "output_padding"), ("groupconvolution", "output_padding")}
+LATEST_OPSET: Final = 17
+EXTENSIONS: Final = ("extension", "experimental", "ie_internal_opset")
+"""Values of ``version`` that name no numbered opset. irrun finds the newest version of an operation under them."""
+
+
+def opset_of(version: str | None) -> int | None:
+    """Return the number of an opset (8 for ``opset8``), or None for a name without a number (``extension``).
+
+    Raises ValueError if ``version`` is not the name of an opset that irrun knows.
+    """
+    if version is None:
+        return 1  # files of 2020 leave out the version of opset1
+    if version.lower() in EXTENSIONS:
+        return None
+    match = re.fullmatch(r"opset(\d{1,3})", version.strip().lower())
+    if match is None or not 1 <= int(match[1]) <= LATEST_OPSET:
+        raise ValueError(version)
+    return int(match[1])
+
+
+def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
+    """Return the operation of ``layer`` with its parsed attributes, and the diagnostics of the layer.
+
+    The operation is None if one of the diagnostics is an error, or if the layer is an example in documentation that
+    does not show its attributes.
+    """
+
+    def at(code: str, message: str, node: int, attribute: str | None = None, **more: object) -> Diagnostic:
+        named = f'{layer.type} "{layer.name}": {message}'
+        return diagnostic(code, named, source=model.source, node=node, attribute=attribute, layer=layer.name, **more)
+
+    def renamed(name: str, to: str) -> Fix | None:
+        if any(spellings.get(other) == spellings[to] for other in layer.attributes):
+            return None
+        edits = rename_attribute(model.source, data(), name, to)
+        return Fix(f"rename {name} to {to}", edits, safe=False) if edits else None
+
+    cls = _operation(model, layer)
+    if isinstance(cls, _Unknown):
+        return None, [at(cls.code, cls.message, layer.node, cls.attribute, help=cls.help)]
+    problems: list[Diagnostic] = []
+    unknown: dict[str, Diagnostic] = {}
+    values: dict[str, Any] = {}
+    data = _data_node(model, layer)
+    spellings = _spellings(cls)
+    for text_name, text in layer.attributes.items():
+        name = spellings.get(text_name)
+        if name is None and (cls.type.lower(), text_name) in MEANINGLESS:
+            continue
+        if name is None:
+            near = difflib.get_close_matches(text_name, spellings, 1)
+            message = f"{cls.type}-{cls.since} has no attribute {text_name}"
+            help = f"did you mean {near[0]}?" if near else None
+            fix = renamed(text_name, near[0]) if near else None
+            unknown[text_name] = at("IR204", message, data(), text_name, help=help, fix=fix)
+            continue
+        attribute = cls.attributes[name]
+        try:
+            values[name] = attribute.parse(text)
+        except (ValueError, OverflowError):
+            message = f'{text_name}="{text}" should be {attribute.expects}'
+            problems.append(at(attribute.code, message, data(), text_name))
+            values[name] = None
+    missing = [a for name, a in cls.attributes.items() if name not in values and _is_due(model, layer, a)]
+    if missing and model.is_fragment and not model.source.children(layer.node, "data"):
+        return None, problems  # an example in documentation that leaves out the attributes
+    for attribute in missing:
+        message = f"the attribute {attribute.name} is missing"
+        help, fix = f'write {attribute.name}="…" ({attribute.expects}) in <data>', None
+        misspelt = difflib.get_close_matches(attribute.name, unknown, 1)
+        if misspelt:  # the unknown attribute is a misspelling of this one: report one fault, not two
+            del unknown[misspelt[0]]
+            help = f"{misspelt[0]} is not known; did you mean {attribute.name}?"
+            fix = renamed(misspelt[0], attribute.name)
+        elif (value := _declared(layer, attribute)) and layer.attributes:
+            edits = add_attribute(model.source, data(), attribute.name, value)
+            fix = Fix(f'write {attribute.name}="{value}"', edits, safe=False) if edits else None
+        problems.append(at("IR202", message, data() if layer.attributes else layer.node, help=help, fix=fix))
+    op = None if problems else cls(**values)
+    return op, [*problems, *unknown.values()]
+
+
+def bind_all(model: Model) -> Iterator[tuple[Layer, Op | None, Sequence[Diagnostic]]]:
+    """Yield each layer of the model with the results of ``bind``, in the order of the file.
+
+    Layers with equal type, version and attributes share one Op instance if the operation is pure.
+    """
+    known: dict[tuple[object, ...], Op] = {}
+    for layer in model.layers.values():
+        key = (layer.type, layer.version, *layer.attributes.items())
+        op, problems = known.get(key), ()
+        if op is None:
+            op, problems = bind(model, layer)
+            if op is not None and op.pure and not problems:  # an operation that is not pure may keep state between runs
+                known[key] = op
+        yield layer, op, problems
+
+
+def _is_due(model: Model, layer: Layer, attribute: Attribute) -> bool:
+    """Return whether a layer must have an attribute. A Const may leave out ``element_type`` in IR version 10 only."""
+    is_type = attribute.name == "element_type" and is_constant(layer)
+    return attribute.required or (is_type and model.version >= VERSIONS[-1])
+
+
+def _declared(layer: Layer, attribute: Attribute) -> str | None:
+    """Return the text for a missing attribute that repeats the declaration of the only output, or None.
+
+    Such an attribute holds the element type (code IR305) or the shape (code IR404) of the output.
+    """
+    port = layer.outputs[0] if len(layer.outputs) == 1 else None
+    if port and port.type and attribute.code == "IR305":
+        return port.type.name
+    return str(port.shape).strip("[]") if port and port.shape and attribute.code == "IR404" else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    """Why a layer has no operation: the fields of the diagnostic to report. ``attribute`` is the one at fault."""
+
+    code: str
+    message: str
+    attribute: str
+    help: str | None = None
+
+
+def _operation(model: Model, layer: Layer) -> type[Op] | _Unknown:
+    """Return the operation class of ``layer`` in its opset, or why there is none."""
+    type = ALIASES.get(layer.type.lower(), layer.type)
+    try:
+        opset = None if model.is_fragment and layer.version is None else opset_of(layer.version)
+    except ValueError:
+        custom = resolve(type, None)
+        if custom is not None and is_custom(custom):  # a custom operation may have an opset name of its own
+            return custom
+        if re.fullmatch(r"opset\d+", layer.version or ""):
+            known = f"{layer.version} is not known; irrun knows opset1 to opset{LATEST_OPSET}"
+            return _Unknown("IR207", known, "version")
+        message = f'version="{layer.version}" is no operation set of OpenVINO'
+        return _Unknown("IR201", message, "version", "register a custom operation with @irrun.op (--plugin FILE.py)")
+    cls = resolve(type, opset)
+    if cls is not None:
+        return cls
+    if versions := find(type):
+        first = min(versions)
+        message = f"{layer.version} has no {layer.type}; it came with opset{first}"
+        return _Unknown("IR201", message, "version", f'write version="opset{first}" or later')
+    near = difflib.get_close_matches(layer.type, {c.type for c in all_ops()}, 1, cutoff=0.75)
+    help = f"did you mean {near[0]}?" if near else "`irrun ops` lists what irrun knows"
+    return _Unknown("IR201", f"irrun does not know the operation {layer.type}", "type", help)
+
+
+def _spellings(cls: type[Op]) -> dict[str, str]:
+    """Return the name of the Python attribute for each spelling of an XML attribute, including its aliases."""
+    return {
+        spelling: name
+        for name, attribute in cls.attributes.items()
+        for spelling in (attribute.name, *attribute.aliases)
+    }
+
+
+def _data_node(model: Model, layer: Layer) -> Any:
+    """Return a function that returns the ordinal of ``<data>``, or that of the layer if it has no ``<data>``.
+
+    It is a function because the ordinal is needed for diagnostics only, and finding it builds the index of the source.
+    """
+
+    def node() -> int:
+        nodes = model.source.children(layer.node, "data")
+        return nodes[0] if nodes else layer.node
+
+    return node

@@ -1,0 +1,217 @@
+"""Infer element types, shapes and contents through a whole model, layer by layer.
+
+The module also holds the diagnostics and messages that inference, checking and running share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from irrun.diagnostics import Diagnostic, Refused, counted, diagnostic
+from irrun.inference.bind import bind_all
+from irrun.model import Layer, Model
+from irrun.opdef import Op, Site, Value, infer, is_custom
+from irrun.source import STDIN
+from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, PartialShape
+
+__all__ = [
+    "InferredBody",
+    "Values",
+    "declared",
+    "declared_inside",
+    "needed",
+    "propagate",
+    "refusal",
+    "site",
+    "to_blame",
+    "weights_missing",
+    "wrong_output_count",
+]
+
+Values = dict[tuple[int, int], Value]
+"""The inferred value of each output, keyed by (layer id, position among the outputs of the layer)."""
+
+Settle = Callable[[Layer, "tuple[Value, ...] | Exception"], Sequence[Value]]
+"""A callback of ``propagate``: it takes a layer with its inferred outputs, or with the exception that inference raised,
+and returns the outputs that the consumers of the layer read."""
+
+
+def site(layer: Layer, name: str | None = None) -> Site:
+    """Return the Site of ``layer`` for its shape rule. ``name`` replaces the layer's own name, which may be shared."""
+    return Site(len(layer.outputs), tuple(p.type for p in layer.outputs), name or layer.name)
+
+
+def refusal(model: Model, layer: Layer, op: Op | None, refused: Refused, notes: tuple[str, ...] = ()) -> Diagnostic:
+    """Return the diagnostic for a rule that ``layer`` breaks, at the layer or at the attribute at fault.
+
+    ``notes`` are added after those of the rule itself.
+    """
+    label = f" ({op.type}-{op.since} {refused.label})" if op and refused.label else ""
+    attribute = {"IR502": "offset", "IR503": "size", "IR504": "offset"}.get(refused.code)
+    data = model.source.children(layer.node, "data") if attribute else []
+    node = data[0] if data else layer.node
+    return diagnostic(
+        refused.code, f'{layer.type} "{layer.name}": {refused.message}{label}', source=model.source, node=node,
+        attribute=attribute, layer=layer.name, help=refused.help, label=refused.label, notes=(*refused.notes, *notes),
+    )  # fmt: skip
+
+
+def to_blame(op: Op | None) -> str:
+    """Return the help of IR603: which code has a bug if a shape rule or kernel fails, irrun or a custom operation."""
+    if op is not None and is_custom(type(op)):
+        return f"the operation is that of {type(op).__module__}.{type(op).__qualname__}"
+    return "this is a bug in irrun; please report it"
+
+
+def wrong_output_count(layer: Layer, op: Op | None, count: int) -> str:
+    """Return the message of IR206 for a layer whose operation has ``count`` outputs."""
+    gives = f"{op.type}-{op.since} gives {count}" if op else f"{count} are given"
+    return f'{layer.type} "{layer.name}" declares {counted(len(layer.outputs), "output")}; {gives}'
+
+
+def weights_missing(model: Model) -> Diagnostic:
+    """Return the diagnostic (IR501) for a model with constants but without a ``.bin``."""
+    path = model.source.path
+    lacking = "no .bin is named" if path == STDIN else f"{Path(path).with_suffix('.bin')} is missing"
+    count = "one constant has its" if model.constants == 1 else f"{model.constants} constants have their"
+    return Diagnostic(
+        "IR501", "error", f"{lacking}; {count} values in it", file=path, source=model.source,
+        help="name it with -w" if path == STDIN else "put it beside the .xml under the same name, or name it with -w",
+    )  # fmt: skip
+
+
+def declared(layer: Layer) -> tuple[Value, ...]:
+    """Return the outputs of a layer as the file declares them: without contents, and unknown where not declared."""
+    return tuple(Value(p.type or ELEMENT_TYPES["dynamic"], p.shape or UNKNOWN_RANK) for p in layer.outputs)
+
+
+def needed(op: Op, model: Model, layer: Layer) -> dict[str, Any]:
+    """Return the keyword arguments that ``Op.infer`` takes in addition to the inputs, one for each of ``Op.needs``.
+
+    ``weights`` are those of the model. ``bodies`` (by the name of their element), ``maps`` and ``back_edges`` are those
+    of the layer. ``variables`` is None because there is no state before a run.
+    """
+    return {name: _OFFERS[name](model, layer) for name in op.needs}
+
+
+_OFFERS: dict[str, Callable[[Model, Layer], Any]] = {
+    "weights": lambda model, layer: model.weights,
+    "bodies": lambda model, layer: _Bodies((tag, InferredBody(body)) for tag, body in layer.bodies.items()),
+    "maps": lambda model, layer: layer.maps,
+    "back_edges": lambda model, layer: layer.back_edges,
+    "variables": lambda model, layer: None,
+}
+
+
+class _Bodies(dict[str, "InferredBody"]):
+    """The bodies of a layer by the name of their element. A lookup of a missing one raises Refused (IR007)."""
+
+    def __missing__(self, tag: str) -> InferredBody:
+        raise Refused(f"has no <{tag}>", code="IR007")
+
+
+class InferredBody:
+    """A body of If, Loop or TensorIterator during inference: ``opdef.Body`` on Values.
+
+    A call takes the values of the Parameters and returns those of the Results, both by layer id. It raises Refused if
+    a layer of the body breaks a rule.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.ops = {layer.id: op for layer, op, _ in bind_all(model)}
+
+    def declared(self, id: int) -> Value:
+        """Return the declared value of a Parameter or Result of the body."""
+        return declared_inside(self.model, id)
+
+    def __call__(self, inputs: Mapping[int, Value]) -> dict[int, Value]:
+        values: Values = {}
+        propagate(self.model, self.ops, self.settle, values, inputs)
+        results: dict[int, Value] = {}
+        for result in self.model.results:
+            feed = self.model.feeds[result.id][0]
+            results[result.id] = values[feed] if feed is not None else declared(result)[0]
+        return results
+
+    def settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
+        """Return the inferred outputs of a layer of the body; raise if it has none, so that the whole body fails."""
+        if isinstance(found, Refused):
+            message = f'in its body, {layer.type} "{layer.name}": {found.message}'
+            raise Refused(message, found.label, found.help, found.code, notes=found.notes)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def declared_inside(model: Model, id: int) -> Value:
+    """Return the type and shape that a Parameter or Result of a body declares.
+
+    A Result without an output port takes them from the port that feeds it, or else from its input port.
+    """
+    layer = model.layers[id]
+    fed = model.fed_by(layer, 0) if layer.inputs else None
+    port = layer.outputs[0] if layer.outputs else fed[1] if fed else layer.inputs[0]
+    shape = port.shape
+    if layer.outputs:  # only the attribute `shape` of a Parameter distinguishes a scalar from an unknown rank
+        own = PartialShape.parse(layer.attributes.get("shape", "..."))
+        shape = shape if own is None else own
+    return Value(port.type or ELEMENT_TYPES["dynamic"], UNKNOWN_RANK if shape is None else shape)
+
+
+def propagate(
+    model: Model, ops: Mapping[int, Op | None], settle: Settle, values: Values, given: Mapping[int, Value]
+) -> None:
+    """Infer every layer in topological order and put its outputs into ``values``.
+
+    ``given`` holds the values of Parameters, by layer id. They replace the inferred ones. A layer whose operation is
+    None has its declared outputs. For every other layer, ``settle`` gets the inferred outputs or an exception, and
+    returns the outputs to use. The exception is a Refused if the layer breaks a rule. Any other exception is a bug in
+    the shape rule.
+
+    Outputs with equal type and shape share one Value object. A layer with the same Op instance and the same input
+    Values as an earlier layer takes the outputs of that layer if the operation is pure.
+    """
+    shared: dict[tuple[object, ...], Value] = {}
+    known: dict[tuple[object, ...], tuple[Value, ...]] = {}
+    for id in model.order:
+        layer, op = model.layers[id], ops[id]
+        if op is None:
+            outputs: Sequence[Value] = declared(layer)
+        else:
+            inputs = [None if feed is None else values.get(feed) for feed in model.feeds[id]]
+            key = (op, *[port.type for port in layer.outputs], *inputs)
+            found: tuple[Value, ...] | Exception | None = known.get(key)
+            if found is None:
+                found = _inferred(model, layer, op, inputs)
+                if isinstance(found, tuple):
+                    found = tuple([shared.setdefault(_known(value), value) for value in found])
+                    if inputs and op.pure and not op.needs:
+                        known[key] = found
+            outputs = settle(layer, found)
+        if id in given:
+            outputs = [given[id]]
+        for position, value in enumerate(outputs):
+            values[id, position] = value
+
+
+def _inferred(model: Model, layer: Layer, op: Op, inputs: Sequence[Value | None]) -> tuple[Value, ...] | Exception:
+    """Return the inferred outputs of a layer, or the exception that its shape rule raised."""
+    try:
+        outputs = infer(op, site(layer, model.unique_names[layer.id]), inputs, needed(op, model, layer))
+    except Exception as error:  # if not Refused, a bug in the rule, which must not hide faults elsewhere
+        return error
+    return outputs[: len(layer.outputs)] or outputs  # a file may leave out the last outputs if they have no consumer
+
+
+def _known(value: Value) -> tuple[object, ...]:
+    """Return a key that is equal for interchangeable values: equal type, dims and terms.
+
+    A value with contents, or with an unknown dim that has no term, is interchangeable with no other value.
+    """
+    dims = value.shape.dims
+    if value.data is not None or (dims and any(dim.lo != dim.hi and dim.term is None for dim in dims)):
+        return (value,)
+    return value.type, dims and tuple([(dim.lo, dim.hi, dim.term) for dim in dims])

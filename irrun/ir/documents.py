@@ -1,0 +1,397 @@
+"""The ``<layer>`` examples of a document, as the specification prints them, read as one-layer models.
+
+A page may hold several, amid prose: in the code blocks of reStructuredText, the fences of Markdown, the ``<pre>`` of
+HTML, or as plain text. They have no ``<net>``, no edges, often no ids, a literal `` ... `` for what they leave out,
+dims called N or H_out, and the contents of a shape input only in a comment. Every input port becomes a Parameter and
+every output port a Result, named by position; what is irregular is a warning. An example without ``version`` means the
+version that the page is about.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from irrun.diagnostics import Diagnostic, ReadError, diagnostic
+from irrun.inference.bind import ALIASES
+from irrun.ir.parse import Parsed, Reader
+from irrun.ir.safe_xml import read_xml
+from irrun.model import Edge, Layer, Model, Port
+from irrun.opdef import find
+from irrun.source import Source
+from irrun.types import ELEMENT_TYPES
+
+__all__ = ["MARKUP", "has_fragments", "is_document", "is_prose", "read_fragments"]
+
+MARKUP: Final = {".rst": "rst", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}
+"""What a document is written in, by the ending of its name; anything else is plain text."""
+
+_OPENING: Final = re.compile(r"<layer(?:\s|>\s*<)", re.IGNORECASE)  # in prose, a <layer> is mere talk
+_TAG: Final = re.compile(r"<layer\b[^<>]*?(/?)>|</layer\s*>", re.IGNORECASE)
+_FIRST: Final = re.compile(r"<!--.*?(?:-->|\Z)|<\s*([\w.-]+)", re.DOTALL)
+
+
+def is_document(path: str) -> bool:
+    """Whether the name of a file says that it is a page, be there examples in it or not."""
+    return Path(path).suffix.lower() in MARKUP
+
+
+def is_prose(path: str, text: str) -> bool:
+    """Whether a file is a page of plain text: one called so, that does not begin as XML does."""
+    start = text.lstrip("\ufeff \t\r\n")[:1]
+    return Path(path).suffix.lower() == ".txt" and start not in ("", "<")
+
+
+def has_fragments(path: str, text: str) -> bool:
+    """Whether a document is not IR itself, but holds ``<layer>`` examples."""
+    if _markup(path, text) == "text":
+        first = next((found[1] for found in _FIRST.finditer(text) if found[1]), "net")
+        layer = re.search(r"<(layers?)\b", text, re.IGNORECASE)
+        # the last: IR with a broken root
+        if first.lower() == "net" or layer is None or layer[1].lower() == "layers":
+            return False
+    return next(_examples(path, text), None) is not None
+
+
+def read_fragments(path: str, data: bytes) -> list[Parsed | ReadError]:
+    """Each example of a document in its order: read, or why it cannot be."""
+    text = _text(data)
+    found: list[Parsed | ReadError] = []
+    for example in _examples(path, text):
+        try:
+            found.append(_Fragment(path, example, data, text).read())
+        except ReadError as error:
+            found.append(error)
+    return found
+
+
+def _text(data: bytes) -> str:
+    return re.sub(r"\r\n?", "\n", data.decode("utf-8", "replace"))
+
+
+# ---------------------------------------------------------------------------------------------
+# where the examples of a document are
+
+
+@dataclass(frozen=True, slots=True)
+class _Example:
+    """``columns`` are those of the document, where its text is not the example's (``Source.columns``)."""
+
+    text: str
+    line: int
+    columns: tuple[list[int], ...] = ()
+
+
+def _markup(path: str, text: str) -> str:
+    found = MARKUP.get(Path(path).suffix.lower(), "text")
+    if found == "text" and re.match(r"\s*<(!doctype\s+html|html)\b", text, re.IGNORECASE):
+        return "html"
+    return found
+
+
+def _examples(path: str, text: str) -> Iterator[_Example]:
+    if not _OPENING.search(text) and "&lt;" not in text:
+        return
+    for block in _BLOCKS[_markup(path, text)](text):
+        at = 0
+        while first := _OPENING.search(block.text, at):
+            start, (at, is_closed) = first.start(), _end(block.text, first)
+            if not is_closed and block.text[start:at].rstrip().endswith(("...", "…")):
+                continue  # the beginning of one, as a page on something else shows it
+            before = block.text.count("\n", 0, start)
+            column = start - (block.text.rfind("\n", 0, start) + 1)
+            columns = block.columns[before:]
+            # the blanks put it at its columns
+            yield _Example(" " * column + block.text[start:at], block.line + before, columns)
+
+
+def _end(text: str, first: re.Match[str]) -> tuple[int, bool]:
+    """Where the outermost example that opens at ``first`` ends, and whether its closing tag stands there."""
+    depth = 0
+    for tag in _TAG.finditer(text, first.start()):
+        depth += -1 if tag[0].startswith("</") else not tag[1]
+        if depth <= 0:
+            return tag.end(), True
+    # never closed: up to the next one that does not stand deeper; the parser tells
+    column = first.start() - (text.rfind("\n", 0, first.start()) + 1)
+    following = re.compile(rf"^[ \t]{{0,{column}}}(?=<layer\s)", re.MULTILINE | re.IGNORECASE)
+    found = following.search(text, first.end())
+    return found.start() if found else len(text), False
+
+
+def _plain(text: str) -> Iterator[_Example]:
+    yield _Example(text, 1)
+
+
+_LITERAL: Final = re.compile(r"\.\.\s+(\S*code\S*|parsed-literal)::|(?!\.\.\s).*::$")
+
+
+def _rst(text: str) -> Iterator[_Example]:
+    """What is indented below a ``code-block`` or a paragraph that ends in ``::``."""
+    lines = text.split("\n")
+    number = 0
+    while number < len(lines):
+        line = lines[number].expandtabs()
+        number += 1
+        if not _LITERAL.match(line.strip()):
+            continue
+        indent, start = _indent(line), number
+        while number < len(lines) and (_indent(lines[number].expandtabs()) > indent or not lines[number].strip()):
+            number += 1
+        yield _Example("\n".join(lines[start:number]), start + 1)
+
+
+_FENCE: Final = re.compile(r"[ \t]*(?P<quote>(?:>[ \t]*)*)(?P<fence>`{3,}|~{3,})")
+
+
+def _md(text: str) -> Iterator[_Example]:
+    """What stands between fences, or is indented by four columns outside of them."""
+    lines = text.split("\n")
+    number = 0
+    while number < len(lines):
+        start = number
+        if fence := _FENCE.match(lines[number]):
+            number += 1
+            start, close = number, re.compile(rf"[ \t>]*{re.escape(fence['fence'][0])}{{{len(fence['fence'])},}}[ \t]*")
+            while number < len(lines) and not close.fullmatch(lines[number]):
+                number += 1
+            block = lines[start:number]
+            if fence["quote"]:  # the marks of a quotation are not the example's
+                block = [re.sub(r"^[ \t>]+", lambda marks: " " * len(marks[0]), line) for line in block]
+            yield _Example("\n".join(block), start + 1)
+        else:
+            while number < len(lines) and lines[number].strip() and _indent(lines[number].expandtabs()) >= 4:
+                number += 1
+            if number > start:
+                yield _Example("\n".join(lines[start:number]), start + 1)
+        number = max(number, start + 1)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+_PRE: Final = re.compile(r"<(pre|textarea|xmp)\b[^>]*>(.*?)(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+_PIECE: Final = re.compile(
+    # the tags of its colours
+    r"</?(?:a|b|br|code|del|div|em|font|i|ins|kbd|mark|p|samp|small|span|strong|tt|u|var|wbr)\b"
+    r"""(?:[^>"']|"[^"\n]{0,500}"|'[^'\n]{0,500}'){0,500}>|&#?\w+;|.""",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+def _html(text: str) -> Iterator[_Example]:
+    """The text of each ``<pre>``, with the column of each of its characters."""
+    for pre in _PRE.finditer(text):
+        written: list[str] = []
+        columns: list[list[int]] = [[]]
+        begin = pre.start(2)
+        column = begin - (text.rfind("\n", 0, begin) + 1) + 1
+        for piece in _PIECE.finditer(text, begin, pre.end(2)):
+            if piece[0] == "\n":
+                columns[-1].append(column)
+                columns.append([])
+                column = 1
+                written.append("\n")
+                continue
+            if len(piece[0]) == 1 or piece[0].startswith("&"):
+                shown = html.unescape(piece[0]).replace("\n", " ")
+                columns[-1] += [column] * len(shown)
+                written.append(shown)
+            breaks = piece[0].count("\n")  # within a tag
+            for _ in range(breaks):
+                columns[-1].append(column)
+                columns.append([])
+                written.append("\n")
+            column = len(piece[0]) - piece[0].rfind("\n") if breaks else column + len(piece[0])
+        columns[-1].append(column)
+        yield _Example("".join(written), text.count("\n", 0, begin) + 1, tuple(columns))
+
+
+_BLOCKS: Final[dict[str, Callable[[str], Iterator[_Example]]]] = {
+    "text": _plain, "rst": _rst, "md": _md, "html": _html,
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------
+# one example
+_DOTS: Final = r"(?:\.\.\.|…)"
+_IN_TAG: Final = re.compile(r"<[a-zA-Z][^<>]*>")
+_TAG_DOTS: Final = re.compile(rf"(?<=[\s\"']){_DOTS}(?=[\s/>])")
+_LEFT_OUT: Final = re.compile(rf">\s*{_DOTS}\s*<")
+_PORT: Final = re.compile(r"<port\b[^<>]*(?<!/)>(?:(?!</?port\b).)*</port\s*>", re.DOTALL | re.IGNORECASE)
+_DIM: Final = re.compile(r"(?<=<dim>)[^<>]*(?=</dim\s*>)", re.IGNORECASE)
+_ANY_DIM: Final = re.compile(rf"<dim>[^<>]*</dim\s*>|{_DOTS}", re.IGNORECASE)
+_TERM: Final = re.compile(r"[A-Za-z_]\w*|\d+\b|[-+*/(),?\s]")
+_COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+
+
+def _blanks(found: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", found[0])
+
+
+def _dims(port: re.Match[str]) -> str:
+    """A port with its symbolic dims unknown, or without dims where some are left out."""
+    said = _COMMENT.sub("", port[0])
+    if re.search(rf">\s*{_DOTS}\s*<", said):
+        return _ANY_DIM.sub(_blanks, port[0])
+    return _DIM.sub(lambda dim: "?".ljust(len(dim[0])) if _is_symbolic(dim[0]) else dim[0], port[0])
+
+
+def _is_symbolic(dim: str) -> bool:
+    """Whether a dim is a name, or an expression with one: ``N``, ``2 * H_out``."""
+    return re.search("[A-Za-z_]", dim) is not None and len(dim) < 200 and not _TERM.sub("", dim)
+
+
+_OF_PARTS: Final = ("IR007", "IR103", "IR104", "IR105")
+"""What an example that leaves out layers, ports or entries is not blamed for."""
+
+
+class _Fragment:
+    """An example while it is read."""
+
+    def __init__(self, path: str, example: _Example, whole: bytes, page: str) -> None:
+        tags = _IN_TAG.sub(lambda tag: _TAG_DOTS.sub(_blanks, tag[0]), example.text)
+        cleaned = _PORT.sub(_dims, tags)
+        self.source = Source(path, cleaned.encode(), example.line, whole, example.columns)
+        self.page = page
+        self.problems: list[Diagnostic] = []
+        self.doubtful: set[int] = set()
+        """Inputs of which the comment and the dims say different things: neither is believed."""
+        shown = _COMMENT.sub("", cleaned)
+        self.abbreviated = _LEFT_OUT.search(shown) is not None or re.search(r"<port\b", shown, re.I) is None
+        if tags != example.text and not is_document(path):  # it is how documentation is written
+            at = next(i for i, (a, b) in enumerate(zip(example.text, tags)) if a != b)
+            line = example.text.count("\n", 0, at) + 1
+            column = at - (example.text.rfind("\n", 0, at) + 1)
+            self._warn('the tag holds a literal "...", which is passed over', line, column + 1, column + 4)
+
+    def _warn(self, message: str, line: int, column: int, end: int) -> None:
+        span = self.source.stretch(line, column, end)
+        self.problems.append(
+            Diagnostic("IR008", "warning", message, file=self.source.path, span=span, source=self.source)
+        )
+
+    def read(self) -> Parsed:
+        """The model of the example. Raises ReadError."""
+        reader = read_xml(self.source, Reader(self.source))
+        self.problems += reader.problems()
+        if self.abbreviated:
+            self.problems = [p for p in self.problems if p.code not in _OF_PARTS]
+        if reader.layer is None:
+            raise ReadError(self.problems)
+        layer = self._renumbered(reader.layer)
+        held = self._contents(layer, reader.comments)
+        return Parsed(self._model(layer, held), self.problems)
+
+    def _renumbered(self, layer: Layer) -> Layer:
+        """The layer with a name and version, its ports numbered by position where an id is missing or used twice."""
+        ports = (*layer.inputs, *layer.outputs)
+        seen: set[int] = set()
+        for position, port in enumerate(ports):
+            if port.id in seen and port.id >= 0:
+                message = f"port id {port.id} is used twice; ports are taken by position, this one is {position}"
+                self.problems.append(diagnostic("IR008", message, source=self.source, node=port.node, attribute="id"))
+            seen.add(port.id)
+        if len(seen) < len(ports) or -1 in seen:
+            ports = tuple(replace(port, id=position) for position, port in enumerate(ports))
+        count = len(layer.inputs)
+        return replace(
+            layer, name=layer.name or layer.type, version=layer.version or self._version(layer.type),
+            inputs=ports[:count], outputs=ports[count:],
+        )  # fmt: skip
+
+    def _version(self, type: str) -> str | None:
+        """That of the operation which the page is about: it first speaks of ``Broadcast-3``; None for the newest."""
+        named = re.search(rf"\b{re.escape(type)}-(\d{{1,3}})\b", self.page)
+        versions = find(ALIASES.get(type.lower(), type))
+        if named is None or not versions:
+            return None
+        # some operations came with a later operation set than their name says
+        return f"opset{max((v for v in versions if v <= int(named[1])), default=min(versions))}"
+
+    def _contents(self, layer: Layer, comments: list[tuple[int, str]]) -> dict[int, tuple[np.ndarray, int]]:
+        """What comments within the input ports say that they hold: by position, with the comment's line."""
+        found: dict[int, tuple[np.ndarray, int]] = {}
+        for position, port in enumerate(layer.inputs):
+            for comment in (text for node, text in comments if node == port.node):
+                known = _numbers(comment, scalar=port.shape is None or port.shape.static in ((), (1,)))
+                if not known or position in found:
+                    continue
+                line, column, end = self._place_of(port, comment)
+                shape = port.shape.static if port.shape is not None else None
+                fitting = [n for n in known if shape is None or n.size == math.prod(shape)]
+                if fitting:
+                    array = fitting[0] if shape is None else fitting[0].reshape(shape)
+                    array = array.astype(port.type.dtype) if port.type else array
+                    found[position] = (array, self.source.first_line - 1 + line)
+                elif shape is not None and len(shape) == 1 and "shape" not in comment:
+                    message = f"the comment lists {known[0].size} numbers, but port {position} has shape {port.shape}"
+                    self._warn(message, line, column, end)
+                    self.doubtful.add(position)
+        return found
+
+    def _place_of(self, port: Port, comment: str) -> tuple[int, int, int]:
+        """The own line and columns of a comment within a port: of its first line, if it has more."""
+        begin = self.source.span(port.node).line - self.source.first_line + 1
+        said = comment.strip().split("\n")[0]
+        for line in range(begin, begin + self.source.data.count(b"\n") + 1):
+            if (column := self.source.own_line(line).find(said)) >= 0:
+                return line, column + 1, column + 1 + len(said)
+        return begin, 1, 2
+
+    def _model(self, layer: Layer, contents: dict[int, tuple[np.ndarray, int]]) -> Model:
+        inputs = tuple(replace(p, shape=None) if i in self.doubtful else p for i, p in enumerate(layer.inputs))
+        layer = replace(layer, inputs=inputs)
+        layers = {0: layer}
+        edges: list[Edge] = []
+        feeds: dict[int, tuple[tuple[int, int] | None, ...]] = {}
+        for position, port in enumerate(inputs):
+            id = 1 + position
+            element_type = port.type or ELEMENT_TYPES["dynamic"]
+            shape = "..." if port.shape is None else str(port.shape).strip("[]")
+            attributes = {"element_type": element_type.name, "shape": shape}
+            output = Port(0, port.type, port.shape, (), port.node)
+            layers[id] = Layer(id, str(position), "Parameter", "opset1", attributes, (), (output,), port.node)
+            feeds[id] = ()
+            edges.append(Edge(id, 0, 0, port.id, port.node))
+        # an input that is not known keeps what cannot be inferred from being told
+        feeds[0] = (*((1 + position, 0) for position in range(len(inputs))), *[None] * self.abbreviated)
+        for position, port in enumerate(layer.outputs):
+            id = 1 + len(inputs) + position
+            result = Port(0, port.type, port.shape, (), port.node)
+            layers[id] = Layer(id, str(position), "Result", "opset1", {}, (result,), (), port.node)
+            feeds[id] = ((0, position),)
+            edges.append(Edge(0, port.id, id, 0, port.node))
+        held = {1 + position: said for position, said in contents.items()}
+        return Model(layer.name, 0, layers, tuple(edges), feeds, self.source, None, held)
+
+
+_LIST: Final = re.compile(r"\[[\s\d,.eE+\[\]-]*\]")
+_NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_SCALAR: Final = re.compile(rf"(?:[:=]|\bis|\bvalue)\s*({_NUMBER.pattern})\s*\.?\s*\Z")
+
+
+def _numbers(comment: str, scalar: bool) -> list[np.ndarray]:
+    """The lists in a comment, flat: ``[1, 16, 50, 50]`` as int64, or float32 where there are fractions.
+
+    Of a ``scalar`` also the number that it ends in, as in ``k = 3``.
+    """
+    found = [_array(_NUMBER.findall(listed[0])) for listed in _LIST.finditer(comment)]
+    if not found and scalar and (number := _SCALAR.search(comment)):
+        found = [_array([number[1]]).reshape(())]
+    return found
+
+
+def _array(numbers: list[str]) -> np.ndarray:
+    try:
+        return np.array([int(number) for number in numbers], np.int64)
+    except ValueError:
+        return np.array([float(number) for number in numbers], np.float32)

@@ -1,0 +1,1 @@
+"""Numerical code that knows no operation."""

@@ -1,0 +1,78 @@
+"""Attention block by block: some heads, or some queries of one head, at a time, whose weights stay in cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from irrun.kernels.blocks import BLOCK, Index, each_block, finish_in_blocks, scratch
+from irrun.kernels.matmul import matmul
+from irrun.kernels.softmax import exponentials, sums
+from irrun.opdef import Finish
+
+
+def attention(
+    query: np.ndarray,
+    key: np.ndarray,
+    value: np.ndarray,
+    *,
+    scale: float = 1,
+    masks: Sequence[np.ndarray] = (),
+    causal: bool = False,
+    out: np.ndarray | None = None,
+    finish: Finish | None = None,
+) -> np.ndarray:
+    """``softmax(query @ key * scale + masks) @ value``; the weights are never there all at once.
+
+    ``query`` is [..., L, E], ``key`` [..., E, S] (the keys transposed) and ``value`` [..., S, Ev], of f32 or all of
+    f64. Each of ``masks`` can be broadcast to [..., L, S]: floats, which are added, or booleans, true where a query
+    may attend. ``causal``: a query attends to no key behind its own place. The result is [..., L, Ev].
+    """
+    queries, keys = query.shape[-2], key.shape[-1]
+    batch = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value)), *(m.shape[:-2] for m in masks))
+    whole = np.empty((*batch, queries, value.shape[-1]), query.dtype) if out is None else out
+    if not keys:
+        whole.fill(0)
+        return finish_in_blocks(whole, finish)
+    added = [_added(mask, query.dtype) for mask in masks]
+    query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
+    every = slice(None)
+
+    def fill(index: Index) -> None:
+        *at, rows, _ = index
+        first, seen = (*at, rows), slice(0, min(rows.stop, keys) if causal else keys)
+        some, across = query[first], key[(*at, every, seen)]
+        scaled = np.multiply(some, query.dtype.type(scale), out=scratch(0, query.dtype, *some.shape))
+        weights = matmul(scaled, across, scratch(1, query.dtype, *some.shape[:-1], across.shape[-1]))
+        for mask in added:
+            down, right = (n == 1 for n in mask.shape[-2:])
+            weights += mask[(*at, every if down else rows, every if right else seen)]
+        if causal:
+            weights[..., rows.start :] += _later(rows.stop - rows.start, max(seen.stop - rows.start, 0), weights.dtype)
+        exponentials(weights, weights.ndim - 1, weights)
+        total = sums(weights, weights.ndim - 1)
+        part = matmul(weights, value[(*at, seen, every)], whole[first])
+        np.divide(part, total, part)
+        if finish is not None:
+            finish(part, (*first, slice(0, value.shape[-1])))
+
+    counts = *batch, queries, keys
+    each_block(fill, counts, query.itemsize, BLOCK, work=128 * math.prod(counts), least=BLOCK, whole=(len(batch) + 1,))
+    return whole
+
+
+@cache
+def _later(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
+    """What hides from each query the keys behind its own place."""
+    return np.triu(np.full((rows, columns), -np.inf, dtype), 1)
+
+
+def _added(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A mask as what is added to weights, of at least two axes."""
+    mask = np.atleast_2d(mask)
+    if mask.dtype == np.bool_:
+        return np.where(mask, dtype.type(0), dtype.type(-np.inf))
+    return mask.astype(dtype, copy=False)

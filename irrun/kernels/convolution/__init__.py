@@ -1,0 +1,1 @@
+"""Convolution of several kinds, on data with channels first and channels last."""

@@ -1,0 +1,59 @@
+"""Convolutions with large kernels, one filter a channel: products of the Fourier transforms of whole planes.
+
+The error is relative to the largest elements of a plane, some 1e-6 of the outputs where these are alike.
+"""
+
+import itertools
+import math
+
+import numpy as np
+
+from irrun.kernels.blocks import Done, blocks, scratch
+from irrun.kernels.convolution.planes import Filters, convolve
+from irrun.kernels.convolution.windows import Axis
+
+
+def pays(filters: Filters, axes: tuple[Axis, ...]) -> bool:
+    """Whether transforms take less than sums of products."""
+    points = math.prod(_length(axis) for axis in axes)
+    return math.prod(filters.kernel) * math.prod(axis.out for axis in axes) > 64 * points  # as measured
+
+
+def spectra(filters: Filters, axes: tuple[Axis, ...]) -> np.ndarray:
+    """What the transforms are multiplied with: (groups, …)."""
+    places = tuple(range(1, 1 + len(axes)))
+    return np.fft.rfftn(filters.array[:, 0, 0], [_length(axis) for axis in axes], places).conj()
+
+
+def spectral(
+    filters: Filters, factors: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done
+) -> None:
+    """One filter a group, strides and dilations of 1; ``factors`` are what ``spectra`` gives."""
+    windows, sizes = out.shape[3:], [_length(axis) for axis in axes]
+    places = tuple(range(2, 2 + len(axes)))
+    inside, elements = zip(*(axis.inside for axis in axes))
+    for images, some in blocks(out.shape[:2], 2 * math.prod(sizes) * data.itemsize):
+        seen = data[(images, some, 0, *elements)]
+        padded = scratch(0, data.dtype, *seen.shape[:2], *sizes)
+        padded.fill(0)
+        padded[(..., *inside)] = seen
+        transformed = np.fft.rfftn(padded, axes=places)
+        transformed *= factors[some]
+        found = np.fft.irfftn(transformed, sizes, places)
+        if math.isfinite(np.vdot(found, found)):
+            out[images, some, 0] = found[(..., *map(slice, windows))]
+        else:  # an infinity or NaN spoils its whole plane
+            out[images, some, 0] = convolve(data[images, some, 0], filters.array[some], axes)
+        done((images, some, slice(0, 1), *map(slice, windows)))
+
+
+def _length(axis: Axis) -> int:
+    """A number of places, at least those that the windows see, which has only small factors."""
+    return next(n for n in itertools.count(max(1, axis.reach)) if _smooth(n))
+
+
+def _smooth(n: int) -> bool:
+    for factor in (2, 3, 5):
+        while n % factor == 0:
+            n //= factor
+    return n == 1

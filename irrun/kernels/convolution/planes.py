@@ -1,0 +1,192 @@
+"""How convolutions are computed: the direct kernel, and methods for constant filters and a known geometry.
+
+All see filters as (groups, out, in, …) and data as (batch, groups, in, …).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.kernels.blocks import BLOCK, Done, Index, blocks, scratch, within
+from irrun.kernels.convolution.windows import Axis, taps
+from irrun.kernels.matmul import matmul, narrow, wide
+
+Method = Callable[[np.ndarray, np.ndarray, Done], None]
+"""Fills (batch, groups, out, …), which is C-contiguous, from (batch, groups, in, …), both of the type that sums are
+kept in; the parts are disjoint and cover the output."""
+
+
+def convolve(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
+    """The convolution of (batch, groups * in, …), one matrix product for each tap."""
+    batch, (groups, outs, ins) = len(data), filters.shape[:3]
+    work = wide(data.dtype)
+    split = data.reshape(batch, groups, ins, *data.shape[2:]).astype(work, copy=False)
+    out = np.zeros((batch, groups, outs, *(axis.out for axis in axes)), work)
+    for tap, windows, elements in taps(axes):
+        seen = split[(..., *elements)]
+        matrix = seen.reshape(batch, groups, ins, math.prod(seen.shape[3:]))
+        product = matmul(filters[(..., *tap)].astype(work, copy=False), matrix)
+        out[(..., *windows)] += product.reshape(batch, groups, outs, *seen.shape[3:])
+    return narrow(out.reshape(batch, groups * outs, *out.shape[3:]), data.dtype)
+
+
+class Filters:
+    """Constant filters (groups, out, in, …), in the type that sums are kept in."""
+
+    def __init__(self, filters: np.ndarray) -> None:
+        self.groups, self.outs, self.ins, *self.kernel = filters.shape
+        self.array = filters.astype(wide(filters.dtype), copy=False)
+        self.matrix = self.array.reshape(self.groups, self.outs, self.ins * math.prod(self.kernel))
+
+
+def limit_of(filters: np.ndarray) -> int:
+    """How many bytes to multiply ``filters`` with at once: where they are many, reading them again costs most."""
+    return max(4 * BLOCK, min(filters.nbytes, 32 * BLOCK))
+
+
+def pointwise(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
+    """Kernels of one element and no pads: matrix products, without a copy unless strides leave elements out."""
+    seen = data[(..., *(slice(0, (axis.out - 1) * axis.stride + 1, axis.stride) for axis in axes))]
+    (batch, groups, outs), windows = out.shape[:3], out.shape[3:]
+    width = math.prod(windows)
+    matrix, target = seen.reshape(*data.shape[:3], width), out.reshape(batch, groups, outs, width)
+    # smaller products would pack what they share again and again
+    for images, some, rows in blocks((batch, groups, outs), width * out.itemsize, 16 * BLOCK):
+        matmul(filters.matrix[some, rows], matrix[images, some], out=target[images, some, rows])
+        for index in within((images, some, rows), width * out.itemsize):
+            done((*index, *map(slice, windows)))
+
+
+def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
+    """Copy what each tap sees into the rows of a matrix, block by block, and multiply it with the filters."""
+    (batch, groups, outs, rows, *rest), width, height = out.shape, math.prod(out.shape[4:]), filters.matrix.shape[-1]
+    target = out.reshape(*out.shape[:3], rows * width)
+    disjoint = filters.kernel[-1] >= 8 and all(axis.stride == axis.kernel and axis.dilation == 1 for axis in axes)
+    fill = _patches if disjoint and not any(axis.begin or axis.end for axis in axes) else _windows
+    size, limit = height * width * data.itemsize, limit_of(filters.matrix[0])
+    for images, some, part in blocks((batch, groups, rows), size, limit):
+        first, elements = axes[0].part(part)
+        matrix = fill(data[images, some, :, elements], (first, *axes[1:]))
+        matmul(filters.matrix[some], matrix, out=target[images, some, :, part.start * width : part.stop * width])
+        done((images, some, slice(0, outs), part, *map(slice, rest)))
+
+
+def _windows(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
+    """A row for each tap of each channel, a column for each window."""
+    *others, last = axes
+    step, lead, kernel, windows = last.stride, data.shape[:3], [a.kernel for a in axes], [a.out for a in axes]
+    # among zeros, and along the last axis every ``step``-th element together
+    padded = scratch(1, data.dtype, *lead, step, *(axis.reach for axis in others), -(-last.reach // step))
+    padded.fill(0)
+    inside, kept = zip(*(axis.inside for axis in others)) if others else ((), ())
+    for phase in range(step):
+        places, elements = last.phase(phase, padded.shape[-1])
+        padded[(*(slice(None),) * 3, phase, *inside, places)] = data[(..., *kept, elements)]
+    matrix, (*places, one) = scratch(0, data.dtype, *lead, *kernel, *windows), padded.strides[4:]
+    strides = [axis.dilation * place for axis, place in zip(axes, (*places, one))]
+    strides += [axis.stride * place for axis, place in zip(others, places)]
+    # of the first ``step`` taps of the last axis each sees elements of its own; those after it go on there
+    for first in range(min(step, last.kernel)):
+        shift, phase = divmod(first * last.dilation, step)
+        rows = matrix[(..., slice(first, None, step), *(slice(None) for _ in axes))]
+        offset = phase * padded.strides[3] + shift * one
+        rows[...] = np.ndarray(rows.shape, data.dtype, padded, offset, (*padded.strides[:3], *strides, one))
+    return matrix.reshape(*lead[:2], lead[2] * math.prod(kernel), math.prod(windows))
+
+
+def _patches(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
+    """The same where windows neither overlap nor leave anything out: what one sees stays together."""
+    count = len(axes)
+    cut = data[(..., *(slice(axis.out * axis.kernel) for axis in axes))]
+    split = cut.reshape(*data.shape[:3], *(n for axis in axes for n in (axis.out, axis.kernel)))
+    windows, within = range(3, 3 + 2 * count, 2), range(4, 4 + 2 * count, 2)
+    seen = split.transpose(0, 1, *windows, 2, *within)
+    matrix = scratch(0, data.dtype, *seen.shape)
+    np.copyto(matrix, seen)
+    height = data.shape[2] * math.prod(axis.kernel for axis in axes)
+    return matrix.reshape(*data.shape[:2], math.prod(axis.out for axis in axes), height).swapaxes(-1, -2)
+
+
+def planes(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
+    """The same for few filters a group: rows of the matrix are whole planes, each shifted as its tap is.
+
+    Planes are padded, and where the strides are not 1 there is one for each remainder of the places of elements. So a
+    row is one copy; columns between the windows are multiplied, too, and left out at the end. Where the planes are
+    large, nothing is copied: one tap after the other is added.
+    """
+    (batch, groups, outs), windows, (ins, *kernel) = out.shape[:3], out.shape[3:], filters.array.shape[2:]
+    steps, sizes, places, length, inside = _planes_of(axes)
+    whole, height, direct = windows[0] * places[0], ins * math.prod(kernel), outs == ins == 1 and length >= _LARGE
+    size = ins * math.prod(steps) * math.prod(sizes) + (outs + direct) * whole + (not direct) * height * length
+    parts = blocks((batch, groups), size * data.itemsize, 4 * BLOCK)
+    if not parts:
+        return
+    lead = [part.stop - part.start for part in parts[0]]  # the first block is the largest
+    padded = scratch(0, data.dtype, *lead, ins, *steps, *sizes)
+    padded.fill(0)
+    product = scratch(1, data.dtype, *lead, outs, whole)
+    # one row in place of the matrix
+    matrix = scratch(2, data.dtype, *lead, outs, whole) if direct else scratch(2, data.dtype, *lead, height, length)
+    views = [_shifted(padded, axes, first, places, length) for first in np.ndindex(*map(min, steps, kernel))]
+    for images, some in parts:
+        here = slice(images.stop - images.start), slice(some.stop - some.start)
+        for phase, target, elements in inside:
+            padded[(*here, slice(None), *phase, *target)] = data[(images, some, slice(None), *elements)]
+        result = product[here]
+        if direct:
+            _add_taps(filters.array[some, 0, 0], views, here, result[:, :, 0, :length], matrix[here][:, :, 0, :length])
+        else:
+            rows = matrix[here].reshape(*result.shape[:2], ins, *kernel, length)
+            for seeing, view in views:
+                rows[(slice(None),) * 3 + seeing] = view[here]
+            matmul(filters.matrix[some], matrix[here], out=result[..., :length])
+        seen = result.reshape(*result.shape[:3], windows[0], *sizes[1:])
+        out[images, some] = seen[(..., *map(slice, windows))]
+        done((images, some, slice(0, outs), *map(slice, windows)))
+
+
+@lru_cache
+def _planes_of(axes: tuple[Axis, ...]) -> tuple[list[int], list[int], list[int], int, list[Any]]:
+    """The strides; the sizes of the padded planes, and how far apart elements are along each; how many of them there
+    are from the first window to the last; and of each plane its phase, the places of elements, and these elements."""
+    steps = [axis.stride for axis in axes]
+    sizes = [axis.out + (axis.kernel - 1) * axis.dilation // axis.stride for axis in axes]
+    places = [math.prod(sizes[n:]) for n in range(1, len(sizes) + 1)]
+    length = 1 + sum((axis.out - 1) * place for axis, place in zip(axes, places))
+    inside = [(n, *zip(*(axis.phase(*row) for axis, *row in zip(axes, n, sizes)))) for n in np.ndindex(*steps)]
+    return steps, sizes, places, length, inside
+
+
+_LARGE: Final = 1 << 11
+"""Elements of a plane from which on adding its taps takes less than copying them for a matrix product."""
+
+View = tuple[tuple[slice, ...], np.ndarray]
+"""Taps, and what they see: (batch, groups, in, taps, windows)."""
+
+
+def _shifted(padded: np.ndarray, axes: Sequence[Axis], first: tuple[int, ...], places: list[int], length: int) -> View:
+    """What is seen through the taps that are ``stride`` apart from ``first``, each of which sees the same plane."""
+    seeing = tuple(slice(n, None, axis.stride) for n, axis in zip(first, axes))
+    counts = [len(range(n, axis.kernel, axis.stride)) for n, axis in zip(first, axes)]
+    shifts, phases = zip(*(divmod(n * axis.dilation, axis.stride) for n, axis in zip(first, axes)))
+    offset = sum(map(math.prod, zip((*phases, *shifts), padded.strides[3:])))
+    strides = *padded.strides[:3], *(axis.dilation * place * padded.itemsize for axis, place in zip(axes, places))
+    shape = *padded.shape[:3], *counts, length
+    return seeing, np.ndarray(shape, padded.dtype, padded, offset, (*strides, padded.itemsize))
+
+
+def _add_taps(filters: np.ndarray, views: Sequence[View], here: Index, out: np.ndarray, more: np.ndarray) -> None:
+    """Fill (batch, groups, windows) with the sums of all taps of ``filters`` (groups, …)."""
+    batch, groups, windows, *kernel = range(2 + filters.ndim)
+    for number, (some, view) in enumerate(views):
+        target, seen = more if number else out, view[here][:, :, 0]
+        # in Fortran order, the windows of a plane come first and its taps last
+        np.einsum(
+            filters[(slice(None), *some)], [groups, *kernel], seen, [batch, groups, *kernel, windows],
+            [windows, groups, batch], out=target.transpose(2, 1, 0), order="F",
+        )  # fmt: skip
+        if number:
+            np.add(out, more, out=out)

@@ -1,0 +1,118 @@
+"""Windows that slide over the spatial axes of data: what convolutions and poolings share."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from irrun.kernels.blocks import scratch
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The windows along one axis: ``out`` of them, over ``size`` elements and the pads around these."""
+
+    size: int
+    kernel: int
+    stride: int
+    dilation: int
+    begin: int
+    end: int
+    out: int
+
+    def span(self, tap: int) -> tuple[slice, slice]:
+        """The windows that see an element through ``tap``, and the elements they see. Pads are never seen."""
+        offset = tap * self.dilation - self.begin  # window n sees element n * stride + offset
+        first = max(0, -(offset // self.stride))
+        last = min(self.out, -((offset - self.size) // self.stride))
+        if first >= last:
+            return slice(0, 0), slice(0, 0)
+        start = first * self.stride + offset
+        return slice(first, last), slice(start, start + (last - first - 1) * self.stride + 1, self.stride)
+
+    @property
+    def reach(self) -> int:
+        """How many places, pads among them, all windows see together."""
+        return (self.out - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
+
+    @property
+    def inside(self) -> tuple[slice, slice]:
+        """Of the places that all windows see together, those of elements, and these elements."""
+        return _inside(self)
+
+    def phase(self, phase: int, size: int) -> tuple[slice, slice]:
+        """Of ``size`` places, ``stride`` apart from the first with this number on: those of elements, and these."""
+        first = max(0, -((phase - self.begin) // self.stride))
+        start = first * self.stride + phase - self.begin
+        count = max(0, min(size - first, -((start - self.size) // self.stride)))
+        return slice(first, first + count), slice(start, start + count * self.stride, self.stride)
+
+    def part(self, windows: slice) -> tuple[Axis, slice]:
+        """The axis of some windows, and the elements that they see: those it is about."""
+        return _part(self, windows.start, windows.stop)
+
+
+@lru_cache(1 << 12)
+def _inside(axis: Axis) -> tuple[slice, slice]:
+    return Axis(axis.size, 1, 1, 1, axis.begin, 0, axis.reach).span(0)
+
+
+@lru_cache(1 << 12)
+def _part(axis: Axis, first: int, last: int) -> tuple[Axis, slice]:
+    begin = first * axis.stride - axis.begin
+    some = Axis(axis.size, axis.kernel, axis.stride, axis.dilation, -begin, 0, last - first)
+    start, stop = (max(0, min(place, axis.size)) for place in (begin, begin + some.reach))
+    return replace(some, size=stop - start, begin=start - begin, end=begin + some.reach - stop), slice(start, stop)
+
+
+def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
+    """Each tap of the kernel, with the windows that see an element through it and these elements."""
+    for tap in itertools.product(*(range(axis.kernel) for axis in axes)):
+        spans = [axis.span(n) for axis, n in zip(axes, tap)]
+        yield tap, tuple(windows for windows, _ in spans), tuple(elements for _, elements in spans)
+
+
+def reduced(
+    merge: np.ufunc, nothing: float, data: np.ndarray, axes: Sequence[Axis], out: np.ndarray, first: int = 2
+) -> None:
+    """Fill the windows with what ``merge`` makes of each: along one axis, of that along the next.
+
+    They are along the axes from ``first`` on. ``nothing`` is what a window of pads alone gives.
+    """
+    for number, axis in enumerate(axes, 1):
+        shape = (*out.shape[: first + number], *data.shape[first + number :])
+        target = out if number == len(axes) else scratch(number % 2, data.dtype, *shape)
+        before = (slice(None),) * (first - 1 + number)
+        full, partly = _spans(axis)
+        taken = [data[(*before, elements)] for elements in full]
+        if len(taken) > 1:
+            merge(taken[0], taken[1], out=target)
+        else:
+            np.copyto(target, taken[0] if taken else nothing)
+        for elements in taken[2:]:
+            merge(target, elements, out=target)
+        for windows, elements in partly:
+            part = target[(*before, windows)]
+            merge(part, data[(*before, elements)], out=part)
+        data = target
+
+
+@lru_cache
+def _spans(axis: Axis) -> tuple[list[slice], list[tuple[slice, slice]]]:
+    """The spans of all taps: the elements where every window sees one, and the others."""
+    spans = [axis.span(tap) for tap in range(axis.kernel)]
+    every = slice(0, axis.out)
+    return [seen for seeing, seen in spans if seeing == every], [span for span in spans if span[0] != every]
+
+
+def means(total: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """``total / counts``, and 0 where nothing counts."""
+    counts = np.maximum(counts, 1)  # OpenVINO: the CPU plugin gives NaN for a mean of nothing
+    if total.dtype.kind != "i":
+        return total / counts.astype(total.dtype)
+    down, rest = np.divmod(total, counts)
+    return down + ((2 * rest > counts) | ((2 * rest == counts) & (down % 2 == 1)))

@@ -1,0 +1,87 @@
+"""Matrix products by Intel's MKL, where the package ``mkl`` is installed: its cblas on the memory of the arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from irrun.kernels.blas import mkl_libraries
+
+_ROWS, _PLAIN, _TRANSPOSED = 101, 111, 112
+_SEQUENTIAL = 1
+_LP64 = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cblas:
+    """A library that has ``cblas_sgemm`` and ``cblas_dgemm``, whose integers are of 32 bits."""
+
+    name: str
+    gemm: dict[np.dtype, Callable[..., None]]
+
+    @staticmethod
+    def of(library: ctypes.CDLL, name: str) -> Cblas:
+        """Raises AttributeError where the library has no such functions."""
+        number, place = ctypes.c_int, ctypes.c_void_p
+        found: dict[np.dtype, Callable[..., None]] = {}
+        for function, scalar in ((library.cblas_sgemm, ctypes.c_float), (library.cblas_dgemm, ctypes.c_double)):
+            function.restype = None
+            function.argtypes = (*(number,) * 6, scalar, place, number, place, number, scalar, place, number)
+            found[np.dtype(scalar)] = function
+        return Cblas(name, found)
+
+    def product(self, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
+        """``out = a @ b`` of matrices or stacks of them, all of one type; False where their layout forbids."""
+        if not a.size or not b.size:
+            return False
+        layouts = [found for x in (a, b, out) if (found := _layout(x)) is not None]
+        if len(layouts) < 3 or layouts[2][0] is _TRANSPOSED:
+            return False
+        (a_way, a_step), (b_way, b_step), (_, step) = layouts
+        gemm = self.gemm[out.dtype]
+        rows, inner = a.shape[-2:]
+        columns = b.shape[-1]
+        if out.ndim == 2:
+            at = [x.ctypes.data for x in (a, b, out)]
+            gemm(_ROWS, a_way, b_way, rows, columns, inner, 1, at[0], a_step, at[1], b_step, 0, at[2], step)
+            return True
+        stacks = [np.broadcast_to(x, (*out.shape[:-2], *x.shape[-2:])) for x in (a, b)]
+        places = [_places(x) for x in (*stacks, out)]
+        for of_a, of_b, of_out in zip(*places):
+            gemm(_ROWS, a_way, b_way, rows, columns, inner, 1, of_a, a_step, of_b, b_step, 0, of_out, step)
+        return True
+
+
+def _layout(x: np.ndarray) -> tuple[int, int] | None:
+    """Whether matrices lie by rows or by columns, and the elements from one to the next; None for neither."""
+    size, (rows, columns), (down, right) = x.itemsize, x.shape[-2:], x.strides[-2:]
+    if (right == size or columns == 1) and (rows == 1 or (down >= columns * size and down % size == 0)):
+        return _PLAIN, max(down // size if rows > 1 else 0, columns)
+    if (down == size or rows == 1) and (columns == 1 or (right >= rows * size and right % size == 0)):
+        return _TRANSPOSED, max(right // size if columns > 1 else 0, rows)
+    return None
+
+
+def _places(x: np.ndarray) -> list[int]:
+    """The address of each matrix of a stack."""
+    found = np.array(x.ctypes.data)
+    for n, step in zip(x.shape[:-2], x.strides[:-2]):
+        found = found[..., None] + np.arange(n) * step
+    return found.reshape(-1).tolist()
+
+
+def mkl() -> Cblas | None:
+    """MKL as the package ``mkl`` brings it, which takes one thread for a product; None where it is not."""
+    for path in mkl_libraries():
+        try:
+            library = ctypes.CDLL(str(path))
+            # the one library that loads the others asks these first
+            library.MKL_Set_Threading_Layer(_SEQUENTIAL)
+            library.MKL_Set_Interface_Layer(_LP64)
+            return Cblas.of(library, "mkl")
+        except (OSError, AttributeError):  # not for this machine, or not that library
+            continue
+    return None

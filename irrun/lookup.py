@@ -1,0 +1,64 @@
+"""Find the inputs of a model by name or position, and its layers by name or glob."""
+
+from __future__ import annotations
+
+import difflib
+from fnmatch import fnmatchcase
+
+from irrun.diagnostics import Diagnostic, FeedError, diagnostic
+from irrun.model import Layer, Model
+
+__all__ = ["bad_feed", "find_layers", "known", "no_such_layer", "position"]
+
+
+def position(model: Model, name: str) -> int | None:
+    """Return the position of the input with this name, or None if there is none.
+
+    If no input has the name and ``name`` is a number, the number itself is the position.
+    """
+    for number, parameter in enumerate(model.parameters):
+        if name in model.input_names(parameter):
+            return number
+    number = int(name) if name.isascii() and name.isdigit() else -1
+    return number if 0 <= number < len(model.parameters) else None
+
+
+def known(model: Model, key: str | int) -> int:
+    """Return the position of the input with the name or position ``key``. Raises FeedError (IR601) if there is none."""
+    index = position(model, str(key))
+    if index is None:
+        names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"
+        raise FeedError(
+            Diagnostic(
+                "IR601", "error", f"the model has no input {key!r}", file=model.source.path,
+                help=f"its inputs are {names}",
+            )
+        )  # fmt: skip
+    return index
+
+
+def bad_feed(model: Model, parameter: Layer, message: str, help: str | None = None) -> FeedError:
+    """Return the error (IR601) for an unusable value of an input. ``message`` follows the name of the input."""
+    return FeedError(
+        diagnostic(
+            "IR601", f'input "{parameter.name}" {message}', source=model.source, node=parameter.node,
+            layer=parameter.name, help=help,
+        )
+    )  # fmt: skip
+
+
+def find_layers(model: Model, pattern: str) -> list[Layer]:
+    """Return the layers with the name ``pattern``; if there are none, those whose unique names match it as a glob.
+
+    The layers are in the order of the file. The list is empty if nothing matches.
+    """
+    names = model.unique_names
+    exact = [layer for id, layer in model.layers.items() if pattern in (layer.name, names[id])]
+    return exact or [layer for id, layer in model.layers.items() if fnmatchcase(names[id], pattern)]
+
+
+def no_such_layer(model: Model, pattern: str) -> Diagnostic:
+    """Return the diagnostic (IR606) for a layer name that the model does not have."""
+    near = difflib.get_close_matches(pattern, model.unique_names.values(), 1)
+    help = f'did you mean "{near[0]}"?' if near else "`irrun show` tells what is in the model"
+    return Diagnostic("IR606", "error", f'no layer is called "{pattern}"', file=model.source.path, help=help)

@@ -1,0 +1,186 @@
+"""Windows that slide over the spatial axes: the maths that convolutions and poolings share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from irrun.kernels.blocks import BLOCK, Index, each_block, finishing
+from irrun.kernels.convolution.windows import Axis
+from irrun.kernels.elementwise import native
+from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, ports
+from irrun.types import Dim, PartialShape
+
+
+class Sliding(Op):
+    """Base of the operations whose windows slide; an empty list of an attribute stands for ones (pads: zeros).
+
+    Its clauses have the same labels everywhere:
+
+    C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
+    C3  Strides, dilations and the kernel are positive, pads not negative.
+    C4  The dilated kernel fits into the padded data; with same_upper and same_lower it always does.
+    """
+
+    strides = attr.ints()
+    pads_begin = attr.ints()
+    pads_end = attr.ints()
+    auto_pad = attr.choice(
+        "explicit", "same_upper", "same_lower", "valid", default="explicit", also={"notset": "explicit"}
+    )
+    dilations: tuple[int, ...] = ()
+    rounding_type: str = "floor"
+
+    def slide(self, at: Site, sizes: Sequence[Dim], kernel: Sequence[Dim]) -> list[Dim]:
+        """How many windows there are along each spatial axis."""
+        self.check(at, len(sizes), kernel)
+        return [self._windows(at, axis, size, k) for axis, (size, k) in enumerate(zip(sizes, kernel))]
+
+    def check(self, at: Site, count: int, kernel: Sequence[Dim]) -> None:
+        """C2 and C3 for ``count`` spatial axes."""
+        self.entries(at, "strides", count, 1)
+        self.entries(at, "dilations", count, 1)
+        if self.auto_pad == "explicit":
+            self.entries(at, "pads_begin", count, 0)
+            self.entries(at, "pads_end", count, 0)
+        at.require(all(k.hi >= 1 for k in kernel), "C3", f"the kernel is [{','.join(map(str, kernel))}]")
+
+    def entries(self, at: Site, name: str, count: int, least: int) -> None:
+        """C2 and C3 for one attribute."""
+        values = getattr(self, name)
+        at.require(len(values) in (0, count), "C2", f"{name} {list(values)} are for {count} spatial axes")
+        at.require(all(n >= least for n in values), "C3", f"{name} are {list(values)}")
+
+    def _windows(self, at: Site, axis: int, size: Dim, kernel: Dim) -> Dim:
+        if not self._same:
+            begin, end = self.pads(axis)
+            padded, dilated = size + begin + end, self.dilated(axis, kernel)
+            at.require(
+                padded.hi >= dilated.lo,
+                "C4",
+                f"the dilated kernel takes {dilated} elements of spatial axis {axis}, which has {padded} with its pads",
+                dims=(padded, dilated),
+            )
+        return self._count(axis, size, kernel)
+
+    def axes(self, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[Axis, ...]:
+        """The windows over data of a known size."""
+        return tuple(self._axis(axis, size, k) for axis, (size, k) in enumerate(zip(sizes, kernel)))
+
+    def _axis(self, axis: int, size: int, kernel: int) -> Axis:
+        out = self._count(axis, Dim(size), Dim(kernel)).lo
+        stride, dilation = entry(self.strides, axis, 1), entry(self.dilations, axis, 1)
+        begin, end = self.pads(axis)
+        if self._same:
+            total = max(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - size)
+            begin, end = total // 2, total - total // 2
+            if self.auto_pad == "same_lower":
+                begin, end = end, begin
+        return Axis(size, kernel, stride, dilation, begin, end, out)
+
+    def _count(self, axis: int, size: Dim, kernel: Dim) -> Dim:
+        """The number of windows, once it is known that the kernel fits."""
+        stride = entry(self.strides, axis, 1)
+        if self._same:
+            return size.ceil_div(stride)
+        begin, end = self.pads(axis)
+        steps = size + begin + end - self.dilated(axis, kernel)
+        if self.rounding_type == "floor":
+            return at_least(1, steps // stride + 1)
+        count = at_least(1, steps.ceil_div(stride) + 1)
+        # ceil_torch: no window begins in the pads at the end
+        return count if self.rounding_type == "ceil" else count.min((size + begin).ceil_div(stride))
+
+    @property
+    def _same(self) -> bool:
+        return self.auto_pad in ("same_upper", "same_lower")
+
+    def pads(self, axis: int) -> tuple[int, int]:
+        """The pads that do not depend on the data."""
+        if self.auto_pad != "explicit":
+            return 0, 0
+        return entry(self.pads_begin, axis, 0), entry(self.pads_end, axis, 0)
+
+    def dilated(self, axis: int, kernel: Dim) -> Dim:
+        """How many elements a kernel spans."""
+        dilation = entry(self.dilations, axis, 1)
+        kernel = at_least(1, kernel)
+        return kernel if dilation == 1 else (kernel - 1) * dilation + 1
+
+
+class Pooling(Sliding):
+    """Base of the poolings: ``kernel`` is an attribute, and tells how many spatial axes there are.
+
+    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    """
+
+    kernel = attr.ints()
+    rounding_type = attr.choice("floor", "ceil", default="floor")
+    inputs = ports(data="T")
+    types = {"T": "numeric boolean"}  # OpenVINO: pools booleans, too
+
+    def pooled(self, at: Site, data: Value) -> Value:
+        rank = 2 + len(self.kernel)
+        at.require(
+            rank in (3, 4, 5) and data.rank in (None, rank),
+            "C1",
+            f"data is {data.shape}, the kernel has {len(self.kernel)} axes",
+        )
+        batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(rank)
+        return data.reshaped([batch, channels, *self.slide(at, sizes, [Dim(k) for k in self.kernel])])
+
+    def prepared(
+        self,
+        data: Value,
+        plain: Callable[[np.ndarray], np.ndarray],
+        pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray], None],
+    ) -> Kernel:
+        """The kernel of one output: in blocks of channels, each filled by ``pool``; but ``plain`` for narrow types."""
+        if not native(data):
+            return Kernel(plain)
+        axes_of = lru_cache(lambda sizes: self.axes(sizes, self.kernel))
+
+        def call(data: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
+            axes = axes_of(data.shape[2:])
+            whole = np.empty((*data.shape[:2], *(axis.out for axis in axes)), data.dtype) if out is None else out
+            fill = finishing(lambda index: pool(data[index], axes, whole[index]), whole, finish)
+            each_block(fill, data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, 2 * BLOCK, work=data.nbytes)
+            return whole
+
+        return Kernel(call, "in blocks", out=True, finish=data.shape.is_static)
+
+    def prepared_channels_last(
+        self, data: Value, pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray, slice], None]
+    ) -> Kernel | None:
+        """The same where channels are last: in blocks of rows. ``pool`` is told which rows of the output it fills."""
+        shape = data.shape.static
+        if shape is None or not native(data):
+            return None
+        rows, line = self.axes(shape[2:], self.kernel)
+        size = rows.stride * line.size * shape[1] * data.type.dtype.itemsize
+
+        def call(data: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
+            whole = np.empty((shape[0], rows.out, line.out, shape[1]), data.dtype) if out is None else out
+
+            def fill(index: Index) -> None:
+                images, part = index
+                first, elements = rows.part(part)
+                pool(data[images, elements], (first, line), whole[index], part)
+
+            each_block(finishing(fill, whole, finish), (shape[0], rows.out), size, BLOCK // 2, work=data.nbytes)
+            return whole
+
+        return Kernel(call, "in blocks, channels last", out=True, finish=True)
+
+
+def entry(values: tuple[int, ...], axis: int, default: int) -> int:
+    """The entry of an attribute for one axis."""
+    return values[axis] if values else default
+
+
+def at_least(least: int, dim: Dim) -> Dim:
+    """A dim of which it is known that it is not less; its history is kept."""
+    return dim if dim.lo >= least else Dim(least, max(least, dim.hi), dim.term)

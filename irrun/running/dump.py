@@ -1,0 +1,132 @@
+"""Every intermediate value of a run, written down: a ``.npy`` each and an ``index.json``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from irrun.model import Layer, Port
+from irrun.types import ElementType
+
+if TYPE_CHECKING:
+    from irrun.running.steps import Step
+
+__all__ = ["Dump"]
+
+_BLOCK: Final = 1 << 18
+
+
+class Dump:
+    """A hook that writes what every layer gives into ``folder``, as it is computed; nothing is held in memory.
+
+    ``with Dump(folder) as dump: executable(feeds, hooks=[dump])``. The index is written in the end, also of a run
+    that failed. What stands in a body is called ``loop/layer`` and numbered by iteration.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self.rows: list[dict[str, Any]] = []
+        self._path: list[str] = []
+        self._visits: Counter[tuple[str, int]] = Counter()
+
+    def __enter__(self) -> Dump:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        partial = self.folder / ".index.json.part"
+        rows = ",\n".join(json.dumps(row, allow_nan=False) for row in self.rows)
+        partial.write_text(f"[\n{rows}\n]\n", "ascii")
+        partial.replace(self.folder / "index.json")
+
+    def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+        self._path.append(_called(step.layer))
+
+    def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
+        self._path.pop()
+        for port, array in zip(step.layer.outputs, outputs):
+            self.add(step.layer, port, array)
+
+    def add(self, layer: Layer, port: Port, array: np.ndarray) -> None:
+        """Write one value."""
+        array = np.asarray(array)
+        name = "/".join([*self._path, _called(layer)])
+        row: dict[str, Any] = {"layer": name, "id": layer.id, "operation": layer.type, "port": port.id}
+        if self._path:
+            row["iteration"] = self._visits[name, port.id]
+            self._visits[name, port.id] += 1
+        plain = re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII)[:80]
+        file = f"{len(self.rows):06}_{plain}_{port.id}.npy"
+        _write(self.folder / file, array)
+        known = port.type if port.type is not None and port.type.dtype == array.dtype else ElementType.of(array.dtype)
+        row |= {"file": file, "type": known.name if known else str(array.dtype), "shape": list(array.shape)}
+        self.rows.append(row | _figures(array))
+
+
+def _called(layer: Layer) -> str:
+    return layer.name or f"{layer.type}#{layer.id}"
+
+
+def _write(path: Path, array: np.ndarray) -> None:
+    partial = path.with_suffix(".part")
+    with partial.open("wb") as file:
+        np.lib.format.write_array(file, storable(array), allow_pickle=False)
+    partial.replace(path)
+
+
+def storable(array: np.ndarray) -> np.ndarray:
+    """The array in a type that ``.npy`` can hold: float32 or int8 for what ml_dtypes brings."""
+    if array.dtype.isbuiltin != 2:
+        return array
+    known = ElementType.of(array.dtype)
+    return array.astype(np.float32 if known is None or known.kind == "float" else np.int8)
+
+
+def _blocks(array: np.ndarray) -> Iterator[np.ndarray]:
+    """The elements in C order, some at a time."""
+    flags: Any = ["external_loop", "buffered", "zerosize_ok", "refs_ok"]
+    blocks: Any = np.nditer(array, flags=flags, order="C", buffersize=_BLOCK)
+    yield from blocks
+
+
+def _figures(array: np.ndarray) -> dict[str, Any]:
+    """min, mean, max and std of the finite elements, how many others there are, and the hash of the bytes."""
+    digest = hashlib.sha256()
+    numeric = array.dtype.kind not in "UTO"
+    least, most, mean, spread = math.inf, -math.inf, 0.0, 0.0
+    count = nans = infinities = 0
+    for block in _blocks(array) if array.size else ():
+        digest.update(block.tobytes())
+        if not numeric:
+            continue
+        numbers = storable(block)
+        if numbers.dtype.kind == "f":
+            finite = np.isfinite(numbers)
+            missing = int(np.isnan(numbers).sum())
+            nans += missing
+            infinities += int(numbers.size - finite.sum()) - missing
+            numbers = numbers[finite]
+        if not numbers.size:
+            continue
+        least, most = min(least, numbers.min().item()), max(most, numbers.max().item())
+        exact = numbers.astype(np.float64)
+        added, center = exact.size, float(exact.mean())
+        # Chan, Golub and LeVeque: the sums of squares of two parts make that of the whole
+        spread += float(((exact - center) ** 2).sum()) + (center - mean) ** 2 * count * added / (count + added)
+        mean += (center - mean) * added / (count + added)
+        count += added
+    figures = (least, mean, most, math.sqrt(spread / count)) if count else (None,) * 4
+    finite = [n if n is None or math.isfinite(n) else None for n in figures]  # f64 may overflow
+    return {
+        **dict(zip(("min", "mean", "max", "std"), finite)), "nan": nans, "inf": infinities,
+        "sha256": digest.hexdigest(),
+    }  # fmt: skip

@@ -1,0 +1,164 @@
+"""How much memory a run will take, told from the plan."""
+
+from __future__ import annotations
+
+import tracemalloc
+import weakref
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from irrun.model import Layer, Model
+from irrun.running.plan import UNPACKED, Planning, plan
+from irrun.running.pool import SMALL, lent_size
+from irrun.running.steps import Plan, Step
+from irrun.types import ElementType
+from irrun.weights import Weights
+
+__all__ = ["Memory", "predicted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes at the moment when they are most, without those of Python and the libraries."""
+
+    weights: int
+    """What is read of the .bin, which is mapped: the system may take this memory back."""
+    prepared: int
+    """What was computed of it: folded constants, weights as kernels want them, and the plan itself."""
+    values: int
+    """Inputs, outputs and what stands between them."""
+    layer: Layer | None
+    """The one that is computed at that moment; None where that is before a run, while weights are prepared."""
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.prepared + self.values
+
+
+def predicted(model: Model, max_memory: int) -> Memory | None:
+    """The memory that a run of the model takes; None where dims, or what bodies are run on, are known only then.
+
+    What a kernel needs while it computes is not in it: blocks of a few megabytes. Raises as ``irrun.compile``.
+    """
+    weights = _Watched() if model.weights is None else _Watched(model.weights.path, model.weights.given)
+    tracemalloc.start()
+    try:
+        made = plan(replace(model, weights=weights), Planning(max_memory))
+        prepared, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    if any(step.bodies for step in made.steps) or not all(v.shape.is_static for v in made.values.values()):
+        return None
+    sizes = _sizes(made)
+    running = Memory(_read(made, sizes, weights.held()), prepared, *_largest(made, sizes))
+    packing = Memory(_unpacked(made), most, 0, None)
+    return packing if packing.weights > SMALL and packing.total > running.total else running
+
+
+class _Watched(Weights):
+    """A ``.bin`` that knows which of its tensors somebody refers to."""
+
+    def __init__(self, path: Path | None = None, data: bytes | None = None) -> None:
+        super().__init__(path, data)
+        self.tensors: list[tuple[int, weakref.ref[np.ndarray]]] = []
+
+    def tensor(self, offset: int, size: int, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
+        found = super().tensor(offset, size, element_type, shape)
+        if found.base is not self.data:
+            return found
+        own = np.frombuffer(self.data[offset : offset + size].data, np.uint8)  # which views refer to, not to the whole
+        self.tensors.append((size, weakref.ref(own)))
+        return own.view(found.dtype).reshape(shape)
+
+    def held(self) -> dict[int, int]:
+        """The bytes of those that somebody refers to, by the identity of what their views refer to."""
+        return {id(own): size for size, tensor in self.tensors if (own := tensor()) is not None}
+
+
+def _sizes(plan: Plan) -> list[int]:
+    """The bytes of each slot; a slot that no layer has takes what its step is given to fill, or what it reads."""
+    sizes = [prod(v.shape.static or ()) * v.type.dtype.itemsize for v in plan.values.values()]
+    sizes += [0] * (plan.slots - len(sizes))
+    for step in plan.steps:
+        for slot in step.writes:
+            if slot >= len(plan.values):
+                sizes[slot] = prod(step.out[0]) * step.out[1].itemsize if step.out else sizes[step.reads[0]]
+    return sizes
+
+
+def _read(plan: Plan, sizes: Sequence[int], held: Mapping[int, int]) -> int:
+    """Bytes of the .bin that a run reads. What only moves data reads no more of a constant than it writes."""
+    read: Counter[int] = Counter()
+    for step in plan.steps:
+        for position, slot in enumerate(step.reads):
+            array = plan.constants.get(slot)
+            if array is not None and position not in step.kernel.ignores and id(array.base) in held:
+                moves = not (step.kernel.flops or step.kernel.elementwise)
+                read[id(array.base)] += sum(sizes[write] for write in step.writes) if moves else array.nbytes
+    return sum(min(size, read.get(own, size)) for own, size in held.items())
+
+
+def _unpacked(plan: Plan) -> int:
+    """Bytes of the .bin that are read at most before they are given back, while weights are packed."""
+    given = read = most = 0
+    for step in plan.steps:
+        for position, slot in enumerate(step.reads):
+            if slot in plan.constants:
+                size = plan.constants[slot].nbytes
+                given += size
+                read += size if position in step.kernel.ignores else 0
+        most = max(most, read)
+        if given > UNPACKED:
+            given = read = 0
+    return most
+
+
+def _largest(plan: Plan, sizes: list[int]) -> tuple[int, Layer | None]:
+    """The most bytes of values at once, what the pool keeps included, and the layer that is then computed."""
+    size = sizes.copy()
+    now = most = sum(size[slot] for slot in plan.parameters)  # which are the caller's, and stay
+    layer = None
+    owner = {slot: slot for slot in plan.parameters}  # whose memory a slot is in
+    holders = dict.fromkeys(plan.parameters, 2)  # how many slots are in a memory
+    free: Counter[int] = Counter()  # what the pool keeps, by size
+    lent: set[int] = set()
+    strided: set[int] = set()
+    for step in plan.steps:
+        shared = _shares(step, strided)
+        for slot in step.writes:
+            base = owner.get(step.reads[0], slot) if shared else slot
+            owner[slot] = base
+            holders[base] = holders.get(base, 0) + 1
+            if shared and (step.op.views == "strided" or step.reads[0] in strided):
+                strided.add(slot)
+            if base == slot:
+                if step.out and size[slot] > SMALL:
+                    size[slot] = lent_size(size[slot])
+                    lent.add(slot)
+                if slot in lent and free[size[slot]]:
+                    free[size[slot]] -= 1
+                else:
+                    now += size[slot]
+        if now > most:
+            most, layer = now, step.layer
+        for slot in step.frees:
+            base = owner[slot]
+            holders[base] -= 1
+            if holders[base]:
+                continue
+            if base in lent:
+                free[size[base]] += 1
+            else:
+                now -= size[base]
+    return most, layer
+
+
+def _shares(step: Step, strided: set[int]) -> bool:
+    """Whether a step gives views of its first input."""
+    takes_out = step.kernel.out or step.kernel.elementwise or step.kernel.finish
+    return bool(step.op.views) and not takes_out and (step.op.views == "strided" or step.reads[0] not in strided)

@@ -1,0 +1,366 @@
+"""What converters spell out in many layers, recognised and computed as the one operation that it is.
+
+A rule looks at one step as the last of its pattern and tells what to compute instead. It applies where nobody else
+reads what the steps before the last give, and what it says equals what they say but for rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.opdef import Kernel, Op, Value, resolve
+from irrun.running.steps import Step
+from irrun.types import PartialShape
+
+__all__ = ["Patterns"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An operation on ``reads`` that stands for the ``members``."""
+
+    op: Op
+    reads: tuple[int, ...]
+    members: tuple[Step, ...]
+    keys_turned: bool = False
+    """Whether the second input stands with its last axes swapped."""
+    then: tuple[Op, int] | None = None
+    """What follows on its result, with this slot as the other input."""
+
+
+class Patterns:
+    """Finds patterns among steps. ``values`` and ``constants`` are by slot; what is needed is added to them."""
+
+    def __init__(self, values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int]) -> None:
+        self.values, self.constants, self.results = values, constants, frozenset(results)
+        self.made: dict[int, Step] = {}
+        self.readers: dict[int, set[int]] = {}
+
+    def replaced(self, steps: Sequence[Step]) -> list[Step]:
+        """The steps, each pattern one step in the place of its last."""
+        for rule in _RULES:
+            self.made = {slot: step for step in steps for slot in step.writes}
+            self.readers = {}
+            for step in steps:
+                for slot in step.reads:
+                    self.readers.setdefault(slot, set()).add(id(step))
+            gone: set[int] = set()
+            new: list[Step] = []
+            for step in steps:
+                found = rule(self, step)
+                if found is None or not self.closed(found) or gone.intersection(map(id, found.members)):
+                    new.append(step)
+                    continue
+                gone.update(map(id, found.members))
+                new += self.steps(found)
+            steps = [step for step in new if id(step) not in gone]
+        return list(steps)
+
+    def closed(self, found: _Found) -> bool:
+        """Whether only the members read what the members before the last give, and no constant adds an axis."""
+        if self.values[found.reads[0]].rank != self.values[found.members[-1].writes[0]].rank:
+            return False
+        own = {id(step) for step in found.members}
+        inner = [slot for step in found.members[:-1] for slot in step.writes]
+        return all(slot not in self.results and self.readers.get(slot, set()) <= own for slot in inner)
+
+    def steps(self, found: _Found) -> list[Step]:
+        inputs = [None if slot < 0 else self.values[slot] for slot in found.reads]
+        if found.keys_turned:
+            inputs[1] = _turned(inputs[1])
+        kernel = found.op.prepare(*inputs)
+        if found.keys_turned:
+            kernel = replace(kernel, call=_turning(kernel.call))
+        *before, last = found.members
+        if found.then is None:
+            return [self.step(found.op, kernel, found.reads, last, found.members)]
+        inner, (op, other) = before[-1], found.then
+        reads = inner.writes[0], other
+        return [
+            self.step(found.op, kernel, found.reads, inner, before),
+            self.step(op, op.prepare(*(self.values[slot] for slot in reads)), reads, last, [last]),
+        ]
+
+    def step(self, op: Op, kernel: Kernel, reads: tuple[int, ...], last: Step, members: Sequence[Step]) -> Step:
+        """A step in the place of ``last``."""
+        layers = tuple(layer for step in members for layer in step.layers)
+        return replace(last, op=op, kernel=kernel, reads=reads, layers=layers, own_inputs=False)
+
+    # -- what rules ask -------------------------------------------------------------------------
+
+    def of(self, slot: int, *types: str) -> Step | None:
+        """The step that gives a slot, if it is of one of these types."""
+        step = self.made.get(slot)
+        return step if step is not None and step.op.type in types else None
+
+    def number(self, slot: int) -> float | None:
+        """The one number that a constant holds."""
+        array = self.constants.get(slot)
+        return float(array.reshape(())) if array is not None and array.size == 1 else None
+
+    def pairs(self, step: Step) -> Iterator[tuple[int, int]]:
+        """The inputs of a step of two, in both orders."""
+        if len(step.reads) == 2:
+            a, b = step.reads
+            yield a, b
+            yield b, a
+
+    def constant(self, array: np.ndarray) -> int:
+        """A new slot that holds an array."""
+        self.values.append(Value.of(array))
+        self.constants[len(self.values) - 1] = array
+        return len(self.values) - 1
+
+    def is_float(self, slot: int) -> bool:
+        """Whether a slot holds what numpy computes without rounding more often than the operation says."""
+        return self.values[slot].type.name in ("f32", "f64")
+
+    def same(self, a: int, b: int) -> bool:
+        """Whether two slots hold the same constant, or are one."""
+        first, second = self.constants.get(a), self.constants.get(b)
+        return a == b or (first is not None and second is not None and np.array_equal(first, second))
+
+
+def _turned(value: Value | None) -> Value | None:
+    if value is None or value.shape.dims is None:
+        return value
+    *batch, rows, columns = value.shape.dims
+    return value.reshaped(PartialShape((*batch, columns, rows)))
+
+
+def _turning(call: Callable[..., Any]) -> Callable[..., Any]:
+    def turning(query: np.ndarray, key: np.ndarray, *more: Any, **asked: Any) -> Any:
+        return call(query, key.swapaxes(-1, -2), *more, **asked)
+
+    return turning
+
+
+def _op(type: str, opset: int, **attributes: Any) -> Op:
+    found = resolve(type, opset)
+    assert found is not None
+    return found(**attributes)
+
+
+# ---------------------------------------------------------------------------------------------
+# the rules
+
+
+def _square(p: Patterns, slot: int, of: int) -> Step | None:
+    """``of * of`` or ``of ** 2``."""
+    step = p.of(slot, "Power", "Multiply")
+    if step is None or step.reads[0] != of:
+        return None
+    other = step.reads[1]
+    return step if (other == of if step.op.type == "Multiply" else p.number(other) == 2) else None
+
+
+def _mean(p: Patterns, slot: int) -> Step | None:
+    """A mean that keeps the axes it is taken along, which are known."""
+    step = p.of(slot, "ReduceMean")
+    return step if step is not None and getattr(step.op, "keep_dims", False) and step.reads[1] in p.constants else None
+
+
+def _divided_by_root(p: Patterns, last: Step) -> Iterator[tuple[int, int, tuple[Step, ...]]]:
+    """``x / sqrt(y)`` and ``x * (1 / sqrt(y))``: x, y and the steps before the last."""
+    if last.op.type == "Divide" and (root := p.of(last.reads[1], "Sqrt")):
+        yield last.reads[0], root.reads[0], (root,)
+    if last.op.type == "Multiply":
+        for x, factor in p.pairs(last):
+            if (one := p.of(factor, "Divide")) and p.number(one.reads[0]) == 1 and (root := p.of(one.reads[1], "Sqrt")):
+                yield x, root.reads[0], (root, one)
+            if (power := p.of(factor, "Power")) and p.number(power.reads[1]) == -0.5:
+                yield x, power.reads[0], (power,)
+
+
+def _rms(p: Patterns, last: Step) -> _Found | None:
+    """RMS: x over the root of the mean of its squares along the last axis."""
+    for x, total, steps in _divided_by_root(p, last):
+        add = p.of(total, "Add")
+        for mean_slot, eps_slot in p.pairs(add) if add else ():
+            eps, mean = p.number(eps_slot), _mean(p, mean_slot)
+            if add is None or eps is None or mean is None or not p.is_float(x):
+                continue
+            square, rank = _square(p, mean.reads[0], x), p.values[x].rank
+            alone = rank is not None and p.constants[mean.reads[1]].ravel().tolist() in ([-1], [rank - 1])
+            if square is not None and alone:
+                op = _op("RMS", 14, epsilon=eps, elementwise_affine=False)
+                return _Found(op, (x,), (square, mean, add, *steps, last))
+    return None
+
+
+def _mvn(p: Patterns, last: Step) -> _Found | None:
+    """MVN: x less its mean, over the root of the mean of the squares of that."""
+    for centred_slot, total, steps in _divided_by_root(p, last):
+        centred, add = p.of(centred_slot, "Subtract"), p.of(total, "Add")
+        if centred is None or add is None or not p.is_float(centred_slot):
+            continue
+        x, mean = centred.reads[0], _mean(p, centred.reads[1])
+        for variance_slot, eps_slot in p.pairs(add):
+            eps, variance = p.number(eps_slot), _mean(p, variance_slot)
+            if eps is None or mean is None or variance is None or mean.reads[0] != x:
+                continue
+            square = _square(p, variance.reads[0], centred_slot)
+            if square is not None and p.same(mean.reads[1], variance.reads[1]):
+                op = _op("MVN", 6, normalize_variance=True, eps=eps, eps_mode="inside_sqrt")
+                return _Found(op, mean.reads, (mean, centred, square, variance, add, *steps, last))
+    return None
+
+
+def _gelu(p: Patterns, last: Step) -> _Found | None:
+    """Gelu by the error function: 0.5 * x * (1 + erf(x / sqrt(2))), multiplied in any order."""
+    factors, steps = _factors(p, last)
+    half = [slot for slot in factors if p.number(slot) == 0.5]
+    if len(factors) != 3 or len(half) != 1:
+        return None
+    for x, total in (rest := [slot for slot in factors if slot != half[0]], rest[::-1]):
+        add = p.of(total, "Add")
+        for erf_slot, one in p.pairs(add) if add else ():
+            erf = p.of(erf_slot, "Erf")
+            scaled = p.of(erf.reads[0], "Multiply", "Divide") if erf else None
+            if add is None or erf is None or scaled is None or p.number(one) != 1 or not p.is_float(x):
+                continue
+            for of, by in p.pairs(scaled):
+                factor = p.number(by)
+                if of != x or factor is None or (scaled.op.type == "Divide" and by != scaled.reads[1]):
+                    continue
+                factor = factor if scaled.op.type == "Multiply" else 1 / factor
+                if math.isclose(factor, math.sqrt(0.5), rel_tol=1e-4):
+                    return _Found(_op("Gelu", 7), (x,), (scaled, erf, add, *steps, last))
+    return None
+
+
+def _factors(p: Patterns, last: Step) -> tuple[list[int], tuple[Step, ...]]:
+    """What a product of three is made of, and the step before the last."""
+    if last.op.type != "Multiply":
+        return [], ()
+    for inner_slot, outer in p.pairs(last):
+        if inner := p.of(inner_slot, "Multiply"):
+            return [*inner.reads, outer], (inner,)
+    return [], ()
+
+
+def _attention(p: Patterns, last: Step) -> _Found | None:
+    """ScaledDotProductAttention: SoftMax(q kᵀ * scale + mask) v."""
+    if last.op.type != "MatMul" or _transposed(last) != (False, False):
+        return None
+    weights = p.of(last.reads[0], "SoftMax")
+    rank = p.values[last.reads[0]].rank
+    if weights is None or rank is None or rank < 3 or getattr(weights.op, "axis", 0) not in (-1, rank - 1):
+        return None
+    scores, mask, between = weights.reads[0], -1, [weights]
+    if add := p.of(scores, "Add"):
+        scores, mask = add.reads if p.of(add.reads[0], "MatMul", "Multiply", "Divide") else add.reads[::-1]
+        between.append(add)
+    scale = 1.0
+    if (scaled := p.of(scores, "Multiply", "Divide")) and (by := p.number(scaled.reads[1])):
+        scores, scale = scaled.reads[0], by if scaled.op.type == "Multiply" else 1 / by
+        between.append(scaled)
+    product = p.of(scores, "MatMul")
+    if product is None or not p.is_float(scores) or _transposed(product)[0]:
+        return None
+    shapes = [p.values[slot].shape for slot in (product.writes[0], weights.writes[0])]
+    ranks = {p.values[slot].rank for slot in (*product.reads, last.reads[1])}
+    if not shapes[0].is_static or shapes[0] != shapes[1] or ranks != {rank}:
+        return None
+    factor = p.constant(np.array(scale, p.values[scores].type.dtype))
+    op = _op("ScaledDotProductAttention", 13, causal=False)
+    reads = (*product.reads, last.reads[1], mask, factor)
+    return _Found(op, reads, (product, *between[::-1], last), keys_turned=not _transposed(product)[1])
+
+
+def _transposed(step: Step) -> tuple[bool, bool]:
+    return getattr(step.op, "transpose_a", False), getattr(step.op, "transpose_b", False)
+
+
+def _slopes(p: Patterns, last: Step) -> _Found | None:
+    """PReLU with a slope for each channel, in the shape that numpy broadcasts."""
+    if last.op.type != "PReLU":
+        return None
+    slopes, shape = p.constants.get(last.reads[1]), p.values[last.reads[0]].shape.dims
+    if slopes is None or slopes.ndim != 1 or slopes.size == 1 or shape is None or len(shape) < 3:
+        return None
+    if shape[1].value != slopes.size:
+        return None
+    turned = p.constant(slopes.reshape(-1, *(1,) * (len(shape) - 2)))
+    return _Found(last.op, (last.reads[0], turned), (last,))
+
+
+def _scaled(p: Patterns, last: Step) -> _Found | None:
+    """A convolution whose result is multiplied by a number for each channel: its filters are."""
+    if last.op.type != "Multiply":
+        return None
+    for slot, by in p.pairs(last):
+        factors = p.constants.get(by)
+        channels = None if factors is None else _by_channel(factors, p.values[slot].shape.static)
+        convolution = p.of(slot, *_FILTERED)
+        if channels is not None and convolution is not None and (filters := _times(p, convolution, channels)):
+            return _Found(convolution.op, (convolution.reads[0], filters, *convolution.reads[2:]), (convolution, last))
+    return None
+
+
+def _normalised(p: Patterns, last: Step) -> _Found | None:
+    """A convolution and BatchNormInference: other filters, and an addition."""
+    if last.op.type != "BatchNormInference":
+        return None
+    slot, *statistics = (last.reads[i] for i in getattr(last.op, "order", ()))
+    convolution, rank = p.of(slot, *_FILTERED), p.values[slot].rank
+    known = [p.constants.get(s) for s in statistics]
+    if convolution is None or rank is None or any(array is None for array in known):
+        return None
+    gamma, beta, mean, variance = (array.astype(np.float64) for array in known if array is not None)
+    factors = gamma / np.sqrt(variance + getattr(last.op, "epsilon", 0))
+    filters = _times(p, convolution, factors)
+    if filters is None:
+        return None
+    shift = (beta - mean * factors).reshape(-1, *(1,) * (rank - 2)).astype(p.values[slot].type.dtype)
+    reads = (convolution.reads[0], filters, *convolution.reads[2:])
+    return _Found(convolution.op, reads, (convolution, last), then=(_op("Add", 1), p.constant(shift)))
+
+
+_FILTERED: Final = {
+    "Convolution": 0, "GroupConvolution": 1, "ConvolutionBackpropData": 1, "GroupConvolutionBackpropData": 2,
+}  # fmt: skip
+"""The operations whose filters are multiplied, and the axis of these that is that of the output's channels."""
+
+
+def _by_channel(factors: np.ndarray, shape: tuple[int, ...] | None) -> np.ndarray | None:
+    """The factors, if numpy broadcasts them to one for each channel of ``shape``."""
+    if shape is None or len(shape) < 3 or factors.ndim > len(shape):
+        return None
+    padded = (1,) * (len(shape) - factors.ndim) + factors.shape
+    return factors.ravel() if padded == (1, shape[1], *(1,) * (len(shape) - 2)) else None
+
+
+def _times(p: Patterns, convolution: Step, factors: np.ndarray) -> int | None:
+    """The slot of constant filters multiplied by a number for each channel of the output."""
+    filters = p.constants.get(convolution.reads[1])
+    if filters is None or not p.is_float(convolution.writes[0]):
+        return None
+    axis = _FILTERED[convolution.op.type]
+    grouped = convolution.op.type.startswith("Group")
+    shape = [n if i == axis or (grouped and i == 0) else 1 for i, n in enumerate(filters.shape)]
+    return p.constant((filters * factors.reshape(shape)).astype(filters.dtype))
+
+
+def _unbroadcast(p: Patterns, last: Step) -> _Found | None:
+    """An element-wise operation on what was broadcast for it: it broadcasts by itself."""
+    shape = p.values[last.writes[0]].shape.static if last.writes else None
+    for position, slot in enumerate(last.reads if last.kernel.elementwise else ()):
+        step = p.of(slot, "Broadcast")
+        if step is None or getattr(step.op, "mode", "") == "explicit" or last.reads.count(slot) > 1:
+            continue
+        reads = (*last.reads[:position], step.reads[0], *last.reads[position + 1 :])
+        shapes = [p.values[read].shape.static for read in reads if read >= 0]
+        if all(s is not None for s in shapes) and np.broadcast_shapes(*filter(None, shapes)) == shape:
+            return _Found(last.op, reads, (step, last))
+    return None
+
+
+_RULES: Final[tuple[Callable[[Patterns, Step], _Found | None], ...]] = (
+    _normalised, _scaled, _unbroadcast, _mvn, _rms, _gelu, _attention, _slopes,
+)  # fmt: skip

@@ -1,0 +1,294 @@
+"""Make a model ready to run: choose kernels, read constants and fold what follows from them, say what is freed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, Refused, UnsupportedError, diagnostic
+from irrun.inference.bind import bind_all
+from irrun.inference.propagate import Values, declared_inside, needed, propagate, refusal, to_blame, wrong_output_count
+from irrun.model import Layer, Model
+from irrun.opdef import Kernel, Op, Value
+from irrun.running.fuse import fuse
+from irrun.running.layout import channels_last
+from irrun.running.patterns import Patterns
+from irrun.running.steps import Plan, Step
+from irrun.types import PartialShape
+
+__all__ = ["UNPACKED", "Planning", "human", "kernel_failed", "plan", "refuse_too_large"]
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """What may be done to a model: nothing may make a tensor of more than ``max_memory`` bytes.
+
+    ``specialise``: kernels are chosen for each layer, otherwise all are the plain ``run``. ``fuse``: what
+    is constant is computed once, and steps are joined; nobody can then see the values of single layers.
+    """
+
+    max_memory: int
+    specialise: bool = True
+    fuse: bool = True
+
+
+def plan(
+    model: Model, how: Planning, shapes: Mapping[int, PartialShape] | None = None, base: Plan | None = None
+) -> Plan:
+    """Plan a model, for Parameters of these ``shapes`` by layer id, within what they declare.
+
+    The constants of a plan ``base`` of the same model are used again.
+    Raises ModelError, UnsupportedError, or ExecutionError (IR604) where a tensor is too large.
+    """
+    ops = _bound(model)
+    if cycle := model.cycle():
+        raise ModelError(
+            diagnostic("IR106", "layers feed each other in a circle", source=model.source, node=cycle[0].node)
+        )
+    values: Values = {}
+
+    def settle(layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
+        if isinstance(found, Refused):
+            raise ModelError(refusal(model, layer, ops[layer.id], found))
+        if isinstance(found, Exception):
+            raise ModelError(kernel_failed(model, layer, ops[layer.id], found, "")) from found
+        if len(found) != len(layer.outputs):
+            message = wrong_output_count(layer, ops[layer.id], len(found))
+            raise ModelError(diagnostic("IR206", message, source=model.source, node=layer.node, layer=layer.name))
+        for value in found:
+            refuse_too_large(model, layer, value, how.max_memory)
+        return found
+
+    # bodies first: what is wrong in one is reported where it stands
+    bodies = {id: {tag: plan(body, how) for tag, body in layer.bodies.items()} for id, layer in model.layers.items()}
+    types = {p.id: declared_inside(model, p.id).type for p in model.parameters} if shapes else {}
+    propagate(model, ops, settle, values, {id: Value(types[id], shape) for id, shape in (shapes or {}).items()})
+    computed = {number: array for number, array in (base.constants if base else {}).items() if not _is_bare(array)}
+    made = _Assembly(model, ops, values, bodies, how, computed).plan()
+    if model.weights is not None:
+        model.weights.release()
+    return made
+
+
+def _bound(model: Model) -> dict[int, Op]:
+    ops: dict[int, Op] = {}
+    errors: list[Diagnostic] = []
+    for layer, op, problems in bind_all(model):
+        errors += (p for p in problems if p.severity == "error")
+        if op is not None:
+            ops[layer.id] = op
+    if errors:
+        unsupported = all(e.code in ("IR201", "IR207") for e in errors)
+        raise UnsupportedError(errors) if unsupported else ModelError(errors)
+    return ops
+
+
+class _Assembly:
+    """Puts a plan together from what was inferred of a model."""
+
+    def __init__(
+        self, model: Model, ops: Mapping[int, Op], values: Values, bodies: Mapping[int, Mapping[str, Plan]],
+        how: Planning, computed: Mapping[int, np.ndarray],
+    ) -> None:  # fmt: skip
+        self.model, self.ops, self.bodies, self.how, self.computed = model, ops, bodies, how, computed
+        self.slot = {key: number for number, key in enumerate(values)}
+        self.values = list(values.values())
+        # a plan tells what is known of each output, but does not keep large constants alive
+        self.known = {
+            k: v if v.data is None or v.data.size <= _FEW else replace(v, data=None) for k, v in values.items()
+        }
+        self.constants: dict[int, np.ndarray] = {}
+        self.read = {feed for feeds in model.feeds.values() for feed in feeds if feed is not None}
+        self.unpacked = 0
+
+    def plan(self) -> Plan:
+        model, slot = self.model, self.slot
+        results = tuple(slot[feed] for r in model.results if (feed := model.feeds[r.id][0]) is not None)
+        steps: Sequence[Step] = [step for id in model.order if (step := self.step(id)) is not None]
+        if self.how.fuse:
+            steps = Patterns(self.values, self.constants, results).replaced(_wanted(steps, results))
+            steps = channels_last(steps, self.values, self.constants, results, self.packed)
+            steps = fuse(steps, self.values, results)
+            for step in steps:
+                if step.kernel.pack is not None:
+                    step.kernel.pack()
+        constants = self.kept(steps, results) if self.how.fuse else self.constants
+        return Plan(
+            model, self.allocated(steps, results), len(self.values), constants,
+            tuple(slot[p.id, 0] for p in model.parameters), results, self.known, tuple(v.type for v in self.values),
+        )  # fmt: skip
+
+    def kept(self, steps: Sequence[Step], results: Sequence[int]) -> dict[int, np.ndarray]:
+        """The constants that a run reads; of those that kernels have in another form only type and shape."""
+        read = {*results}
+        for step in steps:
+            read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.ignores)
+        named = {slot for step in steps for slot in step.reads} - read
+        bare = {number: _bare(array) for number, array in self.constants.items() if number in named}
+        kept = {number: array for number, array in self.constants.items() if number in read}
+        return {number: np.require(array, requirements="A") for number, array in kept.items()} | bare
+
+    def step(self, id: int) -> Step | None:
+        """The step of a layer; none where there is nothing to compute."""
+        model, layer, op = self.model, self.model.layers[id], self.ops[id]
+        if op.type in ("Parameter", "Result"):
+            return None
+        writes = tuple(self.slot[id, i] for i in range(len(layer.outputs)))
+        if op.type == "Const":
+            array = self.computed.get(writes[0], self.values[writes[0]].data)
+            assert array is not None  # without a .bin, compile refused the model before
+            # where a file's offset is no multiple of the element's size, numpy would go the slow way every time;
+            # but kernels that keep a matrix turn or pack it, and `kept` copies one that is read as it is
+            as_it_is = array.flags.aligned or (self.how.fuse and array.ndim == 2)
+            self.hold(writes[0], array if as_it_is else array.copy())
+            return None
+        reads = tuple(-1 if feed is None else self.slot[feed] for feed in model.feeds[id])
+        inputs = [None if read == -1 else self.values[read] for read in reads]
+        more = needed(op, model, layer)
+        if self.how.fuse and op.pure and not more and self.fold(op, inputs, writes):
+            return None
+        first = self.how.fuse and len(writes) > 1 and self.read.isdisjoint((id, i) for i in range(1, len(writes)))
+        try:
+            kernel = op.prepare_first(*inputs) if first else None
+            if kernel is not None:
+                writes = writes[:1]
+            elif self.how.specialise or not op.pure:
+                kernel = op.prepare(*inputs)
+            else:
+                kernel = Kernel(op.run)
+        except Exception as error:
+            raise ModelError(kernel_failed(model, layer, op, error, "")) from error
+        self.packed(inputs)
+        given = [v for v in inputs if v is not None]
+        found = [self.values[write] for write in writes]
+        unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*given, *found))
+        dynamic = op.checked and (unknown or any(_may_be_shape(v) for v in given))
+        return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
+
+    def packed(self, inputs: Sequence[Value | None]) -> None:
+        """Give back what kernels read of the .bin to pack it, before all of it is in memory twice."""
+        self.unpacked += sum(v.data.nbytes for v in inputs if v is not None and v.data is not None)
+        if self.unpacked > UNPACKED and self.model.weights is not None:
+            self.model.weights.release()
+            self.unpacked = 0
+
+    def fold(self, op: Op, inputs: Sequence[Value | None], writes: Sequence[int]) -> bool:
+        """Compute what is constant now: whether that was done. What would grow much by it is left to each run."""
+        found = [self.computed.get(write, self.values[write].exact) for write in writes]
+        if any(array is None for array in found):
+            arrays = [None if v is None else v.exact for v in inputs]
+            if not inputs or any(v is not None and a is None for v, a in zip(inputs, arrays)):
+                return False
+            size = sum(self.values[write].shape.count().hi * self.values[write].type.dtype.itemsize for write in writes)
+            if size > _GROWTH * sum(a.nbytes for a in arrays if a is not None) + _SMALL:
+                return False
+            try:
+                with np.errstate(all="ignore"):
+                    results = op.run(*arrays)
+            except Exception:
+                return False  # it will be reported when the layer runs
+            found = results if isinstance(results, tuple) else (results,)
+        for write, array in zip(writes, found):
+            assert array is not None
+            self.hold(write, np.asarray(array))
+        return True
+
+    def hold(self, slot: int, array: np.ndarray) -> None:
+        self.constants[slot] = array
+        self.values[slot] = Value(self.values[slot].type, PartialShape.of(array.shape), array)
+
+    def allocated(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[Step, ...]:
+        """The steps with what each is given to fill and what nobody reads after it."""
+        last_read: dict[int, int] = {}
+        for position, step in enumerate(steps):
+            for number in (*step.reads, *step.writes):  # an output that nobody reads is freed by its own step
+                last_read[number] = position
+        frees: dict[int, list[int]] = {}
+        kept = {-1, *self.constants, *results}
+        for number, position in last_read.items():
+            if number not in kept:
+                frees.setdefault(position, []).append(number)
+        return tuple(
+            replace(step, frees=tuple(frees.get(position, ())), out=self.filled(step))
+            for position, step in enumerate(steps)
+        )
+
+    def filled(self, step: Step) -> tuple[tuple[int, ...], np.dtype] | None:
+        kernel, value = step.kernel, self.values[step.writes[0]] if step.writes else None
+        if value is None or len(step.writes) > 1 or not (kernel.out or kernel.elementwise or kernel.finish):
+            return None
+        shape = value.shape.static
+        return None if shape is None else (shape, value.type.dtype)
+
+
+_FEW: Final = 1 << 12
+"""Elements of a constant that a plan may go on telling."""
+UNPACKED: Final = 1 << 24
+"""Bytes of constants that kernels are made for before what was read of them is given back."""
+_GROWTH: Final = 8
+"""What is folded may take so many times the bytes that it follows from, as 4-bit weights do in f32,"""
+_SMALL: Final = 1 << 20
+"""and so many more."""
+
+
+def _wanted(steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
+    """The steps that a result, or the state, follows from."""
+    read = set(results)
+    found: list[Step] = []
+    for step in reversed(steps):
+        if not step.op.pure or step.needed or not read.isdisjoint(step.writes):
+            read.update(step.reads)
+            found.append(step)
+    return found[::-1]
+
+
+def _bare(array: np.ndarray) -> np.ndarray:
+    """What has the type and shape of an array, but no contents and no memory."""
+    return np.broadcast_to(np.zeros((), array.dtype), array.shape)
+
+
+def _is_bare(array: np.ndarray) -> bool:
+    return array.size > 1 and not any(array.strides)
+
+
+def _may_be_shape(value: Value) -> bool:
+    """Whether this may be a shape, axes and the like, known only when the model runs."""
+    return value.data is None and value.type.is_integer and value.rank in (0, 1)
+
+
+# ---------------------------------------------------------------------------------------------
+# what a plan and a run have to say
+
+
+def kernel_failed(model: Model, layer: Layer, op: Op | None, error: Exception, inputs: str) -> Diagnostic:
+    message = f'{layer.type} "{layer.name}" failed: {error!r}{inputs}'
+    return diagnostic(
+        "IR603", message, source=model.source, node=layer.node, layer=layer.name,
+        help=to_blame(op),
+    )  # fmt: skip
+
+
+def refuse_too_large(model: Model, layer: Layer, value: Value, max_memory: int) -> None:
+    """Refuse a tensor before anything allocates it. Raises ExecutionError (IR604)."""
+    count = value.shape.count()
+    size = count.lo * max(value.type.dtype.itemsize, 1)
+    if size > max_memory:
+        message = f'{layer.type} "{layer.name}": {value.shape} of {value.type} takes {human(size)}, '
+        raise ExecutionError(
+            diagnostic(
+                "IR604", f"{message}more than the {human(max_memory)} allowed", source=model.source,
+                node=layer.node, layer=layer.name, help="correct the target shape, or raise --max-memory (max_memory=)",
+            )
+        )  # fmt: skip
+
+
+def human(size: float) -> str:
+    """A number of bytes as a person reads it: ``1.5 GiB``."""
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if size < 1024 or unit == "PiB":
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return ""
