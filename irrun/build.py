@@ -27,11 +27,12 @@ import numpy as np
 
 from irrun.diagnostics import ModelError, Refused, UnsupportedError
 from irrun.inference.bind import bind
+from irrun.inference.layer import infer, input_at
 from irrun.inference.propagate import needed, refusal
 from irrun.ir.parse import parse
 from irrun.ir.write import to_xml
 from irrun.model import VERSIONS, Edge, Layer, MapEntry, Model, Port
-from irrun.opdef import Input, Op, Site, Value, all_ops, find, infer, input_at, is_custom, resolve
+from irrun.opdef import Input, Op, Site, Value, all_ops, find, is_custom, resolve
 from irrun.source import Source, Span
 from irrun.types import INF, Dim, ElementType, PartialShape, type_set
 from irrun.weights import Weights, pack

@@ -19,7 +19,8 @@ import pytest
 import irrun
 from answers import Answers
 from irrun.diagnostics import Refused
-from irrun.opdef import Kernel, Op, Site, Value, infer, resolve
+from irrun.inference.layer import infer
+from irrun.opdef import Kernel, Op, Site, Value, resolve
 from irrun.types import ELEMENT_TYPES, Dim, ElementType, PartialShape
 from oracle import Oracle
 

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 import irrun
-from irrun import opdef
 from irrun.cli import cli
 from irrun.diagnostics import CODES
+from irrun.opdef import registry
 from oracle import Oracle
 
 FOLDER = Path(irrun.__file__).parent / "explanations"
@@ -21,8 +21,8 @@ FOLDER = Path(irrun.__file__).parent / "explanations"
 @pytest.fixture(autouse=True)
 def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an example registers is forgotten after it."""
-    opdef.all_ops()
-    monkeypatch.setattr(opdef, "_registry", {key: dict(versions) for key, versions in opdef._registry.items()})
+    registry.all_ops()
+    monkeypatch.setattr(registry, "_registry", {key: dict(versions) for key, versions in registry._registry.items()})
 
 
 def test_every_code_has_a_page() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +15,8 @@ from click.testing import CliRunner
 
 import irrun
 from irrun import build as b
-from irrun import opdef
 from irrun.cli import cli
+from irrun.opdef import registry
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "embedding.md").read_text("utf-8")
@@ -24,11 +26,11 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 @pytest.fixture(autouse=True)
 def _registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test registers is forgotten after it."""
-    opdef.all_ops()
-    monkeypatch.setattr(opdef, "_registry", {key: dict(versions) for key, versions in opdef._registry.items()})
-    opdef._load_plugins.cache_clear()
+    registry.all_ops()
+    monkeypatch.setattr(registry, "_registry", {key: dict(versions) for key, versions in registry._registry.items()})
+    registry._load_plugins.cache_clear()
     yield
-    opdef._load_plugins.cache_clear()
+    registry._load_plugins.cache_clear()
 
 
 PLUGIN = '''
@@ -131,10 +133,23 @@ def test_a_new_version_of_a_known_operation() -> None:
         def infer(self, at: irrun.Site, data: irrun.Value) -> irrun.Value:
             return data.reshaped(data.shape)
 
-    assert sorted(opdef.find("ReLU")) == [1, 14]
-    assert not opdef.is_custom(opdef.find("ReLU")[1])
+    assert sorted(registry.find("ReLU")) == [1, 14]
+    assert not registry.is_custom(registry.find("ReLU")[1])
     with pytest.raises(TypeError, match="registered twice"):
         irrun.op("ReLU", since=1)(ReLU)
+
+
+def test_a_file_that_computes_its_type_is_found(tmp_path: Path) -> None:
+    """A file in irrun.ops, neither named after its type nor with the type in its text."""
+    (tmp_path / "strange.py").write_text(
+        'from irrun.opdef import Op, op, ports\n@op("Com" + "puted")\nclass Strange(Op):\n    inputs = ports(data="T")\n'
+    )
+    code = (
+        f"import irrun.ops; irrun.ops.__path__.append({str(tmp_path)!r})\n"
+        "from irrun.opdef import find; print(find('Computed'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "irrun.ops.strange.Strange" in done.stdout, done.stderr
 
 
 def test_plugin_option(plugin: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from irrun.checking.origins import history
 from irrun.diagnostics import Diagnostic, Refused, Report, counted, diagnostic
 from irrun.edits import Edits, Fix, add_attribute, remove_element, set_attribute, set_dims, set_items
 from irrun.inference.bind import bind_all
+from irrun.inference.layer import infer, input_name
 from irrun.inference.propagate import (
     Values,
     declared,
@@ -34,7 +35,7 @@ from irrun.inference.propagate import (
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed, no_garbage
 from irrun.model import Layer, Model, Port, is_constant
-from irrun.opdef import Op, Value, infer, input_name
+from irrun.opdef import Op, Value
 from irrun.source import Source, Span
 from irrun.types import ELEMENT_TYPES, Dim, ElementType, PartialShape
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from irrun.diagnostics import Diagnostic, Refused, counted, diagnostic
 from irrun.inference.bind import bind_all
+from irrun.inference.layer import infer
 from irrun.model import Layer, Model
-from irrun.opdef import Op, Site, Value, infer, is_custom
+from irrun.opdef import Op, Site, Value, is_custom
 from irrun.source import STDIN
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, PartialShape
 

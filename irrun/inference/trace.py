@@ -16,9 +16,10 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.inference.bind import bind_all
+from irrun.inference.layer import infer, input_name
 from irrun.inference.propagate import InferredBody, Values, declared, needed, propagate, site
 from irrun.model import Layer, Model
-from irrun.opdef import Op, Value, infer, input_name
+from irrun.opdef import Op, Value
 from irrun.types import INF, Dim, PartialShape, Term, as_dim
 
 __all__ = ["Link", "Place", "Step", "Trace", "chain"]

@@ -18,11 +18,12 @@ from irrun.diagnostics import (
     Refused,
     diagnostic,
 )
+from irrun.inference.layer import infer
 from irrun.inference.propagate import declared_inside, refusal, site
 from irrun.kernels.copies import copy_to
 from irrun.kernels.threads import products_are_shared_here
 from irrun.model import Layer, Model
-from irrun.opdef import Value, Variables, infer
+from irrun.opdef import Value, Variables
 from irrun.running.hooks import Hook, Strict, Tap, untrue
 from irrun.running.plan import Planning, kernel_failed, plan, refuse_too_large
 from irrun.running.pool import Pool

@@ -11,9 +11,10 @@ import numpy as np
 
 from irrun.diagnostics import ModelError
 from irrun.inference.bind import bind
+from irrun.inference.layer import input_at
 from irrun.lookup import bad_feed, known
 from irrun.model import Layer, Model
-from irrun.opdef import Value, input_at
+from irrun.opdef import Value
 from irrun.running.plan import refuse_too_large
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, type_set
 

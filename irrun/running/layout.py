@@ -14,9 +14,10 @@ from typing import Final
 
 import numpy as np
 
+from irrun.inference.layer import infer
 from irrun.inference.propagate import site
 from irrun.kernels.copies import copy_to
-from irrun.opdef import ORDER, Kernel, Op, Value, infer
+from irrun.opdef import ORDER, Kernel, Op, Value
 from irrun.running.steps import Step
 from irrun.types import ELEMENT_TYPES, PartialShape
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from irrun.opdef import Site, Variables, infer
+from irrun.inference.layer import infer
+from irrun.opdef import Site, Variables
 from kit import operation, tensor
 
 

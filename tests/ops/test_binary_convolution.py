@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import irrun
-from irrun.opdef import Site, Value, infer
+from irrun.inference.layer import infer
+from irrun.opdef import Site, Value
 from irrun.types import ELEMENT_TYPES
 from kit import Refusal, Shapes, operation, refusals, shapes
 

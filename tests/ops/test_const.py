@@ -7,7 +7,8 @@ import pytest
 
 import irrun
 from irrun.diagnostics import Refused
-from irrun.opdef import Site, infer
+from irrun.inference.layer import infer
+from irrun.opdef import Site
 from irrun.types import ELEMENT_TYPES
 from irrun.weights import Weights
 from kit import operation

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from irrun.opdef import Refused, Site, Value, infer
+from irrun.inference.layer import infer
+from irrun.opdef import Refused, Site, Value
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 from kit import (
     Case,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from irrun.opdef import Site, Value, infer
+from irrun.inference.layer import infer
+from irrun.opdef import Site, Value
 from kit import operation
 
 

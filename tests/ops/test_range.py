@@ -4,7 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irrun.opdef import Refused, Site, Value, infer
+from irrun.inference.layer import infer
+from irrun.opdef import Refused, Site, Value
 from kit import Case, Refusal, Shapes, Values, against_openvino, f32, operation, refusals, shapes, values
 
 

@@ -8,7 +8,8 @@ import pytest
 
 import irrun
 from irrun.diagnostics import Refused
-from irrun.opdef import Site, infer
+from irrun.inference.layer import infer
+from irrun.opdef import Site
 from kit import operation, tensor
 
 

@@ -1,6 +1,7 @@
 """Result-1. (What it hands out: test_executor.py.)"""
 
-from irrun.opdef import Site, infer
+from irrun.inference.layer import infer
+from irrun.opdef import Site
 from kit import Refusal, operation, refusals, tensor
 
 REFUSALS = [

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from irrun.diagnostics import Refused
+from irrun.inference.layer import infer
 from irrun.model import MapEntry
-from irrun.opdef import Site, infer
+from irrun.opdef import Site
 from kit import FakeBody, operation, random, same_as_openvino, tensor
 from oracle import Oracle
 

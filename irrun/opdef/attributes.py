@@ -1,0 +1,153 @@
+"""Attributes of operations: how the text of an IR file becomes a typed value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from irrun.types import ELEMENT_TYPES, ElementType, PartialShape
+
+__all__ = ["REQUIRED", "Attribute", "attr"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute: how its text becomes a value. ``parse`` raises ValueError."""
+
+    parse: Callable[[str], Any]
+    expects: str
+    default: Any
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    code: str = "IR203"
+    """What a text that cannot be parsed is reported as."""
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED: Final = _Required()
+
+
+_T = TypeVar("_T")
+
+
+def _int(text: str) -> int:
+    return int(_plain(text))
+
+
+def _float(text: str) -> float:
+    return float(_plain(text))
+
+
+def _plain(text: str) -> str:
+    """Refuses what Python reads as a number and no other reader does: ``1_000``."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return text
+
+
+def _bool(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in ("true", "1", "false", "0"):
+        raise ValueError(text)
+    return word in ("true", "1")
+
+
+def _element_type(text: str) -> ElementType:
+    found = ElementType.parse(text)
+    if found is None:
+        raise ValueError(text)
+    return found
+
+
+def _shape(text: str) -> PartialShape:
+    found = PartialShape.parse(text)
+    if found is None:
+        raise ValueError(text)
+    return found
+
+
+def _list(item: Callable[[str], _T]) -> Callable[[str], tuple[_T, ...]]:
+    return lambda text: tuple(item(part) for part in text.split(",")) if text.strip() else ()
+
+
+class attr:  # noqa: N801  (a namespace that reads as a word in the declarations)
+    """Declares attributes. Each returns the type that the operation will see.
+
+    Without ``default`` the attribute is required. ``name`` is the spelling in the IR where it is no
+    Python name (``exclude-pad``); ``aliases`` are other spellings met in files.
+    """
+
+    @staticmethod
+    def _make(
+        parse: Callable[[str], Any],
+        expects: str,
+        default: Any,
+        name: str,
+        aliases: tuple[str, ...],
+        code: str = "IR203",
+    ) -> Any:
+        return Attribute(parse, expects, default, name, aliases, code)
+
+    @staticmethod
+    def int(default: int | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> int:
+        return attr._make(_int, "an integer", default, name, aliases)
+
+    @staticmethod
+    def float(default: float | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> float:
+        return attr._make(_float, "a number", default, name, aliases)
+
+    @staticmethod
+    def bool(default: bool | _Required = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> bool:
+        return attr._make(_bool, "true or false", default, name, aliases)
+
+    @staticmethod
+    def str(default: str | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> str:
+        return attr._make(lambda text: text, "text", default, name, aliases)
+
+    @staticmethod
+    def choice(
+        *values: str, default: str | _Required = REQUIRED, name: str = "", also: dict[str, str] | None = None,
+        aliases: tuple[str, ...] = (),
+    ) -> str:  # fmt: skip
+        """One of ``values``, in any case of letters; ``also`` maps other accepted spellings."""
+        known = {v.lower(): v for v in values} | {k.lower(): v for k, v in (also or {}).items()}
+
+        def parse(text: str) -> str:
+            word = text.strip().lower()
+            if word not in known:
+                raise ValueError(text)
+            return known[word]
+
+        return attr._make(parse, "one of " + ", ".join(values), default, name, aliases)
+
+    @staticmethod
+    def ints(
+        default: tuple[int, ...] | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
+    ) -> tuple[int, ...]:
+        return attr._make(_list(_int), "integers separated by commas", default, name, aliases)
+
+    @staticmethod
+    def floats(
+        default: tuple[float, ...] | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
+    ) -> tuple[float, ...]:
+        return attr._make(_list(_float), "numbers separated by commas", default, name, aliases)
+
+    @staticmethod
+    def element_type(
+        default: str | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
+    ) -> ElementType:
+        value = ELEMENT_TYPES[default] if isinstance(default, str) else default
+        return attr._make(_element_type, "an element type such as f32 or i64", value, name, aliases, "IR305")
+
+    @staticmethod
+    def shape(default: PartialShape | _Required = REQUIRED, *, name: str = "") -> PartialShape:
+        return attr._make(_shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), "IR404")

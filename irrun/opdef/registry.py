@@ -1,0 +1,120 @@
+"""The registry of operations: register a version, and find the version that an operation set holds.
+
+The file of an operation is imported when a model first names its type.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import re
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
+
+from irrun.opdef.operation import Op
+
+__all__ = ["all_ops", "find", "is_custom", "labels", "op", "resolve"]
+
+
+_registry: dict[str, dict[int, type[Op]]] = {}
+
+
+_O = TypeVar("_O", bound=type[Op])
+
+
+def op(type: str, *, since: int = 1, spec: str = "") -> Callable[[_O], _O]:
+    """Register an operation: ``since`` is the opset that first holds this version, ``spec`` its page.
+
+    One of your own stands under any ``version`` that a file gives it, numbered opsets from ``since`` on.
+    """
+
+    def register(cls: _O) -> _O:
+        cls.type, cls.since, cls.spec = type, since, spec
+        if is_custom(cls):
+            _load(None)  # irrun's own come first
+        versions = _registry.setdefault(type.lower(), {})
+        if since in versions and _home(versions[since]) != _home(cls):
+            raise TypeError(f"{type}-{since} is registered twice")
+        versions[since] = cls
+        return cls
+
+    return register
+
+
+def _home(cls: type[Op]) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
+
+
+@cache
+def _modules() -> dict[str, str]:
+    """The files of operations: their names, and their sources in lower case (empty where there is none)."""
+    package = importlib.import_module("irrun.ops")
+    found: dict[str, str] = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.name.startswith("_"):
+            spec = importlib.util.find_spec(f"irrun.ops.{module.name}")
+            source = getattr(spec.loader, "get_source", None) if spec else None
+            found[module.name] = ((source and source(f"irrun.ops.{module.name}")) or "").lower()
+    return found
+
+
+@cache
+def _load(type: str | None) -> None:
+    """Import the files that may hold a type: the one of its name and those that name it; all of them for None."""
+    for name, source in _modules().items():
+        if type is None or name.replace("_", "") == type or not source or f'"{type}"' in source:
+            importlib.import_module(f"irrun.ops.{name}")
+
+
+@cache
+def _load_plugins() -> None:
+    """Import what other packages offer under the entry point group ``irrun.ops``."""
+    from importlib import metadata  # slow to import, and seldom needed
+
+    for entry_point in metadata.entry_points(group="irrun.ops"):
+        try:
+            entry_point.load()
+        except Exception as error:  # theirs; the model may well do without
+            message = f"the operations of {entry_point.value} cannot be imported: {error!r}"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def find(type: str) -> dict[int, type[Op]]:
+    """All versions of the operations of one type, by ``since``; empty where there is none."""
+    key = type.lower()
+    if key not in _registry:
+        _load(key)
+    if key not in _registry:
+        _load_plugins()
+    if key not in _registry:
+        _load(None)  # a file may compute the name of a type
+    return _registry.get(key, {})
+
+
+def resolve(type: str, opset: int | None) -> type[Op] | None:
+    """The newest version that opset ``opset`` holds (the newest of all for None), or None."""
+    versions = [since for since in find(type) if opset is None or since <= opset]
+    return find(type)[max(versions)] if versions else None
+
+
+def is_custom(cls: type[Op]) -> bool:
+    """Whether an operation was registered outside of irrun."""
+    return not cls.__module__.startswith("irrun.ops.")
+
+
+def all_ops() -> list[type[Op]]:
+    """Every operation version, by type and version."""
+    _load(None)
+    return [versions[since] for _, versions in sorted(_registry.items()) for since in sorted(versions)]
+
+
+def labels(cls: type[Op]) -> dict[str, str]:
+    """The labelled clauses of an operation's docstring: ``{"C1": "…"}``."""
+    found: dict[str, str] = {}
+    for match in re.finditer(r"^(C\d+)  (.+(?:\n    +.+)*)", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE):
+        found[match[1]] = re.sub(r"\s+", " ", match[2])
+    return found
