@@ -15,7 +15,8 @@ import pytest
 import irrun
 from irrun import build as b
 from irrun.diagnostics import ExecutionError, FeedError, IrrunError, ModelError
-from irrun.opdef import Op, _registry, all_ops, op, ports
+from irrun.opdef import Op, all_ops, op, ports
+from irrun.opdef.registry import _registry
 from irrun.running.executor import Executable
 from irrun.running.hooks import Hook
 from irrun.running.steps import Step
