@@ -76,7 +76,7 @@ class Elements:
             del self._parser, self._target  # break the reference cycle between target and parser
 
     def content(self) -> bytes:
-        """Return the bytes of the port that starts now, from its first child to its end tag, both included.
+        """Return the bytes inside the port that starts now, from the first ``<`` to the end tag, both included.
 
         Return no bytes if there are more than ``_LONG``. The bytes do not belong to the port if the port is an empty
         tag, or if ``</port>`` occurs in a comment. They do if ``is_at_end`` is true when the port ends.
@@ -140,7 +140,7 @@ class _Doctype(Exception):  # noqa: N818
 
 _CLOSE: Final = b"</port>"
 _PIECE: Final = 1 << 20
-"""The most bytes by which a piece is extended in search of a ``</port>``, and so about its length without one."""
+"""The number of bytes that are searched for the ``</port>`` that ends a piece; without one, the piece ends there."""
 _LONG: Final = 1 << 10
 """The most bytes of a port's content that are remembered; a port with longer contents is rarely repeated."""
 
@@ -153,8 +153,8 @@ _MOST_LONG: Final = 10_000_000
 def read_xml(source: Source, target: T) -> T:
     """Pass the elements of a document to ``target``, and return ``target``.
 
-    Raises ReadError if the document is not well-formed (IR001), has a DOCTYPE (IR002), exceeds a limit or is refused
-    by the target (IR005 or the code of the target), or cannot be decoded (IR006).
+    Raises ReadError if the document is not well-formed XML 1 (IR001), has a DOCTYPE (IR002), exceeds a limit (IR005),
+    or cannot be decoded (IR006).
     """
     if not source.data.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
         raise ReadError(
