@@ -466,7 +466,7 @@ class Reader:
         for axis, dim in enumerate(dims):
             if dim is None:
                 message = f'dim {axis} of port {port} of "{layer}" is "{key[axis].strip()}", which is no dim'
-                # a port has no other elements than dims, so their ordinals continue from its own
+                # assumes that the dims follow their port directly, so that their ordinals continue from its own
                 at = node + 1 + axis
                 self.report("IR404", message, at, layer=layer, port=port, help="write a number, or -1 if unknown")
         shape = PartialShape(tuple(dim or Dim.unknown() for dim in dims))
