@@ -1,9 +1,9 @@
 """irrun: read, check and run OpenVINO IR in pure Python.
 
-``irrun.read_model``, ``irrun.check``, ``irrun.compile``, ``irrun.run`` and ``irrun.save_model`` are what most need;
-``irrun.build`` makes models, ``irrun.extract`` cuts them, ``irrun.op`` registers operations of one's own, and hooks
-look inside a run (``irrun.Hook``, ``irrun.Dump``). Every error that a user can cause is an ``irrun.IrrunError``.
-Nothing heavy is imported before it is asked for.
+Most programs use ``irrun.read_model``, ``irrun.check``, ``irrun.compile``, ``irrun.run`` and ``irrun.save_model``.
+``irrun.build`` builds models in Python, ``irrun.extract`` cuts a part out of a model, ``irrun.op`` registers your own
+operations, and hooks observe a run (``irrun.Hook``, ``irrun.Dump``). Every error that a user can cause is an
+``irrun.IrrunError``. Modules are imported only when one of their names is first used.
 """
 
 from __future__ import annotations

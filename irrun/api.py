@@ -1,4 +1,4 @@
-"""What ``import irrun`` offers: read, check, compile and run a model, and explain its dims."""
+"""The main functions of ``import irrun``: read, check, compile and run a model, and explain its dims."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ PathLike = str | os.PathLike[str]
 
 
 def load(xml: PathLike, weights: PathLike | None = None) -> Parsed:
-    """A model with all that is wrong in its file, as far as it can be read. Raises ReadError."""
+    """Return the model of an IR file, or of the first example of a page, with the problems of its file.
+
+    Unlike ``read_model``, this accepts a file whose model contradicts itself. Raises ReadError if there is no model.
+    """
     found = load_all(xml, weights)
     if not found:
         raise no_examples(str(xml))
@@ -45,16 +48,17 @@ def load(xml: PathLike, weights: PathLike | None = None) -> Parsed:
 
 
 def no_examples(path: str) -> ReadError:
-    """That a page, which holds no model, was given where one is needed."""
+    """Return the error for a documentation page without examples passed where a model is required."""
     help = "give an IR file, or a page with <layer> examples in its code blocks"
     return ReadError(Diagnostic("IR003", "error", "the page has no <layer> example", file=path, help=help))
 
 
 def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None = None) -> list[Parsed | ReadError]:
-    """Every model of a document: the one of an IR file, or each ``<layer>`` example of a page.
+    """Return all models of a document: the model of an IR file, or each ``<layer>`` example of a page.
 
-    An example that cannot be read stands as its ReadError; a page may have none. Raises ReadError where the file
-    cannot be opened or, being IR, holds no model. ``data`` is what the file holds, where that has been read.
+    An example that cannot be read is represented by its ReadError. The list is empty for a page without examples.
+    ``data`` is the contents of the file, if the caller has read it already. Raises ReadError if the file cannot be
+    opened, or if it is an IR file without a model.
     """
     data = read_bytes(Path(path)) if data is None else data
     name, text = str(path), data.decode("utf-8", "replace")
@@ -64,7 +68,10 @@ def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None
 
 
 def _weights(path: Path, named: PathLike | None) -> Weights | None:
-    """The ``.bin`` that was named, or else the one beside the ``.xml``; None where there is none."""
+    """Return the ``.bin`` file ``named`` or, by default, the one beside the ``.xml`` file; None if that does not exist.
+
+    Raises ReadError (IR000) if the file cannot be opened.
+    """
     file = Path(named) if named is not None else path.with_suffix(".bin")
     try:
         with file.open("rb"):
@@ -81,11 +88,11 @@ def _weights(path: Path, named: PathLike | None) -> Weights | None:
 
 
 def read_model(xml: PathLike, weights: PathLike | None = None) -> Model:
-    """Read an IR file (version 10 or 11).
+    """Read an IR file (version 10 or 11) and return its model.
 
-    ``weights`` is the ``.bin``; by default the one beside the ``.xml`` under the same name, if it exists.
-    It is mapped, not read. Raises ReadError where there is no model in the file (missing, no XML, another
-    version) and ModelError where it contradicts itself (duplicate ids, edges to nowhere).
+    ``weights`` is the ``.bin`` file; by default the one with the same name beside the ``.xml`` file, if it exists. It
+    is memory-mapped, not read. Raises ReadError if the file holds no model (it is missing, not XML, or has another
+    version), and ModelError if the model contradicts itself (duplicate ids, edges that lead nowhere).
     """
     parsed = load(xml, weights)
     errors = [p for p in parsed.problems if p.severity == "error"]
@@ -102,13 +109,17 @@ def compile(
     max_memory: int | None = None,
     exact: bool | None = None,
 ) -> Executable:
-    """Plan a model once, to run it many times.
+    """Plan a model once, and return an Executable that runs it any number of times.
 
-    ``strict`` stops a run at the first output that is not what its port declares. ``max_memory`` is the
-    most bytes that one tensor may take; by default three quarters of the machine's memory. ``exact`` has
-    every layer computed by itself and by the kernel that defines its operation, instead of the fastest way
-    that gives the same within rounding; by default where the environment variable IRRUN_EXACT is 1.
-    Raises ReadError, ModelError, or UnsupportedError where irrun does not know an operation.
+    - ``model`` is a model or the path of an IR file; ``weights`` is the ``.bin`` file, as in ``read_model``.
+    - ``strict`` stops a run at the first output whose type or shape differs from the declaration of its port.
+    - ``max_memory`` is the most bytes that one tensor may take; by default three quarters of the machine's memory.
+    - ``exact`` computes each layer on its own, with the kernel that defines its operation. Otherwise irrun uses the
+      fastest kernels and fuses layers; the results are equal within rounding. The default is true if the environment
+      variable IRRUN_EXACT is set to anything but 0.
+
+    Raises ReadError or ModelError if the model cannot be read or planned, and UnsupportedError if irrun does not know
+    one of its operations.
     """
     if not isinstance(model, Model):
         model = read_model(model, weights)
@@ -122,19 +133,24 @@ def compile(
 def run(
     model: Model | PathLike, feeds: Feeds = None, *, weights: PathLike | None = None, strict: bool = False
 ) -> Outputs:
-    """Compile and run a model once. ``feeds`` and the errors raised are those of ``compile`` and Executable."""
+    """Compile a model, run it once, and return its outputs.
+
+    ``feeds`` are the inputs: by parameter name, tensor name or position; as a sequence in the order of the Parameters;
+    or the only array. To run a model several times, use ``compile``. Raises the errors of ``compile`` and Executable.
+    """
     return compile(model, weights, strict=strict)(feeds)
 
 
 def check(model: Model | PathLike, weights: PathLike | None = None, *, shapes: Shapes | None = None) -> Report:
-    """Compare every shape and precision that a model declares with what follows from its layers.
+    """Compare every shape and precision that a model declares with the inferred ones, and return a Report.
 
-    With ``shapes``, by the name or position of an input, tell instead whether the model reshapes to them, as
-    ``openvino.Model.reshape`` would: ``{"data": [1, 3, 224, 224], "ids": "?,1..512"}``. The dims that the file
-    declares are then not compared; what breaks is a rule of a layer.
-    Returns a Report: iterable of Diagnostic, in file order; ``report.ok`` tells whether there is no error.
-    What makes the file unreadable is in the report, too; only a file that cannot be opened raises ReadError.
-    Raises FeedError where the model has no such input.
+    With ``shapes``, check instead whether the model can take other input shapes, as ``openvino.Model.reshape`` would:
+    ``{"data": [1, 3, 224, 224], "ids": "?,1..512"}``, by the name or position of an input. The dims that the file
+    declares are then ignored, and the report names the layers that refuse the new shapes.
+
+    The Report is an iterable of Diagnostic, in file order; ``report.ok`` is true if it holds no error. A file that is
+    not a readable IR is reported as well. Raises ReadError only if the file cannot be opened, and FeedError if
+    ``shapes`` names an input that the model does not have, or is not a valid shape.
     """
     if isinstance(model, Model):
         return check_parsed(_at(Parsed(model, []), shapes))
@@ -153,10 +169,11 @@ def _at(parsed: Parsed, shapes: Shapes | None) -> Parsed:
 
 
 def why(model: Model | PathLike, layer: str | int, *, everything: bool = False) -> Explanation:
-    """Where the dims of a layer come from: ``str()`` of it is text, ``record()`` is for JSON.
+    """Explain where the dims of a layer come from. ``str()`` of the result is text, ``record()`` is a dict for JSON.
 
-    ``layer`` is the name of a layer or tensor, ``name:port``, or a line of the file. What layers only pass on is told
-    in one line, unless ``everything`` is asked for. Raises ReadError, and ModelError where there is no such layer.
+    ``layer`` is the name of a layer or tensor, ``name:port``, or a line number of the file. Layers that only pass a
+    number on are counted in one line, unless ``everything`` is true. Raises ReadError if the model cannot be read, and
+    ModelError (IR606) if it has no such layer or several.
     """
     parsed = [Parsed(model, [])] if isinstance(model, Model) else load_all(model)
     traces = [Trace(found.model) for found in parsed if isinstance(found, Parsed)]
@@ -167,7 +184,7 @@ def why(model: Model | PathLike, layer: str | int, *, everything: bool = False) 
 
 
 def default_max_memory() -> int:
-    """Three quarters of the machine's memory, in bytes."""
+    """Return three quarters of the machine's memory in bytes, or 2 GiB where its size is unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
     except (AttributeError, ValueError, OSError):  # Windows, the browser

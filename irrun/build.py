@@ -1,4 +1,4 @@
-"""IR built in Python, from the same table of operations that reads it::
+"""Build models in Python, from the same operations that read and run them::
 
     from irrun import build as b
 
@@ -6,10 +6,11 @@
     y = b.Broadcast(x, [4, 16])
     model = b.model({"y": y})
 
-Every operation is a function of its type's name. Inputs are positional or by port name; numbers, lists and
-arrays among them become constants. Attributes are keywords, as the IR or as Python spells them; ``opset``
-chooses the version (the newest by default), ``name`` the layer's name and ``outputs`` the number of outputs
-where the operation leaves it open. What an operation refuses is a ModelError at the line of the call.
+Each operation is a function named after its type. Pass inputs by position or by port name; numbers, lists and arrays
+become constants. Pass attributes by keyword, under their name in the IR or in Python. ``opset`` chooses the version of
+the operation (by default the newest), ``name`` is the name of the layer, and ``outputs`` the number of outputs where
+the operation allows any number. Inputs or attributes that the operation refuses raise ModelError, with the line of the
+call.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """One output of a node, to be handed to other operations."""
+    """One output of a node. Pass it to other operations as an input."""
 
     node: Node
     index: int
 
     @property
     def value(self) -> Value:
-        """What is known of it: element type, shape and, where they follow, contents."""
+        """What is known of the output: element type, shape and, if they can be inferred, contents."""
         return self.node.values[self.index]
 
     @property
@@ -73,16 +74,17 @@ class Output:
 
 @dataclass(eq=False)
 class Node(Sequence[Output]):
-    """A layer to be: the sequence of its outputs. One that has a single output stands for it."""
+    """A layer that is being built: a sequence of its outputs. A node with one output can be used as this output."""
 
     layer: Layer
-    """As far as it is known: ports, id and name are given when a model is made."""
+    """The layer without ports and id, and without a name if none was chosen: ``model`` adds them."""
     inputs: tuple[Output, ...]
     values: tuple[Value, ...] = ()
     data: np.ndarray | None = None
-    """Of a constant."""
+    """The contents of a constant; None for any other node."""
     bodies: Mapping[str, _Graph] = field(default_factory=dict)
     serial: int = field(default_factory=itertools.count().__next__)
+    """A number that grows with each node. Inputs have smaller numbers than the nodes that read them."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -92,6 +94,7 @@ class Node(Sequence[Output]):
 
     @property
     def output(self) -> Output:
+        """The only output. Raises TypeError if there are several."""
         if len(self) != 1:
             raise TypeError(f"{self.layer.type} has {len(self)} outputs; choose one by its index")
         return Output(self, 0)
@@ -109,7 +112,7 @@ class Node(Sequence[Output]):
 
 
 class _CallSite(Source):
-    """The line of a script that called ``build``, as the place of a diagnostic."""
+    """The line of the script that called this module, as the place of a diagnostic."""
 
     def __init__(self) -> None:
         frame = sys._getframe(1)
@@ -142,10 +145,11 @@ def _layer(type: str, name: str | None, attributes: Mapping[str, str], since: in
 def parameter(
     shape: str | PartialShape | Iterable[Any] = (), element_type: Any = "f32", *, name: str | None = None
 ) -> Node:
-    """An input of the model.
+    """Return an input of the model (a Parameter).
 
-    A dim is a number; None, -1 or ``"?"`` where it is unknown; ``"1..8"`` or ``(1, 8)`` for an interval. The
-    whole shape may be a text as in a file: ``"1,3,?"``, or ``"..."`` for an unknown rank.
+    A dim is a number; None, -1 or ``"?"`` if it is unknown; ``"1..8"`` or ``(1, 8)`` for an interval. The shape may
+    also be one text, as in a file: ``"1,3,?"``, or ``"..."`` for an unknown rank. Raises ValueError if the shape or the
+    element type is invalid.
     """
     found = _shape(shape)
     known = _type(element_type)
@@ -162,7 +166,11 @@ def _parameter(value: Value, name: str | None = None) -> Node:
 
 
 def constant(data: Any, element_type: Any = None, *, name: str | None = None) -> Node:
-    """A constant; of the array's own element type, or of i64, f32, boolean or string for Python's values."""
+    """Return a constant (a Const) with the values ``data``.
+
+    Without ``element_type``, an array keeps its own type, and Python values become i64, f32, boolean or string. Raises
+    ValueError if a value does not fit ``element_type``, and TypeError if ``data`` has no matching element type.
+    """
     if element_type is not None:
         return _constant(_cast(np.asarray(data), _type(element_type)), _type(element_type), name)
     if isinstance(data, (np.ndarray, np.generic)):
@@ -187,10 +195,11 @@ _PREFERRED: Final = {
     "i": ("i64", "i32", "f32", "f16", "bf16", "f64"), "u": ("i64", "u64", "i32"), "b": ("boolean", "u8"),
     "f": ("f32", "f16", "bf16", "f64"), "U": ("string",),
 }  # fmt: skip
+"""Element types for Python values, best first, by the kind of their numpy dtype."""
 
 
 def _natural(array: np.ndarray, allowed: Iterable[ElementType]) -> ElementType:
-    """The element type of values that Python has no type for."""
+    """Return the preferred element type among ``allowed`` for Python values. Raises TypeError if none can hold them."""
     kind = "i" if not array.size else array.dtype.kind
     names = {t.name: t for t in allowed}
     for name in (*_PREFERRED.get(kind, ()), *(sorted(names) if kind in "iu" else ())):
@@ -200,34 +209,35 @@ def _natural(array: np.ndarray, allowed: Iterable[ElementType]) -> ElementType:
 
 
 def _cast(array: np.ndarray, wanted: ElementType) -> np.ndarray:
+    """Return the array in another element type. Raises ValueError if an integer type cannot hold its values."""
     if wanted.kind == "string":
         return array.astype(np.str_)
-    found = array.astype(wanted.dtype)
+    cast = array.astype(wanted.dtype)
     if wanted.is_integer and array.dtype.kind in "iuf":
         lowest, bits = (-1 << wanted.bits - 1, wanted.bits - 1) if wanted.kind == "int" else (0, wanted.bits)
         held = array.size == 0 or (array.min() >= lowest and array.max() < 1 << bits)
-        if not held or (array.dtype.kind == "f" and (found != array).any()):
+        if not held or (array.dtype.kind == "f" and (cast != array).any()):
             raise ValueError(f"{array.tolist()!r} does not fit {wanted}")
-    return found
+    return cast
 
 
 def _type(given: Any) -> ElementType:
     if isinstance(given, ElementType):
         return given
-    found = ElementType.parse(given) if isinstance(given, str) else ElementType.of(np.dtype(given))
-    if found is None:
+    element_type = ElementType.parse(given) if isinstance(given, str) else ElementType.of(np.dtype(given))
+    if element_type is None:
         raise ValueError(f"{given!r} is no element type; write it as f32 or i64")
-    return found
+    return element_type
 
 
 def _shape(given: str | PartialShape | Iterable[Any]) -> PartialShape:
     if isinstance(given, PartialShape):
         return given
     text = given if isinstance(given, str) else ",".join(map(_dim_text, given))
-    found = PartialShape.parse(text)
-    if found is None:
+    shape = PartialShape.parse(text)
+    if shape is None:
         raise ValueError(f"{given!r} is no shape; write it as [1, 3, None] or '1,3,?'")
-    return found
+    return shape
 
 
 def _dim_text(dim: Any) -> str:
@@ -262,6 +272,7 @@ _ELSEWHERE: Final = {
     "const": "to build a Const with; write build.constant(data)",
     "result": "to build a Result with; write build.model(outputs)",
 }
+"""Layer types that are built by other functions of this module, with the end of the message for a wrong call."""
 
 
 def __dir__() -> list[str]:
@@ -271,6 +282,7 @@ def __dir__() -> list[str]:
 def _operation(
     type: str, *inputs: Any, opset: int | None = None, name: str | None = None, outputs: int | None = None, **more: Any
 ) -> Node:
+    """Return the node of an operation. ``more`` holds attributes and inputs by name."""
     source = _CallSite()
     cls = resolve(type, opset)
     if cls is None:
@@ -296,6 +308,7 @@ def _operation(
 
 
 def _nowhere(source: Source) -> Model:
+    """Return an empty model whose diagnostics point to ``source``."""
     return Model("", VERSIONS[-1], {}, (), {}, source)
 
 
@@ -303,8 +316,8 @@ def _node(
     cls: type[Op], layer: Layer, inputs: Sequence[Output | None], source: Source, outputs: int | None,
     bodies: Mapping[str, _Graph] | None = None,
 ) -> Node:  # fmt: skip
-    """The node of a layer, checked."""
-    named = replace(layer, name=layer.name or layer.type.lower())  # a diagnostic speaks of it by a name
+    """Bind and infer a layer, and return its node. Raises ModelError if the operation refuses it."""
+    named = replace(layer, name=layer.name or layer.type.lower())  # diagnostics need a name
     where = _nowhere(source)
     op, problems = bind(where, named)
     if op is None or problems:
@@ -323,20 +336,24 @@ def _node(
 
 
 def _parts(values: Sequence[Value | None]) -> int:
+    """Return the number of outputs of VariadicSplit: the number of its split lengths, or 1 if that is unknown."""
     lengths = values[2] if len(values) > 2 else None
     return (lengths and lengths.shape.count().value) or 1
 
 
 _OUTPUTS: Final[dict[str, Callable[[Sequence[Value | None]], int]]] = {"VariadicSplit": _parts}
-"""How many outputs there are where only the inputs tell."""
+"""Functions that compute the number of outputs from the inputs, for operations where the inputs determine it."""
 
 
 def _inputs(cls: type[Op], given: Sequence[Any]) -> list[Output | None]:
-    """Outputs for what was handed in; values of Python take the types that the others leave them."""
+    """Return the inputs of an operation as outputs of nodes; None for an omitted input.
+
+    Python values become constants, with element types that the other inputs and the operation allow.
+    """
     if cls.inputs and cls.inputs[-1].variadic:
         first = len(cls.inputs) - 1
         if len(given) == first + 1 and isinstance(given[-1], (list, tuple)) and any(map(_is_output, given[-1])):
-            given = [*given[:first], *given[-1]]  # Concat([a, b]) as Concat(a, b)
+            given = [*given[:first], *given[-1]]  # accept Concat([a, b]) for Concat(a, b)
     found = [_output(item) if item is None or not _is_literal(item) else None for item in given]
     bound: dict[str, ElementType] = {}
     for position, output in enumerate(found):
@@ -352,10 +369,14 @@ def _inputs(cls: type[Op], given: Sequence[Any]) -> list[Output | None]:
 
 
 def _literal(cls: type[Op], port: Input | None, item: Any, bound: dict[str, ElementType]) -> Output:
+    """Return a Python value as a constant of the type that its port requires.
+
+    ``bound`` holds the element types of type variables such as T, and may gain one here.
+    """
     array = np.asarray(item)
     if array.dtype == object:
         raise TypeError(f"{item!r} is no input of {cls.type}")
-    if port is None:  # one too many, which is refused in its place
+    if port is None:  # one input too many: inference refuses it later
         return constant(array).output
     wanted = bound.get(port.type) if port.type in cls.types else None
     if wanted is None:
@@ -369,25 +390,27 @@ def _is_output(item: Any) -> bool:
 
 
 def _is_literal(item: Any) -> bool:
+    """Return whether an input is a Python value, which has no element type of its own."""
     return not isinstance(item, (Node, Output, np.ndarray, np.generic))
 
 
 def _output(item: Any) -> Output | None:
-    """Anything that may stand for a tensor as the output of a node."""
+    """Return a node, output, array or Python value as an output; None stays None."""
     if item is None or isinstance(item, Output):
         return item
     return (item if isinstance(item, Node) else constant(item)).output
 
 
 def _some(item: Any) -> Output:
-    found = _output(item)
-    if found is None:
+    """Return a node, output, array or Python value as an output. Raises TypeError for None."""
+    output = _output(item)
+    if output is None:
         raise TypeError("None is no tensor")
-    return found
+    return output
 
 
 def _text(value: Any) -> str:
-    """The value of an attribute as a file spells it."""
+    """Return the value of an attribute as text, as IR files write it."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, PartialShape):
@@ -407,9 +430,10 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class sliced:  # noqa: N801  (a word of the language)
-    """An input of Loop or TensorIterator that enters the body in slices along ``axis``, one after the other.
+    """An input of Loop or TensorIterator of which each iteration reads the next slice along ``axis``.
 
-    Backwards with ``start=-1, end=0, stride=-1``; ``stride`` is ``part_size`` where it is not given.
+    A slice has ``part_size`` elements on that axis. ``stride`` is the distance between slices, by default
+    ``part_size``. To go backwards, use ``start=-1, end=0, stride=-1``.
     """
 
     value: Any
@@ -429,7 +453,10 @@ class invariant:  # noqa: N801
 
 @dataclass(frozen=True, eq=False)
 class concatenated:  # noqa: N801
-    """What a body gives in each iteration, put together along ``axis``; ``part_size`` is its dim there."""
+    """An output of a body of which the values of all iterations are concatenated along ``axis``.
+
+    ``part_size`` is the dim of one value on that axis, by default the inferred dim.
+    """
 
     value: Any
     axis: int = 0
@@ -442,7 +469,10 @@ class concatenated:  # noqa: N801
 def If(  # noqa: N802
     cond: Any, *inputs: Any, then: Callable[..., Any], otherwise: Callable[..., Any], name: str | None = None
 ) -> Node:
-    """``then(*inputs)`` where ``cond`` is true and ``otherwise(*inputs)`` where not: both give as many outputs."""
+    """Return an If: ``then(*inputs)`` if ``cond`` is true, otherwise ``otherwise(*inputs)``.
+
+    Raises ValueError if the two functions return different numbers of outputs.
+    """
     source = _CallSite()
     given = [_some(cond), *map(_some, inputs)]
     graphs: dict[str, _Graph] = {}
@@ -465,11 +495,12 @@ def If(  # noqa: N802
 def Loop(  # noqa: N802
     trip_count: Any, condition: Any, *inputs: Any, body: Callable[..., Any], name: str | None = None
 ) -> Node:
-    """Run ``body(i, *inputs)`` at most ``trip_count`` times (-1: no limit) while the condition holds.
+    """Return a Loop that runs ``body(i, *inputs)`` at most ``trip_count`` times (-1: no limit) while a condition holds.
 
-    The body gives the next condition, then the next value of each input that is neither ``sliced`` nor
-    ``invariant``, then whatever else the loop shall give: the last one, or all of them ``concatenated``.
-    The outputs are the same without the condition.
+    ``condition`` is the condition of the first iteration. The body returns the condition of the next iteration, then
+    the next value of each input that is neither ``sliced`` nor ``invariant``, then any further outputs. The outputs of
+    the Loop are those of the body without the condition: the value of the last iteration, or the values of all
+    iterations if the body returns it ``concatenated``.
     """
     source = _CallSite()
     counter = _parameter(Value(_type("i64"), PartialShape(())))
@@ -478,10 +509,11 @@ def Loop(  # noqa: N802
 
 
 def TensorIterator(*inputs: Any, body: Callable[..., Any], name: str | None = None) -> Node:  # noqa: N802
-    """Run ``body(*inputs)`` once for each slice of the ``sliced`` inputs.
+    """Return a TensorIterator that runs ``body(*inputs)`` once for each slice of the ``sliced`` inputs.
 
-    The body gives the next value of each input that is neither ``sliced`` nor ``invariant``, then whatever else
-    the layer shall give: the last one, or all of them ``concatenated``.
+    The body returns the next value of each input that is neither ``sliced`` nor ``invariant``, then any further
+    outputs. Each output is the value of the last iteration, or the values of all iterations if the body returns it
+    ``concatenated``.
     """
     return _iterate("TensorIterator", name, [], inputs, lambda *p: _several(body(*p)), None, _CallSite())
 
@@ -490,11 +522,16 @@ def _iterate(
     type: str, name: str | None, head: list[Output], inputs: Sequence[Any], body: Callable[..., list[Any]],
     counter: Node | None, source: Source,
 ) -> Node:  # fmt: skip
+    """Return a Loop or TensorIterator.
+
+    ``head`` are the inputs before ``inputs`` that do not enter the body, and ``counter`` is the Parameter of a Loop
+    for the number of the iteration.
+    """
     outer = [_some(i.value if isinstance(i, (sliced, invariant)) else i) for i in inputs]
     shapes = [_slice(o.shape, i) if isinstance(i, sliced) else o.shape for i, o in zip(inputs, outer)]
     carried = [k for k, i in enumerate(inputs) if not isinstance(i, (sliced, invariant))]
-    extra = 0 if counter is None else 1  # the counter among the parameters, the condition among the results
-    while True:  # until what is carried around no longer changes its shape
+    extra = 0 if counter is None else 1  # a Loop has one more parameter (counter) and result (condition)
+    while True:  # until the shapes of the carried values no longer change
         parameters = [_parameter(Value(o.type, shape)) for o, shape in zip(outer, shapes)]
         found = body(*parameters)
         results = [_some(r.value if isinstance(r, concatenated) else r) for r in found]
@@ -522,10 +559,12 @@ def _iterate(
 
 
 def _slice(shape: PartialShape, item: sliced) -> PartialShape:
+    """Return the shape of one slice."""
     return shape if shape.dims is None else shape.replace(item.axis, item.part_size)
 
 
 def _slicing(item: Any) -> dict[str, Any]:
+    """Return the fields of a MapEntry that describe slices; none for an item that is not cut into slices."""
     if not isinstance(item, (sliced, concatenated)):
         return {}
     size = item.part_size
@@ -537,7 +576,10 @@ def _slicing(item: Any) -> dict[str, Any]:
 
 
 def _widened(before: PartialShape, after: PartialShape) -> PartialShape:
-    """A shape for what is ``before`` in the first iteration and ``after`` in the next."""
+    """Return a shape that includes ``before``, the shape in one iteration, and ``after``, the shape in the next.
+
+    It is the object ``before`` if that includes ``after``.
+    """
     if before.dims is None:
         return before
     if after.dims is None or len(after.dims) != len(before.dims):
@@ -552,6 +594,7 @@ def _with_bodies(
     type: str, name: str | None, given: Sequence[Output], graphs: Mapping[str, _Graph],
     maps: Mapping[str, tuple[MapEntry, ...]], back_edges: tuple[tuple[int, int], ...], outputs: int, source: Source,
 ) -> Node:  # fmt: skip
+    """Return the node of an If, Loop or TensorIterator. Its bodies are assembled here only to infer the node."""
     cls = resolve(type, None)
     assert cls is not None
     blob = _Blob()
@@ -570,8 +613,9 @@ def _with_weights(model: Model, weights: Weights) -> Model:
     return replace(model, layers=layers, weights=weights)
 
 
-def _several(found: Any) -> list[Any]:
-    return list(found) if isinstance(found, (tuple, list, Node)) else [found]
+def _several(results: Any) -> list[Any]:
+    """Return what a body returned as a list."""
+    return list(results) if isinstance(results, (tuple, list, Node)) else [results]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -581,10 +625,11 @@ def _several(found: Any) -> list[Any]:
 def model(
     outputs: Any, *, inputs: Sequence[Node] | None = None, sinks: Sequence[Node] = (), name: str = "model"
 ) -> Model:
-    """The model that gives ``outputs``: one, several, or several by name.
+    """Return the model that computes ``outputs``: one output, a sequence of them, or a mapping from names to outputs.
 
-    ``inputs`` are its parameters in order, by default in that of their making; ``sinks`` what is to be computed
-    though it leads to no output (Assign).
+    ``inputs`` are the parameters of the model in order; by default, all that it uses, in the order of their creation.
+    ``sinks`` are nodes that must be computed although no output depends on them (Assign). Raises ValueError if the
+    outputs depend on a parameter that ``inputs`` leaves out, or if two layers have the same name.
     """
     named: dict[str, Any] | None = dict(outputs) if isinstance(outputs, Mapping) else None
     results = [_some(o) for o in (named.values() if named is not None else _several(outputs))]
@@ -600,13 +645,14 @@ def model(
 
 
 class _Blob:
-    """A .bin that grows; equal bytes are kept once."""
+    """A .bin that grows in memory. Equal bytes are stored once."""
 
     def __init__(self) -> None:
         self.data = bytearray()
         self._offsets: dict[bytes, int] = {}
 
     def add(self, raw: bytes) -> int:
+        """Store bytes and return their offset, a multiple of 64."""
         if raw not in self._offsets:
             self.data += bytes(-len(self.data) % 64)
             self._offsets[raw] = len(self.data)
@@ -616,7 +662,10 @@ class _Blob:
 
 @dataclass(frozen=True, eq=False)
 class _Graph:
-    """All that some results follow from. Ids are positions: the parameters come first, the Results last."""
+    """The nodes on which some results depend.
+
+    The id of a layer is its position in ``nodes``, where the parameters come first. The ids of the Results follow.
+    """
 
     nodes: tuple[Node, ...]
     results: tuple[Output, ...]
@@ -625,6 +674,10 @@ class _Graph:
     def of(
         parameters: Sequence[Node] | None, results: Sequence[Output], owner: str | None, sinks: Sequence[Node] = ()
     ) -> _Graph:
+        """Return the graph of ``results`` and ``sinks``. ``owner`` is the layer type if it is the graph of a body.
+
+        Raises ValueError if it depends on a parameter that is not among ``parameters``.
+        """
         found: dict[int, Node] = {}
         stack = [*(r.node for r in results), *sinks]
         while stack:
@@ -649,10 +702,11 @@ class _Graph:
         return {id(node): number for number, node in enumerate(self.nodes)}
 
     def result(self, position: int) -> int:
-        """The id of a Result."""
+        """Return the id of the Result at ``position``."""
         return len(self.nodes) + position
 
     def assemble(self, blob: _Blob, source: Source, names: Sequence[str] | None = None) -> Model:
+        """Return the graph as a model, and add its constants to ``blob``. ``names`` are the names of the outputs."""
         layers: dict[int, Layer] = {}
         edges: list[Edge] = []
         feeds: dict[int, tuple[tuple[int, int] | None, ...]] = {}
@@ -691,11 +745,13 @@ class _Graph:
         return Model("", VERSIONS[-1], layers, tuple(edges), feeds, source)
 
     def _edges(self, number: int, inputs: Sequence[Output]) -> Iterator[Edge]:
+        """Yield the edges that lead to the layer with id ``number``."""
         for position, output in enumerate(inputs):
             yield Edge(self.ids[id(output.node)], len(output.node.inputs) + output.index, number, position, -1)
 
 
 def _free(name: str, taken: set[str]) -> str:
+    """Return a name that is not ``taken``, with underscores appended if necessary, and add it to ``taken``."""
     while name in taken:
         name += "_"
     taken.add(name)
@@ -703,6 +759,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _tensor_names(node: Node, index: int, called: str | None) -> tuple[str, ...]:
+    """Return the tensor names of an output: ``called``, and the name of a layer that has only this output."""
     own = node.layer.name if len(node) == 1 else ""
     return tuple(dict.fromkeys(n for n in (called, own) if n))
 
@@ -712,6 +769,7 @@ def _port(id: int, value: Value, names: tuple[str, ...] = ()) -> Port:
 
 
 def _stored(blob: _Blob, data: np.ndarray, value: Value) -> dict[str, str]:
+    """Add the contents of a constant to ``blob``, and return the attributes of its layer."""
     raw = pack(data, value.type)
     return {
         "element_type": value.type.name,

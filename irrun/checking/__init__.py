@@ -1,1 +1,1 @@
-"""Comparing what a model declares with what is inferred, and reporting and fixing the differences."""
+"""Compare what a model declares with what is inferred, and report and fix the differences."""

@@ -1,7 +1,8 @@
-"""Infer every layer from what feeds it, and compare with what the file declares.
+"""Check a model: infer the outputs of each layer from its inputs, and compare them with the declared outputs.
 
-One fault gives one diagnostic: where a layer's declared and inferred outputs differ, what is handed on
-is the one that the layers reading it agree with. So is decided which end of an edge is wrong, and what fixes it.
+One fault gives one diagnostic. Where the declared and the inferred output of a layer differ, the checker continues
+with the one that the consumers of the output agree with, so that the layers behind it are not reported as well. The
+same comparison decides which end of an edge is wrong, and therefore which fix to offer.
 """
 
 from __future__ import annotations
@@ -43,24 +44,24 @@ __all__ = ["check"]
 
 
 def check(parsed: Parsed) -> Report:
-    """Everything that is wrong with a model that could be read, in file order.
+    """Return all diagnostics of a model, in file order: the problems of its file and those of its layers.
 
-    But for what a comment ``<!-- irrun: ignore IR401 -->`` in the file says to pass over.
+    A comment such as ``<!-- irrun: ignore IR401 -->`` in the file suppresses diagnostics.
     """
     model = parsed.model
     checker = _Checker(model, list(parsed.problems), tuple(parsed.problems))
-    if not any(p.code in ("IR101", "IR102") for p in parsed.problems):  # else who feeds whom is not certain
+    if not any(p.code in ("IR101", "IR102") for p in parsed.problems):  # duplicate ids: edges are ambiguous
         with no_garbage():
             checker.file()
             checker.run()
             checker.weights()
-    found = sorted((replace(d, fix=checker.fixes.get(id(d), d.fix)) for d in checker.found), key=_position)
+    found = sorted((replace(d, fix=checker.fixes.get(id(d), d.fix)) for d in checker.diagnostics), key=_position)
     return Report(tuple(_not_ignored(model.source, found)))
 
 
 def _not_ignored(source: Source, found: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """What no comment says to ignore: on the line of the finding, or alone on the line before."""
-    codes: dict[int, tuple[str, ...]] = {}  # by line; one line may hold a whole model
+    """Drop diagnostics that a comment suppresses, on the same line or alone on the line before."""
+    codes: dict[int, tuple[str, ...]] = {}  # cached by line, because one line may hold a whole model
     for d in found:
         if d.line is not None:
             if d.line not in codes:
@@ -74,14 +75,17 @@ def _not_ignored(source: Source, found: Iterable[Diagnostic]) -> Iterator[Diagno
 
 
 def _ignored_by(line: str) -> tuple[str, ...]:
-    """The codes, or prefixes of codes, in ``<!-- irrun: ignore IR401, IR303 why -->``; all where there are none."""
+    """Return the codes, or prefixes of codes, in comments such as ``<!-- irrun: ignore IR401, IR303 why -->``.
+
+    A comment with neither a code nor a reason suppresses every diagnostic: it gives ``IR``, the prefix of all codes.
+    """
     found: list[str] = []
     for comment in _IGNORE.finditer(line):
         found += re.findall(r"IR\d+", comment["codes"].upper()) or ([] if comment["why"].strip() else ["IR"])
     return tuple(found)
 
 
-# both linear on whatever stands in a line
+# Both patterns take linear time on any line.
 _COMMENT: Final = re.compile(r"<!--[^<]*?-->")
 _IGNORE: Final = re.compile(
     r"<!--\s*+irrun:\s*+ignore\b(?P<codes>(?:[\s,]*+\bIR\d++\b)*+)(?P<why>[^<]*?)-->", re.IGNORECASE
@@ -94,76 +98,83 @@ def _position(d: Diagnostic) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class _Checker:
+    """The check of one model or of one body."""
+
     model: Model
-    found: list[Diagnostic]
+    diagnostics: list[Diagnostic]
     problems: tuple[Diagnostic, ...]
-    """What is wrong with the file as a file; any of it may lie in a body."""
+    """The problems that reading found in the whole file, bodies included."""
     ops: dict[int, Op | None] = field(default_factory=dict)
     readers: dict[tuple[int, int], list[tuple[Layer, int]]] = field(default_factory=dict)
     values: Values = field(default_factory=dict)
     agreed: set[tuple[Value, ElementType | None, int]] = field(default_factory=set)
-    """What was inferred of an output, with the type and the (identity of the) shape of a port that agree with it."""
-    liars: set[tuple[int, int]] = field(default_factory=set)
-    """Outputs that declare something else than was inferred: their edges are not reported again."""
+    """Comparisons without a difference: the inferred value, the declared type, and ``id()`` of the declared shape."""
+    misdeclared: set[tuple[int, int]] = field(default_factory=set)
+    """Outputs whose declaration is reported as wrong. Differences along their edges are not reported as well."""
     inferred: Values = field(default_factory=dict)
-    """What was inferred of an output, whatever was handed on."""
+    """The inferred value of each output, also where the declared value was handed on instead."""
     broken_bodies: set[int] = field(default_factory=set)
-    """Layers with an error in a body: what they refuse follows from it."""
+    """Ids of layers with an error in a body. They are not checked, because their own errors would follow from it."""
     unreadable: set[int] = field(default_factory=set)
-    """Ports whose precision or dims cannot be read, by node: they are reported, and say nothing."""
+    """Nodes of the ports whose precision or dims cannot be parsed. Reading reports them; edges ignore them."""
     fixes: dict[int, Fix] = field(default_factory=dict)
-    """What fixes the problems of the file, by the identity of the problem."""
+    """Fixes for ``problems``, by ``id()`` of the problem."""
     constants: list[tuple[int, int, Layer]] = field(default_factory=list)
-    """Of each constant that can be read, offset and size in the .bin; those of bodies as well."""
+    """Offset and size in the .bin (in bytes) and layer of each constant that can be read, bodies included."""
     consequences: list[tuple[Diagnostic, Layer, Values]] = field(default_factory=list)
-    """Findings from which others would follow: with the layer, and what it gives in truth (nothing if refused)."""
+    """Diagnostics that affect later layers, each with its layer and the inferred outputs (none if it is refused)."""
 
     trace: Trace = field(init=False)
-    """Where dims come from."""
+    """Follows dims back to their origin, for the notes of diagnostics."""
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.model, self.ops, self.values)
 
     def run(self) -> None:
+        """Check the bodies, layers and edges, and fill ``diagnostics``, ``fixes`` and ``constants``."""
         model = self.model
         for layer, op, problems in bind_all(model):
             id = layer.id
             self.ops[id] = op
-            self.found += problems
+            self.diagnostics += problems
             for position, feed in enumerate(model.feeds[id]):
                 if feed is not None:
                     self.readers.setdefault(feed, []).append((layer, position))
             for body in layer.bodies.values():
                 inner = _Checker(body, [], self.problems, fixes=self.fixes, constants=self.constants)
                 inner.run()
-                self.found += inner.found
-                if any(d.severity == "error" for d in (*inner.found, *self.problems)):
+                self.diagnostics += inner.diagnostics
+                if any(d.severity == "error" for d in (*inner.diagnostics, *self.problems)):
                     self.broken_bodies.add(id)
         given = {id: Value.of(contents) for id, (contents, _) in model.contents.items()}
         unreadable = list(self.unreadable_ports())
         propagate(model, self.ops, self.settle, self.values, given)
         for key, readers in self.readers.items():
             self.edges(key, readers)
-        self.mend(unreadable)
+        self.add_fixes(unreadable)
         self.unused()
         self.count_consequences()
 
     def file(self) -> None:
-        """What concerns the file as a whole; a missing .bin is one finding, however many constants it holds."""
+        """Report problems of the whole file. A missing .bin is reported once, not once per constant."""
         model = self.model
         if model.is_fragment:
             return
         if not model.results:
             help = "add a Result layer for each output"
             no_result = diagnostic("IR107", "the model has no Result", source=model.source, node=0, help=help)
-            self.found.append(no_result)
+            self.diagnostics.append(no_result)
         if model.weights is None and model.constants:
-            self.found.append(weights_missing(model))
+            self.diagnostics.append(weights_missing(model))
 
     # -- one layer ------------------------------------------------------------------------------
 
     def settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
-        if None in self.model.feeds[layer.id] or layer.id in self.broken_bodies:  # that is reported already
+        """Check one layer and return the outputs to hand on: the inferred or the declared ones.
+
+        ``found`` holds the inferred outputs, or the exception that inference raised.
+        """
+        if None in self.model.feeds[layer.id] or layer.id in self.broken_bodies:  # the cause is reported elsewhere
             return declared(layer)
         if isinstance(found, Refused):
             notes = (*self.inputs(layer), *history(layer, self.trace.blamed(layer.id)))
@@ -182,7 +193,7 @@ class _Checker:
         return [self.output(layer, position, value) for position, value in enumerate(found)]
 
     def output(self, layer: Layer, position: int, value: Value) -> Value:
-        """Compare one output with its declaration; the value to hand on."""
+        """Compare one output with its declaration, and return the value to hand on."""
         key, port = (layer.id, position), layer.outputs[position]
         self.inferred[key] = value
         compared = (value, port.type, id(port.shape))
@@ -193,7 +204,7 @@ class _Checker:
         if not other_type and not other_dims:
             self.agreed.add(compared)
             return value if layer.inputs else self.origin(layer, position, value)
-        self.liars.add(key)
+        self.misdeclared.add(key)
         claim = Value(port.type or value.type, port.shape or value.shape)
         handed_on = self.believed(key, value, claim)
         if other_type:
@@ -201,11 +212,14 @@ class _Checker:
         if other_dims:
             self.wrong_dims(layer, position, value, handed_on is claim)
         if handed_on is claim:
-            self.consequences.append((self.found[-1], layer, {key: value}))
+            self.consequences.append((self.diagnostics[-1], layer, {key: value}))
         return handed_on
 
     def origin(self, layer: Layer, position: int, value: Value) -> Value:
-        """Compare a Parameter or Const, whose shape is just what it says, with what reads it; the value to hand on."""
+        """Compare the output of a layer without inputs with its consumers, and return the value to hand on.
+
+        Nothing else can show that the shape of a Parameter or Const is wrong, because the layer itself defines it.
+        """
         key, port = (layer.id, position), layer.outputs[position]
         claims = [c for l, p in self.readers.get(key, ()) if (c := l.inputs[p].shape) is not None]
         if claims and all(claim is port.shape for claim in claims):
@@ -218,19 +232,20 @@ class _Checker:
                 for reader, at in self.readers[key]
             }
             if (True, False) in votes and (False, True) not in votes:
-                self.liars.add(key)
+                self.misdeclared.add(key)
                 message = f"{title}: dims are {value.shape}, but what reads it is made for {made_for.shape}"
                 node = self.dim_node(port, made_for.shape)
                 self.add("IR402", message, layer, node, port=port.id, help=f"declare {made_for.shape}")
-                self.consequences.append((self.found[-1], layer, {key: value}))
+                self.consequences.append((self.diagnostics[-1], layer, {key: value}))
                 return made_for
         due = _declarable(value.shape)
         if port.shape not in (None, due, *claims) and due.rank == port.shape.rank:
-            self.liars.add(key)
+            self.misdeclared.add(key)
             self.add_dims("IR405", f"{title}: dims are {port.shape}, inferred {value.shape}", layer, port, due)
         return value
 
     def wrong_type(self, layer: Layer, port: Port, value: Value, is_claim_believed: bool) -> None:
+        """Report an output port whose precision differs from the inferred type (IR303)."""
         assert port.type is not None
         said, found = port.type.port_name, value.type.port_name
         message = f'{layer.type} "{layer.name}" output {port.id}: precision is {said}, inferred {found}'
@@ -246,9 +261,10 @@ class _Checker:
         )  # fmt: skip
 
     def believed(self, key: tuple[int, int], value: Value, claim: Value) -> Value:
-        """Of what was inferred of an output and what it claims, that with which the layers reading it agree.
+        """Choose between the inferred and the declared value of an output: whichever its consumers agree with.
 
-        They say so by what their input ports declare or, where these say nothing, by what they would give.
+        The input ports of the consumers decide first. If they fit both values or neither, the declared outputs of the
+        consumers decide: the value from which these follow is chosen. Without a decision, return the inferred value.
         """
         readers = self.readers.get(key, ())
         for agrees in (lambda layer, position, v: _agrees(layer.inputs[position], v), self.leads_to_declared):
@@ -259,27 +275,31 @@ class _Checker:
         return value
 
     def leads_to_declared(self, layer: Layer, position: int, value: Value) -> bool:
-        """Whether a layer gives what it declares if ``value`` is what it reads at ``position``."""
+        """Return whether a layer would produce its declared outputs if it read ``value`` at ``position``.
+
+        Return True if irrun does not know the operation of the layer.
+        """
         op, feeds = self.ops[layer.id], self.model.feeds[layer.id]
         if op is None:
             return True
         try:
             inputs = [value if feed == feeds[position] else self.known(feed) if feed else None for feed in feeds]
             found = infer(op, site(layer), inputs, needed(op, self.model, layer))
-        except Exception:  # refused or failed: either way, not what it declares
+        except Exception:  # refused or failed: the layer does not produce its declared outputs
             return False
         return all(_agrees(port, v) for port, v in zip(layer.outputs, found))
 
     def known(self, feed: tuple[int, int]) -> Value:
-        """What an output gives as far as can be told by now. Raises Refused."""
+        """Return what is known so far of the output ``feed``. Raises Refused."""
         if feed in self.values:
             return self.values[feed]
         layer, op = self.model.layers[feed[0]], self.ops[feed[0]]
         if op is None or layer.inputs:
             return declared(layer)[feed[1]]
-        return infer(op, site(layer), [], needed(op, self.model, layer))[feed[1]]  # a constant: its turn comes later
+        return infer(op, site(layer), [], needed(op, self.model, layer))[feed[1]]  # not yet propagated
 
     def wrong_dims(self, layer: Layer, position: int, value: Value, is_claim_believed: bool) -> None:
+        """Report an output port whose dims differ from the inferred shape (IR401), with their origin."""
         port = layer.outputs[position]
         shape = port.shape
         assert shape is not None
@@ -308,24 +328,30 @@ class _Checker:
         self.add_dims("IR401", message, layer, port, due, not is_claim_believed, notes=notes, help=help)
 
     def due(self, key: tuple[int, int], value: Value) -> PartialShape:
-        """The dims that an output should declare: those that its readers agree on where they fit, else as inferred."""
+        """Return the shape that an output should declare.
+
+        That is the shape that all its consumers declare if the inferred shape allows it, otherwise the inferred shape.
+        """
         claims = [l.inputs[p].shape for l, p in self.readers.get(key, ())]
         claim = claims[0] if claims else None
         if claim is not None and all(c == claim for c in claims) and value.shape.meet(claim) is not None:
             return claim
         return _declarable(value.shape)
 
-    def cause(self, layer: Layer, found: ElementType | PartialShape) -> str | None:
-        """The attribute that says what was inferred, as the file spells it."""
+    def cause(self, layer: Layer, inferred: ElementType | PartialShape) -> str | None:
+        """Return the attribute whose value equals the inferred type or shape, as the file spells it, or None."""
         op = self.ops[layer.id]
         for name, attribute in op.attributes.items() if op else ():
-            if type(getattr(op, name)) is type(found) and getattr(op, name) == found:
+            if type(getattr(op, name)) is type(inferred) and getattr(op, name) == inferred:
                 spellings = (attribute.name, *attribute.aliases)
                 return next((s for s in spellings if s in layer.attributes), attribute.name)
         return None
 
     def refused(self, layer: Layer, found: Diagnostic) -> None:
-        """Add what a layer refuses; of a constant whose size does not fit, at the attribute that is wrong."""
+        """Report a layer that its shape rule refuses.
+
+        For a constant whose bytes do not fit, report the wrong attribute, with a fix, where it is known.
+        """
         if found.code in ("IR502", "IR503") and is_constant(layer) and layer.outputs:
             node = self.model.source.children(layer.node, "data")[0]
             for name, text in self.sized(layer):
@@ -334,11 +360,14 @@ class _Checker:
                 span = self.model.source.span(node, name)
                 found = replace(found, span=span, help=help, fix=_fix(help, edits))
                 break
-        self.found.append(found)
+        self.diagnostics.append(found)
         self.consequences.append((found, layer, {}))
 
     def sized(self, layer: Layer) -> Iterator[tuple[str, str]]:
-        """The attributes of a constant of which the others and its output port say that they are wrong, and how."""
+        """Yield the attribute of a Const that contradicts its other attributes and its port, with the corrected text.
+
+        Yield nothing where it is not certain which attribute is wrong.
+        """
         port, said = layer.outputs[0], layer.attributes
         shape, type = PartialShape.parse(said.get("shape", "...")), ElementType.parse(said.get("element_type", ""))
         size, offset = int(said["size"]), int(said["offset"])
@@ -356,7 +385,7 @@ class _Checker:
             yield "element_type", port.type.name
 
     def inputs(self, layer: Layer) -> tuple[str, ...]:
-        """What feeds a layer, one line an input: its name, shape, contents and origin."""
+        """Return one line of text per connected input: its name, its shape or contents, and its producer."""
         op = self.ops[layer.id]
         rows: list[tuple[str, str, str]] = []
         for position, feed in enumerate(self.model.feeds[layer.id]):
@@ -376,15 +405,15 @@ class _Checker:
     # -- edges ----------------------------------------------------------------------------------
 
     def edges(self, key: tuple[int, int], readers: Sequence[tuple[Layer, int]]) -> None:
-        """An output port and the input ports that it feeds should declare the same."""
+        """Report each difference between an output port and the input ports that it feeds, at the wrong end."""
         source = self.model.layers[key[0]]
         output = source.outputs[key[1]]
         for l, p in readers:
             if l.inputs[p].shape is not output.shape or l.inputs[p].type is not output.type:
                 break
         else:
-            return  # nearly always
-        if key in self.liars or not self.says_something(output):
+            return  # the usual case: all ports share the same type and shape objects
+        if key in self.misdeclared or not self.says_something(output):
             return
         ports = [(l, l.inputs[p]) for l, p in readers if self.says_something(l.inputs[p])]
         retyped = [(l, p) for l, p in ports if p.type and output.type and p.type is not output.type]
@@ -407,12 +436,13 @@ class _Checker:
                     self.other_dims(layer, port, (source, output), "input", "output")
 
     def says_something(self, port: Port) -> bool:
+        """Return whether a port declares a type or dims, and both can be parsed."""
         return (port.type is not None or port.shape is not None) and port.node not in self.unreadable
 
     def is_output_wrong(
         self, key: tuple[int, int], said: PartialShape | None, claims: Sequence[PartialShape | None]
     ) -> bool:
-        """Whether it is the output port that declares wrong dims, where those that it feeds declare others."""
+        """Return whether the output port is the wrong end of edges whose input ports declare other dims."""
         value = self.inferred.get(key)
         if value is not None and value.rank is not None:
             due = _declarable(value.shape)
@@ -429,6 +459,7 @@ class _Checker:
         return as_claimed and not as_said
 
     def other_type(self, layer: Layer, port: Port, other: tuple[Layer, Port], kind: str, other_kind: str) -> None:
+        """Report the wrong end of an edge whose ports declare different precisions (IR304)."""
         assert port.type
         assert other[1].type
         right = other[1].type.port_name
@@ -441,19 +472,23 @@ class _Checker:
         )  # fmt: skip
 
     def other_dims(self, layer: Layer, port: Port, other: tuple[Layer, Port], kind: str, other_kind: str) -> None:
+        """Report the wrong end of an edge whose ports declare different dims: IR402, or IR405 if both can be true."""
         said, right = port.shape, other[1].shape
         is_loose = said is None or right is None or said.meet(right) is not None
         says = "it declares no dims" if said is None else f"dims are {said}"
         differs = "declares none" if right is None else f"is {right}"
         message = f"{_end((layer, port), kind)}: {says}, but {_end(other, other_kind)} {differs}"
-        # without the values of constants, which of the two ends is wrong may be a guess
+        # without the values of constants, the choice of the wrong end may be a guess
         is_safe = self.model.weights is not None or not self.model.constants
         self.add_dims("IR405" if is_loose else "IR402", message, layer, port, right or PartialShape(()), safe=is_safe)
 
     # -- the file as a whole --------------------------------------------------------------------
 
     def unreadable_ports(self) -> Iterator[tuple[Diagnostic, Layer, int, bool]]:
-        """The ports whose precision or dims are no such thing: layer, position, and whether it is an input."""
+        """Collect ports whose precision or dims cannot be parsed in ``unreadable``.
+
+        Yield for each its diagnostic, its layer, its position among the inputs or outputs, and whether it is an input.
+        """
         named: dict[str | None, list[Layer]] = {}
         broken = [d for d in self.problems if d.code in ("IR305", "IR404") and d.port is not None]
         for layer in self.model.layers.values() if broken else ():
@@ -467,13 +502,14 @@ class _Checker:
                             yield d, layer, position, is_input
 
     def spans(self, port: Port, code: str) -> list[Span]:
+        """Return the places at which reading can report ``code`` (IR305 or IR404) for a port."""
         source = self.model.source
         if code == "IR305":
             return [source.span(port.node, "precision")]
         return [source.span(node) for node in source.children(port.node, "dim")]
 
-    def mend(self, unreadable: Iterable[tuple[Diagnostic, Layer, int, bool]]) -> None:
-        """Find fixes for what cannot be read, and for edges that stand there twice."""
+    def add_fixes(self, unreadable: Iterable[tuple[Diagnostic, Layer, int, bool]]) -> None:
+        """Add fixes for ports that cannot be parsed, and for edges that the file holds twice."""
         source = self.model.source
         for d, layer, position, is_input in unreadable:
             key = self.model.feeds[layer.id][position] if is_input else (layer.id, position)
@@ -500,14 +536,14 @@ class _Checker:
             seen.add(ends)
 
     def unused(self) -> None:
-        """Report layers that no Result and no variable depends on: one finding where each chain of them ends."""
+        """Report layers on which no Result and no variable depends: one diagnostic at the last layer of each chain."""
         model = self.model
         if model.is_fragment or not model.results or any(d.code.startswith(("IR0", "IR1")) for d in self.problems):
             return
         read = {key[0] for key in self.readers}
-        if all(id in read or self.counts(layer) for id, layer in model.layers.items()):
+        if all(id in read or self.has_purpose(layer) for id, layer in model.layers.items()):
             return
-        left = [id for id, layer in model.layers.items() if self.counts(layer)]
+        left = [id for id, layer in model.layers.items() if self.has_purpose(layer)]
         used = set(left)
         while left:
             for feed in model.feeds[left.pop()]:
@@ -526,15 +562,19 @@ class _Checker:
             help = "add the edge or Result that is missing, or remove the layer"
             self.add("IR108", message, layer, layer.node, notes=notes, help=help)
 
-    def counts(self, layer: Layer) -> bool:
-        """Whether a layer does something even if nothing reads it, or may do. (OpenVINO itself leaves constants.)"""
+    def has_purpose(self, layer: Layer) -> bool:
+        """Return whether a layer may have a purpose although no layer reads its outputs.
+
+        That is an unknown operation, an operation with side effects, or a layer without inputs or without outputs.
+        (OpenVINO itself keeps unused constants.)
+        """
         op = self.ops[layer.id]
         return op is None or not layer.inputs or not layer.outputs or not op.pure
 
     def weights(self) -> None:
-        """Compare what the constants of the model and its bodies take of the .bin, and what they leave."""
+        """Report constants that share only some of their bytes (IR505), and unused bytes after the last one (IR506)."""
         model = self.model
-        if model.weights is None or any(d.code in ("IR501", "IR502", "IR503", "IR201") for d in self.found):
+        if model.weights is None or any(d.code in ("IR501", "IR502", "IR503", "IR201") for d in self.diagnostics):
             return
         if len(self.constants) < model.constants:
             return
@@ -551,7 +591,7 @@ class _Checker:
         starts, ends = {len(model.weights.data), *(offset for offset, _ in ranges)}, {0, *map(sum, ranges)}
         often = Counter(place for pair in pairs for place in pair)
         for pair in pairs:
-            # the one at fault overlaps with more, and does not begin where another ends and end where one begins
+            # the wrong one overlaps with more constants, and fewer of its two ends touch the end of another constant
             wrong, other = sorted(pair, key=lambda p: (-often[p], (p[0] in ends) + (sum(p) in starts), -p[0]))
             layer = ranges.pop(wrong, None)
             if layer is None or other not in ranges:
@@ -563,14 +603,14 @@ class _Checker:
             node = model.source.children(layer.node, "data")[0]
             self.add("IR505", message, layer, node, "offset", help="correct offset or size")
         path, left = model.weights.path, len(model.weights.data) - sum(farthest)
-        # a part of a model may well leave some of the .bin of the whole
+        # a sub-model under another file name may use only some of the .bin of the whole model
         if left >= _ALIGNMENT and path and path.with_suffix("") == Path(model.source.path).with_suffix(""):
             message = f"{path.name} has {counted(left, 'byte')} after the last that a constant reads"
             help = "is it the .bin of another model? otherwise save the model again"
-            self.found.append(diagnostic("IR506", message, source=model.source, help=help))
+            self.diagnostics.append(diagnostic("IR506", message, source=model.source, help=help))
 
     def constant(self, layer: Layer, value: Value) -> None:
-        """Note what a constant takes of the .bin, and look for numbers that are none."""
+        """Record the bytes of a constant in the .bin, and report NaN, or +inf among ordinary numbers (IR507)."""
         op: Any = self.ops[layer.id]
         self.constants.append((op.offset, op.size, layer))
         if value.type.kind != "float" or value.data is None or value.data.size < 2:
@@ -589,16 +629,19 @@ class _Checker:
         message = f'{layer.type} "{layer.name}": the constant holds {said}'
         self.add("IR507", message, layer, node, help="did training diverge or f16 overflow, or is offset wrong?")
 
-    # -- what follows from a finding ------------------------------------------------------------
+    # -- consequences of a diagnostic -----------------------------------------------------------
 
     def count_consequences(self) -> None:
-        """Say of each finding how many layers would give something else than they declare, and fix them with it."""
-        if self.model.is_fragment:  # after its layer come only the Results that were made for it
+        """Add to each diagnostic in ``consequences`` the number of later layers that it affects.
+
+        Where it has no fix yet, add one that also corrects the declarations of these layers.
+        """
+        if self.model.is_fragment:  # its layer feeds only the Results that reading has added
             return
         if not self.consequences:
             return
         rank = {id: number for number, id in enumerate(self.model.order)}
-        place = {id(d): number for number, d in enumerate(self.found)}
+        place = {id(d): number for number, d in enumerate(self.diagnostics)}
         left = _MOST_STEPS
         for finding, layer, outputs in self.consequences:
             changed, steps = self.after(layer, outputs, rank, left)
@@ -612,17 +655,20 @@ class _Checker:
                 finding = replace(finding, notes=(*finding.notes, f"and {counted(count, 'layer')} after it"))
             if finding.fix is None and outputs:
                 finding = replace(finding, fix=self.declaring(finding, layer, changed, count))
-            self.found[at] = finding
+            self.diagnostics[at] = finding
 
     def is_changed(self, id: int, changed: dict[tuple[int, int], Value | None]) -> bool:
-        """Whether a layer gives something else, or has no outputs and so only takes it."""
+        """Return whether ``changed`` holds an output of the layer, or the layer has no outputs."""
         outputs = self.model.layers[id].outputs
         return not outputs or any((id, position) in changed for position in range(len(outputs)))
 
     def declaring(
         self, finding: Diagnostic, layer: Layer, changed: dict[tuple[int, int], Value | None], count: int
     ) -> Fix | None:
-        """The fix that declares what layers give in truth. Not safe where an attribute may be at fault as well."""
+        """Return the fix that declares the values in ``changed``, or None where one of them cannot be declared.
+
+        The fix is not safe where an attribute may be wrong instead of the declarations.
+        """
         source = self.model.source
         edits: Edits = ()
         for (id, position), value in changed.items():
@@ -646,9 +692,11 @@ class _Checker:
     def after(
         self, layer: Layer, outputs: Values, rank: dict[int, int], most: int
     ) -> tuple[dict[tuple[int, int], Value | None], int]:
-        """The outputs that are others than declared if ``layer`` gives ``outputs``: None for what cannot be computed.
+        """Return the outputs that would change if ``layer`` produced ``outputs``, and the number of layers inferred.
 
-        It gives nothing if ``outputs`` is empty. And how many steps it took to tell, at most ``most``.
+        The first result maps each changed output to its new value, or to None where it cannot be computed. It includes
+        the outputs of ``layer`` itself. With empty ``outputs``, none of these can be computed. ``rank`` is the position
+        of each layer in topological order. At most ``most`` layers are inferred.
         """
         changed: dict[tuple[int, int], Value | None] = dict(outputs)
         if not outputs:
@@ -680,7 +728,7 @@ class _Checker:
         return changed, steps
 
     def with_changed(self, layer: Layer, changed: dict[tuple[int, int], Value | None]) -> Sequence[Value | None]:
-        """What a layer gives where other outputs give what ``changed`` says; None for what cannot be told."""
+        """Infer a layer whose inputs have the values in ``changed``; an output that cannot be computed is None."""
         op, feeds = self.ops[layer.id], self.model.feeds[layer.id]
         nothing = [None] * len(layer.outputs)
         if op is None or any(feed in changed and changed[feed] is None for feed in feeds if feed):
@@ -688,7 +736,7 @@ class _Checker:
         inputs = [None if feed is None else changed.get(feed) or self.values.get(feed) for feed in feeds]
         try:
             found = infer(op, site(layer), inputs, needed(op, self.model, layer))
-        except Exception:  # refused or failed: either way, it gives nothing
+        except Exception:  # refused or failed: the layer has no outputs
             return nothing
         return found[: len(layer.outputs)]
 
@@ -698,14 +746,17 @@ class _Checker:
         self, code: str, message: str, layer: Layer, port: Port, due: PartialShape, fixable: bool = True,
         safe: bool = True, **more: object,
     ) -> None:  # fmt: skip
-        """Add a finding at the first wrong dim of a port, with the fix that writes ``due``."""
+        """Report the first wrong dim of a port, with the fix that declares ``due``."""
         help = f"declare {due}"
         edits = set_dims(self.model.source, port.node, _numbers_of(due)) if fixable and due.rank is not None else None
         at: dict[str, Any] = {"port": port.id, "help": help, "fix": _fix(help, edits, safe=safe)} | more
         self.add(code, message, layer, self.dim_node(port, due), **at)
 
     def dim_node(self, port: Port, due: PartialShape) -> int:
-        """The first dim of a port that is not what is due; where the rank is another, the first of all."""
+        """Return the node of the first dim of a port that differs from ``due``.
+
+        If the ranks differ, that is the first dim; if the port has no dims, the port itself.
+        """
         dims = self.model.source.children(port.node, "dim")
         shape = port.shape
         if shape is None or not dims:
@@ -718,7 +769,10 @@ class _Checker:
         self, code: str, message: str, layer: Layer, port: Port, name: str, due: ElementType | PartialShape,
         **more: object,
     ) -> None:  # fmt: skip
-        """Add a finding at the attribute that contradicts an output port and what reads it. Its fix is not safe."""
+        """Report the attribute ``name`` that contradicts an output port and its consumers.
+
+        The fix sets the attribute to ``due``. It is not safe, because it changes what the model computes.
+        """
         source = self.model.source
         node = next(iter(source.children(layer.node, "data")), layer.node)
         text = due.name if isinstance(due, ElementType) else _items(due)
@@ -733,7 +787,7 @@ class _Checker:
         self.add(code, message, layer, node, name, port=port.id, help=help, fix=fix, **more)
 
     def kept(self, text: str, due: PartialShape) -> list[str]:
-        """The items of a ``shape`` attribute that becomes ``due``: those that do not contradict it as they stand."""
+        """Return the items of a ``shape`` attribute changed to ``due``; items that already agree keep their text."""
         said = PartialShape.parse(text)
         items = _items(due).split(",")
         if said is None or said.rank != due.rank:
@@ -745,7 +799,8 @@ class _Checker:
     def add(
         self, code: str, message: str, layer: Layer, node: int, attribute: str | None = None, **more: object
     ) -> None:
-        self.found.append(
+        """Report a diagnostic at an element of a layer, or at one attribute of the element."""
+        self.diagnostics.append(
             diagnostic(
                 code, message, source=self.model.source, node=node, attribute=attribute, layer=layer.name, **more
             )
@@ -753,11 +808,11 @@ class _Checker:
 
 
 _ALIGNMENT: Final = 64
-"""Fewer bytes than this at the end of a .bin are padding."""
+"""Fewer unused bytes than this at the end of a .bin are padding: constants are aligned to 64 bytes."""
 _LOOKED_AT: Final = 1 << 14
-"""How many elements of a constant are looked at for NaN."""
+"""The most elements of a constant that are searched for NaN and +inf, so that large constants stay cheap to check."""
 _MOST_STEPS: Final = 20_000
-"""How many layers are inferred again, at most, to count what follows from the findings."""
+"""The most layers inferred again to count consequences, over all diagnostics. It bounds the time of a check."""
 
 
 def _fix(title: str, edits: Edits | None, *, safe: bool = True) -> Fix | None:
@@ -770,7 +825,7 @@ def _end(end: tuple[Layer, Port], kind: str) -> str:
 
 
 def _declarable(shape: PartialShape) -> PartialShape:
-    """A shape as ports declare it: each dim a number or unknown."""
+    """Return a shape as ports can declare it: each dim is a number or unknown, and intervals become unknown."""
     if shape.dims is None:
         return shape
     return PartialShape(tuple(dim if dim.is_static else Dim.unknown() for dim in shape.dims))
@@ -785,7 +840,7 @@ def _items(shape: PartialShape) -> str:
 
 
 def _outvoted(said: object, claims: Sequence[object]) -> bool:
-    """Whether several claims agree with one another, and not with what is said."""
+    """Return whether there are several ``claims``, all are equal, and they differ from ``said``."""
     return len(claims) > 1 and claims[0] != said and all(claim == claims[0] for claim in claims)
 
 
@@ -794,12 +849,13 @@ def _same(a: Value, b: Value) -> bool:
 
 
 def _agrees(port: Port, value: Value) -> bool:
+    """Return whether a value can have the type and shape that a port declares."""
     same_type = port.type is None or value.type.kind == "dynamic" or port.type is value.type
     return same_type and (port.shape is None or port.shape.meet(value.shape) is not None)
 
 
 def _describe(value: Value) -> str:
-    """``[4]`` or, where the contents are known and few, ``= [1,16,50,50]``."""
+    """Return the shape, as ``[4]``, or up to 8 known integer contents, as ``= [1,16,50,50]``."""
     if value.data is not None and value.data.size <= 8 and value.data.dtype.kind in "iuO":
         return f"= {_numbers(value.data)}"
     return str(value.shape)

@@ -1,4 +1,4 @@
-"""Put an IR file right: apply the fixes of its findings, and write what came of it."""
+"""Fix an IR file: apply the fixes of its diagnostics, and write the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Fixed", "fix", "rewrite"]
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A document with its fixes applied: the bytes, how many findings are gone, and those that are left."""
+    """A document with fixes applied: its bytes, the number of fixes applied, and the diagnostics that remain."""
 
     data: bytes
     count: int
@@ -30,12 +30,14 @@ class Fixed:
 
 
 _ROUNDS: Final = 20
+"""The most rounds of fixing: it ends fixes that would keep revealing new ones."""
 
 
 def fix(parsed: Parsed, wanted: Callable[[Diagnostic], bool] = lambda _: True, *, unsafe: bool = False) -> Fixed:
-    """Apply the fixes of the findings that are ``wanted`` until none is left; ``unsafe`` ones only if asked to.
+    """Apply the fixes of the diagnostics that are ``wanted`` until none is left, and return the result in memory.
 
-    A finding may come to light only when another is put right, so that this takes rounds.
+    Unsafe fixes are applied only if ``unsafe`` is true. Fixes are applied in rounds with a check after each, because
+    a fix may reveal a new diagnostic.
     """
     count = 0
     seen: set[bytes] = set()
@@ -43,7 +45,7 @@ def fix(parsed: Parsed, wanted: Callable[[Diagnostic], bool] = lambda _: True, *
         source = parsed.model.source
         report = check(parsed)
         offered = [d for d in report if d.fix and (d.fix.safe or unsafe) and wanted(d)]
-        # two guesses about one layer may be two answers to one fault
+        # two unsafe fixes of one layer may be alternatives for the same fault: apply only the first
         guesses = {d.layer: d for d in reversed(offered) if d.fix and not d.fix.safe}
         fixes = list(_apart(d.fix for d in offered if d.fix and (d.fix.safe or d is guesses[d.layer])))
         edits = {edit for fix in fixes for edit in fix.edits}
@@ -56,7 +58,10 @@ def fix(parsed: Parsed, wanted: Callable[[Diagnostic], bool] = lambda _: True, *
 
 
 def _apart(fixes: Iterable[Fix]) -> Iterator[Fix]:
-    """Those that neither overlap nor touch another; equal ones are one. The others wait for the next round."""
+    """Yield the fixes that neither overlap nor touch an earlier one, or have the same edits as the one before.
+
+    The fixes that are left out are offered again in the next round.
+    """
     end, last = -1, ()
     for fix in sorted(fixes, key=lambda fix: _ends(fix.edits)):
         if fix.edits == last:
@@ -67,13 +72,14 @@ def _apart(fixes: Iterable[Fix]) -> Iterator[Fix]:
 
 
 def _ends(edits: tuple[Edit, ...]) -> tuple[int, int]:
+    """Return the first byte of the edits, and the byte past their last one."""
     return min((e.start for e in edits), default=0), max((e.end for e in edits), default=0)
 
 
 def rewrite(path: str | os.PathLike[str], data: bytes) -> None:
-    """Give a file other contents, whole or not at all. A link stays a link, and permissions stay.
+    """Replace the contents of a file, completely or not at all, and keep its permissions.
 
-    Raises OSError where it may not be written.
+    If ``path`` is a symbolic link, its target is replaced. Raises OSError if the file cannot be written.
     """
     target = Path(path).resolve()
     if not os.access(target, os.W_OK):

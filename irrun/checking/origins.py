@@ -1,4 +1,4 @@
-"""The question "where does this dim come from?": what is asked about, and the answer as text or JSON."""
+"""Answer "where does this dim come from?": find the outputs that a question names, and explain them as text or JSON."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from irrun.types import INF, Dim, Term
 __all__ = ["Asked", "Explanation", "at_line", "by_name", "history", "outputs"]
 
 Row = tuple[str, str]
-"""A line of text: what, and where it comes from."""
+"""A line of text in two columns: a number or formula, and where it comes from."""
 
 _LONGEST: Final = 64
-"""A formula of more numbers and symbols than this is not written out."""
+"""The most numbers and symbols of a formula that is written out; a longer one would be unreadable."""
 _WIDEST: Final = 60
-"""Where the column of places begins at the latest."""
+"""The greatest width of the first column, in characters, so that one long row does not move all others."""
 _MOST_PLACES: Final = 4
+"""The most dims whose history a diagnostic shows, to keep its notes short."""
 _MOST_LINKS: Final = 5
-"""What stands of a history under a finding."""
+"""The most steps of each history that a diagnostic shows."""
 
 
 # ---------------------------------------------------------------------------------------------
-# what is asked about
+# the question
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Outputs of a layer, or one dim of one of them."""
+    """What a question is about: outputs of a layer (by position), or only their dim ``axis``."""
 
     trace: Trace
     layer: Layer
@@ -44,10 +45,10 @@ class Asked:
 
 
 def by_name(traces: Sequence[Trace], name: str) -> Asked:
-    """The layer, or ``LAYER:PORT``, that is called so: by its own name, or that of a tensor it gives.
+    """Return the outputs that a name means: the name of a layer or of a tensor, or ``LAYER:PORT``.
 
-    The port of an input stands for the output that feeds it. Layers of bodies are found as well. Raises ModelError
-    (IR606) where there is none, or more than one.
+    The port of an input means the output that feeds it. Layers of bodies are found as well. Raises ModelError (IR606)
+    if no layer, or more than one, has the name.
     """
     everywhere = [t for trace in traces for t in trace.all()]
     if found := _called(everywhere, name):
@@ -66,9 +67,11 @@ def by_name(traces: Sequence[Trace], name: str) -> Asked:
 
 
 def at_line(traces: Sequence[Trace], line: int, column: int | None = None) -> Asked:
-    """What stands at a line: a layer, one of its ports, or one dim; on an edge, the output that it begins at.
+    """Return the outputs at a line of the file: those of a layer, of one of its ports, or one dim of a port.
 
-    Raises ModelError (IR606) where no layer stands there, or more than one begins.
+    A line with an edge means the output where the edge begins. Without ``column``, the first element that begins on
+    the line counts. Raises ModelError (IR606) if there is no layer on the line, or if several layers begin on the line
+    and no column is given.
     """
     path = traces[0].model.source.path
     for top in traces:
@@ -89,7 +92,7 @@ def at_line(traces: Sequence[Trace], line: int, column: int | None = None) -> As
 
 
 def outputs(traces: Sequence[Trace]) -> list[Asked]:
-    """What a model gives; of the examples of a page, what their layers give."""
+    """Return the outputs of each model, or of the layer of each example of a page."""
     found: list[Asked] = []
     for trace in traces:
         model = trace.model
@@ -99,14 +102,14 @@ def outputs(traces: Sequence[Trace]) -> list[Asked]:
 
 
 def _layers(traces: Sequence[Trace]) -> Iterator[Layer]:
-    """The layers of models and bodies, without those that a fragment has its ports for."""
+    """Yield the layers of models and bodies, without the Parameters and Results added to an example of a page."""
     for trace in traces:
         layers = trace.model.layers
         yield from [layers[0]] if trace.model.is_fragment and trace.outer is None else layers.values()
 
 
 def _called(traces: Sequence[Trace], name: str) -> list[Asked]:
-    """All that a name may mean: layers, or else tensors."""
+    """Return all layers with a name or, if there are none, all outputs with a tensor of this name."""
     layers = [
         _whole(trace, layer)
         for trace in traces
@@ -123,6 +126,7 @@ def _called(traces: Sequence[Trace], name: str) -> list[Asked]:
 
 
 def _only(found: Sequence[Asked], name: str) -> Asked:
+    """Return the only item of ``found``. Raises ModelError (IR606) if there are several."""
     if len(found) == 1:
         return found[0]
     source = found[0].trace.model.source
@@ -134,14 +138,14 @@ def _only(found: Sequence[Asked], name: str) -> Asked:
 
 
 def _whole(trace: Trace, layer: Layer) -> Asked:
-    """All outputs of a layer; of a Result, what feeds it."""
+    """Return all outputs of a layer; for a Result, the output that feeds it."""
     if not layer.outputs and layer.inputs and trace.model.fed_by(layer, 0):
         return _at_port(trace, layer, layer.inputs[0].id)
     return Asked(trace, layer, tuple(range(len(layer.outputs))))
 
 
 def _at_port(trace: Trace, layer: Layer, id: int) -> Asked:
-    """An output by its port, or the output that feeds the port of an input."""
+    """Return the output with a port id, or the output that feeds the input with this id. Raises ModelError (IR606)."""
     for position, port in enumerate(layer.outputs):
         if port.id == id:
             return Asked(trace, layer, (position,))
@@ -156,7 +160,7 @@ def _at_port(trace: Trace, layer: Layer, id: int) -> Asked:
 
 
 def _at_node(traces: Sequence[Trace], node: int) -> Asked | None:
-    """The layer, port or edge that an element is."""
+    """Return the outputs that an element of the file means: a layer, a port or an edge; None for any other element."""
     for trace in traces:
         for layer in _layers([trace]):
             if layer.node == node:
@@ -179,10 +183,10 @@ def _line(layer: Layer, trace: Trace) -> int:
 
 
 class Explanation:
-    """Where the dims of a layer's outputs come from, and the elements of their contents where these are few.
+    """The origin of each dim of a layer's outputs and, for small integer contents, of each element.
 
-    ``str()`` is the answer as text, ``record()`` as JSON has it. What layers only pass on is told in one line, unless
-    ``everything`` is asked for.
+    ``str()`` returns the answer as text, ``record()`` as a dict for JSON. Layers that only pass a number on are
+    counted in one line, unless ``everything`` is true.
     """
 
     def __init__(self, asked: Asked, *, everything: bool = False) -> None:
@@ -191,19 +195,19 @@ class Explanation:
 
     @property
     def refused(self) -> str | None:
-        """Why the layer cannot be inferred, where it cannot."""
+        """The reason why the layer cannot be inferred, or None if it can."""
         why = self.asked.trace.refused.get(self.asked.layer.id)
         return (
             why.message if isinstance(why, Refused) else None if why is None else f"irrun failed to infer it: {why!r}"
         )
 
     def places(self, output: int) -> list[Place]:
-        """What is asked about of one output: its dims, and elements of its contents."""
+        """Return the dims and elements of one output that the question is about."""
         found = self.asked.trace.places(self.asked.layer.id, output)
         return [p for p in found if self.asked.axis is None or (p.index == self.asked.axis and not p.is_element)]
 
     def __str__(self) -> str:
-        asked, told = self.asked, _Told(self.everything)
+        asked, chains = self.asked, _Chains(self.everything)
         lines: list[str] = []
         for output in asked.outputs:
             lines.append(self._title(output))
@@ -211,7 +215,7 @@ class Explanation:
                 lines.append(f"  cannot be inferred: {self.refused}; this is what it declares")
             places = self.places(output)
             plain = [p for p in places if p.is_element and not p.trace.step(p).sources]
-            rows = [row for place in places if place not in plain for row in told.rows(place)]
+            rows = [row for place in places if place not in plain for row in chains.rows(place)]
             if plain:
                 numbers = ", ".join(str(p.trace.dim(p)) for p in plain)
                 rows.append((f"{'value' if len(plain) == 1 else 'elements'} = {numbers}", ""))
@@ -230,7 +234,7 @@ class Explanation:
         return f"{title}  {trace.model.source.path}:{_line(layer, trace)}"
 
     def record(self) -> dict[str, Any]:
-        """The answer for JSON: the outputs, and the steps that their dims lead to, which name each other by number."""
+        """Return the answer as a dict for JSON: the outputs, and the steps that lead to them, linked by number."""
         layer, trace = self.asked.layer, self.asked.trace
         links: dict[Place, Link] = {}
         asked: dict[Place, Place] = {}
@@ -295,7 +299,10 @@ def _is_long(formula: Term | int) -> bool:
 
 
 def _attributes(step: Step) -> dict[str, str]:
-    """The attributes that numbers in a formula may be from; of a Parameter or constant, its shape."""
+    """Return the attributes whose numbers occur in the formula of a step.
+
+    For a dim of a layer without inputs (Parameter, Const), return its ``shape``.
+    """
     if not step.layer.inputs and not step.place.is_element:
         return {name: text for name, text in step.layer.attributes.items() if name == "shape"}
     held = set(step.numbers())
@@ -306,8 +313,8 @@ def _attributes(step: Step) -> dict[str, str]:
     }
 
 
-class _Told:
-    """Chains as rows of text. What was told once is only named again."""
+class _Chains:
+    """Writes chains as rows of text. A step that an earlier row explains is only named again."""
 
     def __init__(self, everything: bool = False) -> None:
         self.everything = everything
@@ -315,7 +322,10 @@ class _Told:
         self._names: dict[Place, str] = {}
 
     def rows(self, place: Place, name: str | None = None, most: int | None = None) -> list[Row]:
-        """The chain of one place, by default named by its axis: its formula, then each number of it, and so on."""
+        """Return the rows of the chain of one place: its formula, then each number in the formula, and so on.
+
+        The place is called ``name``, or after its axis. ``most`` limits the number of steps; ``…`` marks a cut.
+        """
         links = chain(place, everything=self.everything, most=most, told=self.places)
         first, *rest = links
         head = f"{name or _what(place)} = {self._formula(first)}"
@@ -341,7 +351,10 @@ class _Told:
         return formula.text(lambda symbol: self._spelt(link.ends[symbol]))
 
     def _spelt(self, place: Place) -> str:
-        """A number or symbol for it; an unknown that no Parameter names is called n1, n2, …"""
+        """Return the number of a place, or a symbol if the number is unknown.
+
+        Unknown numbers are named after their Parameter (``ids[1]``), otherwise n1, n2, …
+        """
         dim = place.trace.dim(place)
         if dim.is_static:
             return str(dim)
@@ -350,6 +363,10 @@ class _Told:
         return self._names.setdefault(place, f"n{len(self._names) + 1}")
 
     def _where(self, link: Link, is_asked: bool = False) -> str:
+        """Return where the number of a link comes from: line, layer, attributes and bounds.
+
+        ``is_asked`` marks the place that the question is about: its line and layer are left out.
+        """
         step, place = link.step, link.step.place
         trace, layer = place.trace, step.layer
         parts: list[str] = []
@@ -362,9 +379,9 @@ class _Told:
         if (attributes := _attributes(step)) and (is_asked or layer.inputs):
             parts.append(" ".join(f"{name}={text}" for name, text in attributes.items()))
         if step.formula is None:
-            told = "" if step.dim.is_static else _bounds(step.dim)
-            untold = "known only when it runs" if layer.inputs and not step.dim.is_static else ""
-            parts += filter(None, (told, untold))
+            bounds = "" if step.dim.is_static else _bounds(step.dim)
+            reason = "known only when it runs" if layer.inputs and not step.dim.is_static else ""
+            parts += filter(None, (bounds, reason))
         if is_asked and isinstance(step.formula, int) and not parts:
             parts.append(f"as {layer.type} gives")
         if link.through:
@@ -373,7 +390,7 @@ class _Told:
 
 
 def _what(place: Place) -> str:
-    """How a place is called within its output."""
+    """Return the name of a place within its output: ``dim 1``, ``value``, ``element 3`` or ``element [0,2]``."""
     if not place.is_element:
         return f"dim {place.index}"
     value = place.trace.values[place.layer, place.output]
@@ -385,29 +402,30 @@ def _what(place: Place) -> str:
 
 
 def _bounds(dim: Dim) -> str:
-    """What is known of an unknown: ``1..8``, ``at least 1``; nothing where that is every number."""
+    """Return the known bounds of an unknown dim, as ``1..8`` or ``at least 1``; an empty text if it has none."""
     if dim.hi >= INF:
         return f"at least {dim.lo}" if dim.lo > 0 else ""
     return f"{dim.lo}..{dim.hi}" if dim.lo > -INF else f"at most {dim.hi}"
 
 
 def aligned(rows: Sequence[Row]) -> list[str]:
-    """Rows as lines, the places below each other."""
+    """Return rows as lines of text, with the second column aligned."""
     width = min(max((len(what) for what, where in rows if where), default=0), _WIDEST)
     return [f"{what:<{width}}  {where}".rstrip() for what, where in rows]
 
 
 def history(layer: Layer, places: Mapping[str, Place]) -> tuple[str, ...]:
-    """Where dims that ``layer`` gives or reads come from, under their names, in a few lines of text.
+    """Return a few lines of text on where dims of the inputs or outputs of ``layer`` come from, for a diagnostic.
 
-    Only what is not plain from the layer and those that feed it.
+    ``places`` holds the dims by the names to show. A dim that comes unchanged from the layer itself or from one of its
+    producers is left out, because its origin is obvious.
     """
-    told = _Told()
+    chains = _Chains()
     rows: list[Row] = []
     for name, place in list(places.items())[:_MOST_PLACES]:
         first, *_ = chain(place, most=1)
         near = {layer.id, *(feed[0] for feed in place.trace.model.feeds[layer.id] if feed)}
         is_formula = isinstance(first.step.formula, Term) and first.step.formula.args
         if is_formula or first.step.place.trace is not place.trace or first.step.place.layer not in near:
-            rows += told.rows(place, name, _MOST_LINKS)
+            rows += chains.rows(place, name, _MOST_LINKS)
     return tuple(aligned(rows))

@@ -1,4 +1,4 @@
-"""Diagnostics as people and programs read them: text with the source line, one line each, or JSON."""
+"""Render one diagnostic: as text with its source line, as a single line, or as a dict for JSON."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from irrun.diagnostics import Diagnostic
 __all__ = ["concise", "printable", "record", "text"]
 
 _WIDTH: Final = 120
-"""Longer source lines are shown in part: an IR may be written on one line of megabytes."""
+"""The most characters shown of a source line, because an IR may be written on one line of megabytes."""
 
 _COLOURS: Final = {"error": "bold red", "warning": "bold yellow"}
 
 
 def text(found: Diagnostic) -> Text:
-    """A diagnostic with its place, source line and notes, as a compiler shows it. Styled; ``.plain`` is not."""
+    """Return a diagnostic with its place, source line and notes, as a compiler shows it.
+
+    The text has colours; its attribute ``plain`` is the same text without them.
+    """
     colour = _COLOURS[found.severity]
     out = Text()
     out.append(f"{found.severity}[{found.code} {found.name}]", colour)
     out.append(f": {printable(found.message)}\n", "bold")
-    if found.code == "IR000":  # no file, so no place in it: the message says all
+    if found.code == "IR000":  # the file cannot be opened, so there is no place to show
         return out
     gutter = len(str(found.line)) if found.line else 1
     if found.file:
@@ -42,13 +45,13 @@ def text(found: Diagnostic) -> Text:
 
 
 def concise(found: Diagnostic) -> str:
-    """A diagnostic on one line: ``net.xml:57:12: IR401 message``."""
+    """Return a diagnostic on one line: ``net.xml:57:12: IR401 message``."""
     place = _place(found)
     return f"{place}{': ' if place else ''}{found.code} {printable(found.message)}"
 
 
 def record(found: Diagnostic) -> dict[str, Any]:
-    """A diagnostic as it stands in JSON."""
+    """Return a diagnostic as a dict for JSON."""
     return {
         "code": found.code,
         "name": found.name,
@@ -68,7 +71,7 @@ def record(found: Diagnostic) -> dict[str, Any]:
 
 
 def printable(text: str) -> str:
-    """The text with everything escaped that a terminal would act on or not show."""
+    """Return the text with control and other unprintable characters escaped, so that a terminal shows them."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -80,7 +83,10 @@ def _place(found: Diagnostic) -> str:
 
 
 def _excerpt(line: str, column: int, end: int) -> tuple[str, int, int]:
-    """What to show of a source line, and how many cells stand before the marked ones, and are marked."""
+    """Return the part of a source line to show, and the widths of the text before the mark and of the marked text.
+
+    ``column`` and ``end`` count from 1, and ``end`` is the column past the mark. Widths are in terminal cells.
+    """
     start, stop = column - 1, max(end - 1, column)
     first = 0 if len(line) <= _WIDTH else max(0, start - _WIDTH // 3)
     stop = min(stop, first + _WIDTH)

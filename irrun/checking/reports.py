@@ -1,7 +1,7 @@
-"""Whole reports in the formats of other tools: JSON, SARIF, GitHub, GitLab and JUnit.
+"""Render whole reports in the formats of other tools: JSON, SARIF, GitHub, GitLab and JUnit.
 
-Each takes what was found by file, in the order of the files, and is plain ASCII but for GitHub's, which is shown
-to people.
+Each function takes the diagnostics of each file and returns text. All formats are plain ASCII except GitHub's, whose
+text is shown to people.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from irrun.edits import Fix
 __all__ = ["FORMATS", "Findings"]
 
 Findings = Mapping[str, Sequence[Diagnostic]]
+"""The diagnostics of each file, by its path, in the order of the report."""
 
 
 def _json(found: Findings) -> str:
@@ -34,7 +35,7 @@ def _json_lines(found: Findings) -> str:
 
 
 def _sarif(found: Findings) -> str:
-    """SARIF 2.1.0, as code scanning takes it."""
+    """Return a SARIF 2.1.0 log, as GitHub code scanning reads it."""
     rules = [
         {
             "id": code.id,
@@ -102,7 +103,7 @@ def _sarif_location(found: Diagnostic) -> dict[str, Any]:
 
 
 def _github(found: Findings) -> str:
-    """Workflow commands, which a GitHub action shows beside the lines of a pull request."""
+    """Return workflow commands, which GitHub Actions shows beside the lines of a pull request."""
     return "".join(_github_command(d) + "\n" for d in _all(found))
 
 
@@ -120,7 +121,7 @@ def _github_escaped(text: str, more: str = "") -> str:
 
 
 def _gitlab(found: Findings) -> str:
-    """The code quality report of GitLab."""
+    """Return a code quality report of GitLab."""
     return _dumped(
         [
             {
@@ -136,7 +137,7 @@ def _gitlab(found: Findings) -> str:
 
 
 def _junit(found: Findings) -> str:
-    """JUnit XML: a suite for each file, a case for each finding. A warning is a case that passes."""
+    """Return JUnit XML: a suite for each file and a case for each diagnostic. A warning is a case that passes."""
     root = ElementTree.Element("testsuites", name="irrun")
     for file, diagnostics in found.items():
         errors = [d for d in diagnostics if d.severity == "error"]
@@ -165,6 +166,7 @@ FORMATS: Final[dict[str, Callable[[Findings], str]]] = {
     "gitlab": _gitlab,
     "junit": _junit,
 }
+"""The function that renders a report, by the name of the format."""
 
 
 def _all(found: Findings) -> Iterator[Diagnostic]:
@@ -181,7 +183,7 @@ def _sentence(found: Diagnostic) -> str:
 
 
 def _path(found: Diagnostic) -> str:
-    """The file as those tools know it: from the folder that irrun is called in, where it lies in there."""
+    """Return the path of the file, relative to the current folder if it lies there, as the other tools expect."""
     path = Path(found.file or "")
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())
@@ -189,7 +191,10 @@ def _path(found: Diagnostic) -> str:
 
 
 def _fingerprints(found: Findings) -> Iterator[tuple[Diagnostic, str]]:
-    """Each finding with what it is known by from one version of a file to the next, wherever its line moves to."""
+    """Yield each diagnostic with a hash that identifies it in later versions of the file, even if its line moves.
+
+    Diagnostics that differ only in their line are numbered, so that each has its own hash.
+    """
     seen: Counter[tuple[object, ...]] = Counter()
     for d in _all(found):
         key = (d.code, _path(d), d.layer, d.port, d.message)

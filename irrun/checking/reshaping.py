@@ -1,4 +1,4 @@
-"""The same model at other input shapes: does it reshape?"""
+"""Give a model other input shapes, to check whether it can be reshaped."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ __all__ = ["Shapes", "reshaped"]
 
 Shape = str | PartialShape | Sequence[Dim | int | str]
 Shapes = Mapping[str, Shape] | Mapping[int, Shape] | Mapping[str | int, Shape]
-"""By the name or position of an input: ``[1, 3, 224, 224]``, ``"?,3,64..512"``, ``"..."`` for an unknown rank."""
+"""Shapes by the name or position of an input: ``[1, 3, 224, 224]``, ``"?,3,64..512"``, or ``"..."`` for any rank."""
 
 
 def reshaped(parsed: Parsed, shapes: Shapes) -> Parsed:
-    """The model with its inputs at other shapes, as ``openvino.Model.reshape`` makes it; its ports declare no dims.
+    """Return a copy of the model whose inputs have other shapes, as ``openvino.Model.reshape`` would make it.
 
-    Inputs that ``shapes`` does not name keep their shapes. Raises FeedError (IR601).
+    Inputs that ``shapes`` does not name keep their shapes. The ports of the copy declare no dims, so that inference
+    alone determines them. Raises FeedError (IR601) if the model has no such input or a shape cannot be parsed.
     """
     model = parsed.model
     wanted: dict[int, str] = {}
@@ -41,7 +42,10 @@ def _text(shape: PartialShape | Sequence[Dim | int | str]) -> str:
 
 
 def _undeclared(model: Model, wanted: Mapping[int, str]) -> Model:
-    """The model without the dims that its ports declare, those of bodies included."""
+    """Return the model without the dims that its ports declare, bodies included.
+
+    ``wanted`` holds new ``shape`` attributes by layer id. Known contents of these layers are dropped.
+    """
     layers = {
         id: replace(
             layer,

@@ -1,1 +1,1 @@
-"""OpenVINO IR as files: reading, writing, examples in documents, and cutting sub-models."""
+"""Read and write OpenVINO IR files, read examples in documents, and cut sub-models."""

@@ -1,10 +1,11 @@
-"""The ``<layer>`` examples of a document, as the specification prints them, read as one-layer models.
+"""Read the ``<layer>`` examples of a document, as the specification prints them, as models of one layer.
 
-A page may hold several, amid prose: in the code blocks of reStructuredText, the fences of Markdown, the ``<pre>`` of
-HTML, or as plain text. They have no ``<net>``, no edges, often no ids, a literal `` ... `` for what they leave out,
-dims called N or H_out, and the contents of a shape input only in a comment. Every input port becomes a Parameter and
-every output port a Result, named by position; what is irregular is a warning. An example without ``version`` means the
-version that the page is about.
+A page may hold several examples between its paragraphs: in the code blocks of reStructuredText, the fences of Markdown,
+the ``<pre>`` elements of HTML, or plain text. An example has no ``<net>`` and no edges, and often no ids. It may have a
+literal ``...`` for omitted parts, dims such as N or H_out, and the contents of a shape input in a comment only.
+
+Each input port becomes a Parameter and each output port a Result, named by position. Irregularities are warnings. For
+an example without ``version``, the page decides the version of the operation.
 """
 
 from __future__ import annotations
@@ -31,37 +32,37 @@ from irrun.types import ELEMENT_TYPES
 __all__ = ["MARKUP", "has_fragments", "is_document", "is_prose", "read_fragments"]
 
 MARKUP: Final = {".rst": "rst", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}
-"""What a document is written in, by the ending of its name; anything else is plain text."""
+"""The markup language of a document, by the ending of its file name; all other documents are plain text."""
 
-_OPENING: Final = re.compile(r"<layer(?:\s|>\s*<)", re.IGNORECASE)  # in prose, a <layer> is mere talk
+_OPENING: Final = re.compile(r"<layer(?:\s|>\s*<)", re.IGNORECASE)  # not the word <layer> in a sentence
 _TAG: Final = re.compile(r"<layer\b[^<>]*?(/?)>|</layer\s*>", re.IGNORECASE)
 _FIRST: Final = re.compile(r"<!--.*?(?:-->|\Z)|<\s*([\w.-]+)", re.DOTALL)
 
 
 def is_document(path: str) -> bool:
-    """Whether the name of a file says that it is a page, be there examples in it or not."""
+    """Return whether a file name has the ending of a page, with or without examples in it."""
     return Path(path).suffix.lower() in MARKUP
 
 
 def is_prose(path: str, text: str) -> bool:
-    """Whether a file is a page of plain text: one called so, that does not begin as XML does."""
+    """Return whether a file is a plain-text page: a ``.txt`` file that is not blank and does not begin with ``<``."""
     start = text.lstrip("\ufeff \t\r\n")[:1]
     return Path(path).suffix.lower() == ".txt" and start not in ("", "<")
 
 
 def has_fragments(path: str, text: str) -> bool:
-    """Whether a document is not IR itself, but holds ``<layer>`` examples."""
+    """Return whether a document holds ``<layer>`` examples and is not an IR file itself."""
     if _markup(path, text) == "text":
         first = next((found[1] for found in _FIRST.finditer(text) if found[1]), "net")
         layer = re.search(r"<(layers?)\b", text, re.IGNORECASE)
-        # the last: IR with a broken root
+        # <layers> before any <layer>: an IR file with a broken root element
         if first.lower() == "net" or layer is None or layer[1].lower() == "layers":
             return False
     return next(_examples(path, text), None) is not None
 
 
 def read_fragments(path: str, data: bytes) -> list[Parsed | ReadError]:
-    """Each example of a document in its order: read, or why it cannot be."""
+    """Read each example of a document, in order. An example that cannot be read gives its ReadError."""
     text = _text(data)
     found: list[Parsed | ReadError] = []
     for example in _examples(path, text):
@@ -82,7 +83,10 @@ def _text(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Example:
-    """``columns`` are those of the document, where its text is not the example's (``Source.columns``)."""
+    """An example, or a block of a document that may hold examples, with its first line in the document.
+
+    ``columns`` maps its characters to columns of the document where the two texts differ, as ``Source.columns`` does.
+    """
 
     text: str
     line: int
@@ -90,10 +94,10 @@ class _Example:
 
 
 def _markup(path: str, text: str) -> str:
-    found = MARKUP.get(Path(path).suffix.lower(), "text")
-    if found == "text" and re.match(r"\s*<(!doctype\s+html|html)\b", text, re.IGNORECASE):
+    markup = MARKUP.get(Path(path).suffix.lower(), "text")
+    if markup == "text" and re.match(r"\s*<(!doctype\s+html|html)\b", text, re.IGNORECASE):
         return "html"
-    return found
+    return markup
 
 
 def _examples(path: str, text: str) -> Iterator[_Example]:
@@ -104,22 +108,22 @@ def _examples(path: str, text: str) -> Iterator[_Example]:
         while first := _OPENING.search(block.text, at):
             start, (at, is_closed) = first.start(), _end(block.text, first)
             if not is_closed and block.text[start:at].rstrip().endswith(("...", "…")):
-                continue  # the beginning of one, as a page on something else shows it
+                continue  # the page shows only the beginning of a layer
             before = block.text.count("\n", 0, start)
             column = start - (block.text.rfind("\n", 0, start) + 1)
             columns = block.columns[before:]
-            # the blanks put it at its columns
+            # leading spaces keep the columns of the document
             yield _Example(" " * column + block.text[start:at], block.line + before, columns)
 
 
 def _end(text: str, first: re.Match[str]) -> tuple[int, bool]:
-    """Where the outermost example that opens at ``first`` ends, and whether its closing tag stands there."""
+    """Return the position where the example that opens at ``first`` ends, and whether a closing tag ends it."""
     depth = 0
     for tag in _TAG.finditer(text, first.start()):
         depth += -1 if tag[0].startswith("</") else not tag[1]
         if depth <= 0:
             return tag.end(), True
-    # never closed: up to the next one that does not stand deeper; the parser tells
+    # never closed: up to the next example that is not indented deeper; the parser reports the missing tag
     column = first.start() - (text.rfind("\n", 0, first.start()) + 1)
     following = re.compile(rf"^[ \t]{{0,{column}}}(?=<layer\s)", re.MULTILINE | re.IGNORECASE)
     found = following.search(text, first.end())
@@ -134,7 +138,7 @@ _LITERAL: Final = re.compile(r"\.\.\s+(\S*code\S*|parsed-literal)::|(?!\.\.\s).*
 
 
 def _rst(text: str) -> Iterator[_Example]:
-    """What is indented below a ``code-block`` or a paragraph that ends in ``::``."""
+    """Yield the blocks that are indented below a ``code-block`` or below a paragraph that ends in ``::``."""
     lines = text.split("\n")
     number = 0
     while number < len(lines):
@@ -152,7 +156,7 @@ _FENCE: Final = re.compile(r"[ \t]*(?P<quote>(?:>[ \t]*)*)(?P<fence>`{3,}|~{3,})
 
 
 def _md(text: str) -> Iterator[_Example]:
-    """What stands between fences, or is indented by four columns outside of them."""
+    """Yield the blocks between fences, and blocks outside of fences that are indented by at least four columns."""
     lines = text.split("\n")
     number = 0
     while number < len(lines):
@@ -163,7 +167,7 @@ def _md(text: str) -> Iterator[_Example]:
             while number < len(lines) and not close.fullmatch(lines[number]):
                 number += 1
             block = lines[start:number]
-            if fence["quote"]:  # the marks of a quotation are not the example's
+            if fence["quote"]:  # blank out the > of a block quotation
                 block = [re.sub(r"^[ \t>]+", lambda marks: " " * len(marks[0]), line) for line in block]
             yield _Example("\n".join(block), start + 1)
         else:
@@ -180,7 +184,7 @@ def _indent(line: str) -> int:
 
 _PRE: Final = re.compile(r"<(pre|textarea|xmp)\b[^>]*>(.*?)(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _PIECE: Final = re.compile(
-    # the tags of its colours
+    # the tags that highlight code
     r"</?(?:a|b|br|code|del|div|em|font|i|ins|kbd|mark|p|samp|small|span|strong|tt|u|var|wbr)\b"
     r"""(?:[^>"']|"[^"\n]{0,500}"|'[^'\n]{0,500}'){0,500}>|&#?\w+;|.""",
     re.DOTALL | re.IGNORECASE,
@@ -188,7 +192,7 @@ _PIECE: Final = re.compile(
 
 
 def _html(text: str) -> Iterator[_Example]:
-    """The text of each ``<pre>``, with the column of each of its characters."""
+    """Yield the text of each ``<pre>``, ``<textarea>`` and ``<xmp>``, with the columns of its characters."""
     for pre in _PRE.finditer(text):
         written: list[str] = []
         columns: list[list[int]] = [[]]
@@ -205,7 +209,7 @@ def _html(text: str) -> Iterator[_Example]:
                 shown = html.unescape(piece[0]).replace("\n", " ")
                 columns[-1] += [column] * len(shown)
                 written.append(shown)
-            breaks = piece[0].count("\n")  # within a tag
+            breaks = piece[0].count("\n")  # line breaks within a tag
             for _ in range(breaks):
                 columns[-1].append(column)
                 columns.append([])
@@ -222,6 +226,7 @@ _BLOCKS: Final[dict[str, Callable[[str], Iterator[_Example]]]] = {
 
 # ---------------------------------------------------------------------------------------------
 # one example
+
 _DOTS: Final = r"(?:\.\.\.|…)"
 _IN_TAG: Final = re.compile(r"<[a-zA-Z][^<>]*>")
 _TAG_DOTS: Final = re.compile(rf"(?<=[\s\"']){_DOTS}(?=[\s/>])")
@@ -234,11 +239,12 @@ _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 def _blanks(found: re.Match[str]) -> str:
+    """Return spaces in place of a match, with its line breaks kept, so that positions do not change."""
     return re.sub(r"[^\n]", " ", found[0])
 
 
 def _dims(port: re.Match[str]) -> str:
-    """A port with its symbolic dims unknown, or without dims where some are left out."""
+    """Return a port with ``?`` for each symbolic dim, or without dims if ``...`` stands for some of them."""
     said = _COMMENT.sub("", port[0])
     if re.search(rf">\s*{_DOTS}\s*<", said):
         return _ANY_DIM.sub(_blanks, port[0])
@@ -246,16 +252,16 @@ def _dims(port: re.Match[str]) -> str:
 
 
 def _is_symbolic(dim: str) -> bool:
-    """Whether a dim is a name, or an expression with one: ``N``, ``2 * H_out``."""
+    """Return whether a dim is a name or an expression with a name: ``N``, ``2 * H_out``."""
     return re.search("[A-Za-z_]", dim) is not None and len(dim) < 200 and not _TERM.sub("", dim)
 
 
 _OF_PARTS: Final = ("IR007", "IR103", "IR104", "IR105")
-"""What an example that leaves out layers, ports or entries is not blamed for."""
+"""Diagnostics that do not apply to an example that leaves out ports, entries or other parts."""
 
 
 class _Fragment:
-    """An example while it is read."""
+    """An example while it is being read."""
 
     def __init__(self, path: str, example: _Example, whole: bytes, page: str) -> None:
         tags = _IN_TAG.sub(lambda tag: _TAG_DOTS.sub(_blanks, tag[0]), example.text)
@@ -264,10 +270,10 @@ class _Fragment:
         self.page = page
         self.problems: list[Diagnostic] = []
         self.doubtful: set[int] = set()
-        """Inputs of which the comment and the dims say different things: neither is believed."""
+        """Positions of inputs whose comment and dims contradict each other. Neither of them is used."""
         shown = _COMMENT.sub("", cleaned)
         self.abbreviated = _LEFT_OUT.search(shown) is not None or re.search(r"<port\b", shown, re.I) is None
-        if tags != example.text and not is_document(path):  # it is how documentation is written
+        if tags != example.text and not is_document(path):  # in a page of documentation, dots are usual
             at = next(i for i, (a, b) in enumerate(zip(example.text, tags)) if a != b)
             line = example.text.count("\n", 0, at) + 1
             column = at - (example.text.rfind("\n", 0, at) + 1)
@@ -280,7 +286,7 @@ class _Fragment:
         )
 
     def read(self) -> Parsed:
-        """The model of the example. Raises ReadError."""
+        """Return the model of the example. Raises ReadError if it is not well-formed or has no usable layer."""
         reader = read_xml(self.source, Reader(self.source))
         self.problems += reader.problems()
         if self.abbreviated:
@@ -292,7 +298,10 @@ class _Fragment:
         return Parsed(self._model(layer, held), self.problems)
 
     def _renumbered(self, layer: Layer) -> Layer:
-        """The layer with a name and version, its ports numbered by position where an id is missing or used twice."""
+        """Return the layer with a name and a version.
+
+        If a port id is missing or used twice, all ports are numbered by position.
+        """
         ports = (*layer.inputs, *layer.outputs)
         seen: set[int] = set()
         for position, port in enumerate(ports):
@@ -309,16 +318,19 @@ class _Fragment:
         )  # fmt: skip
 
     def _version(self, type: str) -> str | None:
-        """That of the operation which the page is about: it first speaks of ``Broadcast-3``; None for the newest."""
+        """Return the opset of the operation that the page describes, or None for the newest.
+
+        The page names it as ``Broadcast-3``; the first such name counts.
+        """
         named = re.search(rf"\b{re.escape(type)}-(\d{{1,3}})\b", self.page)
         versions = find(ALIASES.get(type.lower(), type))
         if named is None or not versions:
             return None
-        # some operations came with a later operation set than their name says
+        # some operations first appear in a later opset than the number in their name
         return f"opset{max((v for v in versions if v <= int(named[1])), default=min(versions))}"
 
     def _contents(self, layer: Layer, comments: list[tuple[int, str]]) -> dict[int, tuple[np.ndarray, int]]:
-        """What comments within the input ports say that they hold: by position, with the comment's line."""
+        """Return the contents that comments within input ports list, by position, with the line of each comment."""
         found: dict[int, tuple[np.ndarray, int]] = {}
         for position, port in enumerate(layer.inputs):
             for comment in (text for node, text in comments if node == port.node):
@@ -339,7 +351,10 @@ class _Fragment:
         return found
 
     def _place_of(self, port: Port, comment: str) -> tuple[int, int, int]:
-        """The own line and columns of a comment within a port: of its first line, if it has more."""
+        """Return the line and the columns of the first line of a comment within a port.
+
+        They count from 1 within the example, and the second column is the one past the end.
+        """
         begin = self.source.span(port.node).line - self.source.first_line + 1
         said = comment.strip().split("\n")[0]
         for line in range(begin, begin + self.source.data.count(b"\n") + 1):
@@ -348,6 +363,7 @@ class _Fragment:
         return begin, 1, 2
 
     def _model(self, layer: Layer, contents: dict[int, tuple[np.ndarray, int]]) -> Model:
+        """Return the model of a layer: the layer itself, a Parameter for each input, and a Result for each output."""
         inputs = tuple(replace(p, shape=None) if i in self.doubtful else p for i, p in enumerate(layer.inputs))
         layer = replace(layer, inputs=inputs)
         layers = {0: layer}
@@ -362,7 +378,7 @@ class _Fragment:
             layers[id] = Layer(id, str(position), "Parameter", "opset1", attributes, (), (output,), port.node)
             feeds[id] = ()
             edges.append(Edge(id, 0, 0, port.id, port.node))
-        # an input that is not known keeps what cannot be inferred from being told
+        # an abbreviated example gets an unconnected input more: a layer with one is not checked
         feeds[0] = (*((1 + position, 0) for position in range(len(inputs))), *[None] * self.abbreviated)
         for position, port in enumerate(layer.outputs):
             id = 1 + len(inputs) + position
@@ -380,9 +396,9 @@ _SCALAR: Final = re.compile(rf"(?:[:=]|\bis|\bvalue)\s*({_NUMBER.pattern})\s*\.?
 
 
 def _numbers(comment: str, scalar: bool) -> list[np.ndarray]:
-    """The lists in a comment, flat: ``[1, 16, 50, 50]`` as int64, or float32 where there are fractions.
+    """Return each list in a comment, such as ``[1, 16, 50, 50]``, as a flat array of int64, or float32 for fractions.
 
-    Of a ``scalar`` also the number that it ends in, as in ``k = 3``.
+    Without a list, a ``scalar`` may be the number that ends the comment, as in ``k = 3``: an array of shape [].
     """
     found = [_array(_NUMBER.findall(listed[0])) for listed in _LIST.finditer(comment)]
     if not found and scalar and (number := _SCALAR.search(comment)):

@@ -1,4 +1,4 @@
-"""A stand-alone model of some of the layers of another."""
+"""Cut a part out of a model, as a model of its own."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ __all__ = ["extract"]
 
 
 def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[str] = ()) -> Model:
-    """The layers on all ways from the layers ``begin`` to the layers ``end``, both included, as a model.
+    """Return a part of a model: all layers on the paths from the layers ``begin`` to the layers ``end``, both included.
 
-    Names or globs of layers; by default from the inputs and to the outputs. What comes from outside and is not
-    constant becomes a Parameter, called as the layer that gave it; each output of ``end`` gets a Result. The model
-    shares the weights of the other: ``save_model(…, compact=True)`` writes its own part only. Raises ModelError
-    where a layer does not exist or no way leads between them.
+    ``begin`` and ``end`` are names of layers or globs. By default, the part begins at the inputs and ends at the
+    outputs of the model. A constant value that enters the part is included with the layers that compute it. Any other
+    value that enters it becomes an input, named after the layer that produced it. Each output of ``end`` that has a
+    consumer becomes an output, or all its outputs if none has.
+
+    The part shares the weights of ``model``; ``save_model(…, compact=True)`` writes only the bytes that it uses. Raises
+    ModelError (IR606) if a layer does not exist or no path leads from ``begin`` to ``end``.
     """
     last = _named(model, end)
     kept = _between(model, _named(model, begin), last)
@@ -43,7 +46,7 @@ def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[s
 
 
 def _named(model: Model, given: str | Sequence[str]) -> list[list[int]]:
-    """The layers that each name or glob means."""
+    """Return, for each name or glob, the ids of its layers. Raises ModelError (IR606) if there are none."""
     found: list[list[int]] = []
     for pattern in (given,) if isinstance(given, str) else given:
         layers = find_layers(model, pattern)
@@ -54,7 +57,11 @@ def _named(model: Model, given: str | Sequence[str]) -> list[list[int]]:
 
 
 def _between(model: Model, begin: Sequence[list[int]], end: Sequence[list[int]]) -> set[int]:
-    """The layers on the ways from ``begin`` to ``end``. Raises ModelError where a name means none that lies on one."""
+    """Return the ids of the layers on the paths from ``begin`` to ``end``.
+
+    An Assign is included if the layers that feed it and a ReadValue of its variable are. Raises ModelError (IR606) if
+    no layer of one of the names lies on a path.
+    """
     graph = model.graph
     sources = [id for ids in begin for id in ids] or [id for id, layer in model.layers.items() if not layer.inputs]
     sinks = [id for ids in end for id in ids] or [id for id in model.layers if not graph.out_degree(id)]
@@ -79,7 +86,7 @@ def _between(model: Model, begin: Sequence[list[int]], end: Sequence[list[int]])
 
 
 def _constants(model: Model) -> set[int]:
-    """The layers that depend on nothing but constants."""
+    """Return the ids of the layers that depend only on constants."""
     found: set[int] = set()
     for id in model.order:
         feeds = model.feeds[id]
@@ -89,12 +96,13 @@ def _constants(model: Model) -> set[int]:
 
 
 def _sorted(model: Model, ids: Iterable[int]) -> list[int]:
+    """Return layer ids in file order."""
     position = {id: number for number, id in enumerate(model.layers)}
     return sorted(ids, key=position.__getitem__)
 
 
 def _infer(model: Model) -> Values:
-    """What is known of every output, and what is declared where nothing can be inferred."""
+    """Return the value of every output: the inferred one, or the declared one where inference fails."""
 
     def settle(layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
         said = declared(layer)
@@ -108,8 +116,9 @@ def _infer(model: Model) -> Values:
 
 
 def _best(value: Value, claim: Value) -> Value:
+    """Return the inferred value, made more precise by the declared type and shape where these agree with it."""
     element_type = claim.type if value.type.kind == "dynamic" else value.type
-    # a port without a dim is a scalar or says nothing
+    # a port without dims declares a scalar or nothing at all: ignore it
     shape = value.shape.meet(claim.shape) if claim.shape.dims else value.shape
     return Value(element_type, shape or value.shape, value.data if shape else None)
 
@@ -117,6 +126,7 @@ def _best(value: Value, claim: Value) -> Value:
 def _assemble(
     model: Model, kept: set[int], cuts: Sequence[tuple[int, int]], ends: Sequence[int], values: Values
 ) -> Model:
+    """Return a model of the layers ``kept``, with Parameters for the outputs ``cuts`` and Results for ``ends``."""
     layers: dict[int, Layer] = {}
     edges = [e for e in model.edges if e.from_layer in kept and e.to_layer in kept]
     fresh = max(model.layers) + 1
@@ -134,7 +144,7 @@ def _assemble(
     read = {feed for feeds in model.feeds.values() for feed in feeds}
     for id in dict.fromkeys(ends):
         ports = list(enumerate(model.layers[id].outputs))
-        for position, port in [p for p in ports if (id, p[0]) in read] or ports:  # not what nobody reads
+        for position, port in [p for p in ports if (id, p[0]) in read] or ports:  # skip unread outputs
             name = f"{model.output_name(id, position)}/result"
             layers[fresh] = Layer(
                 fresh, name, "Result", "opset1", {}, (replace(port, id=0, names=(), node=-1),), (), -1,

@@ -1,4 +1,4 @@
-"""XML -> Model, in one pass over the elements of the document."""
+"""Build a Model from the XML of an IR document, in one pass over its elements."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["KNOWN_CHILDREN", "Parsed", "Reader", "no_garbage", "parse", "read_by
 
 @dataclass(slots=True)
 class Parsed:
-    """A model, and what is wrong with the file as a file."""
+    """A model, and the problems that were found while its file was read."""
 
     model: Model
     problems: list[Diagnostic]
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file. Raises ReadError (IR000)."""
+    """Return the contents of a file. Raises ReadError (IR000) if it cannot be read."""
     try:
         return path.read_bytes()
     except (OSError, ValueError) as error:
@@ -42,7 +42,10 @@ def read_bytes(path: Path) -> bytes:
 
 @contextmanager
 def no_garbage() -> Iterator[None]:
-    """Do not look for garbage meanwhile: among the objects of a large model, it costs a third of the time."""
+    """Pause the garbage collector inside a ``with`` block.
+
+    A large model creates many objects, and collecting garbage among them would take a third of the time.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -53,7 +56,10 @@ def no_garbage() -> Iterator[None]:
 
 
 def parse(source: Source, weights: Weights | None = None) -> Parsed:
-    """Read an IR document. Raises ReadError where there is no model in it (IR001 to IR006)."""
+    """Read an IR document, and return its model with all problems that leave it readable.
+
+    Raises ReadError (IR001 to IR006) if the document holds no model.
+    """
     with no_garbage():
         reader = read_xml(source, Reader(source, weights))
     if reader.model is None:
@@ -61,7 +67,8 @@ def parse(source: Source, weights: Weights | None = None) -> Parsed:
     return Parsed(reader.model, reader.problems())
 
 
-# Which elements mean something, and where; all others (rt_info, meta_data, statistics …) are passed over.
+# The kinds of elements that irrun reads: for each kind, the kind of each child by its tag. All other elements (rt_info,
+# meta_data, statistics …) are skipped.
 KNOWN_CHILDREN: Final[dict[str, dict[str, str]]] = {
     "document": {"net": "net", "layer": "layer"},
     "net": {"layers": "layers", "edges": "edges"},
@@ -83,7 +90,7 @@ KNOWN_CHILDREN: Final[dict[str, dict[str, str]]] = {
 
 @dataclass(slots=True)
 class _Net:
-    """A net or body while it is read."""
+    """A ``<net>`` or a body while it is being read."""
 
     tag: str
     name: str
@@ -93,12 +100,15 @@ class _Net:
     edges: list[Edge] = field(default_factory=list)
     has_layers: bool = False
     doubtful: bool = False
-    """Whether layers, ports or edges could not be told apart: what is wrong with the edges follows from that."""
+    """Whether layers, ports or edges could not be identified.
+
+    Problems of the edges are then not reported, because they would only follow from that.
+    """
 
 
 @dataclass(slots=True)
 class _Layer:
-    """A layer while it is read."""
+    """A layer while it is being read."""
 
     tag: Mapping[str, str]
     name: str
@@ -112,9 +122,10 @@ class _Layer:
 
 
 class Reader:
-    """Builds a Model from the elements of a document (the target of ``read_xml``).
+    """Builds a Model from the elements of a document. It is a target of ``read_xml``.
 
-    ``model`` is that of ``<net>``; ``layer`` that of a document whose root is a bare ``<layer>``.
+    After reading, ``model`` holds the model of a ``<net>``, and ``layer`` the layer of a document whose root element
+    is a ``<layer>``. The other one is None.
     """
 
     def __init__(self, source: Source, weights: Weights | None = None) -> None:
@@ -123,7 +134,7 @@ class Reader:
         self.model: Model | None = None
         self.layer: Layer | None = None
         self.comments: list[tuple[int, str]] = []
-        """Comments within ports: the port's ordinal and the text."""
+        """Comments within ports: the ordinal of the port element, and the text of the comment."""
         self._elements: Elements
         self._node = -1
         self._skipped = 0
@@ -174,7 +185,10 @@ class Reader:
             self._port = (*self._port[:2], b"")
 
     def _odd(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """The start of an element that means nothing here; or is it that its tag is in capitals, as some are?"""
+        """Start an element whose tag irrun does not read here, and skip it.
+
+        If the tag is known in lower case, read the element instead: some files write tags with capitals.
+        """
         self._bound()
         if not self._skipped and tag.lower() in self._children:
             self._node -= 1
@@ -185,16 +199,17 @@ class Reader:
         self._skip()
 
     def _bound(self) -> None:
+        """Refuse the document (IR005) if its elements are nested too deeply."""
         if len(self._open) + self._skipped > MOST_DEEP:
             self._elements.refuse("IR005", f"more than {MOST_DEEP} elements stand within each other")
 
     def _skip(self) -> None:
-        """Pass over an element, and all that stands in it."""
+        """Skip an element and everything inside it."""
         self._skipped += 1
         self._children = {}
 
     def _close(self) -> _Kind:
-        """Leave an element; what it was."""
+        """Leave an element and return its kind."""
         kind = self._open.pop()
         self._children = self._open[-1].children
         return kind
@@ -202,10 +217,14 @@ class Reader:
     # -- reporting ------------------------------------------------------------------------------
 
     def report(self, code: str, message: str, node: int, attribute: str | None = None, **more: Any) -> None:
+        """Record a problem at an element or at one of its attributes."""
         self._late.append((code, message, node, attribute, more))
 
     def problems(self) -> list[Diagnostic]:
-        """What is wrong with the file. (Placed only now: positions are of well-formed documents.)"""
+        """Return the recorded problems as diagnostics.
+
+        Their lines and columns are looked up only here, after reading, because only a well-formed document has them.
+        """
         return [
             diagnostic(code, message, source=self.source, node=node, attribute=attribute, **more)
             for code, message, node, attribute, more in self._late
@@ -214,30 +233,34 @@ class Reader:
     def _integer(
         self, attributes: Mapping[str, str], name: str, what: str, node: int | None = None, layer: str | None = None
     ) -> int | None:
+        """Return an attribute as an integer; report it (IR007) and return None if it is missing or no integer.
+
+        ``what`` names the element in the message.
+        """
         node = self._node if node is None else node
         text = attributes.get(name)
         if text is None:
             self.report("IR007", f"{what} has no {name}", node, layer=layer)
             return None
-        found = _int(text)
-        if found is None:
+        number = _int(text)
+        if number is None:
             self.report("IR007", f'{what} has {name}="{text}", which is no integer', node, name, layer=layer)
-        return found
+        return number
 
     # -- net ------------------------------------------------------------------------------------
 
     def _open_net(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._bound()
-        version = self._nets[-1].version if self._nets else 0  # the body of a bare layer is one that has none either
+        version = self._nets[-1].version if self._nets else 0  # 0 for the body of a bare layer
         if tag.lower() == "net":
             if "xmlns" in attributes:
-                name = f"{{{attributes['xmlns']}}}{tag}"  # as is usual for one in a namespace
+                name = f"{{{attributes['xmlns']}}}{tag}"  # the usual notation for a tag in a namespace
                 self.report("IR003", f"the root element is <{name}>, not <net>", self._node)
                 self._close()
                 self._skip()
                 return
             found = self._version(attributes)
-            if found is None:  # nothing in it means what it would in a version that is read
+            if found is None:  # its elements may have another meaning, so skip them
                 self._close()
                 self._skip()
                 return
@@ -245,6 +268,7 @@ class Reader:
         self._nets.append(_Net(tag.lower(), attributes.get("name") or "", version, self._node))
 
     def _version(self, attributes: Mapping[str, str]) -> int | None:
+        """Return the IR version of a ``<net>``; report it (IR004) and return None if irrun does not read it."""
         text = attributes.get("version")
         if text is None or not text.isascii() or not text.isdigit() or len(text) > 6:
             what = "has no version" if text is None else f'has the version "{text}"'
@@ -338,12 +362,12 @@ class Reader:
         layers[id] = layer
 
     def _complete(self, layer: Layer, tag: str, made: _Layer) -> None:
-        """Report what a port map leaves out: a body's Parameter that nothing feeds, an output that nothing gives."""
+        """Report gaps in a port map (IR104): a Parameter that no entry feeds, or an output that no entry produces."""
         map_tag = tag.replace("body", "port_map")
         entries = layer.maps.get(map_tag, ())
         if len(entries) < len(made.maps.get(map_tag, ())):
-            return  # what is wrong with the others is reported already
-        counts = tag == "body"  # a Loop counts its iterations into a Parameter
+            return  # the missing entries are invalid and already reported
+        counts = tag == "body"  # a Loop may write its iteration count into a Parameter
         fed = {
             entry.internal
             for entry in entries
@@ -361,6 +385,7 @@ class Reader:
                 self.report("IR104", message, port.node, layer=layer.name, port=port.id)
 
     def _unique_ports(self, type: str, name: str, ports: list[Port]) -> None:
+        """Report ports of a layer that share an id (IR102)."""
         if len({port.id for port in ports}) == len(ports):
             return
         seen: set[int] = set()
@@ -399,7 +424,7 @@ class Reader:
         self._dims.append("")
 
     def _add_port(self, shape: PartialShape | None) -> None:
-        """Add the port that ends now to its layer: with the shape that its dims tell, if any were met."""
+        """Add the port that ends here to its layer, with the shape of its ``<dim>`` elements or else ``shape``."""
         attributes, node, _ = self._port
         layer = self._layers[-1]
         ports = layer.inputs if self._open[-1] is _INPUT else layer.outputs
@@ -422,15 +447,17 @@ class Reader:
         ports.append(Port(id, type, shape, _names(names) if names else (), node))
 
     def _precision(self, text: str, node: int, layer: str, port: int) -> ElementType | None:
-        found = ElementType.parse(text)
-        if found is not None:
-            self._types[text] = found
+        """Return the element type of a port; report it (IR305) and return None if it is unknown."""
+        element_type = ElementType.parse(text)
+        if element_type is not None:
+            self._types[text] = element_type
         else:
             message = f'precision "{text}" of port {port} of "{layer}" is no element type'
             self.report("IR305", message, node, "precision", layer=layer, port=port, help="such as FP32, I64, BOOL")
-        return found
+        return element_type
 
     def _shape(self, node: int, layer: str, port: int) -> PartialShape:
+        """Return the shape of the dims just read. Report each invalid dim (IR404) and take it as unknown."""
         key = tuple(self._dims)
         shape = self._shapes.get(key)
         if shape is not None:
@@ -439,7 +466,7 @@ class Reader:
         for axis, dim in enumerate(dims):
             if dim is None:
                 message = f'dim {axis} of port {port} of "{layer}" is "{key[axis].strip()}", which is no dim'
-                # nothing stands between the dims of a port, so that their ordinals run on from its own
+                # assumes that the dims follow their port directly, so that their ordinals continue from its own
                 at = node + 1 + axis
                 self.report("IR404", message, at, layer=layer, port=port, help="write a number, or -1 if unknown")
         shape = PartialShape(tuple(dim or Dim.unknown() for dim in dims))
@@ -450,12 +477,13 @@ class Reader:
     def _port_map(
         self, tag: str, entries: list[tuple[str, Mapping[str, str], int]], layer: _Layer
     ) -> tuple[MapEntry, ...]:
+        """Return the valid entries of a port map, and report the others (IR007, IR103)."""
         found: list[MapEntry] = []
         inputs, outputs, body = layer.inputs, layer.outputs, tag.replace("port_map", "body")
         by_id = {"input": {p.id: i for i, p in enumerate(inputs)}, "output": {p.id: i for i, p in enumerate(outputs)}}
         named = {attributes.get("external_port_id") for kind, attributes, _ in entries if kind == "output"} - {"-1"}
         if not named <= {str(id) for id in by_id["output"]}:
-            by_id["output"] = {}  # files of 2021 count the outputs of If from 0 instead of naming their ports
+            by_id["output"] = {}  # files of 2021 number the outputs of If from 0 instead of using port ids
         what = f'an entry of <{tag}> of "{layer.name}"'
         for kind, attributes, node in entries:
             external = self._integer(attributes, "external_port_id", what, node, layer.name)
@@ -489,7 +517,10 @@ class Reader:
             self._layers[-1].back_edges.append((start, end, self._node))
 
     def _body_layer(self, layer: _Layer, tag: str, id: int, wanted: str, node: int, attribute: str) -> bool:
-        """Whether layer ``id`` of a body is a ``wanted``; reported if not. (A body that is not there is not told.)"""
+        """Return whether layer ``id`` of a body has the type ``wanted``, and report it (IR103) if not.
+
+        Return True if the layer has no such body: that problem is not reported here.
+        """
         body = layer.bodies.get(tag)
         found = body.layers.get(id) if body else None
         if body is None or (found is not None and found.type.lower() == wanted.lower()):
@@ -511,13 +542,16 @@ class Reader:
         self._nets[-1].edges.append(Edge(*ends, self._node))  # type: ignore[arg-type]
 
     def _connect(self, net: _Net) -> dict[int, tuple[tuple[int, int] | None, ...]]:
-        """Resolve the edges to positions, and report those that lead nowhere."""
+        """Resolve the edges: return for each layer id which output feeds each input, as ``Model.feeds``.
+
+        Report edges that lead nowhere (IR103), inputs with two edges (IR105), and inputs with none (IR104).
+        """
         layers = net.layers
         outputs = {(l.id, p.id): i for l in layers.values() for i, p in enumerate(l.outputs)}
         inputs = {(l.id, p.id): i for l in layers.values() for i, p in enumerate(l.inputs)}
         feeds: dict[int, list[tuple[int, int] | None]] = {l.id: [None] * len(l.inputs) for l in layers.values()}
-        broken: set[int] = set()  # layers whose inputs an edge in error may have been meant for
-        lost = 0  # edges in error that may have been meant for any layer
+        broken: set[int] = set()  # layers with an input that an invalid edge may be meant for
+        lost = 0  # number of invalid edges that may belong to any layer
         for edge in net.edges:
             start = outputs.get((edge.from_layer, edge.from_port))
             end = inputs.get((edge.to_layer, edge.to_port))
@@ -554,6 +588,10 @@ class Reader:
     def _dangling(
         self, edge: Edge, layers: Mapping[int, Layer], end: str, others: Mapping[tuple[int, int], int]
     ) -> None:
+        """Report an edge whose ``end`` (``from`` or ``to``) does not exist or is a port of the wrong kind (IR103).
+
+        ``others`` holds the ports of the wrong kind: inputs for ``from``, outputs for ``to``.
+        """
         id, port = (edge.from_layer, edge.from_port) if end == "from" else (edge.to_layer, edge.to_port)
         layer = layers.get(id)
         if layer is None:
@@ -571,7 +609,7 @@ class Reader:
 
 @dataclass(slots=True, eq=False)
 class _Kind:
-    """What an element means: what may stand in it, and what its start and end do."""
+    """A kind of element: its possible children by tag, and the methods of Reader for its start and its end."""
 
     children: dict[str, _Kind] = field(default_factory=dict)
     start: Callable[[Reader, str, Mapping[str, str]], None] | None = None
@@ -579,6 +617,7 @@ class _Kind:
 
 
 def _kinds() -> dict[str, _Kind]:
+    """Return the kinds of ``KNOWN_CHILDREN`` by name, with the methods ``_open_KIND`` and ``_close_KIND`` of Reader."""
     kinds = {name: _Kind() for name in KNOWN_CHILDREN}
     for name, children in KNOWN_CHILDREN.items():
         kinds[name].children = {tag: kinds[child] for tag, child in children.items()}
@@ -594,12 +633,13 @@ _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 
 
 def _int(text: str) -> int | None:
-    if text.isascii() and text.isdigit() and len(text) < 19:  # nearly always
+    if text.isascii() and text.isdigit() and len(text) < 19:  # the usual case, without the regular expression
         return int(text)
     return int(text) if _INTEGER.fullmatch(text) else None
 
 
 def _port_dim(text: str) -> Dim | None:
+    """Return the dim that the text of a ``<dim>`` means; None if it is invalid."""
     text = text.strip()
     if text in ("-1", "?"):
         return Dim.unknown()
@@ -609,7 +649,7 @@ def _port_dim(text: str) -> Dim | None:
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    r"""Tensor names separated by commas; a comma within a name is written ``\,``."""
+    r"""Return the tensor names in a text that separates them by commas. A comma within a name is written ``\,``."""
     if not text:
         return ()
     if "," not in text:

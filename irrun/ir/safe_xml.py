@@ -1,4 +1,7 @@
-"""XML, locked down: no DOCTYPE, no entities, no network, bounded nesting and size; errors say where and why."""
+"""Parse XML safely: without DOCTYPE, entities or network access, and with limits on nesting and size.
+
+Errors state the place and the reason.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ T = TypeVar("T", bound="Target")
 
 
 class Target(Protocol):
-    """Takes the elements of a document in their order. Namespaces, of which IR knows none, are not looked for."""
+    """Receives the elements of a document in their order.
+
+    Namespaces are not resolved, because IR has none: a prefix is part of the tag.
+    """
 
     def begin(self, elements: Elements) -> None: ...
 
@@ -30,11 +36,11 @@ class Target(Protocol):
 
 
 class Elements:
-    """The elements of a document, handed to a target one after another.
+    """Parses a document and passes its elements to a target, one after another.
 
-    Most of a large model is ports that are written like others. So a target that is told of the start of a port may
-    ask for its ``content``, and have what it has seen before passed over. The document is parsed in pieces that end
-    with ``</port>`` for that.
+    Large models consist mostly of ports with equal contents. When a port starts, the target may therefore ask for its
+    ``content`` and skip a content that it has read before (``pass_over``). To make this possible, the document is
+    parsed in pieces that end with ``</port>``.
     """
 
     def __init__(self, data: bytes, target: Target) -> None:
@@ -47,7 +53,7 @@ class Elements:
         self._asked = self._passing = False
 
     def read(self) -> None:
-        """Raises ExpatError, _Refused and _Doctype."""
+        """Parse the document. Raises ExpatError, _Refused or _Doctype."""
         data, parse = self._data, self._parser.Parse
         end = least = 0
         self._bound()
@@ -62,17 +68,18 @@ class Elements:
                 parse(data[start:end], False)
                 if self._passing:
                     self._listen()
-                # a comment may hold any number of ends of ports, and is looked at from its start with each piece
+                # expat scans a comment that is still open from its start with each piece, and a comment may hold many
+                # </port>: let the pieces grow while no port starts
                 least = 0 if self._asked else min(2 * least + 64, _PIECE)
             parse(b"", True)
         finally:
-            del self._parser, self._target  # target and parser know each other: the collector should not be needed
+            del self._parser, self._target  # break the reference cycle between target and parser
 
     def content(self) -> bytes:
-        """What stands within the port that starts now, from its first element on to its end tag.
+        """Return the bytes inside the port that starts now, from the first ``<`` to the end tag, both included.
 
-        Nothing if that is long. It is something else where the port holds no element and no end tag, or where what
-        looks like an end tag is none (in a comment): if ``is_at_end`` at the end of the port, it was the port's.
+        Return no bytes if there are more than ``_LONG``. The bytes do not belong to the port if the port is an empty
+        tag, or if ``</port>`` occurs in a comment. They do if ``is_at_end`` is true when the port ends.
         """
         self._asked = True
         self._content_end = self._end
@@ -80,20 +87,20 @@ class Elements:
         return self._data[begin : self._end] if self._end - begin <= _LONG else b""
 
     def is_at_end(self) -> bool:
-        """Whether the end tag that is met now ends what ``content`` gave last."""
+        """Return whether the current end tag is the end of the bytes that ``content`` last returned."""
         return self._parser.CurrentByteIndex == self._content_end - len(_CLOSE)
 
     def pass_over(self) -> None:
-        """Hand out nothing of the ``content`` of the port that starts now, nor its end."""
+        """Skip the children and the end tag of the port that starts now: do not call the target for them."""
         self._passing = True
         self._parser.StartElementHandler = self._parser.EndElementHandler = None
 
     def text(self, wanted: bool) -> None:
-        """Whether text is handed out from now on."""
+        """Switch the delivery of text to the target on or off."""
         self._parser.CharacterDataHandler = self._target.data if wanted else None
 
     def refuse(self, code: str, message: str) -> NoReturn:
-        """Read no further. The diagnostic stands at the element that starts now."""
+        """Stop reading, with a diagnostic at the current element. Raises _Refused."""
         raise _Refused(code, message, self._parser.CurrentByteIndex)
 
     def _listen(self) -> None:
@@ -102,7 +109,7 @@ class Elements:
         self._parser.EndElementHandler = self._target.end
 
     def _bound(self) -> None:
-        """Refuse a tag or text that is too long: one that holds no ``<``."""
+        """Refuse the document if more than ``_MOST_LONG`` bytes in a row hold no ``<``: too long a tag or text."""
         at = 0
         while len(self._data) - at > _MOST_LONG:
             after = self._data.rfind(b"<", at + 1, at + _MOST_LONG)
@@ -124,27 +131,30 @@ class Elements:
 
 
 class _Refused(Exception):  # noqa: N818
-    """Well-formed, but not read: the code, the message and the byte that they are about."""
+    """The document is well-formed but refused. The arguments are the code, the message and the byte offset."""
 
 
 class _Doctype(Exception):  # noqa: N818
-    """The byte at which a DOCTYPE was met."""
+    """The document has a DOCTYPE. The argument is the byte offset."""
 
 
 _CLOSE: Final = b"</port>"
 _PIECE: Final = 1 << 20
+"""The number of bytes that are searched for the ``</port>`` that ends a piece; without one, the piece ends there."""
 _LONG: Final = 1 << 10
+"""The most bytes of a port's content that are remembered; a port with longer contents is rarely repeated."""
 
 MOST_DEEP: Final = 256
-"""How many elements may stand within each other; the target counts them."""
+"""The most elements that may be nested, a limit that no real model reaches. The target counts them."""
 _MOST_LONG: Final = 10_000_000
-"""How many bytes a tag, a text or a comment may be long."""
+"""The most bytes of a tag, a text or a comment, so that a hostile file cannot fill the memory."""
 
 
 def read_xml(source: Source, target: T) -> T:
-    """Hand the elements of a well-formed document to ``target``, and give it back.
+    """Pass the elements of a document to ``target``, and return ``target``.
 
-    Raises ReadError (IR001, IR002, IR005, IR006).
+    Raises ReadError if the document is not well-formed XML 1 (IR001), has a DOCTYPE (IR002), exceeds a limit (IR005),
+    or cannot be decoded (IR006).
     """
     if not source.data.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
         raise ReadError(
@@ -163,6 +173,7 @@ def read_xml(source: Source, target: T) -> T:
 
 
 def _utf8(source: Source) -> bytes:
+    """Return the document in UTF-8. Raises ReadError (IR006)."""
     try:
         return source.utf8
     except LookupError as error:
@@ -179,7 +190,7 @@ def _utf8(source: Source) -> bytes:
 
 
 def _place(before: str) -> tuple[int, int]:
-    """The line and column, from 1, that follow a text."""
+    """Return the line and column, counted from 1, of the position after a text."""
     lines = re.split(r"\r\n?|\n", before)
     return len(lines), len(lines[-1]) + 1
 
@@ -194,7 +205,10 @@ def _doctype(source: Source, data: bytes, offset: int) -> Diagnostic:
 
 
 def _why_not_read(source: Source, data: bytes, refused: Exception) -> Diagnostic:
-    """The place and a plain reason: why a document is not well-formed, or else why it is ``refused``."""
+    """Return the diagnostic of a document that cannot be read, with its place and a plain reason.
+
+    The document is parsed again. If it is well-formed, the diagnostic says why it was ``refused``.
+    """
     parser = expat.ParserCreate("utf-8")
     opened: list[tuple[str, int, int]] = []
 

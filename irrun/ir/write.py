@@ -1,4 +1,7 @@
-"""Model -> XML and ``.bin``: files that OpenVINO reads, with all that the original file held beyond the model."""
+"""Write a model as XML and ``.bin`` files that OpenVINO reads.
+
+Elements and attributes of the original file that irrun does not use are kept.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,12 @@ def save_model(
     *,
     compact: bool = False,
 ) -> None:
-    """Write a model as ``xml`` and its weights beside it (or as ``weights``), both whole or not at all.
+    """Write a model to the file ``xml``, and its weights to ``weights``, by default the ``.bin`` file beside it.
 
-    What irrun gives no meaning (``rt_info``, ``meta_data`` …) is kept from the file that the model was read
-    from, and the ``.bin`` is copied as it is; ``compact`` leaves out what no constant of the model refers to.
-    Raises ModelError (IR501) where the weights are missing, OSError where a file cannot be written.
+    Each file is written completely or not at all. Elements that irrun does not use (``rt_info``, ``meta_data`` …) are
+    kept from the file that the model was read from. The weights are copied unchanged; ``compact`` leaves out the bytes
+    to which no constant of the model refers. Raises ModelError (IR501) if the weights are missing, ValueError if both
+    files are the same, and OSError if a file cannot be written.
     """
     if model.weights is None and model.constants:
         raise ModelError(weights_missing(model))
@@ -55,10 +59,11 @@ def save_model(
 
 
 _BLOCK: Final = 1 << 24
+"""The bytes of weights that are written at a time: they are memory-mapped and may be larger than the memory."""
 
 
 class _Partial:
-    """A file that appears under its name only when it is finished."""
+    """A file that is written under a temporary name and renamed when it is finished."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -83,7 +88,7 @@ class _Partial:
 
 @dataclass(slots=True)
 class _Part:
-    """Bytes ``start`` to ``stop`` of a .bin, which go to offset ``to`` of another."""
+    """Bytes ``start`` to ``stop`` (excluded) of a .bin, which are copied to offset ``to`` of another .bin."""
 
     start: int
     stop: int
@@ -91,10 +96,11 @@ class _Part:
 
 
 _ALIGNMENT: Final = 64
+"""The offsets of parts in a compact .bin are multiples of this many bytes, so that mapped tensors are aligned."""
 
 
 def _parts(model: Model) -> list[_Part]:
-    """The bytes that constants refer to, those that overlap or touch as one part."""
+    """Return the parts of the .bin to which constants refer. Ranges that overlap or touch are one part."""
     parts: list[_Part] = []
     for start, size in sorted(_ranges(model)):
         if parts and start <= parts[-1].stop:
@@ -109,6 +115,7 @@ def _parts(model: Model) -> list[_Part]:
 
 
 def _ranges(model: Model) -> Iterator[tuple[int, int]]:
+    """Yield the offset and size of each constant, bodies included."""
     for layer in model.layers.values():
         if is_constant(layer):
             yield int(layer.attributes["offset"]), int(layer.attributes["size"])
@@ -117,6 +124,7 @@ def _ranges(model: Model) -> Iterator[tuple[int, int]]:
 
 
 def _moved(parts: Sequence[_Part], offset: int) -> int:
+    """Return the new offset of a byte of the old .bin."""
     part = next(p for p in parts if p.start <= offset <= p.stop)
     return part.to + offset - part.start
 
@@ -126,16 +134,18 @@ def _moved(parts: Sequence[_Part], offset: int) -> int:
 
 
 def to_xml(model: Model, moved: Callable[[int], int] | None = None) -> bytes:
-    """The XML of a model, in UTF-8. ``moved`` tells where a constant's bytes stand now."""
+    """Return the XML of a model in UTF-8. ``moved`` maps the offset of a constant to its offset in a new .bin."""
     return _Writer(model, moved).document()
 
 
 Original = Any
-"""The lxml element that something was read from, or None."""
+"""The lxml element that a part of the model was read from, or None."""
 
 
 @dataclass
 class _Writer:
+    """Writes the XML of one model, line by line."""
+
     model: Model
     moved: Callable[[int], int] | None = None
     originals: list[Original] = field(default_factory=list)
@@ -157,7 +167,7 @@ class _Writer:
         return "\n".join([*self.lines, ""]).encode()
 
     def original(self, node: int, tag: str) -> Original:
-        """The element of ordinal ``node``, if it is a ``tag`` indeed."""
+        """Return the original element with ordinal ``node`` if it has this tag, otherwise None."""
         found = self.originals[node] if 0 <= node < len(self.originals) else None
         return found if found is not None and found.tag.lower() == tag else None
 
@@ -221,7 +231,7 @@ class _Writer:
         self.close("port", depth)
 
     def others(self, place: str, original: Original, depth: int) -> None:
-        """The children of an element that irrun gives no meaning, as they were."""
+        """Write the children of an original element that irrun does not read, unchanged."""
         for child in () if original is None else original:
             if child.tag.lower() not in KNOWN_CHILDREN[place]:
                 text = etree.tostring(child, encoding="unicode", with_tail=False)
@@ -233,7 +243,8 @@ class _Writer:
         self.lines.append(f"{_TABS[depth]}<{tag}{_attributes(attributes)}>")
 
     def close(self, tag: str, depth: int) -> None:
-        if self.lines[-1].startswith(f"{_TABS[depth]}<{tag}") and self.lines[-1].endswith(">"):  # nothing in it
+        """Write an end tag, or turn the start tag into an empty tag if it is the last line."""
+        if self.lines[-1].startswith(f"{_TABS[depth]}<{tag}") and self.lines[-1].endswith(">"):  # no children
             self.lines[-1] = f"{self.lines[-1].removesuffix('>')} />"
         else:
             self.lines.append(f"{_TABS[depth]}</{tag}>")
@@ -247,7 +258,10 @@ _TABS: Final = ["\t" * depth for depth in range(260)]
 
 
 def _merged(attributes: Mapping[str, str | None], original: Original) -> dict[str, str]:
-    """The attributes of an element (None for one that is not there), and others of the original, in its order."""
+    """Return the attributes of the original element with ``attributes`` set, in the order of the original.
+
+    An attribute with the value None is removed.
+    """
     before: dict[str, str | None] = {} if original is None else dict(original.attrib)
     both = {**before, **attributes}.items()
     return {name: text for name, text in both if text is not None and not name.startswith("{")}
@@ -271,6 +285,7 @@ def _dim(dim: Dim) -> str:
 
 
 def _entry(layer: Layer, entry: MapEntry) -> dict[str, str]:
+    """Return the attributes of an entry of a port map."""
     ports = layer.inputs if entry.kind == "input" else layer.outputs
     external = -1 if entry.external is None else ports[entry.external].id
     found = {"external_port_id": str(external), "internal_layer_id": str(entry.internal)}
