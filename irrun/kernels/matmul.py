@@ -183,7 +183,8 @@ def blas() -> str:
 def _library() -> Cblas | None:
     """Return the library that multiplies large matrices instead of numpy, or None.
 
-    It is MKL, if that is installed and IRRUN_BLAS is not ``numpy``. Warns if IRRUN_BLAS names something else.
+    It is MKL, if that is installed and IRRUN_BLAS is not ``numpy``. Warns if IRRUN_BLAS names a library that is unknown
+    or not installed.
     """
     wanted = asked()
     if wanted == "numpy":
