@@ -1,1 +1,1 @@
-"""Numerical code that knows no operation."""
+"""Numerical code that is independent of any operation."""

@@ -1,4 +1,4 @@
-"""Attention block by block: some heads, or some queries of one head, at a time, whose weights stay in cache."""
+"""Attention, block by block: some heads, or some queries of one head, at a time, whose weights stay in cache."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def attention(
     out: np.ndarray | None = None,
     finish: Finish | None = None,
 ) -> np.ndarray:
-    """``softmax(query @ key * scale + masks) @ value``; the weights are never there all at once.
+    """Return ``softmax(query @ key * scale + masks) @ value``. The weights are never in memory all at once.
 
-    ``query`` is [..., L, E], ``key`` [..., E, S] (the keys transposed) and ``value`` [..., S, Ev], of f32 or all of
-    f64. Each of ``masks`` can be broadcast to [..., L, S]: floats, which are added, or booleans, true where a query
-    may attend. ``causal``: a query attends to no key behind its own place. The result is [..., L, Ev].
+    ``query`` is [..., L, E], ``key`` is [..., E, S] (the keys transposed) and ``value`` is [..., S, Ev], all f32 or all
+    f64. Each mask broadcasts to [..., L, S]. It holds floats, which are added, or booleans, which are true where a
+    query may attend. With ``causal``, query i attends to no key after key i. The result is [..., L, Ev], and 0 where
+    there are no keys. It is written to ``out`` if that is an array. ``finish`` is called with each part that is ready.
     """
     queries, keys = query.shape[-2], key.shape[-1]
     batch = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value)), *(m.shape[:-2] for m in masks))
@@ -66,12 +67,12 @@ def attention(
 
 @cache
 def _later(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
-    """What hides from each query the keys behind its own place."""
+    """Return what to add to the weights to hide from each query the keys after its own position."""
     return np.triu(np.full((rows, columns), -np.inf, dtype), 1)
 
 
 def _added(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A mask as what is added to weights, of at least two axes."""
+    """Return a mask as floats to add to the weights, with at least two axes."""
     mask = np.atleast_2d(mask)
     if mask.dtype == np.bool_:
         return np.where(mask, dtype.type(0), dtype.type(-np.inf))

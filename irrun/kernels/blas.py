@@ -1,4 +1,4 @@
-"""Which library multiplies matrices, told without loading it or numpy."""
+"""Find out which library multiplies matrices, without loading it or numpy."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 
 
 def asked() -> str:
-    """What the environment variable IRRUN_BLAS says: ``numpy``, ``mkl``, or nothing."""
+    """Return the value of the environment variable IRRUN_BLAS, or an empty string if it is not set."""
     return os.environ.get("IRRUN_BLAS", "")
 
 
 def expected() -> str:
-    """``mkl`` where the package of that name is installed and not declined, else ``numpy``."""
+    """Return ``mkl`` if that package is installed and IRRUN_BLAS is not ``numpy``, and ``numpy`` otherwise."""
     return "numpy" if asked() == "numpy" or not any(mkl_libraries()) else "mkl"
 
 
 def mkl_libraries() -> Iterator[Path]:
-    """Where the installed package ``mkl`` says that its library is."""
-    for folder in map(Path, sys.path):  # importlib.metadata takes longer than a small model
+    """Yield the paths of the library in the installed package ``mkl``, from its list of files."""
+    for folder in map(Path, sys.path):  # importing importlib.metadata takes longer than a small model
         for record in folder.glob("mkl-*.dist-info/RECORD"):
             for line in record.read_text(encoding="utf-8").splitlines():
                 path = folder / line.split(",")[0]

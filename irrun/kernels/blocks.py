@@ -1,4 +1,4 @@
-"""Large arrays by blocks that stay in the cache, and the memory that one block after the other uses."""
+"""Blocks of large arrays that stay in the cache, and scratch memory that one block after the other uses."""
 
 import itertools
 import math
@@ -17,25 +17,26 @@ Index = tuple[slice, ...]
 """A part of an array: a slice for each axis."""
 
 Done = Callable[[Index], object]
-"""What is told of each part of an array as soon as that is computed, by the thread that did."""
+"""A callback with the index of a part of an array. The thread that computed the part calls it, as soon as the part is
+ready."""
 
 BLOCK: Final = 1 << 19
-"""Bytes that stay in the second cache of a core."""
+"""Bytes of a block that stays in the second-level cache of a core."""
 SMALL: Final = BLOCK // 4
-"""Bytes of a block where what is read, what is written and what stands between them shall stay there together."""
+"""Bytes of a block whose inputs, outputs and intermediate arrays shall stay in that cache together."""
 _STRIP: Final = 1 << 8
-"""Bytes in a row that are not cut any further: whole lines of cache, whole vectors."""
+"""Bytes of a row that blocks do not cut any further: several whole cache lines and SIMD vectors."""
 
 InPlace = Callable[[np.ndarray, np.ndarray], None]
-"""Fills its second argument, which may be the first; floats of 32 or 64 bits."""
+"""A function that fills its second argument from its first. Both may be the same array, of f32 or f64."""
 
 
 @lru_cache(1 << 12)
 def blocks(counts: tuple[int, ...], size: int, limit: int = BLOCK, whole: tuple[int, ...] = ()) -> tuple[Index, ...]:
-    """Indices that divide the axes of ``counts`` into blocks of about ``limit`` bytes, where one element has ``size``.
+    """Return indices that divide axes of the lengths ``counts`` into blocks of about ``limit`` bytes.
 
-    The leading axes are cut first, so that a block is one piece of memory where that is possible; those in ``whole``
-    are not.
+    An element takes ``size`` bytes. The leading axes are cut first, so that a block is contiguous where possible. The
+    axes in ``whole`` are not cut.
     """
     steps, size, last = list(counts), max(size, 1), len(counts) - 1
     strip = -(-_STRIP // size)
@@ -61,10 +62,10 @@ def each_block(
     least: int = 0,
     whole: tuple[int, ...] = (),
 ) -> None:
-    """Call ``function`` with each of these ``blocks``.
+    """Call ``function`` with the index of each block. See ``blocks`` for ``counts``, ``size``, ``limit`` and ``whole``.
 
-    If they are so much ``work`` that ``each`` shares it among threads, there are enough of them, not below ``least``
-    bytes.
+    If the total ``work`` is enough to be shared by the threads, the blocks are made so small that there are enough for
+    all threads, but not smaller than ``least`` bytes.
     """
     if shared(work):
         limit = max(least, min(limit, math.prod(counts) * size // (threads() * PIECES)))
@@ -72,7 +73,10 @@ def each_block(
 
 
 def finishing(function: Callable[[Index], object], out: np.ndarray, finish: Finish | None) -> Callable[[Index], object]:
-    """What fills a part of ``out`` with ``function``, and finishes it. The last axes, if left out, are whole."""
+    """Return a function that fills a part of ``out`` with ``function`` and then calls ``finish`` with it.
+
+    An index may leave out the last axes, which are then whole.
+    """
 
     def both(index: Index) -> None:
         function(index)
@@ -83,25 +87,31 @@ def finishing(function: Callable[[Index], object], out: np.ndarray, finish: Fini
 
 
 def unfinished(_: Index) -> None:
-    """``Done`` where nothing follows."""
+    """Do nothing: the ``Done`` where no step follows."""
 
 
 def within(block: Index, size: int, limit: int = BLOCK) -> list[Index]:
-    """Indices that divide a block into smaller ones, in the array that it is a block of."""
+    """Return indices that divide a block into smaller blocks of about ``limit`` bytes.
+
+    The indices are those of the array that contains the block. An element takes ``size`` bytes.
+    """
     inner = blocks(tuple(s.stop - s.start for s in block), size, limit)
     return [tuple(slice(s.start + of.start, s.start + of.stop) for s, of in zip(block, index)) for index in inner]
 
 
 class _Scratch(threading.local):
-    """Memory that one block, and one layer, after the other uses: fresh pages cost more than what is done in them."""
+    """Memory of one thread that one block, and one layer, after the other uses.
+
+    Fresh pages of memory would cost more time than the computation in them.
+    """
 
     def __init__(self) -> None:
         self._memory: defaultdict[int, np.ndarray] = defaultdict(lambda: np.empty(0, np.uint8))
 
     def __call__(self, number: int, dtype: np.dtype, *shape: int) -> np.ndarray:
-        """An array in the memory of this number, which no other uses until it is asked for again.
+        """Return an uninitialised array in the buffer with this number. The next call with the number uses it again.
 
-        Kernels have the numbers 0 to 2; what finishes their parts has those from 3 on.
+        Kernels use the numbers 0 to 2, functions that finish their parts use numbers from 3 on.
         """
         size = math.prod(shape) * dtype.itemsize
         if size > self._memory[number].size:
@@ -113,7 +123,10 @@ scratch: Final = _Scratch()
 
 
 def whole_along(function: InPlace, data: Value, axes: tuple[int, ...]) -> Kernel:
-    """The kernel of a function whose blocks must hold all of ``axes``, counted from the front; it may work in place."""
+    """Return the kernel that applies ``function`` to blocks of ``data`` that are not cut along ``axes``.
+
+    ``axes`` are counted from the front.
+    """
 
     def call(
         x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None, finish: Finish | None = None
@@ -129,7 +142,7 @@ def whole_along(function: InPlace, data: Value, axes: tuple[int, ...]) -> Kernel
 
 
 def finish_in_blocks(out: np.ndarray, finish: Finish | None) -> np.ndarray:
-    """``out``, finished."""
+    """Call ``finish`` with each block of ``out``, and return ``out``."""
     if finish is not None:
         each(lambda index: finish(out[index], index), blocks(out.shape, out.itemsize, SMALL), out.nbytes)
     return out

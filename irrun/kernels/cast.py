@@ -1,4 +1,4 @@
-"""Conversion between element types, as C does it.  Spec: type/convert-1."""
+"""Conversion between element types, as in C.  Spec: type/convert-1."""
 
 import numpy as np
 
@@ -6,13 +6,17 @@ from irrun.types import INF, NF4, Dim, ElementType, as_dim
 
 
 def cast(array: np.ndarray, to: ElementType) -> np.ndarray:
-    """``array`` as ``to``; perhaps ``array`` itself.
+    """Return ``array`` converted to ``to``. May return ``array`` itself.
 
-    Booleans are 1 and 0, and whatever is not 0 is true. Integers wrap. Floats become integers toward zero; what
-    does not fit (C leaves it undefined) wraps as well, of at most 32 bits as x86 has it, by way of i32: beyond
-    that, and for NaN, the lowest i32, which has zeros in its low bits. u32 and wider: the same by way of i64.
-    Floats are rounded to the nearest, halves to even; beyond its range f4e2m1 and nf4 keep their largest.
-    Dims become what is certain of them.
+    - Booleans become 1 and 0. Every number but 0 becomes true.
+    - Integers wrap.
+    - Floats become integers by truncation toward zero. A float that does not fit is undefined in C and gives the result
+      of x86 here. For types of at most 32 bits but u32, the float is converted to i32, which then wraps; beyond i32 and
+      for NaN, that is the lowest i32, whose low bits are zeros. For u32 and wider types, the same happens with i64.
+    - Floats are rounded to the nearest, halves to even. Beyond the range of f4e2m1 and nf4, they become the largest
+      value of the type.
+    - Dims (an object array) become as much as is certain of the result. Raises UnknownDimError for unknown Dims as
+      floats.
     """
     if array.dtype == object:
         return _cast_dims(array, to)
@@ -22,30 +26,35 @@ def cast(array: np.ndarray, to: ElementType) -> np.ndarray:
         if not to.is_integer:
             return _to_float(array, to)
         x = plain(array)
-        found = (_truncated(x, to) if is_float(x) else x).astype(to.dtype, copy=False)
-        return found & ((1 << to.bits) - 1) if to.name in ("u1", "u3", "u6") else found
+        integers = (_truncated(x, to) if is_float(x) else x).astype(to.dtype, copy=False)
+        return integers & ((1 << to.bits) - 1) if to.name in ("u1", "u3", "u6") else integers
 
 
 def plain(array: np.ndarray) -> np.ndarray:
-    """The same numbers in a type that numpy itself has: floats narrower than f32 as f32, u2, i4 and u4 as i8."""
+    """Return the same numbers in a dtype that numpy itself has. May return ``array`` itself.
+
+    Floats narrower than f32 become f32, and u2, i4 and u4 become i8.
+    """
     if array.dtype.isbuiltin != 2 and array.dtype != np.float16:  # 2: from ml_dtypes
         return array
     return array.astype(np.float32 if is_float(array) else np.int8)
 
 
 def is_float(array: np.ndarray) -> bool:
+    """Return whether the elements are floats of any width."""
     element_type = ElementType.of(array.dtype)
     return element_type is not None and element_type.kind == "float"
 
 
 def limits(element_type: ElementType) -> tuple[int, int]:
-    """The least and the greatest value of an integer type."""
+    """Return the least and the greatest value of an integer type."""
     if element_type.kind == "int":
         return -(1 << element_type.bits - 1), (1 << element_type.bits - 1) - 1
     return 0, (1 << element_type.bits) - 1
 
 
 def _truncated(x: np.ndarray, to: ElementType) -> np.ndarray:
+    """Return floats as i32 or i64, by truncation. Those that do not fit become the lowest number."""
     wide = np.int64 if to.bits == 64 or to.name == "u32" else np.int32
     if to.name == "u64":
         x = np.where((x >= 2.0**63) & (x < 2.0**64), x - 2.0**64, x)
@@ -69,10 +78,13 @@ def _to_float(array: np.ndarray, to: ElementType) -> np.ndarray:
 
 
 def _power_of_two(x: np.ndarray) -> np.ndarray:
-    """The power of two nearest to x, between 2^-127 (also for what is not positive) and 2^127."""
+    """Return the power of two nearest to each element, from 2^-127 (also for elements that are not positive) to 2^127.
+
+    NaN stays NaN.
+    """
     mantissa, exponent = np.frexp(np.clip(x, 2.0**-127, 2.0**127))  # mantissa in [0.5, 1)
     exponent -= 1
-    up = (mantissa > 0.75) | ((mantissa == 0.75) & (exponent % 2 == 0))  # the code is the exponent + 127
+    up = (mantissa > 0.75) | ((mantissa == 0.75) & (exponent % 2 == 0))  # ties to the even code, exponent + 127
     return np.where(np.isnan(x), np.nan, np.ldexp(1.0, exponent + up))
 
 
@@ -86,6 +98,6 @@ def _cast_dim(dim: Dim, to: ElementType) -> Dim:
     if to.kind == "boolean":
         return Dim(1) if not dim.fits(0) else Dim(0, dim.hi and 1)
     least, most = limits(to)
-    if to.bits >= 32:  # an unknown dim is taken to fit
+    if to.bits >= 32:  # assume that an unknown dim fits
         least, most = -INF if least else 0, INF
     return dim if least <= dim.lo and dim.hi <= most else Dim(-INF, INF)

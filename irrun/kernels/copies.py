@@ -7,23 +7,24 @@ from typing import Final
 import numpy as np
 
 _TILE: Final = 1 << 18
-"""Bytes of a tile, a copy of which stays in the second cache of a core."""
+"""Bytes of a tile. A copy of it stays in the second-level cache of a core."""
 _ROWS: Final = 256
-"""Rows of a tile: a line of each stays in the first cache."""
+"""The most rows of a tile, so that a cache line of each row stays in the first-level cache."""
 _PADDED: Final = 16
-"""Elements between the rows of that copy: rows a power of two apart would all fall into the same few lines."""
+"""Elements of padding between the rows of the copy of a tile. Without padding, rows that are a power of two apart would
+all map to the same few cache lines."""
 _PAGE: Final = 1 << 12
-"""Bytes after which the lines of the first cache repeat."""
+"""Bytes after which addresses map to the same lines of the first-level cache again."""
 _WAYS: Final = 8
-"""Lines of it that can hold the same place of a page."""
+"""Lines of the first-level cache that can hold the same place of a page."""
 _NEAR: Final = 1 << 15
-"""Bytes from which on a copy is made by tiles."""
+"""The fewest bytes of an array that is copied by tiles. numpy copies smaller ones."""
 _FEW: Final = 16
-"""Elements in the last axis below which numpy's loops over it are too short."""
+"""The fewest elements in the last axis for which numpy's loops over it are long enough."""
 
 
 def copy_to(out: np.ndarray, view: np.ndarray) -> None:
-    """``out[...] = view``, for an ``out`` in C order."""
+    """Copy ``view`` to ``out``, which is in C order and has the same shape."""
     if view.nbytes < _NEAR or view.dtype.hasobject or view.flags.c_contiguous:
         out[...] = view
         return
@@ -42,7 +43,7 @@ def copy_to(out: np.ndarray, view: np.ndarray) -> None:
 
 
 def _merged(view: np.ndarray) -> list[int]:
-    """The shape of a view with axes joined that lie as one."""
+    """Return the shape of ``view`` after neighbouring axes that are contiguous with each other are merged."""
     shape: list[int] = []
     before = 0
     for n, step in zip(view.shape, view.strides):
@@ -57,7 +58,10 @@ def _merged(view: np.ndarray) -> list[int]:
 
 
 def _by_tiles(out: np.ndarray, view: np.ndarray) -> None:
-    """Where the last axis is contiguous in ``view``, the one before it in ``out``: by tiles, along the rows of each."""
+    """Copy ``view`` to ``out`` by tiles, each of which is read and written along contiguous rows.
+
+    The last axis is contiguous in ``view``, the one before it in ``out``.
+    """
     if view.ndim == 2:
         out, view = out[None], view[None]
     count, rows, columns = view.shape[-3:]

@@ -1,6 +1,6 @@
-"""Element-wise kernels: numpy's own functions where they do, and others that work in place, block by block.
+"""Element-wise kernels: numpy's own functions where these suffice, and functions that work in place, block by block.
 
-What these compute is what ``run`` of their operations does, within rounding.
+Each kernel computes the same as ``run`` of its operation, within rounding.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from irrun.opdef import Value
 
 
 def native(*values: Value | None) -> bool:
-    """Whether all are of f32 or all of f64, which numpy computes as they are."""
-    found = {None if value is None else value.type.dtype for value in values}
-    return len(found) == 1 and found <= {np.dtype(np.float32), np.dtype(np.float64)}
+    """Return whether all values are f32, or all are f64: the types that numpy computes without a conversion.
+
+    None for an absent value makes the answer False.
+    """
+    dtypes = {None if value is None else value.type.dtype for value in values}
+    return len(dtypes) == 1 and dtypes <= {np.dtype(np.float32), np.dtype(np.float64)}
 
 
 def gives(ufunc: np.ufunc, wanted: np.dtype, *values: Value) -> bool:
-    """Whether a function of numpy has a loop over these element types that gives ``wanted`` of itself."""
+    """Return whether ``ufunc`` has a loop for these element types whose result is of dtype ``wanted``."""
     dtypes = [value.type.dtype for value in values]
     if not all(dtype.isbuiltin == 1 and dtype.kind in "fiub" for dtype in dtypes):
         return False
@@ -33,7 +36,7 @@ def gives(ufunc: np.ufunc, wanted: np.dtype, *values: Value) -> bool:
 
 
 def out_of(kernel: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """A kernel that makes a new array, with ``out``."""
+    """Return a kernel that also takes ``out``, made from one that returns a new array."""
 
     def call(*inputs: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return copied(kernel(*inputs), out)
@@ -42,7 +45,7 @@ def out_of(kernel: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 
 
 def copied(found: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    """``found``, in ``out`` if that is given."""
+    """Return ``found``, or copy it to ``out`` and return ``out`` if that is an array."""
     if out is None:
         return found
     out[...] = found
@@ -50,7 +53,10 @@ def copied(found: np.ndarray, out: np.ndarray | None) -> np.ndarray:
 
 
 def in_blocks(function: InPlace) -> Callable[..., np.ndarray]:
-    """A function of the first input, over blocks of it; any others are known to it already."""
+    """Return a kernel that applies ``function`` to its first input, block by block.
+
+    The kernel ignores its other inputs, whose values ``function`` holds already.
+    """
 
     def call(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
@@ -74,7 +80,7 @@ def in_blocks(function: InPlace) -> Callable[..., np.ndarray]:
 
 
 def converting(to: np.dtype) -> Callable[..., np.ndarray]:
-    """To another type, as numpy does it."""
+    """Return a kernel that converts to the dtype ``to`` as numpy does."""
 
     def call(x: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
@@ -86,16 +92,16 @@ def converting(to: np.dtype) -> Callable[..., np.ndarray]:
 
 
 # ---------------------------------------------------------------------------------------------
-# of two inputs
+# kernels of two inputs
 
 
 def larger(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    """The maximum with one number."""
+    """Return the maximum of ``a`` and the scalar ``b``."""
     return a.clip(b, _INFINITE[a.dtype], out)
 
 
 def smaller(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    """The minimum with one number."""
+    """Return the minimum of ``a`` and the scalar ``b``."""
     return a.clip(_NEGATIVE[a.dtype], b, out)
 
 
@@ -105,7 +111,10 @@ def squared_difference(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None =
 
 
 def power(exponent: float) -> Callable[..., np.ndarray] | None:
-    """The power of a constant, by multiplications and roots where it can be had so: the same but for -Inf and -0."""
+    """Return a kernel for this constant exponent that multiplies or takes roots, or None if there is none.
+
+    It gives the same as ``np.power`` but for -Inf and -0.
+    """
     return _POWERS.get(exponent)
 
 
@@ -128,7 +137,10 @@ _POWERS: Final[dict[float, Callable[..., np.ndarray]]] = {
 
 
 def select(mask: np.ndarray, a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    """``a`` where the mask is true, elsewhere ``b``; by their bits, which is faster than ``np.where``."""
+    """Return ``a`` where ``mask`` is true, and ``b`` elsewhere.
+
+    ``mask`` is boolean, and ``a`` and ``b`` are of one dtype. Working on their bits is faster than ``np.where``.
+    """
     kind, whole = a.dtype, _WHOLE[a.dtype.itemsize]
     a, b = a.view(whole), b.view(whole)
     chosen = np.negative(mask.view(np.int8)).astype(whole)  # all bits or none
@@ -140,11 +152,11 @@ def select(mask: np.ndarray, a: np.ndarray, b: np.ndarray, *, out: np.ndarray | 
 
 
 # ---------------------------------------------------------------------------------------------
-# in place
+# kernels of one input, which may be ``out``
 
 
 def relu(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    return x.clip(_ZERO[x.dtype], _INFINITE[x.dtype], out)  # faster than the maximum with a scalar
+    return x.clip(_ZERO[x.dtype], _INFINITE[x.dtype], out)  # faster than np.maximum with a scalar
 
 
 def clipping(low: float, high: float, dtype: np.dtype) -> Callable[..., np.ndarray]:
@@ -219,7 +231,10 @@ def leaky(slope: float) -> InPlace:
 
 
 def leaky_along(slopes: np.ndarray) -> Callable[..., np.ndarray]:
-    """The same with these finite slopes as the second input, which numpy broadcasts."""
+    """Return the kernel of ``leaky`` with the slopes as its second input, which numpy broadcasts.
+
+    ``slopes`` are the same slopes, constant and finite.
+    """
     gentle = bool(((slopes > 0) & (slopes <= 1)).all())
 
     def call(x: np.ndarray, slope: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
@@ -232,7 +247,8 @@ def leaky_along(slopes: np.ndarray) -> Callable[..., np.ndarray]:
     return call
 
 
-# log(1 + e) = 2 s + s³ p(s²) of s = e / (2 + e), for e in 0..1, within 5e-9; our own minimax fit
+# The coefficients of p in log(1 + e) = 2 s + s³ p(s²) with s = e / (2 + e), for e in 0..1, within 5e-9.
+# Our own minimax fit.
 _LOG: Final = (0.66666413, 0.4002169973, 0.2799912533, 0.2802454311)
 
 
@@ -257,7 +273,10 @@ def soft_plus(x: np.ndarray, out: np.ndarray) -> None:
 
 
 def elu(alpha: float, scale: float = 1) -> InPlace:
-    """``scale * x`` or ``scale * alpha * (exp(x) - 1)``: 2 t / (1 - t) of t = tanh(x / 2) is accurate near 0, too."""
+    """Return the function ``scale * x`` for positive x and ``scale * alpha * (exp(x) - 1)`` for negative x.
+
+    ``exp(x) - 1`` is computed as ``2 t / (1 - t)`` with ``t = tanh(x / 2)``, which is accurate near 0, too.
+    """
 
     def function(x: np.ndarray, out: np.ndarray) -> None:
         below = x.clip(_NEGATIVE[x.dtype], _ZERO[x.dtype])
@@ -275,7 +294,10 @@ def elu(alpha: float, scale: float = 1) -> InPlace:
 
 
 def gelu_tanh(x: np.ndarray, out: np.ndarray) -> None:
-    """``x / (1 + exp(-2 y))``, which is ``0.5 x (1 + tanh(y))``."""
+    """Fill ``out`` with ``x / (1 + exp(-2 y))``, which equals ``0.5 x (1 + tanh(y))``.
+
+    Here ``y = sqrt(2 / π) (x + 0.044715 x³)``.
+    """
     power = np.multiply(x, x)
     np.multiply(power, -0.044715 * _TWICE, power)
     np.subtract(power, _TWICE, power)
@@ -287,7 +309,8 @@ def gelu_tanh(x: np.ndarray, out: np.ndarray) -> None:
 
 _TWICE: Final = 2 * math.sqrt(2 / math.pi)
 
-# Φ(x) = 1 / (1 + exp(x r)), r = v + b0 + c0 / (v + b1 + c1 / (v + b2)), v = a x²; x Φ(x) is within 1.2e-7 of that.
+# Φ(x) = 1 / (1 + exp(x r)) with r = v + b0 + c0 / (v + b1 + c1 / (v + b2)) and v = a x². The error of x Φ(x) is at most
+# 1.2e-7.
 # Our own minimax fit.
 _A: Final = np.array(-0.03450936976720974, np.float32)
 _B: Final = [np.array(b, np.float32) for b in (-2.4892476102724306, 0.23450313414885485, -1.0569480777677047)]
@@ -296,7 +319,7 @@ _ONE: Final = np.array(1, np.float32)
 
 
 def gelu_erf(x: np.ndarray, out: np.ndarray) -> None:
-    """``x Φ(x)`` of f32."""
+    """Fill ``out`` with ``x Φ(x)``. Both arrays are f32."""
     v = np.multiply(x, _A)
     np.multiply(v, x, v)
     r = np.add(v, _B[2])

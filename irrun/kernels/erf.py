@@ -15,7 +15,7 @@ _NEAR = (
     -0.00085483259825432251, 0.00012055295112667001, -1.4924740785377575e-5, 1.6447471190594618e-6,
     -1.6208829856810201e-7, 1.3721520406351094e-8, -7.7985438505499469e-10,
 )  # fmt: skip
-# f64: 1 - erf(x) = exp(-x²) p(x) / q(x) for 1 <= x <= 6, within 2e-18 of itself
+# f64: 1 - erf(x) = exp(-x²) p(x) / q(x) for 1 <= x <= 6, with a relative error of at most 2e-18
 _FAR_P = (
     0.99999999238912252, 1.84502607773932825, 1.67874356852174316, 0.945790871056202302, 0.352961666994655822,
     0.0872828054055963491, 0.0133710158494633292, 0.00100717051573478229,
@@ -27,7 +27,7 @@ _FAR_Q = (
 
 
 def erf(x: np.ndarray) -> np.ndarray:
-    """The error function of f32 (within 3 ulp) or f64 (within 1e-15)."""
+    """Return the error function of an array of f32 (within 3 ulp) or f64 (within 1e-15)."""
     with np.errstate(all="ignore"):
         if x.dtype == np.float32:
             return _by_tanh(x)
@@ -36,6 +36,7 @@ def erf(x: np.ndarray) -> np.ndarray:
 
 
 def _by_tanh(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return the error function of an array of f32, in ``out`` if that is an array."""
     square = np.minimum(x * x, np.float32(16))
     ratio = _polynomial(_P32, square)
     ratio *= x
@@ -45,7 +46,7 @@ def _by_tanh(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
 
 
 def erf_into(x: np.ndarray, out: np.ndarray) -> None:
-    """The same to ``out``, which may be ``x``."""
+    """Fill ``out``, which may be ``x``, with the error function of ``x``."""
     if x.dtype == np.float32:
         _by_tanh(x, out)
     else:
@@ -53,10 +54,10 @@ def erf_into(x: np.ndarray, out: np.ndarray) -> None:
 
 
 def erfinv(x: np.ndarray) -> np.ndarray:
-    """The inverse of ``erf``, computed in f64: ±Inf for ±1, NaN beyond."""
+    """Return the inverse of ``erf``, of the dtype of ``x`` but computed in f64: ±Inf for ±1, NaN beyond."""
     with np.errstate(all="ignore"):
         a = np.abs(x.astype(np.float64))
-        # Winitzki's approximation, good for three digits, then Halley's method
+        # Winitzki's approximation gives three digits, Halley's method the rest
         log = np.log1p(-a * a)
         half = 2 / (np.pi * 0.147) + log / 2
         y = np.sqrt(-log / 0.147 / (np.sqrt(half * half - log / 0.147) + half))
@@ -69,15 +70,17 @@ def erfinv(x: np.ndarray) -> np.ndarray:
 
 
 def _near(x: np.ndarray) -> np.ndarray:
+    """Return erf(x) for abs(x) < 1, in f64."""
     return x + x * _polynomial(_NEAR, x * x)
 
 
 def _far(x: np.ndarray) -> np.ndarray:
+    """Return 1 - erf(x) for x from 1 to 6, in f64."""
     return np.exp(-x * x) * _polynomial(_FAR_P, x) / _polynomial(_FAR_Q, x)
 
 
 def _polynomial(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarray:
-    """By Horner's rule; coefficients of ascending powers."""
+    """Evaluate a polynomial by Horner's rule. The coefficients are those of ascending powers."""
     *rest, last = coefficients
     total = x * x.dtype.type(last)
     for c in rest[:0:-1]:

@@ -1,4 +1,4 @@
-"""Matrix products: the one door through which every operation multiplies matrices."""
+"""Matrix products. Every operation multiplies matrices through this module."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from irrun.types import ElementType
 
 
 def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """``a @ b`` over the last two axes, the others broadcast; both are of one type, and so is the result.
+    """Return ``a @ b`` over the last two axes, with the leading axes broadcast.
 
-    f16, bf16 and narrower floats are summed in f32 and rounded once; integers are exact and wrap.
-    A product of f32 or f64 may go to ``out``.
+    Both have the same dtype, and so has the result. f16, bf16 and narrower floats are summed in f32 and rounded once.
+    Integers are exact and wrap. A product of f32 or f64 is written to ``out`` and returned, if that is an array; other
+    dtypes ignore ``out``.
     """
     work = wide(a.dtype)
     if a.dtype == work and work.kind == "f":
@@ -33,9 +34,9 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.nd
 
 
 class Turned:
-    """A constant matrix transposed, in C order: BLAS reads it faster so, row vectors by far.
+    """A constant matrix, transposed and in C order. BLAS reads it faster this way, for row vectors by far.
 
-    Several kernels of one constant share it, those of several plans, too.
+    All kernels that use a constant share one instance, including those of different plans.
     """
 
     def __init__(self, source: np.ndarray) -> None:
@@ -45,15 +46,16 @@ class Turned:
 
     @staticmethod
     def of(source: np.ndarray) -> Turned:
-        place = source.ctypes.data, source.shape, source.strides, source.dtype
-        found = _turned.get(place)
-        if found is None or found.memory() is not _memory(source):
-            found = _turned[place] = Turned(source)
-        return found
+        """Return the instance for ``source``, which is created if no kernel holds one."""
+        key = source.ctypes.data, source.shape, source.strides, source.dtype
+        transposed = _turned.get(key)
+        if transposed is None or transposed.memory() is not _memory(source):
+            transposed = _turned[key] = Turned(source)
+        return transposed
 
 
 def _memory(array: np.ndarray) -> np.ndarray:
-    """The array that another one is a view of: for a constant in the .bin, the whole of that."""
+    """Return the array that ``array`` is a view of, or itself. For a constant in the .bin, that is the whole file."""
     return array.base if isinstance(array.base, np.ndarray) else array
 
 
@@ -61,13 +63,15 @@ _turned: Final[WeakValueDictionary[tuple[object, ...], Turned]] = WeakValueDicti
 
 
 few_rows: Final = np.dot
-"""The product of two matrices of f32 or f64, the first of few rows, as ``(a, b, out)``: the quickest one to call."""
+"""``few_rows(a, b, out)`` multiplies two matrices of f32 or f64. For an ``a`` of few rows, this function has the least
+overhead."""
 
 
 def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -> None:
-    """``columns * rows``, the first ``shared`` axes common, the last that of ``rows``, the others those of ``columns``.
+    """Fill ``out`` with ``columns * rows``.
 
-    numpy's multiplication takes twice as long where rows are short: first it copies what is broadcast.
+    The first ``shared`` axes are common to both, the last axis is that of ``rows``, and the axes between are those of
+    ``columns``. np.multiply takes twice as long where rows are short, because it first copies what it broadcasts.
     """
     width = out.shape[-1]
     high = max(1, _OUTER // (width * out.itemsize))
@@ -86,40 +90,42 @@ def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -
 
 
 _OUTER: Final = 1 << 18
-"""Bytes of an outer product that stay in the second cache of a core."""
+"""Bytes of a block of an outer product, which stays in the second-level cache of a core."""
 _NARROW: Final = 64
-"""Elements in a row up to which BLAS makes an outer product faster than two passes of numpy."""
+"""The most elements in a row for which BLAS makes an outer product faster than two passes of numpy."""
 
 
 def row_sums(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The sums of products along the last axis, which stays as 1: by BLAS, faster than those of numpy."""
+    """Return the sums of ``x * y`` along the last axis, which stays as 1. BLAS is faster here than np.sum."""
     return np.vecdot(x, y)[..., None]
 
 
 def wide(dtype: np.dtype) -> np.dtype:
-    """The type in which sums over ``dtype`` are kept, before they are rounded or wrapped once."""
-    found = ElementType.of(dtype)
-    if found is not None and (found.is_integer or found.kind == "boolean"):
+    """Return the dtype in which sums over ``dtype`` are accumulated, before they are rounded or wrapped once."""
+    element_type = ElementType.of(dtype)
+    if element_type is not None and (element_type.is_integer or element_type.kind == "boolean"):
         return np.dtype(np.int64)
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
 def narrow(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Sums as ``dtype`` again; floats beyond its range are infinite."""
+    """Return sums converted back to ``dtype``. Floats beyond its range become infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(dtype, copy=False)
 
 
 def _floats(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return the product of f32 or f64 matrices, in ``out`` if that is an array."""
     if b.ndim == 2 < a.ndim and a.flags.c_contiguous and a.size and (out is None or out.flags.c_contiguous):
-        # one product instead of one for each matrix of the batch
+        # one product for the whole batch instead of one for each of its matrices
         rows = None if out is None else out.reshape(-1, out.shape[-1])
-        found = _product(a.reshape(-1, a.shape[-1]), b, rows)
-        return found.reshape(*a.shape[:-1], b.shape[-1]) if out is None else out
+        product = _product(a.reshape(-1, a.shape[-1]), b, rows)
+        return product.reshape(*a.shape[:-1], b.shape[-1]) if out is None else out
     return _product(a, b, out)
 
 
 def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    """Multiply f32 or f64 matrices, shared among threads if that is worth it."""
     if min(a.ndim, b.ndim) < 2 or a.size * b.shape[-1] < _LARGE:
         return np.matmul(a, b, out=out)
     if out is None:
@@ -130,7 +136,7 @@ def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray
         _multiply(a, b, out)
         return out
     whole, rank = out, out.ndim
-    # along the batch, if there is one, or else the longer side: each part reads all of the other matrix
+    # cut the batch, if there is one, or else the longer side: each part reads the whole other matrix
     longer = rank - 2 if whole.shape[-2] > whole.shape[-1] else rank - 1
     axis = next((axis for axis, n in enumerate(whole.shape[:-2]) if n > 1), longer)
 
@@ -144,7 +150,10 @@ def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray
 
 
 def _cut(array: np.ndarray, axis: int, cut: slice) -> np.ndarray:
-    """A part along an axis counted from the end; all of what is broadcast along it."""
+    """Return a part of ``array`` along ``axis``, or all of it if it is broadcast along this axis.
+
+    ``axis`` is counted from the end.
+    """
     if array.ndim < -axis or (axis < -2 and array.shape[axis] == 1):
         return array
     return array[(..., cut, *(slice(None),) * (-axis - 1))]
@@ -158,32 +167,37 @@ def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
 
 
 _LARGE: Final = 1 << 19
-"""Multiplications from which on another library, or another thread, makes up for what calling it takes."""
+"""The fewest multiplications for which another library, or another thread, makes up for the time that calling it
+takes."""
 _LEAST: Final = 64
-"""Rows or columns of a part of a product, or a multiple of them."""
+"""The parts of a product have a multiple of this number of rows or columns."""
 
 
 def blas() -> str:
-    """Who multiplies large matrices: ``numpy`` or ``mkl``."""
+    """Return the name of the library that multiplies large matrices: ``numpy`` or ``mkl``."""
     library = _library()
     return "numpy" if library is None else library.name
 
 
 @cache
 def _library() -> Cblas | None:
-    """What multiplies large matrices in place of numpy: MKL if it is installed, unless IRRUN_BLAS says numpy."""
+    """Return the library that multiplies large matrices instead of numpy, or None.
+
+    It is MKL, if that is installed and IRRUN_BLAS is not ``numpy``. Warns if IRRUN_BLAS names a library that is unknown
+    or not installed.
+    """
     wanted = asked()
     if wanted == "numpy":
         return None
-    found = mkl()
-    if wanted not in ("", "mkl") or (wanted and found is None):
+    library = mkl()
+    if wanted not in ("", "mkl") or (wanted and library is None):
         told = "mkl is not installed here (pip install irrun[mkl])" if wanted == "mkl" else "it can be numpy or mkl"
         warnings.warn(f"IRRUN_BLAS is {wanted}, but {told}", RuntimeWarning, stacklevel=2)
-    return found
+    return library
 
 
 def _integers(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The product in int64 (which wraps): through float64 and BLAS where that is provably exact."""
+    """Return the product in i64, which wraps. It is computed in f64 by BLAS where that is provably exact."""
     a, b = a.astype(np.int64, copy=False), b.astype(np.int64, copy=False)
     if _largest(a) * _largest(b) * a.shape[-1] <= 1 << 53:
         return _floats(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
@@ -191,4 +205,5 @@ def _integers(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _largest(a: np.ndarray) -> int:
+    """Return the largest absolute value of an integer array, 0 for an empty one."""
     return max(abs(int(a.max())), abs(int(a.min()))) if math.prod(a.shape) else 0

@@ -1,4 +1,4 @@
-"""Matrix products by Intel's MKL, where the package ``mkl`` is installed: its cblas on the memory of the arrays."""
+"""Matrix products by Intel's MKL, where the package ``mkl`` is installed. They use its cblas, without a copy."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ _LP64 = 0
 
 @dataclass(frozen=True, slots=True)
 class Cblas:
-    """A library that has ``cblas_sgemm`` and ``cblas_dgemm``, whose integers are of 32 bits."""
+    """A library with ``cblas_sgemm`` and ``cblas_dgemm`` that takes integers of 32 bits."""
 
     name: str
     gemm: dict[np.dtype, Callable[..., None]]
 
     @staticmethod
     def of(library: ctypes.CDLL, name: str) -> Cblas:
-        """Raises AttributeError where the library has no such functions."""
+        """Return the functions of ``library``. Raises AttributeError if it does not have them."""
         number, place = ctypes.c_int, ctypes.c_void_p
-        found: dict[np.dtype, Callable[..., None]] = {}
+        gemm: dict[np.dtype, Callable[..., None]] = {}
         for function, scalar in ((library.cblas_sgemm, ctypes.c_float), (library.cblas_dgemm, ctypes.c_double)):
             function.restype = None
             function.argtypes = (*(number,) * 6, scalar, place, number, place, number, scalar, place, number)
-            found[np.dtype(scalar)] = function
-        return Cblas(name, found)
+            gemm[np.dtype(scalar)] = function
+        return Cblas(name, gemm)
 
     def product(self, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
-        """``out = a @ b`` of matrices or stacks of them, all of one type; False where their layout forbids."""
+        """Compute ``out = a @ b`` for matrices or stacks of matrices of one dtype, and return True.
+
+        Return False, and compute nothing, if an array is empty or its memory layout is not one that cblas takes.
+        """
         if not a.size or not b.size:
             return False
         layouts = [found for x in (a, b, out) if (found := _layout(x)) is not None]
@@ -56,7 +59,10 @@ class Cblas:
 
 
 def _layout(x: np.ndarray) -> tuple[int, int] | None:
-    """Whether matrices lie by rows or by columns, and the elements from one to the next; None for neither."""
+    """Return whether matrices are stored by rows or by columns, and the elements from one row or column to the next.
+
+    Return None if they are stored in neither way.
+    """
     size, (rows, columns), (down, right) = x.itemsize, x.shape[-2:], x.strides[-2:]
     if (right == size or columns == 1) and (rows == 1 or (down >= columns * size and down % size == 0)):
         return _PLAIN, max(down // size if rows > 1 else 0, columns)
@@ -66,22 +72,22 @@ def _layout(x: np.ndarray) -> tuple[int, int] | None:
 
 
 def _places(x: np.ndarray) -> list[int]:
-    """The address of each matrix of a stack."""
-    found = np.array(x.ctypes.data)
+    """Return the address of each matrix of a stack."""
+    addresses = np.array(x.ctypes.data)
     for n, step in zip(x.shape[:-2], x.strides[:-2]):
-        found = found[..., None] + np.arange(n) * step
-    return found.reshape(-1).tolist()
+        addresses = addresses[..., None] + np.arange(n) * step
+    return addresses.reshape(-1).tolist()
 
 
 def mkl() -> Cblas | None:
-    """MKL as the package ``mkl`` brings it, which takes one thread for a product; None where it is not."""
+    """Return MKL from the package ``mkl``, set to use one thread for a product, or None if it cannot be loaded."""
     for path in mkl_libraries():
         try:
             library = ctypes.CDLL(str(path))
-            # the one library that loads the others asks these first
+            # mkl_rt loads the other libraries by these settings, so they come first
             library.MKL_Set_Threading_Layer(_SEQUENTIAL)
             library.MKL_Set_Interface_Layer(_LP64)
             return Cblas.of(library, "mkl")
-        except (OSError, AttributeError):  # not for this machine, or not that library
+        except (OSError, AttributeError):  # made for another machine, or another library
             continue
     return None

@@ -1,4 +1,4 @@
-"""Means along axes, and normalising by mean and deviation."""
+"""Means along axes, and normalisation by mean and standard deviation."""
 
 import math
 
@@ -11,19 +11,23 @@ Axes = tuple[int, ...]
 
 
 def total(x: np.ndarray, axes: Axes) -> np.ndarray:
-    """The sums along ``axes``, which stay as 1."""
-    if x.ndim - 1 not in axes or not x.flags.c_contiguous:  # where numpy adds one by one: not through all of them
+    """Return the sums along ``axes``, which stay as 1."""
+    if x.ndim - 1 not in axes or not x.flags.c_contiguous:  # numpy adds these one by one: shorter sums round less
         for axis in sorted(axes)[:0:-1]:
             x = np.add.reduce(x, axis, keepdims=True)
     return np.add.reduce(x, axes, keepdims=True)
 
 
 def mean(x: np.ndarray, axes: Axes) -> np.ndarray:
+    """Return the means along ``axes``, which stay as 1."""
     return total(x, axes) / np.asarray(math.prod(x.shape[axis] for axis in axes), x.dtype)
 
 
 def standardised(x: np.ndarray, axes: Axes, eps: float, *, inside: bool = True) -> np.ndarray:
-    """``x`` less its mean, over its deviation along ``axes``; ``eps`` stands inside or outside of the root."""
+    """Return ``x`` minus its mean, divided by its standard deviation along ``axes``.
+
+    ``eps`` is added to the variance (``inside`` the root) or to the deviation.
+    """
     centred = x - mean(x, axes)
     variance = mean(centred * centred, axes)
     eps = x.dtype.type(eps)
@@ -31,7 +35,11 @@ def standardised(x: np.ndarray, axes: Axes, eps: float, *, inside: bool = True) 
 
 
 def standardise(axes: Axes, rank: int, eps: float, *, inside: bool = True, deviation: bool = True) -> InPlace:
-    """``standardised`` to another array, which may be the same; without the ``deviation``, centred only."""
+    """Return the function that fills its second argument with ``standardised`` values of the first.
+
+    Both may be the same array. Without ``deviation``, the function only subtracts the mean. ``rank`` is that of the
+    arrays.
+    """
     last = sorted(axes) == list(range(rank - len(axes), rank))
 
     def function(x: np.ndarray, out: np.ndarray) -> None:

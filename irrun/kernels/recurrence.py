@@ -1,7 +1,7 @@
-"""RNN, GRU and LSTM with constant weights and the usual activations: few calls a step, all of them in place.
+"""RNN, GRU and LSTM with constant weights and the usual activations: few calls per step, all of them in place.
 
-A sigmoid is ``(1 + tanh(x / 2)) / 2``, so that one tanh does for all gates. The factors of 1/2 stand in the weights,
-and the hidden state of an LSTM is doubled until the end. Powers of two cost no precision.
+A sigmoid is computed as ``(1 + tanh(x / 2)) / 2``, so that one tanh serves all gates. The factors of 1/2 are folded
+into the weights, and the hidden state of an LSTM stays doubled until the end. Powers of two cost no precision.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ States = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The weights of one direction: ``w`` and ``b`` project elements to gates, ``steps`` does the rest.
+    """The prepared weights of one direction: ``w`` and ``b`` project elements to gates, ``steps`` does the rest.
 
-    ``steps(x, states, y)`` takes projected elements [time, batch, gates], fills the hidden states ``y`` in the order of
-    time [time, batch, hidden], and gives the last states.
+    ``steps(x, states, y)`` takes projected elements ``x`` [time, batch, gates], fills ``y`` [time, batch, hidden] with
+    the hidden states in the order of time, and returns the last states.
     """
 
     w: np.ndarray
@@ -29,7 +29,10 @@ class Packed:
     steps: Callable[[np.ndarray, States, np.ndarray], States]
 
     def run(self, x: np.ndarray, states: States, y: np.ndarray, *, backwards: bool = False) -> States:
-        """From elements [batch, time, input] to hidden states [batch, time, hidden]."""
+        """Run the layer over ``x`` [batch, time, input], and return the last states.
+
+        The hidden states fill ``y`` [batch, time, hidden]. With ``backwards``, the last element comes first.
+        """
         projected = matmul(x, self.w)
         projected += self.b
         projected, y = projected.swapaxes(0, 1), y.swapaxes(0, 1)
@@ -37,23 +40,27 @@ class Packed:
 
 
 def lstm(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
+    """Prepare an LSTM from ``w`` [4 * hidden, input], ``r`` [4 * hidden, hidden] and ``b`` [4 * hidden].
+
+    The gates are in the order f, i, c, o.
+    """
     n = r.shape[1]
     f, i, c, o = (slice(k * n, (k + 1) * n) for k in range(4))
-    order = np.r_[i, f, o, c]  # so that i and f stand before c and the cell state, with which they are multiplied
+    order = np.r_[i, f, o, c]  # one product multiplies i and f by c and the cell state
     half = np.repeat([0.5, 0.5, 0.5, 1.0], n).astype(w.dtype)
     recurrent = np.ascontiguousarray((r[order] * (half[:, None] / 2)).T)
 
     def steps(x: np.ndarray, states: States, y: np.ndarray) -> States:
         hidden, cell = states[0] * 2, states[1]
         gates = np.empty((len(hidden), 4 * n), hidden.dtype)
-        room = np.empty((len(hidden), 5 * n), hidden.dtype)  # the gates i, f, o and c, and the cell state
+        room = np.empty((len(hidden), 5 * n), hidden.dtype)  # gates i, f, o and c, and the cell state
         products = np.empty((len(hidden), 2 * n), hidden.dtype)
         added, kept = products[:, :n], products[:, n:]
         of_gates, sigmoids, left, right = room[:, : 4 * n], room[:, : 3 * n], room[:, : 2 * n], room[:, 3 * n :]
         output, state = room[:, 2 * n : 3 * n], room[:, 4 * n :]
         state[...] = cell
         one, half = np.ones((), hidden.dtype), np.full((), 0.5, hidden.dtype)
-        for projected, found in zip(x, y):
+        for projected, after in zip(x, y):
             few_rows(hidden, recurrent, gates)
             np.add(gates, projected, gates)
             np.tanh(gates, of_gates)
@@ -62,8 +69,8 @@ def lstm(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
             np.add(added, kept, state)
             np.multiply(state, half, state)
             np.tanh(state, added)
-            np.multiply(output, added, found)
-            hidden = found
+            np.multiply(output, added, after)
+            hidden = after
         hidden = hidden / 2
         y *= half
         return hidden, state.copy()
@@ -72,9 +79,13 @@ def lstm(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
 
 
 def gru(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
+    """Prepare a GRU from ``w`` [3 * hidden, input], ``r`` [3 * hidden, hidden] and ``b`` [3 * hidden].
+
+    The gates are in the order update, reset, new.
+    """
     n = r.shape[1]
     half = np.repeat([0.5, 0.5, 1.0], n).astype(w.dtype)
-    # the reset gate comes doubled
+    # both halved: r of the gates for their sigmoids, r of the new state because ``reset`` is twice the reset gate
     of_gates, of_hidden = (np.ascontiguousarray(part.T) / 2 for part in (r[: 2 * n], r[2 * n :]))
 
     def steps(x: np.ndarray, states: States, y: np.ndarray) -> States:
@@ -83,7 +94,7 @@ def gru(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
         update, reset = gates[:, :n], gates[:, n:]
         new = np.empty((len(hidden), n), hidden.dtype)
         one, half = np.ones((), hidden.dtype), np.full((), 0.5, hidden.dtype)
-        for projected, found in zip(x, y):
+        for projected, after in zip(x, y):
             few_rows(hidden, of_gates, gates)
             np.add(gates, projected[:, : 2 * n], gates)
             np.tanh(gates, gates)
@@ -91,24 +102,28 @@ def gru(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
             np.multiply(reset, hidden, reset)
             few_rows(reset, of_hidden, new)
             np.add(new, projected[:, 2 * n :], new)
-            _updated(new, update, half, hidden, found)
-            hidden = found
+            _updated(new, update, half, hidden, after)
+            hidden = after
         return (hidden.copy(),)
 
     return Packed((w * half[:, None]).T, b * half, steps)
 
 
 def gru_linear(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
+    """Prepare a GRU with ``linear_before_reset``, as ``gru`` does. ``b`` is [4 * hidden].
+
+    Its last part is the bias that is added before the reset gate is applied.
+    """
     n = r.shape[1]
     half = np.repeat([0.5, 0.5, 1.0], n).astype(w.dtype)
-    recurrent, last = np.ascontiguousarray(r.T) / 2, b[3 * n :] / 2  # the reset gate comes doubled
+    recurrent, last = np.ascontiguousarray(r.T) / 2, b[3 * n :] / 2  # halved, as in ``gru``
 
     def steps(x: np.ndarray, states: States, y: np.ndarray) -> States:
         (hidden,) = states
         gates = np.empty((len(hidden), 3 * n), hidden.dtype)
         sigmoids, update, reset, new = gates[:, : 2 * n], gates[:, :n], gates[:, n : 2 * n], gates[:, 2 * n :]
         one, half = np.ones((), hidden.dtype), np.full((), 0.5, hidden.dtype)
-        for projected, found in zip(x, y):
+        for projected, after in zip(x, y):
             few_rows(hidden, recurrent, gates)
             np.add(sigmoids, projected[:, : 2 * n], sigmoids)
             np.tanh(sigmoids, sigmoids)
@@ -116,31 +131,32 @@ def gru_linear(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
             np.add(new, last, new)
             np.multiply(new, reset, new)
             np.add(new, projected[:, 2 * n :], new)
-            _updated(new, update, half, hidden, found)
-            hidden = found
+            _updated(new, update, half, hidden, after)
+            hidden = after
         return (hidden.copy(),)
 
     return Packed((w * half[:, None]).T, b[: 3 * n] * half, steps)
 
 
-def _updated(new: np.ndarray, update: np.ndarray, half: np.ndarray, hidden: np.ndarray, found: np.ndarray) -> None:
-    """``found = tanh(new) + update / 2 * (hidden - tanh(new))``."""
+def _updated(new: np.ndarray, update: np.ndarray, half: np.ndarray, hidden: np.ndarray, out: np.ndarray) -> None:
+    """Fill ``out`` with ``tanh(new) + update / 2 * (hidden - tanh(new))``. Overwrites ``new`` and ``update``."""
     np.tanh(new, new)
     np.multiply(update, half, update)
-    np.subtract(hidden, new, found)
-    np.multiply(found, update, found)
-    np.add(found, new, found)
+    np.subtract(hidden, new, out)
+    np.multiply(out, update, out)
+    np.add(out, new, out)
 
 
 def rnn(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
+    """Prepare an RNN from ``w`` [hidden, input], ``r`` [hidden, hidden] and ``b`` [hidden]."""
     recurrent = np.ascontiguousarray(r.T)
 
     def steps(x: np.ndarray, states: States, y: np.ndarray) -> States:
         (hidden,) = states
-        for projected, found in zip(x, y):
+        for projected, after in zip(x, y):
             sums = few_rows(hidden, recurrent)
             np.add(sums, projected, sums)
-            hidden = np.tanh(sums, found)
+            hidden = np.tanh(sums, after)
         return (hidden.copy(),)
 
     return Packed(np.ascontiguousarray(w.T), b, steps)

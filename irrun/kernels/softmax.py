@@ -1,4 +1,4 @@
-"""The exponentials and sums of SoftMax, also within attention."""
+"""The exponentials and sums of SoftMax, which attention uses, too."""
 
 from typing import Final
 
@@ -8,14 +8,17 @@ from irrun.kernels.matmul import matmul
 
 
 def shifted(x: np.ndarray, axis: int) -> np.ndarray:
-    """x less its maximum along the axis, so that no exponential overflows; a new array."""
+    """Return a new array, ``x`` minus its maximum along ``axis``, so that no exponential overflows."""
     return x - x.max(axis, keepdims=True, initial=-np.inf)
 
 
 def exponentials(x: np.ndarray, axis: int, out: np.ndarray) -> None:
-    """Fill ``out`` with what each row along ``axis`` is then divided by the sum of: exp(x), or a finite multiple."""
+    """Fill ``out`` with exp(x), or with a finite multiple of it for each row along ``axis``.
+
+    SoftMax is ``out`` divided by its sums along ``axis``.
+    """
     short = axis == x.ndim - 1 and 0 < x.shape[axis] <= _SHORT
-    if short and x.min() >= -_SAFE and x.max() <= _SAFE:  # quicker than the maximum of every row
+    if short and x.min() >= -_SAFE and x.max() <= _SAFE:  # faster than the maximum of every row
         np.exp(x, out)
     else:
         np.subtract(x, np.maximum.reduce(x, axis, keepdims=True, initial=-np.inf), out)
@@ -23,15 +26,16 @@ def exponentials(x: np.ndarray, axis: int, out: np.ndarray) -> None:
 
 
 _SAFE: Final = 60
-"""Whose exponential, and sums of as many of them as there can be, are normal numbers, as is that of its negative."""
+"""The largest absolute value whose exponential needs no shift. exp(60), exp(-60) and the sum of any possible number of
+them are normal numbers."""
 
 
 _SHORT: Final = 384
-"""Elements in a row below which a call for each row is what takes the time."""
+"""The most elements in a row for which the overhead of each row dominates the time."""
 
 
 def sums(x: np.ndarray, axis: int) -> np.ndarray:
-    """The sums along an axis, which stays as 1."""
+    """Return the sums along ``axis``, which stays as 1."""
     if axis == x.ndim - 1:
-        return matmul(x, np.ones(x.shape[-1], x.dtype))[..., None]  # faster than sums by numpy
+        return matmul(x, np.ones(x.shape[-1], x.dtype))[..., None]  # faster than np.sum
     return np.add.reduce(x, axis, keepdims=True)

@@ -1,7 +1,8 @@
-"""A few threads that share what numpy computes on one core, and matrix products, for which BLAS takes one thread.
+"""A small thread pool for numpy's single-threaded work and for matrix products.
 
-IRRUN_THREADS says how many; without it, as many as BLAS is told to take, or as there are processors. BLAS could share
-products itself, but its threads wait by spinning: where others use the machine, too, that takes many times as long.
+IRRUN_THREADS sets the number of threads. Without it, the number is the one that the environment sets for BLAS, or the
+number of processors. irrun limits BLAS to one thread and shares matrix products itself, because the threads of BLAS
+busy-wait: where other programs use the machine, too, that takes many times as long.
 """
 
 from __future__ import annotations
@@ -26,18 +27,19 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 WORTH: Final = 1 << 25
-"""Work from which on the threads make up for what they cost: multiplications and additions of matrix products, some 80
-of which one thread does in a nanosecond, or bytes that anything else fills. These count for less than they take: waking
-a thread takes 0.1 ms on a virtual machine, and where calls of numpy are short, one waits for the other between them."""
+"""The least work for which waking the threads pays off. A unit is one multiplication or addition of a matrix product,
+of which one thread does some 80 in a nanosecond, or one byte that any other kernel fills. A byte counts for less than
+the time that it takes, because waking a thread takes 0.1 ms on a virtual machine, and because threads that make short
+calls of numpy wait for each other between the calls."""
 PIECES: Final = 2
-"""Parts for each thread: one that wakes late takes fewer."""
+"""Parts for each thread. With more than one, a thread that wakes up late takes fewer parts."""
 _MOST: Final = 8
-"""Threads beyond which all would wait for memory."""
+"""The most threads by default. More threads would all wait for memory."""
 
 
 @cache
 def threads() -> int:
-    """How many threads compute."""
+    """Return how many threads compute, including the one that calls."""
     for name in ("IRRUN_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         wanted = os.environ.get(name, "")
         if wanted.isdecimal() and int(wanted):
@@ -47,7 +49,10 @@ def threads() -> int:
 
 
 def _quota() -> int:
-    """The processors whose time a container may take, which it may see many more of; without a limit, very many."""
+    """Return how many processors the quota of a container allows, or ``sys.maxsize`` without a quota.
+
+    A container may see many more processors than it may use.
+    """
     try:
         time, period = map(int, _CGROUP.read_text().split())
         return max(1, -(-time // period))
@@ -59,14 +64,18 @@ _CGROUP: Final = Path("/sys/fs/cgroup/cpu.max")
 
 
 def shared(work: int) -> bool:
-    """Whether so much is shared by the threads."""
+    """Return whether ``work`` (see ``WORTH``) is enough to be shared by the threads.
+
+    It never is within a job that they share already.
+    """
     return work >= WORTH and threads() > 1 and not _busy.get()
 
 
 def shares(count: int, work: int, least: int = 1) -> list[slice]:
-    """Slices that divide an axis of ``count`` for ``each``; one if that is little ``work`` in all.
+    """Return slices that divide an axis of ``count`` elements into parts for ``each``.
 
-    Each has a multiple of ``least``, but for the last.
+    There is a single slice if the total ``work`` is too little to be shared. The length of each slice but the last is a
+    multiple of ``least``.
     """
     units = -(-count // least)
     parts = min(threads() * PIECES, units) if shared(work) else 1
@@ -74,9 +83,9 @@ def shares(count: int, work: int, least: int = 1) -> list[slice]:
 
 
 def each(function: Callable[[_T], object], parts: Sequence[_T], work: int) -> None:
-    """Call ``function`` with each of the parts: on all threads, unless they are little ``work`` in all.
+    """Call ``function`` with each of ``parts``, on all threads unless the total ``work`` is too little.
 
-    What it raises first is raised here.
+    Raises the first exception that a call raises. Parts that have not begun by then are skipped.
     """
     tasks = _tasks() if len(parts) > 1 and shared(work) else None
     if tasks is None:
@@ -90,29 +99,34 @@ def each(function: Callable[[_T], object], parts: Sequence[_T], work: int) -> No
 
 
 class _Job(Generic[_T]):
-    """What several threads do: each takes one part after the other. Who comes too late is not waited for."""
+    """A job shared by several threads.
+
+    Each thread takes the next part until none is left. A thread that wakes up too late is not waited for.
+    """
 
     def __init__(self, function: Callable[[_T], object], parts: Sequence[_T]) -> None:
         self.function, self.rest = function, deque(parts)
-        self.context = contextvars.copy_context()  # which tells numpy's warnings apart, too
+        self.context = contextvars.copy_context()  # also holds np.errstate
         self.change = threading.Condition()
         self.helpers = 0
         self.failed: list[BaseException] = []
 
     def finish(self) -> None:
+        """Take parts until none is left, and wait for the helping threads. Raises the first exception of a part."""
         self.context.copy().run(self.take_parts)
         while True:
             try:
                 with self.change:
                     self.change.wait_for(lambda: not self.helpers)
                 break
-            except KeyboardInterrupt as error:  # others still write to what would be lent to the next run
+            except KeyboardInterrupt as error:  # go on: threads still write to memory that is used again
                 self.failed.append(error)
                 self.rest.clear()
         if self.failed:
             raise self.failed[0]
 
     def help(self) -> None:
+        """Take parts on a worker thread, if any are left."""
         with self.change:
             if not self.rest:
                 return
@@ -137,7 +151,7 @@ class _Job(Generic[_T]):
 
 
 def fill(target: np.ndarray, source: np.ndarray) -> None:
-    """``target[...] = source``, of the same shape, shared by the longest of the axes."""
+    """Copy ``source`` to ``target``, which has the same shape, shared among threads along the longest axis."""
     axis = int(np.argmax(target.shape)) if target.ndim else 0
     cuts = shares(target.shape[axis], target.nbytes) if target.ndim else []
     if len(cuts) < 2:
@@ -148,12 +162,15 @@ def fill(target: np.ndarray, source: np.ndarray) -> None:
 
 
 _busy: Final = contextvars.ContextVar("busy", default=False)
-"""Whether this is one of several threads that compute already."""
+"""Whether this thread already works on a shared job."""
 
 
 @cache
 def _tasks() -> SimpleQueue[Callable[[], None]] | None:
-    """What is put here, another thread calls; None where there is no other, as in a browser."""
+    """Return the queue that the worker threads read from, and start them.
+
+    Return None if there is one thread only, or where threads cannot be started (in a browser).
+    """
     tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     def serve() -> None:
@@ -170,8 +187,11 @@ def _tasks() -> SimpleQueue[Callable[[], None]] | None:
 
 @contextmanager
 def products_are_shared_here() -> Iterator[None]:
-    """Meanwhile BLAS takes one thread, in all of the process: of runs side by side the first sees to it."""
-    taken = _blas.taken  # of this process: one that is forked meanwhile has another
+    """Limit BLAS to one thread in the whole process while the context is open.
+
+    Where runs overlap, the first one sets and lifts the limit.
+    """
+    taken = _blas.taken  # the lock of this process: a process that is forked meanwhile has another
     if not taken.acquire(blocking=False):
         yield
         return
@@ -188,12 +208,12 @@ def products_are_shared_here() -> Iterator[None]:
 
 
 def products_are_shared() -> bool:
-    """Whether products are for ``each`` to share, not for BLAS."""
+    """Return whether ``each`` shares matrix products among threads, instead of BLAS."""
     return _blas.limited and threads() > 1
 
 
 class _Blas:
-    """The libraries of matrix products in this process."""
+    """The BLAS libraries in this process, and whether they are limited to one thread."""
 
     def __init__(self) -> None:
         self.reset()
@@ -205,12 +225,12 @@ class _Blas:
     @staticmethod
     @cache
     def controller() -> ThreadpoolController:
-        from threadpoolctl import ThreadpoolController  # not where all products are small
+        from threadpoolctl import ThreadpoolController  # imported late: not needed where all products are small
 
         return ThreadpoolController().select(user_api="blas")
 
 
 _blas: Final = _Blas()
 
-if hasattr(os, "register_at_fork"):  # a process that was forked has none of the threads
+if hasattr(os, "register_at_fork"):  # a forked process has none of the worker threads
     os.register_at_fork(after_in_child=lambda: (_tasks.cache_clear(), _blas.reset()))

@@ -1,4 +1,4 @@
-"""The operations: one file each, named after the layer type; files with a leading underscore are shared maths.
+"""The operations: one file for each, named after the layer type. Files with a leading underscore hold shared code.
 
-Nothing needs to be listed here: ``opdef.find`` imports a file when its type is first met.
+No list of operations has to be maintained: ``opdef.find`` imports a file when a model first uses its type.
 """

@@ -1,4 +1,4 @@
-"""The types that sums and products are made in, before they are rounded to their own: for Reduce and Scatter."""
+"""The dtypes in which Reduce and Scatter accumulate sums and products, before they convert them to their own."""
 
 import numpy as np
 
@@ -6,14 +6,17 @@ from irrun.types import ElementType
 
 
 def kind(x: np.ndarray) -> str:
-    """The kind of the element type, or ``dims`` for an array of Dims."""
-    found = ElementType.of(x.dtype)
-    return "dims" if found is None else found.kind
+    """Return the kind of the element type, or ``dims`` for an array of Dims."""
+    element_type = ElementType.of(x.dtype)
+    return "dims" if element_type is None else element_type.kind
 
 
 def wide(x: np.ndarray) -> np.ndarray:
-    """The array, of floats as f32 (f64 stays), of integers as i64 or u64, whose results wrap in any narrower type."""
-    found = kind(x)
-    if found == "float":
+    """Return the array in the dtype to accumulate in. Dims stay as they are.
+
+    Floats become f32 (f64 stays). Integers become i64 or u64, whose results wrap when they are converted back.
+    """
+    element_kind = kind(x)
+    if element_kind == "float":
         return x if x.dtype == np.float64 else x.astype(np.float32, copy=False)
-    return x if found == "dims" else x.astype(np.int64 if found == "int" else np.uint64, copy=False)
+    return x if element_kind == "dims" else x.astype(np.int64 if element_kind == "int" else np.uint64, copy=False)

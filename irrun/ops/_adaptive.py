@@ -1,4 +1,4 @@
-"""What AdaptiveAvgPool and AdaptiveMaxPool share: windows that divide the spatial axes into a given number of parts."""
+"""What AdaptiveAvgPool and AdaptiveMaxPool share: windows that divide each spatial axis into parts."""
 
 import functools
 import math
@@ -13,7 +13,7 @@ from irrun.types import PartialShape
 
 
 class AdaptiveBase(Op):
-    """Base of the two.
+    """Base of AdaptiveAvgPool and AdaptiveMaxPool.
 
     C1  ``data`` has rank 3, 4 or 5.
     C2  ``output_shape`` is 1D with one entry for each spatial axis of ``data``, none negative.
@@ -24,6 +24,7 @@ class AdaptiveBase(Op):
     types = {"T": "numeric boolean", "T_SHAPE": "int"}  # OpenVINO: pools integers and booleans, too
 
     def pooled(self, at: Site, data: Value, output_shape: Value) -> Value:
+        """Return an output of the element type of ``data``. Refuses the inputs by C1 to C3."""
         at.require(data.rank in (None, 3, 4, 5), "C1", f"data is {data.shape}")
         at.require(output_shape.rank in (None, 1), "C2", f"output_shape is {output_shape.shape}, not 1D")
         count = output_shape.shape[0]
@@ -51,9 +52,10 @@ class AdaptiveBase(Op):
         merge: np.ufunc,
         end: Callable[[np.ndarray, np.ndarray], object] = lambda out, counts: None,
     ) -> Kernel:
-        """The kernel of one output: ``merge`` what each window sees, block by block, and ``end`` with their counts.
+        """Return the kernel of an operation with one output. It fills the output block by block.
 
-        Narrow types are left to ``plain``.
+        ``merge`` reduces the elements of a window. ``end(out, counts)`` then finishes a part of the output in place,
+        with the number of elements in each window. Types other than f32 and f64 use the kernel ``plain``.
         """
         if not native(data):
             return Kernel(plain)
@@ -89,7 +91,10 @@ class AdaptiveBase(Op):
         merge: np.ufunc,
         end: Callable[[np.ndarray, np.ndarray], object] = lambda out, counts: None,
     ) -> Kernel | None:
-        """The same where channels are last, one axis after the other."""
+        """Return the kernel for channels-last data, or None for types other than f32 and f64.
+
+        It reduces one spatial axis after the other. ``merge`` and ``end`` are those of ``prepared``.
+        """
         if not native(data):
             return None
 
@@ -109,17 +114,17 @@ class AdaptiveBase(Op):
 
 
 def counted(windows: Sequence[Sequence[slice]]) -> np.ndarray:
-    """How many elements there are in each window, from those of each axis."""
+    """Return the number of elements in each window, from the windows along each axis."""
     sizes = ([window.stop - window.start for window in own] for own in windows)
     return functools.reduce(np.multiply.outer, [np.array(own, int) for own in sizes])
 
 
 def parts(size: int, count: int) -> Iterator[slice]:
-    """The windows of one axis: ``count`` of them, that together cover it and may overlap."""
+    """Yield the ``count`` windows along one axis. Together they cover the axis, and they may overlap."""
     for n in range(count):
         yield slice(n * size // count, -(-(n + 1) * size // count))
 
 
 def joined(windows: list[np.ndarray], data: np.ndarray, axis: int) -> np.ndarray:
-    """What each window gives, as ``axis`` of the output."""
+    """Stack the results of all windows along ``axis``. Without windows, this axis of the result is empty."""
     return np.stack(windows, axis) if windows else np.take(data, [], axis)

@@ -1,7 +1,7 @@
 """What ConvolutionBackpropData and GroupConvolutionBackpropData share.
 
-They are convolutions the other way: each element of ``data`` is a window, and adds to the elements of the
-output that it sees.
+They are transposed convolutions: each element of ``data`` is a window, and adds its products with the filters to the
+elements of the output that the window sees.
 """
 
 import functools
@@ -24,7 +24,7 @@ from irrun.types import Dim, PartialShape
 
 
 class BackpropBase(Filtering):
-    """Base of the two; ``filters`` are (…, in, out, spatial axes).
+    """Base of both operations. ``filters`` is (…, in, out, spatial axes).
 
     C2  ``strides``, ``dilations``, ``output_padding`` and explicit pads have one entry for each spatial axis.
     C3  Strides, dilations and the kernel are positive, pads and ``output_padding`` not negative.
@@ -58,20 +58,24 @@ class BackpropBase(Filtering):
         return data.reshaped([batch, out, *wanted])
 
     def _sizes(self, at: Site, sizes: Sequence[Dim], kernel: Sequence[Dim]) -> list[Dim]:
-        """The spatial dims of the output where no input gives them."""
-        found = []
+        """Return the spatial dims of the output where there is no input ``output_shape``."""
+        dims = []
         for axis, (size, k) in enumerate(zip(sizes, kernel)):
             size = self._whole(axis, size, k) - sum(self.pads(axis)) + entry(self.output_padding, axis, 0)
             at.require(size.hi >= 0, "C4", f"spatial axis {axis} of the output, {size}, is less than its pads")
-            found.append(at_least(0, size))
-        return found
+            dims.append(at_least(0, size))
+        return dims
 
     def _whole(self, axis: int, size: Dim, kernel: Dim) -> Dim:
-        """The size of the output without pads."""
+        """Return the size of the output along an axis before pads and output padding."""
         return (size - 1) * entry(self.strides, axis, 1) + self.dilated(axis, kernel)
 
     def axes_to(self, sizes: Sequence[int], kernel: Sequence[int], wanted: Sequence[int] | None) -> tuple[Axis, ...]:
-        """The axes of the convolution that leads back from the output to ``data``."""
+        """Return the axes of the convolution that leads from the output back to ``data``.
+
+        ``sizes`` are the spatial dims of ``data``. ``wanted`` are those in ``output_shape``, or None without this
+        input.
+        """
         return tuple(
             self._axis_to(axis, size, k, None if wanted is None else wanted[axis])
             for axis, (size, k) in enumerate(zip(sizes, kernel))
@@ -129,7 +133,10 @@ class BackpropBase(Filtering):
 
 
 def spread(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
-    """Add what each of (batch, groups * in, …) gives through filters (groups, in, out, …) to the output."""
+    """Return the transposed convolution of ``data`` (batch, groups * in, …) with ``filters`` (groups, in, out, …).
+
+    ``axes`` are those of ``axes_to``. The result is of the dtype of ``data``.
+    """
     batch, (groups, ins, outs) = len(data), filters.shape[:3]
     work, sizes = wide(data.dtype), data.shape[2:]
     matrix = data.astype(work, copy=False).reshape(batch, groups, ins, int(np.prod(sizes)))
@@ -145,14 +152,17 @@ def spread(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.nd
 
 
 class Transposed:
-    """Constant filters (groups, in, out, …) of a transposed convolution, packed for each method that asks for it."""
+    """Constant filters (groups, in, out, …) of a transposed convolution, packed once for each method that uses them."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.filters = Filters(array.swapaxes(1, 2))
         self._packed: dict[tuple[int, ...], tuple[Filters, Callable[[], np.ndarray]]] = {}
 
     def method(self, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method]:
-        """The fastest method, and its name; the axes are those of the convolution that leads back."""
+        """Return the name of the fastest method, and the method.
+
+        ``axes`` are those of the convolution that leads from the output back to the data.
+        """
         if all(map(is_disjoint, axes)):
             return "matmul", functools.partial(disjoint, self._spread)
         phases: list[Phase] = []
@@ -172,25 +182,26 @@ class Transposed:
 
     @functools.cached_property
     def _spread(self) -> np.ndarray:
-        """(groups, out, …, in)."""
+        """The filters as (groups, out, …, in)."""
         return np.ascontiguousarray(np.moveaxis(self.filters.array, 2, -1))
 
     def _some(self, taps: tuple[slice, ...]) -> tuple[Filters, Callable[[], np.ndarray]]:
-        """The filters of these taps, from the last to the first."""
+        """Return the filters of these taps in reverse order, and a function that packs them for Winograd's method."""
         key = tuple(tap.start for tap in taps)
         if key not in self._packed:
-            turned = (slice(None, None, -1),) * len(taps)
-            filters = Filters(np.ascontiguousarray(self.filters.array[(..., *taps)][(..., *turned)]))
+            reverse = (slice(None, None, -1),) * len(taps)
+            filters = Filters(np.ascontiguousarray(self.filters.array[(..., *taps)][(..., *reverse)]))
             self._packed[key] = filters, functools.cache(lambda: packed(filters))
         return self._packed[key]
 
 
 Phase = tuple[tuple[slice, ...], Method | None]
-"""The elements of the output that are as many apart as the strides are, and the convolution that gives them."""
+"""The elements of the output at one phase of the strides, and the convolution that computes them. It is None where
+these elements are 0."""
 
 
 def _phase(axis: Axis, first: int) -> tuple[Axis, slice]:
-    """The convolution that gives every ``stride``-th element of the output from ``first`` on, and its taps."""
+    """Return the convolution for every ``stride``-th element of the output from ``first`` on, and its taps."""
     tap = (first + axis.begin) % axis.stride
     kernel, count = len(range(tap, axis.kernel, axis.stride)), len(range(first, axis.size, axis.stride))
     begin = (kernel - 1) * axis.dilation - (first + axis.begin - tap) // axis.stride
@@ -199,38 +210,41 @@ def _phase(axis: Axis, first: int) -> tuple[Axis, slice]:
 
 
 def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray, done: Done) -> None:
-    """One convolution after the other, each for elements of its own."""
+    """Fill ``out`` (batch, groups, out, …) with one convolution for each phase of the strides."""
     for places, method in phases:
         part = out[(..., *places)]
         if method is None:
             part[...] = 0
         elif part.size:
-            found = np.empty(part.shape, part.dtype)
-            method(data, found, unfinished)
-            part[...] = found
+            result = np.empty(part.shape, part.dtype)
+            method(data, result, unfinished)
+            part[...] = result
     (batch, groups, outs), sizes = out.shape[:3], out.shape[3:]
     for lead in blocks((batch, groups, outs), math.prod(sizes) * out.itemsize):
         done((*lead, *map(slice, sizes)))
 
 
 def is_disjoint(axis: Axis) -> bool:
-    """Whether each element of the output follows from one element alone: strides as long as the kernel, no pads."""
+    """Return whether each output element depends on one element only: strides equal the kernel size, without pads."""
     return axis == Axis(axis.out * axis.kernel, axis.kernel, axis.kernel, 1, 0, 0, axis.out)
 
 
 def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray, done: Done) -> None:
-    """Strides as long as the kernel of ``filters`` (groups, out, …, in): a product for each element of the output."""
+    """Fill ``out`` with a transposed convolution whose strides equal the kernel size, without pads.
+
+    ``filters`` is (groups, out, …, in). Each output element is one product.
+    """
     (batch, groups, ins, rows, *rest), (outs, *kernel) = data.shape, filters.shape[1:-1]
     width, height = math.prod(rest), outs * math.prod(kernel)
     matrix, spread = data.reshape(*data.shape[:3], rows * width), filters.reshape(groups, height, ins)
     for images, some, part in blocks((batch, groups, rows), height * width * out.itemsize):
         seen = matrix[images, some, :, part.start * width : part.stop * width]
-        found = scratch(0, out.dtype, *seen.shape[:2], height, seen.shape[-1])
-        matmul(spread[some], seen, out=found)
-        found = found.reshape(*seen.shape[:2], outs, *kernel, part.stop - part.start, *rest)
+        products = scratch(0, out.dtype, *seen.shape[:2], height, seen.shape[-1])
+        matmul(spread[some], seen, out=products)
+        products = products.reshape(*seen.shape[:2], outs, *kernel, part.stop - part.start, *rest)
         lines = slice(part.start * kernel[0], part.stop * kernel[0])
         target = out[images, some, :, lines]
         for tap in np.ndindex(*kernel):
             places = (slice(n, None, step) for n, step in zip(tap, kernel))
-            target[(..., *places)] = found[(slice(None),) * 3 + tap]
+            target[(..., *places)] = products[(slice(None),) * 3 + tap]
         done((images, some, slice(0, outs), lines, *map(slice, out.shape[4:])))

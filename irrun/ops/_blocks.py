@@ -1,4 +1,4 @@
-"""What BatchToSpace and SpaceToBatch share: blocks and edges, one per axis."""
+"""What BatchToSpace and SpaceToBatch share: a block size and two edges (pads or crops) for each axis."""
 
 from irrun.opdef import Site, Value
 from irrun.types import INF, Dim, PartialShape
@@ -7,9 +7,10 @@ Dims = tuple[Dim, ...]
 
 
 def aligned(at: Site, data: Value, block_shape: Value, **edges: Value) -> tuple[Dims, Dims, Dims, Dims] | None:
-    """The dims of ``data``, its blocks and both edges, axis by axis; None where the rank is unknown.
+    """Return the dims of ``data``, the block sizes and the entries of both edges, one for each axis.
 
-    Refuses what both operations do: C1 the rank, C2 the number of entries, C3 blocks and C4 edges.
+    Return None if the rank is unknown. Refuses by the clauses that both operations have: the rank (C1), the number of
+    entries (C2), blocks (C3) and edges (C4).
     """
     rank = data.rank
     for name, value in {"block_shape": block_shape, **edges}.items():
@@ -26,6 +27,7 @@ def aligned(at: Site, data: Value, block_shape: Value, **edges: Value) -> tuple[
 
 
 def _entries(at: Site, name: str, value: Value, rank: int, least: int, label: str) -> Dims:
+    """Return the entries of an input, which are at least ``least`` and begin with it."""
     entries = value.dims() or (Dim(-INF, INF),) * rank
     listed = f"{name} [{','.join(map(str, entries))}]"
     at.require(all(n.hi >= least for n in entries), label, f"{listed} has an entry below {least}")

@@ -1,6 +1,6 @@
 """What the operations of Detectron and GenerateProposals share: boxes ``[x0, y0, x1, y1]``, moved by deltas.
 
-Where a box spans pixels, of which the last belongs to it, its sides are longer by a ``margin`` of 1.
+Where the last pixel belongs to a box, the sides of the box are longer by a ``margin`` of 1.
 """
 
 import math
@@ -11,7 +11,7 @@ from irrun.types import Dim
 
 
 def agreed(*dims: Dim) -> Dim | None:
-    """The dim that all of these are, or None."""
+    """Return the dim that all of these are, or None if they contradict each other."""
     first, *others = dims
     for dim in others:
         met = first.meet(dim)
@@ -22,9 +22,9 @@ def agreed(*dims: Dim) -> Dim | None:
 
 
 def moved(boxes: np.ndarray, deltas: np.ndarray, margin: float, largest: float) -> np.ndarray:
-    """The boxes moved and scaled by deltas ``[dx, dy, log(dw), log(dh)]`` in units of their sides.
+    """Return the boxes, moved and scaled by deltas ``[dx, dy, log(dw), log(dh)]`` in units of their sides.
 
-    The logarithms are at most ``largest``.
+    The logarithms are limited to ``largest``.
     """
     sides = boxes[..., 2:] - boxes[..., :2] + margin
     with np.errstate(over="ignore", invalid="ignore"):
@@ -36,10 +36,11 @@ def moved(boxes: np.ndarray, deltas: np.ndarray, margin: float, largest: float) 
 def proposals(
     anchors: np.ndarray, deltas: np.ndarray, scores: np.ndarray, limits: np.ndarray, least: np.ndarray, margin: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The anchors [height, width, n, 4] moved by deltas [n * 4, height, width], within an image of sides ``limits``.
+    """Return boxes, their scores and whether they are large enough, from moved anchors.
 
-    The boxes, one a row; of each its score, of ``scores`` [n, height, width], and whether its sides are ``least``
-    or longer.
+    The anchors [height, width, n, 4] are moved by ``deltas`` [n * 4, height, width] and clipped to an image of sides
+    ``limits``. The boxes are [height * width * n, 4], in the order of the anchors, and so are the scores, from
+    ``scores`` [n, height, width]. A box is large enough if both sides are at least ``least``.
     """
     height, width, count = anchors.shape[:3]
     of_anchors = deltas.reshape(count, 4, height, width).transpose(2, 3, 0, 1)

@@ -1,4 +1,4 @@
-"""How shapes that cannot be broadcast are refused."""
+"""Refusal of shapes that cannot be broadcast."""
 
 from typing import NoReturn
 
@@ -8,7 +8,7 @@ from irrun.types import PartialShape
 
 
 def refuse(at: Site, label: str, message: str, names: tuple[str, str], a: PartialShape, b: PartialShape) -> NoReturn:
-    """Refuse two shapes of a known rank, and show where they clash."""
+    """Refuse two shapes of known rank, with notes that show where they clash."""
     wrong = clashing(tuple(a), tuple(b))
     drawn = in_columns({names[0]: tuple(a), names[1]: tuple(b)}, wrong)
     at.refuse(label, message, notes=drawn, dims=tuple(d for pair in wrong.values() for d in pair))

@@ -1,4 +1,4 @@
-"""What Convolution and GroupConvolution share: their shape rule, and which method computes them."""
+"""What Convolution and GroupConvolution share: their shape rule, and the choice of a method."""
 
 import functools
 import math
@@ -22,7 +22,7 @@ from irrun.types import Dim, PartialShape
 
 
 class Filtering(Sliding):
-    """Base of all convolutions: ``filters`` have ``leading`` axes before the spatial ones.
+    """Base of all convolutions. ``filters`` has ``leading`` axes before the spatial ones.
 
     C1  ``data`` has one of ``ranks``, ``filters`` one that fits it.
     C5  The channels of ``data`` are those that the filters take.
@@ -34,20 +34,20 @@ class Filtering(Sliding):
     leading = 2
 
     def spatial(self, at: Site, data: Value, filters: Value) -> int | None:
-        """The number of spatial axes, as far as it is known."""
-        found = {r for r in (data.rank, filters.rank and filters.rank - self.leading + 2) if r is not None}
+        """Return the number of spatial axes, or None if it is unknown."""
+        ranks = {r for r in (data.rank, filters.rank and filters.rank - self.leading + 2) if r is not None}
         shapes = f"data is {data.shape}, filters are {filters.shape}"
-        at.require(len(found) <= 1 and found <= self.ranks, "C1", shapes)
+        at.require(len(ranks) <= 1 and ranks <= self.ranks, "C1", shapes)
         if len(self.ranks) == 1:
-            found = set(self.ranks)
-        return max(found, default=2) - 2 or len(self.strides or self.dilations) or None
+            ranks = set(self.ranks)
+        return max(ranks, default=2) - 2 or len(self.strides or self.dilations) or None
 
     def channels(self, at: Site, data: Dim, filters: Sequence[Dim]) -> Dim:
-        """The channels of the output, from those of ``data`` and the leading dims of the filters."""
+        """Return the channels of the output, from those of ``data`` and the leading dims of the filters."""
         raise NotImplementedError
 
     def correlated(self, at: Site, data: Value, filters: Value) -> Value:
-        """The output of all but the transposed convolutions."""
+        """Return the output of a convolution that is not transposed."""
         spatial = self.spatial(at, data, filters)
         if spatial is None:
             return data.reshaped(PartialShape(None))
@@ -58,13 +58,13 @@ class Filtering(Sliding):
 
 
 def ungrouped(at: Site, data: Dim, ins: Dim, outs: Dim) -> Dim:
-    """``channels`` of an operation without groups."""
+    """Return ``channels`` of an operation without groups."""
     at.require(data.meet(ins) is not None, "C5", f"data has {data} channels, the filters take {ins}", dims=(data, ins))
     return outs
 
 
 def grouped(at: Site, data: Dim, groups: Dim, ins: Dim, outs: Dim) -> Dim:
-    """``channels`` of an operation with groups."""
+    """Return ``channels`` of an operation with groups."""
     message = f"data has {data} channels, {groups} groups take {ins} each"
     at.require(data.meet(groups * ins) is not None, "C5", message, dims=(data, groups * ins))
     if data.is_static and ins.is_static and ins.lo:
@@ -109,24 +109,28 @@ class ConvolutionBase(Filtering):
             return None
         constant = Filters(array.reshape(*(1,) * (3 - self.leading), *array.shape))
         axes = self.axes(shape[2:], constant.kernel)
-        found = choose_channels_last(constant, axes, shape[0])
-        if found is None:
+        choice = choose_channels_last(constant, axes, shape[0])
+        if choice is None:
             return None
-        algorithm, method = found
+        algorithm, method = choice
         whole = shape[0], *(axis.out for axis in axes), constant.groups * constant.outs
         return replace(filling(method, whole, algorithm), flops=2 * array.size * math.prod(whole[:-1]))
 
 
 # ---------------------------------------------------------------------------------------------
-# prepared kernels: filters are packed once, and the method is chosen once for each shape of the data
+# prepared kernels: they pack the filters once, and choose the method once for each shape of the data
 
 
 Chosen = tuple[tuple[int, ...], str, Method]
-"""The spatial axes of an output, and the method that fills it."""
+"""The spatial sizes of an output, the name of the method that fills it, and the method."""
 
 
 def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: PartialShape, wanted: Any) -> Kernel:
-    """The kernel for constant filters; ``chosen`` tells the method for data of a shape and what is wanted of it."""
+    """Return the kernel for constant filters.
+
+    ``chosen(shape, wanted)`` returns the method for data of ``shape``. ``wanted`` is the output shape that an input
+    asks for, or None.
+    """
     groups, outs, ins, work = filters.groups, filters.outs, filters.ins, filters.array.dtype
 
     def call(
@@ -161,7 +165,10 @@ def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: Part
 
 
 def filling(method: LastMethod, shape: tuple[int, ...], algorithm: str, inputs: int = 2) -> Kernel:
-    """The kernel of a method for channels last that fills an output of ``shape``, from the first of the inputs."""
+    """Return the kernel of a channels-last method that fills an output of ``shape`` from the first input.
+
+    ``inputs`` is the number of inputs, of which all but the first are constant.
+    """
 
     def call(
         data: np.ndarray,
@@ -179,7 +186,10 @@ def filling(method: LastMethod, shape: tuple[int, ...], algorithm: str, inputs: 
 def choose(
     filters: Filters, matrices: Callable[[], np.ndarray], axes: tuple[Axis, ...], batch: int
 ) -> tuple[str, Method]:
-    """The fastest method for these filters and this geometry, and its name; ``matrices`` are Winograd's."""
+    """Return the name of the fastest method for these filters and this geometry, and the method.
+
+    ``matrices()`` returns the filters as Winograd's method needs them.
+    """
     steps = {(axis.stride, axis.dilation) for axis in axes}
     if set(filters.kernel) == {1} and not any(axis.begin or axis.end for axis in axes):
         return "matmul", functools.partial(pointwise, filters, axes)

@@ -7,7 +7,7 @@ from irrun.types import Dim
 
 
 def same_dim(at: Site, label: str, **found: tuple[Value, int]) -> Dim:
-    """The dim that several inputs have in common, each at an axis of its own; refused where they differ."""
+    """Return the dim that several inputs share, each at an axis of its own. Refuses inputs whose dims differ."""
     dim = Dim.unknown()
     for name, (value, axis) in found.items():
         if value.shape.dims is None:
@@ -19,7 +19,11 @@ def same_dim(at: Site, label: str, **found: tuple[Value, int]) -> Dim:
 
 
 def decode(best: np.ndarray, inside: np.ndarray, blank: int, merge_repeated: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The classes [batch, time] of the best path without repetitions and blanks, then -1; and their number."""
+    """Return the classes [batch, time] of the best path without repetitions and blanks, and their number [batch].
+
+    ``best`` is the best class and ``inside`` whether the sequence has an element, both [batch, time]. Behind the last
+    class of a path, the result is -1. Repetitions are dropped only with ``merge_repeated``.
+    """
     kept = inside & (best != blank)
     if merge_repeated:
         kept[:, 1:] &= best[:, 1:] != best[:, :-1]

@@ -1,4 +1,4 @@
-"""What MatrixNms and MulticlassNms share: boxes of all classes and batches in one list of detections."""
+"""What MatrixNms and MulticlassNms share: a list of detections with the boxes of all classes and batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from irrun.types import Dim, PartialShape
 
 
 class Detections(Op):
-    """Base of the operations that give a row [class, score, xmin, ymin, xmax, ymax] for each box that they keep.
+    """Base of the operations that return a row [class, score, xmin, ymin, xmax, ymax] for each box that they keep.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.
@@ -45,7 +45,7 @@ class Detections(Op):
         return self.detections(boxes, batches, scores.shape[1], count)
 
     def check(self, at: Site, boxes: Value, scores: Value, scores_rank: int) -> None:
-        """The clauses C1, C3 and C4."""
+        """Refuse the inputs and attributes by C1, C3 and C4."""
         at.require(boxes.rank in (None, 3) and boxes.shape[2].fits(4), "C1", f"boxes is {boxes.shape}, not [?,?,4]")
         at.require(scores.rank in (None, scores_rank), "C1", f"scores is {scores.shape}, not {scores_rank}D")
         for name in ("nms_top_k", "keep_top_k", "background_class"):
@@ -53,7 +53,7 @@ class Detections(Op):
         at.require(self.output_type.name in ("i32", "i64"), "C4", f"output_type is {self.output_type}")
 
     def detections(self, boxes: Value, batches: Dim, classes: Dim, count: Dim) -> tuple[Value, ...]:
-        """The outputs for so many batches, classes and boxes of each class."""
+        """Return the three outputs for ``batches``, ``classes``, and ``count`` boxes for each class."""
         each = (count if self.nms_top_k < 0 else count.min(self.nms_top_k)) * classes
         most = (each if self.keep_top_k < 0 else each.min(self.keep_top_k)) * batches
         rows = Dim(0, most.hi)
@@ -61,16 +61,19 @@ class Detections(Op):
         return boxes.reshaped([rows, 6]), indices, Value(self.output_type, PartialShape.of([batches]))
 
     def select(self, boxes: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The boxes of one class that are kept, and their scores."""
+        """Return the boxes of one class that are kept, as indices, and their scores."""
         raise NotImplementedError
 
     def candidates(self, scores: np.ndarray, enough: np.ndarray) -> np.ndarray:
-        """The boxes of one class to select from: those good ``enough`` (a mask), the best ``nms_top_k`` of them."""
+        """Return the boxes of one class to select from, best first: at most ``nms_top_k`` of the mask ``enough``."""
         order = best_first(scores, enough)
         return order if self.nms_top_k < 0 else order[: self.nms_top_k]
 
     def images(self, boxes: np.ndarray, scores: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """For each batch element: boxes [classes, n, 4], scores and places in the list of all boxes [classes, n]."""
+        """Yield for each batch element its boxes [classes, n, 4], scores [classes, n] and places [classes, n].
+
+        A place is the index of a box in the list of all boxes.
+        """
         places = np.arange(boxes.shape[0] * boxes.shape[1]).reshape(boxes.shape[:2])
         for of_boxes, of_scores, of_places in zip(boxes, scores, places):
             shape = of_scores.shape
@@ -78,13 +81,13 @@ class Detections(Op):
 
     def run(self, boxes: np.ndarray, scores: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
         work = wide(boxes.dtype)
-        found = [
+        detected = [
             self._detect(*image)
             for image in self.images(boxes.astype(work, copy=False), scores.astype(work, copy=False), *others)
         ]
-        counts = np.array([len(places) for _, places in found], np.int64)
-        rows = np.concatenate([np.zeros((0, 6), work), *(rows for rows, _ in found)])
-        places = np.concatenate([np.zeros(0, np.int64), *(places for _, places in found)])
+        counts = np.array([len(places) for _, places in detected], np.int64)
+        rows = np.concatenate([np.zeros((0, 6), work), *(rows for rows, _ in detected)])
+        places = np.concatenate([np.zeros(0, np.int64), *(places for _, places in detected)])
         if self.sort_result_across_batch and self.sort_result != "none":
             order = _order(rows, places, np.repeat(np.arange(len(counts)), counts), self.sort_result == "class")
             rows, places = rows[order], places[order]
@@ -92,13 +95,13 @@ class Detections(Op):
         return narrow(rows, boxes.dtype), places[:, None].astype(dtype), counts.astype(dtype)
 
     def _detect(self, boxes: np.ndarray, scores: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of one batch element and the places of their boxes."""
+        """Return the rows of one batch element, and the places of their boxes."""
         rows, taken_places = [np.zeros((0, 6), boxes.dtype)], [np.zeros(0, np.int64)]
         for number, (of_boxes, of_scores, of_places) in enumerate(zip(boxes, scores, places)):
             if number != self.background_class:
-                taken, found = self.select(of_boxes, of_scores)
+                taken, its_scores = self.select(of_boxes, of_scores)
                 classes = np.full(len(taken), number, boxes.dtype)
-                rows.append(np.concatenate([np.stack([classes, found], axis=1), of_boxes[taken]], axis=1))
+                rows.append(np.concatenate([np.stack([classes, its_scores], axis=1), of_boxes[taken]], axis=1))
                 taken_places.append(of_places[taken])
         all_rows, all_places = np.concatenate(rows), np.concatenate(taken_places)
         order = _order(all_rows, all_places, np.zeros(len(all_rows)), by_class=False)
@@ -112,6 +115,9 @@ class Detections(Op):
 
 
 def _order(rows: np.ndarray, places: np.ndarray, batches: np.ndarray, by_class: bool) -> np.ndarray:
-    """By descending score, or by class first; of equals, the first batch, class and box are first."""
+    """Return the order by descending score, or by class first.
+
+    Among equals, the first batch, class and box come first.
+    """
     classes, scores = rows[:, 0], rows[:, 1]
     return np.lexsort((places, -scores, batches, classes) if by_class else (places, classes, batches, -scores))

@@ -15,7 +15,7 @@ from irrun.types import Dim, ElementType, PartialShape, as_dim
 
 
 class Elementwise(Op):
-    """An operation whose inputs are broadcast to one shape, as ``auto_broadcast`` says."""
+    """An operation whose inputs are broadcast to one shape by the rules of ``auto_broadcast``."""
 
     auto_broadcast = attr.choice("none", "numpy", "pdpd", default="numpy", also={"explicit": "none"})
     # OpenVINO: does not read a plain ``axis``, and takes 0 where no axis is given
@@ -24,21 +24,24 @@ class Elementwise(Op):
     def broadcast(
         self, at: Site, a: PartialShape, b: PartialShape, names: tuple[str, str] = ("a", "b")
     ) -> PartialShape:
-        """The shape that ``a`` and ``b`` are broadcast to. Refuses by the clauses C1 (none), C2 (numpy), C3 (pdpd)."""
+        """Return the shape to which ``a`` and ``b`` are broadcast.
+
+        Refuses by the clauses C1 (none), C2 (numpy) and C3 (pdpd).
+        """
         if self.auto_broadcast == "pdpd":
             return self._broadcast_pdpd(at, a, b, names)
         if self.auto_broadcast == "none":
-            found = a.meet(b)
-            at.require(found is not None, "C1", f"{names[0]} {a} and {names[1]} {b} differ; auto_broadcast is none")
+            shape = a.meet(b)
+            at.require(shape is not None, "C1", f"{names[0]} {a} and {names[1]} {b} differ; auto_broadcast is none")
         else:
-            found = a.broadcast(b)
-            if found is None:
+            shape = a.broadcast(b)
+            if shape is None:
                 refuse(at, "C2", f"{names[0]} {a} and {names[1]} {b} cannot be broadcast", names, a, b)
-        assert found is not None
-        return found
+        assert shape is not None
+        return shape
 
     def _broadcast_pdpd(self, at: Site, a: PartialShape, b: PartialShape, names: tuple[str, str]) -> PartialShape:
-        """Only ``b`` is broadcast: the result is ``a``, better known where ``b`` tells."""
+        """Return ``a``, with dims that are known from ``b`` filled in. Only ``b`` is broadcast."""
         at.require(self.axis >= -1, "C3", f"the axis of pdpd broadcasting is {self.axis}, less than -1")
         if a.dims is None or b.dims is None:
             return a
@@ -58,14 +61,14 @@ class Elementwise(Op):
         return PartialShape(tuple(dims))
 
     def aligned(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """``b`` so that numpy itself broadcasts it to ``a``."""
+        """Return ``b`` reshaped so that numpy broadcasts it to ``a`` as ``auto_broadcast`` requires."""
         if self.auto_broadcast != "pdpd":
             return b
         axis = a.ndim - b.ndim if self.axis == -1 else self.axis
         return b.reshape((b.shape + (1,) * a.ndim)[: a.ndim - axis])
 
     def as_numpy(self, *inputs: Value) -> bool:
-        """Whether numpy's own broadcasting of these inputs is that of ``auto_broadcast``."""
+        """Return whether numpy broadcasts these inputs in the same way as ``auto_broadcast``."""
         ranks = {value.rank for value in inputs} - {0}
         return self.auto_broadcast != "pdpd" or (len(ranks) == 1 and None not in ranks and self.axis in (-1, 0))
 
@@ -83,22 +86,22 @@ class Binary(Elementwise):
     types = {"T": "numeric"}
 
     def kernel(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The operation on arrays that numpy itself can broadcast."""
+        """Return the result for arrays that numpy itself can broadcast."""
         raise NotImplementedError
 
     def dims(self, a: Dim, b: Dim) -> Dim:
-        """The operation on Dims, where it ``carries`` contents."""
+        """Return the result for Dims, for an operation that ``carries`` contents."""
         raise NotImplementedError
 
     def infer(self, at: Site, a: Value, b: Value) -> Value:
         return (b if a.type.kind == "dynamic" else a).reshaped(self.broadcast(at, a.shape, b.shape))
 
     def fast(self, a: Value, b: Value) -> Callable[..., np.ndarray] | None:
-        """What computes these types as ``kernel`` does, with ``out``; or None."""
+        """Return a function with ``out`` that computes the same as ``kernel`` for these types, or None."""
         return None
 
     def result(self, a: Value) -> np.dtype:
-        """The type that the elements of the output have."""
+        """Return the dtype of the output."""
         return a.type.dtype
 
     def prepare(self, *inputs: Value | None) -> Kernel:
@@ -140,7 +143,10 @@ def binary(
     base: type[Binary] = Binary,
     fast: Callable[[Value, Value], Callable[..., np.ndarray] | None] | None = None,
 ) -> type[Binary]:
-    """One row of a table: an operation that is ``kernel``, ``dims`` on Dims, and what ``fast`` prepares."""
+    """Return an operation, declared as one row of a table, and register it.
+
+    The operation is ``kernel``, for Dims ``dims``. ``fast`` returns a faster function for its inputs.
+    """
     body: dict[str, object] = {
         "__doc__": f"{doc}\n{_CLAUSES}",
         "__module__": sys._getframe(1).f_globals["__name__"],
@@ -156,7 +162,7 @@ def binary(
 
 
 def is_integer(array: np.ndarray) -> bool:
-    """Whether the elements are integers, those narrower than a byte included."""
+    """Return whether the elements are integers, including those narrower than a byte."""
     element_type = ElementType.of(array.dtype)
     return element_type is not None and element_type.is_integer
 

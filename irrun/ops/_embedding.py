@@ -1,4 +1,4 @@
-"""Bags of embeddings: rows of a table, weighted and summed. What all five Embedding operations share."""
+"""Bags of embeddings: rows of a table, weighted and summed. All five Embedding operations share this code."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from irrun.types import UNKNOWN_RANK, Dim
 
 
 class Bags(Op):
-    """Base of the operations; their clauses have the same labels everywhere.
+    """Base of the five operations. Their clauses have the same labels everywhere.
 
     C1  ``emb_table`` is no scalar.
     C2  ``indices`` has the rank that the operation wants.
@@ -24,6 +24,7 @@ class Bags(Op):
     def check(
         self, at: Site, rank: int, table: Value, indices: Value, default: Value | None, weights: Value | None
     ) -> None:
+        """Refuse the inputs by C1 to C4. ``rank`` is the rank that ``indices`` must have."""
         at.require(table.rank != 0, "C1", "emb_table is a scalar")
         at.require(indices.rank in (None, rank), "C2", f"indices is {indices.shape}, not {rank}D")
         rows = table.shape[0]
@@ -46,7 +47,11 @@ class Bags(Op):
         default: np.ndarray | None,
         weights: np.ndarray | None,
     ) -> np.ndarray:
-        """``count`` bags, of which each of ``indices`` is in that which ``bag`` says."""
+        """Return ``count`` bags (count, …), each of which reduces rows of ``table``.
+
+        ``bag`` holds the bag of each of ``indices``. ``default`` is the row for empty bags, which are zeros without it.
+        Raises Refused for an index outside the table.
+        """
         indices = from_front(indices, len(table), "C3", negative=False)
         order = np.argsort(bag, kind="stable")
         rows = table[indices[order]].astype(wide(table.dtype))
@@ -65,21 +70,21 @@ class Bags(Op):
 
 
 def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """The mean; of integers, cut off towards zero as in C."""
+    """Return the means. Means of integers are truncated toward zero, as in C."""
     if total.dtype.kind == "i":
         return np.sign(total) * (np.abs(total) // count)
     return total / count.astype(total.dtype)
 
 
 def bagged(table: Value, count: Dim) -> Value:
-    """``count`` bags of rows of ``table``."""
+    """Return the output of ``count`` bags of rows of ``table``."""
     if table.shape.dims is None:
         return table.reshaped(UNKNOWN_RANK)
     return table.reshaped([count, *table.shape.dims[1:]])
 
 
 class Offsets(Bags):
-    """``offsets`` says where in ``indices`` each bag begins.
+    """Bags in one list of indices. ``offsets`` holds the position in ``indices`` at which each bag begins.
 
     C5  ``offsets`` is 1D; its entries ascend from 0 to at most the number of ``indices``.
     """
@@ -112,13 +117,13 @@ class Offsets(Bags):
         weights: np.ndarray | None = None,
     ) -> np.ndarray:
         sizes = _sizes(offsets, len(indices))
-        first = len(indices) - sizes.sum()  # what stands before the first offset is in no bag
+        first = len(indices) - sizes.sum()  # indices before the first offset are in no bag
         bag = np.repeat(np.arange(len(sizes)), sizes)
         return self.bags(table, indices[first:], bag, len(sizes), default, None if weights is None else weights[first:])
 
 
 def _sizes(offsets: np.ndarray, count: int) -> np.ndarray:
-    """How many of ``count`` indices are in each bag."""
+    """Return the number of indices in each bag, of ``count`` in all. Raises Refused if ``offsets`` does not ascend."""
     sizes = np.diff(offsets.astype(np.int64), append=count)
     if len(offsets) and (offsets[0] < 0 or sizes.min() < 0):
         raise Refused(f"offsets {offsets.tolist()} does not ascend within 0..{count}", "C5")
@@ -126,7 +131,7 @@ def _sizes(offsets: np.ndarray, count: int) -> np.ndarray:
 
 
 class Packed(Bags):
-    """Each row of ``indices`` is a bag."""
+    """Bags of equal size: each row of ``indices`` is a bag."""
 
     inputs = ports(emb_table="T", indices="T_IND", per_sample_weights=opt("T"))
 

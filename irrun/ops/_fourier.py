@@ -11,7 +11,7 @@ from irrun.types import INF, UNKNOWN_RANK, Dim
 
 
 class Fourier(Op):
-    """Base of the operations; their clauses have the same labels everywhere.
+    """Base of the four operations. Their clauses have the same labels everywhere.
 
     C1  ``data`` is no scalar; if complex, its last dim is 2, and there is another.
     C2  ``axes`` is 1D and holds axes of ``data``, without that of the parts of complex numbers, each once.
@@ -24,14 +24,15 @@ class Fourier(Op):
     complex_out: ClassVar[bool] = True
 
     def size(self, dim: Dim, last: bool) -> Dim:
-        """The size of a signal in which ``data`` has ``dim``; ``last``: along the last of ``axes``."""
+        """Return the default size of a signal along a dim of ``data``. ``last`` means along the last of ``axes``."""
         return dim
 
     def result(self, size: Dim, last: bool) -> Dim:
-        """The dim that the output has for a signal of ``size``."""
+        """Return the dim of the output for a signal of ``size``."""
         return size
 
     def transform(self, x: np.ndarray, sizes: list[int], axes: list[int]) -> np.ndarray:
+        """Return the transform of ``x`` along ``axes``, each cut or padded to its size."""
         raise NotImplementedError
 
     def infer(self, at: Site, data: Value, axes: Value, signal_size: Value | None = None) -> Value:
@@ -60,17 +61,17 @@ class Fourier(Op):
         return data.reshaped([*dims, 2] if self.complex_out else dims)
 
     def _plan(self, dims: Sequence[Dim], places: Sequence[int], wanted: Sequence[Dim]) -> tuple[list[Dim], list[Dim]]:
-        """The size of the signal along each of ``places``, and the dims of the output."""
+        """Return the size of the signal along each of ``places``, and the dims of the output."""
         sizes: list[Dim] = []
-        found = list(dims)
+        result_dims = list(dims)
         for i, (place, size) in enumerate(zip(places, wanted)):
             last = i == len(places) - 1
             if size.lo < 0:
                 whole = self.size(dims[place], last)
                 size = whole if size.hi < 0 else size.max(0).union(whole)
             sizes.append(size)
-            found[place] = self.result(size, last)
-        return sizes, found
+            result_dims[place] = self.result(size, last)
+        return sizes, result_dims
 
     def run(self, data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None = None) -> np.ndarray:
         dims = [Dim(n) for n in (data.shape[:-1] if self.complex_in else data.shape)]
@@ -87,24 +88,25 @@ class Fourier(Op):
 
 
 def _places(at: Site, axes: Sequence[int], rank: int) -> list[int]:
+    """Return the axes counted from the front. Refuses (C2) axes that are outside the rank or named twice."""
     places = [at.axis(a, rank, "C2") for a in axes]
     at.require(len(set(places)) == len(places), "C2", f"axes {list(axes)} names an axis twice")
     return places
 
 
 def as_complex(parts: np.ndarray) -> np.ndarray:
-    """Complex numbers, of which the last axis holds the two parts."""
+    """Return complex numbers from an array whose last axis holds their two parts."""
     parts = np.ascontiguousarray(parts, wide(parts.dtype))
     return parts.view(np.result_type(parts.dtype, np.complex64))[..., 0]
 
 
 def as_parts(numbers: np.ndarray) -> np.ndarray:
-    """The two parts of complex numbers along a further axis, the last."""
+    """Return the two parts of complex numbers along a new last axis."""
     return np.stack([np.real(numbers), np.imag(numbers)], -1)
 
 
 def positive(at: Site, name: str, value: Value, label: str) -> Dim:
-    """The number in ``value``, which must be a scalar and positive."""
+    """Return the number in ``value``. Refuses one that is no scalar or not positive."""
     at.require(value.rank in (None, 0), label, f"{name} is {value.shape}, not a scalar")
     number = (value.dims() or (Dim.unknown(),))[0]
     at.require(number.hi > 0, label, f"{name} is {number}")
@@ -112,6 +114,6 @@ def positive(at: Site, name: str, value: Value, label: str) -> Dim:
 
 
 def framed(window: np.ndarray, size: int) -> np.ndarray:
-    """``window`` in the middle of a frame of ``size``, with zeros around it."""
+    """Return ``window`` in the middle of a frame of ``size`` elements, with zeros around it."""
     left = (size - len(window)) // 2
     return np.pad(window, (left, size - len(window) - left))

@@ -1,4 +1,4 @@
-"""Indices into an axis, and updates put where they point: shared by GatherElements, GatherND and the Scatter family."""
+"""Indices into an axis, and updates of elements: for GatherElements, GatherND and the Scatter family."""
 
 from typing import Any
 
@@ -10,7 +10,10 @@ from irrun.types import Dim
 
 
 def check_indices(at: Site, label: str, indices: np.ndarray | None, dim: Dim, *, negative: bool = True) -> None:
-    """Refuse known indices (None: unknown) that are certainly outside ``dim``; negative ones count from its end."""
+    """Refuse indices that are certainly outside ``dim``. None stands for unknown indices.
+
+    If ``negative`` ones are allowed, they count from the end.
+    """
     if indices is None or indices.size == 0:
         return
     least, most = int(indices.min()), int(indices.max())
@@ -19,34 +22,34 @@ def check_indices(at: Site, label: str, indices: np.ndarray | None, dim: Dim, *,
 
 
 def from_front(indices: np.ndarray, size: int, label: str, *, negative: bool = True) -> np.ndarray:
-    """The indices as i64, counted from the front. Refuses those outside an axis of ``size``."""
+    """Return the indices as i64, counted from the front. Raises Refused for indices outside an axis of ``size``."""
     indices = indices.astype(np.int64)
     check_indices(Site(), label, indices, Dim(size), negative=negative)
     return np.where(indices < 0, indices + size, indices)
 
 
 def along(shape: tuple[int, ...], count: int) -> list[np.ndarray]:
-    """Open index arrays for the first ``count`` axes of ``shape``: entry i is its own index there."""
+    """Return open index arrays for the first ``count`` axes of ``shape``, which select each element in place."""
     return list(np.ix_(*(np.arange(n) for n in shape)))[:count]
 
 
 def one_number(at: Site, label: str, axis: Value) -> None:
-    """``axis`` is a scalar or has one element."""
+    """Refuse an ``axis`` that is neither a scalar nor a tensor of one element."""
     at.require(axis.rank in (None, 0, 1) and axis.shape.count().fits(1), label, f"axis is {axis.shape}")
 
 
 def scatter(
     data: np.ndarray, place: tuple[Any, ...], updates: np.ndarray, reduction: str, from_data: bool = True
 ) -> np.ndarray:
-    """A copy of ``data`` in which each of ``updates`` is put where ``place`` points, or reduced with what is there.
+    """Return a copy of ``data`` with each update written to its ``place``, or reduced with the element there.
 
-    Without ``from_data`` a reduction starts afresh, and does not see what ``data`` holds in those places.
+    ``place`` is a numpy index. Without ``from_data``, a reduction ignores what ``data`` holds in these places.
     """
     if reduction == "none":
         out = data.astype(object if object in (data.dtype, updates.dtype) else data.dtype)
-        out[place] = updates  # of several updates to one place, the last stays
+        out[place] = updates  # the last of several updates to one place wins
         return out
-    if object in (data.dtype, updates.dtype):  # Dims must be known to be reduced
+    if object in (data.dtype, updates.dtype):  # a reduction needs known Dims
         data, updates = data.astype(np.int64), updates.astype(np.int64)
     accumulate = (_LOGICAL if data.dtype == np.bool_ else _ARITHMETIC)[reduction]
     out, updates = (data.copy(), updates) if data.dtype == np.bool_ else (np.array(wide(data)), wide(updates))
@@ -71,7 +74,7 @@ _LOGICAL = {
 
 
 def _neutral(reduction: str, dtype: np.dtype) -> bool | float | int:
-    """What a reduction starts from where ``data`` has no say."""
+    """Return the value from which a reduction starts where it ignores ``data``."""
     if reduction in ("sum", "mean"):
         return 0
     if reduction == "prod":

@@ -1,4 +1,4 @@
-"""What Loop and TensorIterator share: slices in, values carried from one iteration to the next, slices out."""
+"""What Loop and TensorIterator share: sliced inputs, values carried to the next iteration, and concatenated outputs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from irrun.opdef import Body, Site, Value
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 
 Maps = Mapping[str, tuple[MapEntry, ...]]
+"""The port maps of a layer by name."""
 BackEdges = Sequence[tuple[int, int]]
+"""Pairs of ids: the Result of the body that is carried, and the Parameter that reads it in the next iteration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """The ports of a layer and its body, told apart by what they do. Ids are those of body layers."""
+    """The ports of a layer and its body, grouped by what they do. Ids are those of body layers."""
 
     sliced: tuple[MapEntry, ...]
     whole: tuple[MapEntry, ...]
-    """Inputs that enter as they are: in each iteration or, where a back edge leads there, in the first."""
+    """Inputs that enter whole: in each iteration or, where a back edge leads to the same Parameter, in the first
+    one."""
     counter: int | None
     condition: int | None
     concatenated: tuple[MapEntry, ...]
     last: tuple[MapEntry, ...]
     carried: Mapping[int, int]
-    """Parameter -> the Result that feeds it in the next iteration."""
+    """Each Parameter with the Result that feeds it in the next iteration."""
 
     @staticmethod
     def of(maps: Maps, back_edges: BackEdges) -> Wiring:
@@ -53,7 +56,10 @@ def _external(entry: MapEntry) -> int:
 def infer_iterations(
     at: Site, wiring: Wiring, inputs: Sequence[Value], body: Body, limit: Dim | None, first: bool
 ) -> tuple[Value, ...]:
-    """The outputs of at most ``limit`` iterations (None: of any number); ``first``: one happens for certain."""
+    """Return the outputs of at most ``limit`` iterations, or of any number if that is None.
+
+    ``first`` means that one iteration is certain to happen.
+    """
     slices: Dim | None = None
     inside: dict[int, Value] = {}
     for entry in wiring.sliced:
@@ -71,7 +77,7 @@ def infer_iterations(
         inside[wiring.counter] = body.declared(wiring.counter)
     for entry in wiring.whole:
         value = inputs[_external(entry)]
-        # what a back edge replaces has other contents in the next iteration
+        # an input that a back edge replaces has other contents in the next iteration
         inside[entry.internal] = Value(value.type, value.shape) if entry.internal in wiring.carried else value
     results = _settle(wiring, inside, body)
     stops_by_itself = wiring.condition is not None and (
@@ -97,7 +103,7 @@ def infer_iterations(
 
 
 def _parts(entry: MapEntry, dim: Dim) -> Dim:
-    """Into how many slices an axis falls."""
+    """Return the number of slices into which an axis is cut."""
     start, end = (dim + n if n < 0 else Dim(n) for n in (entry.start, entry.end))
     span = end - start if entry.stride > 0 else start - end
     if span.hi < 0:
@@ -107,7 +113,7 @@ def _parts(entry: MapEntry, dim: Dim) -> Dim:
 
 
 def _settle(wiring: Wiring, inside: dict[int, Value], body: Body) -> Mapping[int, Value]:
-    """Infer the body until what is carried around no longer changes its shape."""
+    """Infer the body repeatedly, until the shapes of carried values no longer change, and return its Results."""
     while True:
         results = body(inside)
         changed = False
@@ -122,6 +128,7 @@ def _settle(wiring: Wiring, inside: dict[int, Value], body: Body) -> Mapping[int
 
 
 def _widened(before: PartialShape, after: PartialShape) -> PartialShape:
+    """Return a shape that contains both, or ``before`` itself if it does."""
     if before.dims is None:
         return before
     if after.dims is None or len(after.dims) != len(before.dims):
@@ -131,7 +138,7 @@ def _widened(before: PartialShape, after: PartialShape) -> PartialShape:
 
 
 def _wider(before: Dim, after: Dim) -> Dim:
-    """A dim that holds both; it is the same unknown as before only where that is certain."""
+    """Return a dim that contains both. It is the same unknown as ``before`` only where that is certain."""
     if before.same(after):
         return before
     if not (before.lo <= after.lo and after.hi <= before.hi):
@@ -142,7 +149,7 @@ def _wider(before: Dim, after: Dim) -> Dim:
 def run_iterations(
     wiring: Wiring, inputs: Sequence[np.ndarray], body: Body, limit: int | None, go_on: bool
 ) -> tuple[np.ndarray, ...]:
-    """Iterate until ``limit``, the end of the slices or a false condition."""
+    """Iterate until ``limit``, the end of the slices or a false condition, and return the outputs."""
     slices = {e.internal: list(_cut(e, inputs[_external(e)])) for e in wiring.sliced}
     bounds = [len(parts) for parts in slices.values()] + ([] if limit is None else [limit])
     inside: dict[int, np.ndarray] = {e.internal: inputs[_external(e)] for e in wiring.whole}
@@ -163,7 +170,7 @@ def run_iterations(
         iteration += 1
     outputs: dict[int, np.ndarray] = {}
     for entry in wiring.last:
-        # without an iteration, what would have been carried into the first one
+        # without an iteration, the output is the value that would have been carried into the first one
         initial = next((inside[p] for p, result in wiring.carried.items() if result == entry.internal), None)
         outputs[_external(entry)] = results[entry.internal] if results else _initial(initial, body, entry)
     for entry in wiring.concatenated:
@@ -176,7 +183,7 @@ def _initial(carried: np.ndarray | None, body: Body, entry: MapEntry) -> np.ndar
 
 
 def _empty(value: Value, axis: int | None = None) -> np.ndarray:
-    """Zeros as far as the shape is declared; none along ``axis`` and along unknown dims."""
+    """Return zeros of the declared shape. Its size is 0 along ``axis`` and along unknown dims."""
     dims = [d.value or 0 for d in value.shape.dims or ()]
     if axis is not None and dims:
         dims[axis] = 0
@@ -184,7 +191,7 @@ def _empty(value: Value, axis: int | None = None) -> np.ndarray:
 
 
 def _cut(entry: MapEntry, array: np.ndarray) -> Iterable[np.ndarray]:
-    """The slices of an input in the order of the iterations."""
+    """Yield the slices of an input in the order of the iterations."""
     axis = (entry.axis or 0) % array.ndim
     length = array.shape[axis]
     count = _parts(entry, Dim(length)).lo
@@ -197,6 +204,7 @@ def _cut(entry: MapEntry, array: np.ndarray) -> Iterable[np.ndarray]:
 
 
 def _joined(entry: MapEntry, pieces: list[np.ndarray], body: Body) -> np.ndarray:
+    """Return the pieces of all iterations, concatenated; empty without an iteration."""
     if not pieces:
         return _empty(body.declared(entry.internal), entry.axis)
     return np.concatenate(pieces if entry.stride > 0 else pieces[::-1], axis=entry.axis or 0)

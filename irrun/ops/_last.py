@@ -1,4 +1,4 @@
-"""Operations on values with channels last that are the same operation along other axes."""
+"""Kernels for channels-last data of operations for which only the axes change."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from irrun.opdef import CHANNELS_LAST, ORDER, Kernel, Op, Value
 
 
 def permuted(data: Value) -> Value:
-    """What is known of ``data``, of rank 4 and a static shape, with its channels last."""
+    """Return a value of rank 4 and static shape with its channels last. Its contents are not kept."""
     dims = data.shape.dims
     assert dims is not None
     return data.reshaped([dims[axis] for axis in ORDER])
 
 
 def moved_axes(found: np.ndarray) -> np.ndarray:
-    """Where these axes stand then."""
+    """Return these axes (channels first) as axes of channels-last data."""
     return np.array([CHANNELS_LAST[axis] for axis in found.ravel().tolist()], found.dtype).reshape(found.shape)
 
 
 def moved_entries(found: np.ndarray) -> np.ndarray:
-    """The entries for all axes in the order in which these stand then."""
+    """Return the entries for all axes in the order of the axes of channels-last data."""
     return found[list(ORDER)]
 
 
@@ -35,9 +35,10 @@ def moved(
     changes: Mapping[int, Callable[[np.ndarray], np.ndarray]] | None = None,
     **attributes: Any,
 ) -> Kernel | None:
-    """The kernel of an operation whose first input has channels last, with other ``attributes``.
+    """Return the kernel of ``op`` for a first input with channels last, and with these ``attributes`` replaced.
 
-    ``changes`` tells by number how other inputs differ; None if one of these is not constant.
+    ``changes`` maps the number of another input to the function that adapts its contents. Return None if one of these
+    inputs is not constant.
     """
     values, known = list(inputs), {}
     assert values[0] is not None
@@ -48,9 +49,9 @@ def moved(
             return None
         known[number] = change(given.exact)
         values[number] = Value.of(known[number], given.type)
-    turned = copy(op)
-    vars(turned).update(attributes)
-    kernel = turned.prepare(*values)
+    channels_last = copy(op)
+    vars(channels_last).update(attributes)
+    kernel = channels_last.prepare(*values)
 
     def call(data: np.ndarray, *rest: np.ndarray | None, **asked: Any) -> Any:
         return kernel.call(data, *[known.get(number, array) for number, array in enumerate(rest, 1)], **asked)

@@ -12,7 +12,8 @@ from irrun.opdef import Op, Site, Value, attr
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 
 Overlap = Callable[[int, np.ndarray], np.ndarray]
-"""``overlap(one, others)``: the IoU of a box with some others, all given by their indices."""
+"""``overlap(one, others)`` returns the IoU of one box with each of the others. Boxes are identified by their
+indices."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -20,9 +21,10 @@ Overlap = Callable[[int, np.ndarray], np.ndarray]
 
 
 def iou(boxes: np.ndarray, offset: float = 0, *, apart: bool = False) -> Overlap:
-    """The overlap of boxes [n, 4], each its least corner and its greatest; ``offset`` is added to every side.
+    """Return the overlap of boxes [n, 4], each given by its least and its greatest corner.
 
-    With ``apart``, boxes that the offset alone makes overlap do not.
+    ``offset`` is added to every side. With ``apart``, boxes that overlap only because of the offset do not count as
+    overlapping.
     """
     low, high = boxes[:, :2], boxes[:, 2:]
     areas = np.where((high < low).any(axis=1), 0, (high - low + offset).prod(axis=1))
@@ -38,13 +40,13 @@ def iou(boxes: np.ndarray, offset: float = 0, *, apart: bool = False) -> Overlap
 
 
 def over_union(common: np.ndarray, area: np.ndarray, areas: np.ndarray) -> np.ndarray:
-    """Intersection over union; 0 where a box has no area."""
+    """Return the intersection over union, and 0 where a box has no area."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where((area > 0) & (areas > 0), common / (area + areas - common), 0)
 
 
 def best_first(scores: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """The indices of the candidates (a mask), by descending score; of equal ones the first is first."""
+    """Return the indices of the candidates (a mask) by descending score. Equal scores keep their order."""
     order = np.argsort(-scores, kind="stable")
     return order[candidates[order]]
 
@@ -56,9 +58,11 @@ def suppress(
     thresholds: Iterable[float],
     kept: Callable[[np.ndarray, float], np.ndarray] = np.less_equal,
 ) -> np.ndarray:
-    """Take the first of ``order`` and drop what overlaps it too much, until none is left or ``limit`` are taken.
+    """Take the first box of ``order``, drop the boxes that overlap it too much, and repeat.
 
-    ``thresholds`` gives the one to compare with after each that was taken, ``kept`` how to.
+    This ends when no box is left, or ``limit`` boxes are taken. Each box that is taken uses the next of ``thresholds``.
+    Another box stays if ``kept`` is true for its largest overlap with the boxes taken so far and this threshold. Return
+    the indices of the boxes taken.
     """
     taken: list[int] = []
     worst = np.zeros(len(order), np.float32)
@@ -80,24 +84,25 @@ def soften(
     weight: Callable[[np.ndarray], np.ndarray],
     least: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Take the best of the candidates (a mask) and weigh the scores of the others by their overlap with it.
+    """Take the best candidate, weigh the scores of the others by their overlap with it, and repeat.
 
-    Those that sink to ``least`` are dropped. The indices taken, and the scores that they then had.
+    ``candidates`` is a mask. Boxes whose score falls to ``least`` are dropped. At most ``limit`` boxes are taken.
+    Return their indices and the scores that they had when they were taken.
     """
     left = np.flatnonzero(candidates)
     taken: list[int] = []
-    found: list[float] = []
+    taken_scores: list[float] = []
     scores = scores[left]
     while left.size and len(taken) < limit:
         best = int(scores.argmax())
         one = left[best]
         taken.append(one)
-        found.append(scores[best])
+        taken_scores.append(scores[best])
         left, scores = np.delete(left, best), np.delete(scores, best)
         scores = scores * weight(overlap(one, left))
         alive = scores > least
         left, scores = left[alive], scores[alive]
-    return np.array(taken, np.int64), np.array(found, scores.dtype)
+    return np.array(taken, np.int64), np.array(taken_scores, scores.dtype)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -105,7 +110,7 @@ def soften(
 
 
 class Suppression(Op):
-    """Base of the operations that give a row [batch, class, box] for each box that they keep.
+    """Base of the operations that return a row [batch, class, box] for each box that they keep.
 
     C1  ``boxes`` [num_batches, num_boxes, ...] and ``scores`` [num_batches, num_classes, num_boxes] are 3D.
     C2  num_batches and num_boxes are the same in both.
@@ -145,22 +150,22 @@ class Suppression(Op):
             limit = Dim.unknown() if known is None else Dim(max(known, 0))
         rows = PartialShape.of([self.rows(batches, scores.shape[1], count, limit), 3])
         # OpenVINO: scores are f32, where the specification says the type of the thresholds
-        found = Value(ELEMENT_TYPES["f32"], rows)
-        values = Value(self.output_type, rows), found, Value(self.output_type, PartialShape.of([1]))
+        triplets = Value(ELEMENT_TYPES["f32"], rows)
+        values = Value(self.output_type, rows), triplets, Value(self.output_type, PartialShape.of([1]))
         return values[: self.outputs]
 
     def rows(self, batches: Dim, classes: Dim, boxes: Dim, limit: Dim) -> Dim:
-        """How many rows the output has."""
+        """Return the number of rows of the output."""
         return Dim(0, (boxes.min(limit) * batches * classes).hi)
 
     def overlap(self, boxes: np.ndarray) -> Overlap:
-        """How much the boxes of one batch element overlap."""
+        """Return the overlap of the boxes of one batch element."""
         raise NotImplementedError
 
     def select(
         self, overlap: Overlap, scores: np.ndarray, limit: int, threshold: float, least: float, sigma: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The boxes of one class that are kept, and their scores."""
+        """Return the boxes of one class that are kept, as indices, and their scores."""
         # OpenVINO: a score equal to the threshold is too low
         taken = suppress(best_first(scores, scores > least), overlap, limit, repeat(threshold))
         return taken, scores[taken]
@@ -175,14 +180,14 @@ class Suppression(Op):
         )
         wide_boxes, wide_scores = (a.astype(wide(a.dtype), copy=False) for a in (boxes, scores))
         kept = [np.zeros((0, 3), np.int64)]
-        found = [np.zeros(0, wide_scores.dtype)]
+        kept_scores = [np.zeros(0, wide_scores.dtype)]
         for batch, of_batch in enumerate(wide_scores):
             overlap = self.overlap(wide_boxes[batch])
             for number, of_class in enumerate(of_batch):
                 taken, its_scores = self.select(overlap, of_class, limit, threshold, least, sigma)
                 kept.append(np.stack([np.full(len(taken), batch), np.full(len(taken), number), taken], axis=1))
-                found.append(its_scores)
-        rows, row_scores = np.concatenate(kept), np.concatenate(found)
+                kept_scores.append(its_scores)
+        rows, row_scores = np.concatenate(kept), np.concatenate(kept_scores)
         if self.sort_result_descending:
             order = np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0], -row_scores))
             rows, row_scores = rows[order], row_scores[order]

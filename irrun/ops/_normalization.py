@@ -1,4 +1,4 @@
-"""What normalisations share: the axes that they run along, means, and centring."""
+"""What normalisations share: the axes along which they run."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from irrun.opdef import Site, Value
 
 
 def check_axes(at: Site, data: Value, axes: Value) -> None:
-    """Refuse axes outside ``data`` (C2)."""
+    """Refuse (C2) axes outside ``data``."""
     for axis in axes.ints() or ():
         at.axis(axis, data.rank, "C2")
 
 
 def places(axes: np.ndarray, rank: int) -> Axes:
-    """The axes counted from the front, each once."""
+    """Return the axes counted from the front, each once."""
     return tuple({int(axis) % rank for axis in axes.flat})

@@ -1,11 +1,11 @@
-"""What Split, ShuffleChannels and the block operations share: a dim cut into equal parts."""
+"""What Split, ShuffleChannels and the block operations share: a dim that is cut into equal parts."""
 
 from irrun.opdef import Site
 from irrun.types import Dim
 
 
 def part(at: Site, dim: Dim, count: Dim | int, label: str, what: str) -> Dim:
-    """A ``count``-th of ``dim``; refuses one that is surely no multiple of ``count``, which is positive."""
+    """Return ``dim`` divided by ``count``, which is positive. Refuses a dim that is certainly no multiple."""
     length = dim // count
     at.require(dim.ceil_div(count).lo <= length.hi, label, f"{what} is {dim}, no multiple of {count}")
     return length

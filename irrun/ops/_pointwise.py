@@ -9,7 +9,11 @@ from irrun.opdef import Kernel, Op, Value
 
 
 def pointwise(op: Op, call: Callable[..., Any], *inputs: Value | None) -> Kernel:
-    """``call(*inputs, out=None)`` as the kernel of ``op``; not of scalars, of which numpy makes no arrays."""
+    """Return the element-wise kernel of ``op`` that calls ``call(*inputs, out=None)``.
+
+    If all inputs are scalars or of unknown rank, the kernel is ``op.run``, because functions of numpy return no arrays
+    for scalars.
+    """
     if not any(value is not None and value.rank for value in inputs):
         return Kernel(op.run)
     return Kernel(call, out=True, elementwise=True)

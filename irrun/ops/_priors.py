@@ -7,7 +7,7 @@ from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 
 
 class Priors(Op):
-    """Base of the operations that give boxes [xmin, ymin, xmax, ymax] relative to the image, and their variances.
+    """Base of the operations that return boxes [xmin, ymin, xmax, ymax] relative to the image, and their variances.
 
     C1  ``output_size`` and ``image_size`` are 1D, with two elements.
     C2  ``variance`` has 0, 1 or 4 elements.
@@ -17,7 +17,7 @@ class Priors(Op):
     inputs = ports(output_size="int", image_size="int")
 
     def priors(self, at: Site, output_size: Value, image_size: Value, count: int) -> Value:
-        """The output with ``count`` boxes around each point."""
+        """Return the output for ``count`` boxes around each point. Refuses by C1 and C2."""
         for name, value in (("output_size", output_size), ("image_size", image_size)):
             two = value.rank in (None, 1) and value.shape.count().fits(2)
             at.require(two, "C1", f"{name} is {value.shape}, not [2]")
@@ -27,7 +27,7 @@ class Priors(Op):
         return Value(ELEMENT_TYPES["f32"], PartialShape.of([2, height.max(0) * width.max(0) * (4 * count)]))
 
     def output(self, boxes: np.ndarray) -> np.ndarray:
-        """The boxes, and below them their variances."""
+        """Return an array of two rows: the boxes, and their variances."""
         # OpenVINO: without variances, 0.1
         variances = np.broadcast_to(np.array(self.variance or (0.1,), np.float32), (boxes.size // 4, 4))
         return np.stack([boxes.ravel(), variances.ravel()]).astype(np.float32)
@@ -36,9 +36,10 @@ class Priors(Op):
 def around(
     height: int, width: int, offset: float, steps: tuple[float, float], centers: np.ndarray, halves: np.ndarray
 ) -> np.ndarray:
-    """Boxes [height, width, n, 4] in pixels: around each point n of them, with centers and half sizes [n, 2] (x, y).
+    """Return boxes [height, width, n, 4] in pixels: n boxes around each point of a grid.
 
-    The points are ``steps`` (x, y) apart; the first is ``offset`` steps from the corner.
+    ``centers`` and ``halves`` (half sizes) are [n, 2] (x, y). The points are ``steps`` (x, y) apart, and the first is
+    ``offset`` steps from the corner.
     """
     x, y = (np.arange(n, dtype=np.float32) for n in (width, height))
     points = np.empty((height, width, 1, 2), np.float32)

@@ -8,12 +8,12 @@ _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def seeds(global_seed: int, op_seed: int) -> tuple[int, int]:
-    """The two seeds; both 0 stand for a fresh one."""
+    """Return the two seeds. If both are 0, the first one is random."""
     return (global_seed, op_seed) if global_seed or op_seed else (secrets.randbits(64), 0)
 
 
 def philox(key: int, counter: int, start: int, count: int) -> np.ndarray:
-    """``count`` uint32 numbers of the Philox 4x32-10 stream, from the four times ``start``-th on."""
+    """Return ``count`` uint32 numbers of the Philox 4x32-10 stream, beginning with number ``4 * start``."""
     n = np.arange(-(-count // 4), dtype=np.uint64) + np.uint64(start % 2**64)
     low, high = n & _LOW, n >> _HALF
     counter_low, counter_high = (np.full_like(n, half) for half in _halves(counter))
@@ -27,16 +27,17 @@ def philox(key: int, counter: int, start: int, count: int) -> np.ndarray:
 
 
 def _halves(n: int) -> tuple[int, int]:
+    """Return the low and the high 32 bits."""
     return n % 2**32, (n >> 32) % 2**32
 
 
 def mersenne_twister(seed: int, count: int) -> np.ndarray:
-    """``count`` uint32 numbers of the MT19937 stream."""
+    """Return ``count`` uint32 numbers of the MT19937 stream."""
     return np.random.RandomState(seed % 2**32).randint(0, 2**32, count, np.uint32)
 
 
 def seeded_by_sequence(seeds: tuple[int, int], count: int) -> np.ndarray:
-    """``count`` uint32 numbers of C++'s ``std::mt19937``, seeded by a ``std::seed_seq`` of the seeds."""
+    """Return ``count`` uint32 numbers of C++'s ``std::mt19937``, seeded by a ``std::seed_seq`` of ``seeds``."""
     size, p, q = 624, 306, 317
     given = [len(seeds), *(seed % 2**32 for seed in seeds)]
     state = [0x8B8B8B8B] * size
@@ -62,11 +63,11 @@ def seeded_by_sequence(seeds: tuple[int, int], count: int) -> np.ndarray:
 
 
 def pairs(numbers: np.ndarray) -> np.ndarray:
-    """Each two uint32 numbers as one uint64, the first its high half."""
+    """Combine each pair of uint32 numbers into a uint64, the first of them as its high half."""
     return numbers[::2].astype(np.uint64) << _HALF | numbers[1::2]
 
 
 def fractions(numbers: np.ndarray, digits: int) -> np.ndarray:
-    """The low ``digits`` bits of each number as a fraction from 0 to 1: of uint32 as f32, of uint64 as f64."""
+    """Return the low ``digits`` bits of each number as a fraction from 0 to 1: f32 for uint32, f64 for uint64."""
     dtype = np.float32 if numbers.dtype == np.uint32 else np.float64
     return (numbers & numbers.dtype.type((1 << digits) - 1)).astype(dtype) * dtype(2.0**-digits)

@@ -1,4 +1,4 @@
-"""What operations share that give their data in another shape: a kernel for shapes that are known."""
+"""What operations share that only reshape their data: a kernel for known shapes."""
 
 import math
 
@@ -8,7 +8,10 @@ from irrun.opdef import Kernel, Op, Value
 
 
 def reshaping(op: Op, *inputs: Value | None) -> Kernel:
-    """The kernel of ``op``, whose first input is its data, and whose others tell the shape."""
+    """Return the kernel of ``op``, whose first input is its data, and whose other inputs determine the shape.
+
+    Where the shapes are known and not empty, the kernel is a single ``reshape``.
+    """
     data, *more = inputs
     others = [None if value is None else value.exact for value in more]
     if data is None or data.shape.static is None or any(v is not None and a is None for v, a in zip(more, others)):

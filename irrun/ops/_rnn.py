@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM: what a cell does with one element, a sequence does with each of its elements."""
+"""RNN, GRU and LSTM. A cell computes one element, and a sequence does the same for each of its elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from irrun.types import Dim
 
 Function = Callable[[np.ndarray], np.ndarray]
 States = tuple[np.ndarray, ...]
-"""The hidden state and, of an LSTM, the cell state."""
+"""The hidden state and, for an LSTM, the cell state."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -24,6 +24,7 @@ States = tuple[np.ndarray, ...]
 
 
 def _rnn(functions: Sequence[Function], x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray) -> States:
+    """Return the hidden state after one element. See ``Kind`` for the parameters of the formulas."""
     (f,), (h,) = functions, states
     return (f(x + matmul(h, r.T)),)
 
@@ -62,11 +63,11 @@ def _lstm(functions: Sequence[Function], x: np.ndarray, states: States, r: np.nd
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How many gates, biases (in hidden sizes), functions and states there are, and the formula of one step.
+    """The numbers of gates, biases (in hidden sizes), functions and states of a cell, and the formula of one step.
 
-    ``step(functions, x, states, r, b, *more)`` gives the states after an element: ``functions`` are f, g and
-    h of the specification, ``x`` is the element projected to all gates, their biases added, ``r`` are the
-    recurrence weights and ``b`` the biases that are not those of a gate.
+    ``step(functions, x, states, r, b, *more)`` returns the states after an element. ``functions`` are f, g and h of the
+    specification. ``x`` is the element projected to all gates, with their biases added. ``r`` are the recurrence
+    weights and ``b`` the biases that belong to no gate.
     """
 
     gates: int
@@ -75,8 +76,9 @@ class Kind:
     states: int
     step: Callable[..., States]
     usual: tuple[str, ...]
-    """The activations with which ``packed`` computes the same, from constant weights W, R and B."""
+    """The activations for which ``packed`` computes the same."""
     packed: Callable[[np.ndarray, np.ndarray, np.ndarray], Packed]
+    """Prepares constant weights W, R and B."""
 
 
 RNN: Final = Kind(1, 1, 1, 1, _rnn, ("tanh",), rnn)
@@ -119,12 +121,14 @@ class _Recurrent(Op):
 
     @property
     def formula(self) -> Kind:
+        """The formula of the cell, which depends on ``linear_before_reset``."""
         return GRU_LINEAR if self.linear_before_reset else self.kind
 
     def functions(self) -> list[Function]:
-        found = [_ACTIVATIONS[name] for name in self._names()]
-        # f and g see gates, which are clipped; h sees the cell state, which is not
-        return [self._clipping(function) for function in found[:2]] + found[2:]
+        """Return the activations f, g and h, with clipping."""
+        functions = [_ACTIVATIONS[name] for name in self._names()]
+        # f and g apply to gates, which are clipped, and h to the cell state, which is not
+        return [self._clipping(function) for function in functions[:2]] + functions[2:]
 
     def _names(self) -> list[str]:
         return [name.strip().lower() for name in self.activations.split(",")]
@@ -135,7 +139,7 @@ class _Recurrent(Op):
         return lambda x: function(np.clip(x, -self.clip, self.clip))
 
     def layout(self) -> dict[str, str]:
-        """The dims of each input as the specification names them."""
+        """Return the dims of each input, named as in the specification."""
         return {
             "X": "batch_size seq_length input_size",
             "initial_hidden_state": "batch_size num_directions hidden_size",
@@ -149,7 +153,10 @@ class _Recurrent(Op):
         }
 
     def dims(self, at: Site, inputs: Sequence[Value | None], **known: Dim) -> Callable[[str], list[Dim]]:
-        """Check the inputs; what is then known of each dim of a layout."""
+        """Check the inputs, and return a function from the names of dims to what is known of them.
+
+        ``known`` are dims that are known beforehand. Refuses by C1 to C3.
+        """
         names = self._names()
         at.require(
             len(names) == self.formula.functions and all(name in _ACTIVATIONS for name in names), "C1",
@@ -172,12 +179,16 @@ class _Recurrent(Op):
         return lambda names: [known.get(name, Dim.unknown()) for name in names.split()]
 
     def named(self, inputs: Sequence[np.ndarray | None]) -> dict[str, np.ndarray]:
-        """The inputs by name, in the type to compute in: results are rounded to their own once, at the end."""
-        found = {port.name: a for port, a in zip(self.inputs, inputs) if a is not None}
-        return {name: a.astype(wide(a.dtype), copy=False) for name, a in found.items()}
+        """Return the inputs by name, in the dtype to compute in. Results are rounded once, at the end."""
+        present = {port.name: a for port, a in zip(self.inputs, inputs) if a is not None}
+        return {name: a.astype(wide(a.dtype), copy=False) for name, a in present.items()}
 
     def packed(self, inputs: Sequence[Value | None]) -> list[Packed] | None:
-        """The weights of each direction, where they are constant and there is a quick way for the layer, or None."""
+        """Return the prepared weights of each direction, or None.
+
+        None means that the weights are not constant, or that the layer needs more than the prepared kernels can
+        compute.
+        """
         known = {port.name: value for port, value in zip(self.inputs, inputs) if value is not None}
         weights = [known[name].exact for name in "WRB" if name in known]
         usual = tuple(self._names()) == self.formula.usual and not self.clip > 0 and "A" not in known
@@ -192,15 +203,16 @@ class _Recurrent(Op):
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """Where W, R and B stand among the inputs."""
+        """The positions of W, R and B among the inputs."""
         return tuple(position for position, port in enumerate(self.inputs) if port.name in ("W", "R", "B"))
 
     def initial(self, given: dict[str, np.ndarray]) -> States:
+        """Return the initial states."""
         return tuple(given[name] for name in ("initial_hidden_state", "initial_cell_state")[: self.formula.states])
 
 
 def _project(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Elements projected to all gates, their biases added; and the other biases."""
+    """Return elements projected to all gates, with their biases added, and the remaining biases."""
     return matmul(x, w.T) + b[: len(w)], b[len(w) :]
 
 
@@ -244,7 +256,7 @@ class Cell(_Recurrent):
 class RecurrentSequence(_Recurrent):
     """Base of the operations on a sequence of elements."""
 
-    # the specification requires it, and leaves it out in its own examples
+    # the specification requires this attribute, but its own examples leave it out
     direction = attr.choice("forward", "reverse", "bidirectional", default="forward")
     types = {"T": "float", "T_LEN": "int"}
 
@@ -292,7 +304,7 @@ class RecurrentSequence(_Recurrent):
         batch, time = np.arange(x.shape[0]), np.arange(x.shape[1])[:, None]
         lengths = np.clip(given["sequence_lengths"], 0, len(time))
         inside = (time < lengths)[..., None]
-        # each sequence from its own end on; what comes after it stays where it is
+        # reverse each sequence up to its own end; elements after the end stay in place
         order = np.where(time < lengths, lengths - 1 - time, time) if backwards else time
         x, *scores = (a[batch, order] for a in (x, *([given["A"]] if "A" in given else [])))
         projected, b = _project(x, given["W"][way], given["B"][way])

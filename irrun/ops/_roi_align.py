@@ -1,4 +1,4 @@
-"""What ROIAlign and ROIAlignRotated share: regions divided into bins, and each bin into samples."""
+"""What ROIAlign and ROIAlignRotated share: regions that are divided into bins, and bins into samples."""
 
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from irrun.ops._rois import batch_fault, bilinear, check_batches
 
 
 class RoiAlignBase(Op):
-    """Base of the two; ``columns`` is what a row of ``rois`` has.
+    """Base of both operations. ``columns`` is the number of columns of ``rois``.
 
     C1  ``data`` is 4D, ``rois`` are 2D with ``columns`` columns, ``batch_indices`` are 1D.
     C2  There is a batch index for each region.
@@ -45,11 +45,11 @@ class RoiAlignBase(Op):
         return data.reshaped([count, data.shape[1], self.pooled_h, self.pooled_w])
 
     def box(self, roi: np.ndarray) -> tuple[np.floating, np.floating, np.floating, np.floating]:
-        """Where a region begins (x, y) and how large it is, on the feature map."""
+        """Return where a region begins (x, y) and its size (width, height), on the feature map."""
         raise NotImplementedError
 
     def placed(self, roi: np.ndarray, y: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Samples of a region as places on the feature map."""
+        """Return the places (y, x) of a region's samples on the feature map."""
         return y, x
 
     def run(self, data: np.ndarray, rois: np.ndarray, batch_indices: np.ndarray) -> np.ndarray:
@@ -61,6 +61,7 @@ class RoiAlignBase(Op):
         return narrow(out, data.dtype)
 
     def _pool(self, maps: np.ndarray, roi: np.ndarray) -> np.ndarray:
+        """Return the bins (channels, pooled_h, pooled_w) of one region of ``maps`` (channels, height, width)."""
         height, width = maps.shape[1:]
         x1, y1, wide, high = self.box(roi)
         # (bin row, bin column, sample row, sample column)
@@ -76,7 +77,7 @@ class RoiAlignBase(Op):
         return seen.sum((3, 4)) / maps.dtype.type(max(1, seen.shape[3] * seen.shape[4]))
 
     def _samples(self, start: np.floating, size: np.floating, bins: int) -> np.ndarray:
-        """The samples (bin, sample) along one axis, each in the middle of its part of the bin."""
+        """Return the samples (bin, sample) along one axis, each in the middle of its part of the bin."""
         step = size / start.dtype.type(bins)
         count = self.sampling_ratio or max(0, int(np.ceil(step)))
         first = start + np.arange(bins, dtype=start.dtype) * step

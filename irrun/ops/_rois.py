@@ -7,7 +7,10 @@ from irrun.types import Dim
 
 
 def check_regions(at: Site, data: Value, rois: Value, labels: tuple[str, str]) -> tuple[Dim, Dim]:
-    """The number of regions and of channels. The first label is that of ranks, the second of batch indices."""
+    """Return the number of regions and of channels.
+
+    Refuses by the first of ``labels`` for ranks and by the second for batch indices.
+    """
     at.require(data.rank in (None, 4), labels[0], f"data is {data.shape}, not 4D")
     at.require(rois.rank in (None, 2), labels[0], f"rois are {rois.shape}, not 2D")
     at.require(rois.shape[1].fits(5), labels[0], f"rois are {rois.shape}, not of five columns")
@@ -19,27 +22,30 @@ def check_regions(at: Site, data: Value, rois: Value, labels: tuple[str, str]) -
 
 
 def regions(rois: np.ndarray) -> np.ndarray:
-    """The rows that count."""
+    """Return the rows of the list of regions, without those behind its end."""
     # OpenVINO: a batch index of -1 ends the list; what Proposal could not fill begins with one
     ends = np.flatnonzero(rois[:, 0] == -1)
     return rois[: ends[0]] if ends.size else rois
 
 
 def check_batches(indices: np.ndarray, batches: int, label: str) -> None:
-    """Raises Refused where a batch index is out of range."""
+    """Raises Refused if a batch index is out of range."""
     fault = batch_fault(indices, batches)
     if fault is not None:
         raise Refused(fault, label)
 
 
 def batch_fault(indices: np.ndarray, batches: int) -> str | None:
-    """What is wrong with batch indices."""
+    """Return what is wrong with the batch indices, or None."""
     wrong = indices[~((indices >= 0) & (indices < batches))]
     return f"batch index {wrong[0]:g} is outside a batch of {batches}" if wrong.size else None
 
 
 def bilinear(maps: np.ndarray, channel: np.ndarray | slice, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """``maps`` (channels, height, width) between pixels: ``channel`` at places within [0, size - 1]."""
+    """Interpolate ``maps`` (channels, height, width) between pixels.
+
+    ``channel`` selects the channels. ``y`` and ``x`` are places within [0, size - 1].
+    """
     top, left = np.floor(y).astype(int), np.floor(x).astype(int)
     bottom, right = np.minimum(top + 1, maps.shape[1] - 1), np.minimum(left + 1, maps.shape[2] - 1)
     down, across = (y - top).astype(maps.dtype), (x - left).astype(maps.dtype)
@@ -49,6 +55,6 @@ def bilinear(maps: np.ndarray, channel: np.ndarray | slice, y: np.ndarray, x: np
 
 
 def rounded(values: np.ndarray) -> np.ndarray:
-    """To the nearest whole number, halves away from zero."""
+    """Return the values rounded to the nearest whole number, halves away from zero."""
     whole = np.trunc(values)
     return whole + np.where(abs(values - whole) >= 0.5, np.sign(values), 0).astype(values.dtype)

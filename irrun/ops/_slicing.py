@@ -6,15 +6,15 @@ from irrun.opdef import ORDER, Kernel, Site, Value
 from irrun.types import INF, Dim, PartialShape
 
 _OPEN = 2**31 - 1
-"""Bounds from INT_MAX on stand for "to the end" where the dim is unknown, as Slice-8 has it."""
+"""A bound from INT_MAX on means "to the end" where the dim is unknown, as Slice-8 defines it."""
 
 
 def sliced(dim: Dim, start: Dim | None, stop: Dim | None, step: Dim) -> Dim:
-    """The length of ``range(dim)[start:stop:step]``; a bound of None is an open end."""
+    """Return the length of ``range(dim)[start:stop:step]``. None as a bound is an open end."""
     if not step.is_static:
         return Dim(0, dim.hi)
     stride = step.lo
-    if stride < 0:  # backwards is forwards through the mirror image, in which element -1 - i is i
+    if stride < 0:  # a backward slice is a forward slice of the mirror image, in which element -1 - i is i
         start, stop, stride = _mirrored(start), _mirrored(stop), -stride
     if not dim.is_static:
         start = None if start is not None and start.hi <= -_OPEN else start
@@ -29,11 +29,12 @@ def sliced(dim: Dim, start: Dim | None, stop: Dim | None, step: Dim) -> Dim:
 
 
 def _mirrored(bound: Dim | None) -> Dim | None:
+    """Return the bound in the mirror image."""
     return None if bound is None else -1 - bound
 
 
 def _position(bound: Dim, dim: Dim) -> Dim:
-    """Where a bound stands in a dim: negative ones count from the end, and both ends clamp."""
+    """Return the position of a bound in a dim. Negative bounds count from the end, and both ends clamp."""
     if bound.lo >= 0:
         return bound.min(dim)
     if bound.hi < 0:
@@ -42,10 +43,10 @@ def _position(bound: Dim, dim: Dim) -> Dim:
 
 
 def _known(dim: Dim, start: Dim | None, stop: Dim | None, stride: int) -> Dim | None:
-    """All lengths that a dim can give, where the bounds are known.
+    """Return all lengths that a dim can give where the bounds are known, or None where they are not.
 
-    Between the sizes at which a bound starts or stops to clamp, the length grows or shrinks steadily with the
-    dim: its extremes are found there and at the ends of the dim.
+    A bound starts or stops to clamp at certain sizes of the dim. Between these sizes, the length grows or shrinks
+    steadily with the dim, so its extremes are at these sizes and at the ends of the dim.
     """
     if any(b is not None and not b.is_static for b in (start, stop)):
         return None
@@ -60,7 +61,7 @@ def _known(dim: Dim, start: Dim | None, stop: Dim | None, stride: int) -> Dim | 
 
 
 def count_axes(at: Site, label: str, **bounds: Value | None) -> Dim:
-    """How many axes are sliced: each of ``bounds`` is 1D, and all are of one length."""
+    """Return how many axes are sliced. Each of ``bounds`` is 1D, and all have the same length."""
     count = Dim.unknown()
     for name, value in bounds.items():
         if value is None:
@@ -74,7 +75,7 @@ def count_axes(at: Site, label: str, **bounds: Value | None) -> Dim:
 
 
 def slice_shape(at: Site, data: Value, start: Value, stop: Value, step: Value, axes: Value | None) -> PartialShape:
-    """The shape of ``data[start:stop:step]``, after the clauses C1 to C4 that Slice and SliceScatter have in common."""
+    """Return the shape of ``data[start:stop:step]``. Refuses by the clauses C1 to C4 of Slice and SliceScatter."""
     at.require(data.rank != 0, "C1", "data is a scalar")
     count = count_axes(at, "C2", start=start, stop=stop, step=step, axes=axes)
     rank = data.rank
@@ -93,21 +94,24 @@ def slice_shape(at: Site, data: Value, start: Value, stop: Value, step: Value, a
 
 
 def _axes(at: Site, rank: int, count: int | None, axes: Value | None) -> tuple[int, ...] | None:
-    """The axes to slice, the first ``count`` by default; None where they are not known."""
+    """Return the axes to slice, by default the first ``count``, or None where they are not known."""
     if axes is None:
         return None if count is None else tuple(range(count))
-    found = axes.ints()
-    if found is None:
+    places = axes.ints()
+    if places is None:
         return None
-    found = tuple(at.axis(axis, rank, "C4") for axis in found)
-    at.require(len(set(found)) == len(found), "C4", f"axes {list(found)} name one twice")
-    return found
+    places = tuple(at.axis(axis, rank, "C4") for axis in places)
+    at.require(len(set(places)) == len(places), "C4", f"axes {list(places)} name one twice")
+    return places
 
 
 def region(
     rank: int, start: np.ndarray, stop: np.ndarray, step: np.ndarray, axes: np.ndarray | None
 ) -> tuple[slice, ...]:
-    """The index of the part of a tensor that the bounds cut out. Its entries may be Dims."""
+    """Return the index of the part of a tensor that the bounds select.
+
+    The entries of the bounds may be Dims. Raises UnknownDimError for an unknown one.
+    """
     index = [slice(None)] * rank
     places = range(len(start)) if axes is None else axes.tolist()
     for axis, *bounds in zip(places, start.tolist(), stop.tolist(), step.tolist()):
@@ -116,6 +120,6 @@ def region(
 
 
 def viewing_channels_last(index: tuple[slice, ...]) -> Kernel:
-    """The kernel that cuts ``index``, of four axes, out of a tensor with channels last."""
-    turned = tuple(index[axis] for axis in ORDER)
-    return Kernel(lambda data, *_: data[turned], "view, channels last")
+    """Return the kernel that takes the view ``index``, of four axes, of channels-last data."""
+    permuted = tuple(index[axis] for axis in ORDER)
+    return Kernel(lambda data, *_: data[permuted], "view, channels last")

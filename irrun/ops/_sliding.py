@@ -1,4 +1,4 @@
-"""Windows that slide over the spatial axes: the maths that convolutions and poolings share."""
+"""Windows that slide over the spatial axes: the shape rules that convolutions and poolings share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from irrun.types import Dim, PartialShape
 
 
 class Sliding(Op):
-    """Base of the operations whose windows slide; an empty list of an attribute stands for ones (pads: zeros).
+    """Base of the operations whose windows slide. An attribute with an empty list stands for ones (pads: zeros).
 
     Its clauses have the same labels everywhere:
 
@@ -35,12 +35,12 @@ class Sliding(Op):
     rounding_type: str = "floor"
 
     def slide(self, at: Site, sizes: Sequence[Dim], kernel: Sequence[Dim]) -> list[Dim]:
-        """How many windows there are along each spatial axis."""
+        """Return the number of windows along each spatial axis. Refuses by C2 to C4."""
         self.check(at, len(sizes), kernel)
         return [self._windows(at, axis, size, k) for axis, (size, k) in enumerate(zip(sizes, kernel))]
 
     def check(self, at: Site, count: int, kernel: Sequence[Dim]) -> None:
-        """C2 and C3 for ``count`` spatial axes."""
+        """Refuse the attributes by C2 and C3, for ``count`` spatial axes."""
         self.entries(at, "strides", count, 1)
         self.entries(at, "dilations", count, 1)
         if self.auto_pad == "explicit":
@@ -49,7 +49,7 @@ class Sliding(Op):
         at.require(all(k.hi >= 1 for k in kernel), "C3", f"the kernel is [{','.join(map(str, kernel))}]")
 
     def entries(self, at: Site, name: str, count: int, least: int) -> None:
-        """C2 and C3 for one attribute."""
+        """Refuse one attribute by C2 and C3. Its entries must be at least ``least``."""
         values = getattr(self, name)
         at.require(len(values) in (0, count), "C2", f"{name} {list(values)} are for {count} spatial axes")
         at.require(all(n >= least for n in values), "C3", f"{name} are {list(values)}")
@@ -67,7 +67,7 @@ class Sliding(Op):
         return self._count(axis, size, kernel)
 
     def axes(self, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[Axis, ...]:
-        """The windows over data of a known size."""
+        """Return the windows over data of a known size."""
         return tuple(self._axis(axis, size, k) for axis, (size, k) in enumerate(zip(sizes, kernel)))
 
     def _axis(self, axis: int, size: int, kernel: int) -> Axis:
@@ -82,7 +82,7 @@ class Sliding(Op):
         return Axis(size, kernel, stride, dilation, begin, end, out)
 
     def _count(self, axis: int, size: Dim, kernel: Dim) -> Dim:
-        """The number of windows, once it is known that the kernel fits."""
+        """Return the number of windows, for a kernel that fits."""
         stride = entry(self.strides, axis, 1)
         if self._same:
             return size.ceil_div(stride)
@@ -99,20 +99,20 @@ class Sliding(Op):
         return self.auto_pad in ("same_upper", "same_lower")
 
     def pads(self, axis: int) -> tuple[int, int]:
-        """The pads that do not depend on the data."""
+        """Return the pads of an axis, 0 for those that depend on the data."""
         if self.auto_pad != "explicit":
             return 0, 0
         return entry(self.pads_begin, axis, 0), entry(self.pads_end, axis, 0)
 
     def dilated(self, axis: int, kernel: Dim) -> Dim:
-        """How many elements a kernel spans."""
+        """Return how many elements a kernel spans."""
         dilation = entry(self.dilations, axis, 1)
         kernel = at_least(1, kernel)
         return kernel if dilation == 1 else (kernel - 1) * dilation + 1
 
 
 class Pooling(Sliding):
-    """Base of the poolings: ``kernel`` is an attribute, and tells how many spatial axes there are.
+    """Base of the poolings. ``kernel`` is an attribute, whose length is the number of spatial axes.
 
     C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
     """
@@ -123,6 +123,7 @@ class Pooling(Sliding):
     types = {"T": "numeric boolean"}  # OpenVINO: pools booleans, too
 
     def pooled(self, at: Site, data: Value) -> Value:
+        """Return an output of the element type of ``data``. Refuses by C1 to C4."""
         rank = 2 + len(self.kernel)
         at.require(
             rank in (3, 4, 5) and data.rank in (None, rank),
@@ -138,7 +139,10 @@ class Pooling(Sliding):
         plain: Callable[[np.ndarray], np.ndarray],
         pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray], None],
     ) -> Kernel:
-        """The kernel of one output: in blocks of channels, each filled by ``pool``; but ``plain`` for narrow types."""
+        """Return the kernel of an operation with one output. ``pool`` fills the output in blocks of channels.
+
+        ``pool(data, axes, out)`` gets parts of data and output. Types other than f32 and f64 use the kernel ``plain``.
+        """
         if not native(data):
             return Kernel(plain)
         axes_of = lru_cache(lambda sizes: self.axes(sizes, self.kernel))
@@ -155,7 +159,11 @@ class Pooling(Sliding):
     def prepared_channels_last(
         self, data: Value, pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray, slice], None]
     ) -> Kernel | None:
-        """The same where channels are last: in blocks of rows. ``pool`` is told which rows of the output it fills."""
+        """Return the kernel for channels-last data, or None if the shape is not static or the type not f32 or f64.
+
+        It works in blocks of rows. The last argument of ``pool(data, axes, out, rows)`` is the slice of output rows to
+        fill.
+        """
         shape = data.shape.static
         if shape is None or not native(data):
             return None
@@ -177,10 +185,10 @@ class Pooling(Sliding):
 
 
 def entry(values: tuple[int, ...], axis: int, default: int) -> int:
-    """The entry of an attribute for one axis."""
+    """Return the entry of an attribute for one axis, or ``default`` if the attribute is empty."""
     return values[axis] if values else default
 
 
 def at_least(least: int, dim: Dim) -> Dim:
-    """A dim of which it is known that it is not less; its history is kept."""
+    """Return the dim with a lower bound of at least ``least``. The formula that it comes from is kept."""
     return dim if dim.lo >= least else Dim(least, max(least, dim.hi), dim.term)

@@ -10,7 +10,7 @@ from irrun.ops._unary import through_floats
 
 
 class AlongAxis(Op):
-    """Normalises along one axis."""
+    """Base of the operations that normalise along one axis."""
 
     axis = attr.int(default=1)
     inputs = ports(data="T")
@@ -18,11 +18,11 @@ class AlongAxis(Op):
     types = {"T": "boolean numeric"}
 
     def kernel(self, x: np.ndarray, axis: int) -> np.ndarray:
-        """The operation on floats of at least 32 bits."""
+        """Return the result for floats of at least 32 bits."""
         raise NotImplementedError
 
     def block(self, x: np.ndarray, out: np.ndarray, axis: int) -> None:
-        """The same to ``out``, which may be ``x``."""
+        """Fill ``out``, which may be ``x``, with the result."""
         raise NotImplementedError
 
     def prepare(self, *inputs: Value | None) -> Kernel:
@@ -41,5 +41,5 @@ class AlongAxis(Op):
         return data.reshaped(data.shape)
 
     def run(self, data: np.ndarray) -> np.ndarray:
-        found = through_floats(lambda x: self.kernel(x, self.axis), np.atleast_1d(data))
-        return found.reshape(data.shape)
+        normalised = through_floats(lambda x: self.kernel(x, self.axis), np.atleast_1d(data))
+        return normalised.reshape(data.shape)

@@ -1,4 +1,4 @@
-"""Operations on each element of one tensor alone."""
+"""Operations on each element of a single tensor."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from irrun.types import Dim, ElementType, as_dim
 
 
 class Unary(Op):
-    """One tensor; the output has its type and shape."""
+    """An operation on one tensor. The output has its type and shape."""
 
     inputs = ports(data="T")
     types = {"T": "numeric"}
     exact = False
-    """Whether ``kernel`` computes every type as it is, or else floats of at least 32 bits only."""
+    """Whether ``kernel`` computes every type without a conversion. Otherwise, it computes floats of at least 32 bits
+    only."""
 
     def kernel(self, x: np.ndarray) -> np.ndarray:
-        """The operation on an array."""
+        """Return the result for an array."""
         raise NotImplementedError
 
     def dims(self, x: Dim) -> Dim:
-        """The operation on a Dim, where it ``carries`` contents."""
+        """Return the result for a Dim, for an operation that ``carries`` contents."""
         raise NotImplementedError
 
     def fast(self, data: Value) -> Callable[..., np.ndarray] | None:
-        """What computes floats of 32 or 64 bits as ``kernel`` does, with ``out``; or None."""
+        """Return a function with ``out`` that computes the same as ``kernel`` for f32 and f64, or None."""
         return None
 
     def result(self, data: Value) -> np.dtype:
-        """The type that the elements of the output have."""
+        """Return the dtype of the output."""
         return data.type.dtype
 
     def infer(self, at: Site, data: Value) -> Value:
@@ -61,9 +62,9 @@ class Unary(Op):
 
 
 def through_floats(kernel: Callable[..., np.ndarray], data: np.ndarray, *more: np.ndarray) -> np.ndarray:
-    """``kernel`` on floats of at least 32 bits, and rounded once, to the type of ``data``.
+    """Apply ``kernel`` to floats of at least 32 bits, and round its result once to the type of ``data``.
 
-    Integers are computed as f64 and rounded to the nearest, halves to even.
+    Integers are computed in f64 and rounded to the nearest, halves to even.
     """
     element_type = ElementType.of(data.dtype)
     assert element_type is not None
@@ -87,7 +88,10 @@ def unary(
     base: type[Unary] = Unary,
     fast: Callable[..., np.ndarray] | None = None,
 ) -> type[Unary]:
-    """One row of a table: an operation that is ``kernel``, ``dims`` on Dims, and ``fast`` where that is prepared."""
+    """Return an operation, declared as one row of a table, and register it.
+
+    The operation is ``kernel``, for Dims ``dims``, and ``fast`` for f32 and f64 if that is a function.
+    """
     body: dict[str, object] = {
         "__doc__": doc,
         "__module__": sys._getframe(1).f_globals["__name__"],

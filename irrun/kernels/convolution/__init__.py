@@ -1,1 +1,1 @@
-"""Convolution of several kinds, on data with channels first and channels last."""
+"""Convolutions by several methods, on channels-first and on channels-last data."""

@@ -1,7 +1,7 @@
-"""Convolutions of data (batch, rows, columns, channels), whose channels are the last axis.
+"""Convolutions on channels-last data (NHWC): (batch, rows, columns, channels).
 
-Matrix products take such data as it is, and what is done for every channel is done on long rows, however small the
-planes are. Constant filters and a known geometry, as for the methods of ``_correlation``.
+BLAS multiplies such data without a copy, and element-wise work runs over long rows of channels even where the planes
+are small. Like the methods in ``planes``, these methods need constant filters and a known geometry.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ from irrun.kernels.matmul import matmul
 from irrun.kernels.threads import each, fill, shares
 
 Method = Callable[[np.ndarray, np.ndarray, Done], None]
-"""Fills (batch, rows, columns, out), which is C-contiguous, from (batch, rows, columns, in), both of one type; parts
-are disjoint and cover the output."""
+"""``method(data, out, done)`` fills ``out`` (batch, rows, columns, out channels), which is C-contiguous, from ``data``
+(batch, rows, columns, in channels) of the same dtype. It calls ``done`` with the index of each part that it has filled.
+The parts are disjoint and cover ``out``."""
 
 
 def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method] | None:
-    """The fastest method for these filters and this geometry, and its name; None where planes are the better way."""
+    """Return the name of the fastest method for these filters and this geometry, and the method.
+
+    Return None where channels-first data is faster: for grouped filters that are not depthwise.
+    """
     if filters.ins == filters.outs == 1:
         count = _together(axes[1], filters.groups)
         taps = np.ascontiguousarray(np.tile(filters.array[:, 0, 0].transpose(1, 2, 0), count))
@@ -46,44 +50,50 @@ def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, M
 
 
 def _turned(filters: Filters) -> np.ndarray:
-    """The filters of one group as (rows, columns, in, out)."""
-    turned = filters.array[0].transpose(2, 3, 1, 0)
-    found = np.empty(turned.shape, turned.dtype)
-    copy_to(found, turned)
-    return found
+    """Return the filters of the only group, transposed to (rows, columns, in, out) and in C order."""
+    view = filters.array[0].transpose(2, 3, 1, 0)
+    contiguous = np.empty(view.shape, view.dtype)
+    copy_to(contiguous, view)
+    return contiguous
 
 
 def _form(filters: Filters, axes: tuple[Axis, ...], batch: int) -> _Form | None:
-    """Winograd's method of the size that has the least to do, if it is the fastest method."""
+    """Return the form of Winograd's method with the least work, or None if another method is faster."""
     channels = min(filters.outs, filters.ins)
     if not is_plain_3x3(filters, axes) or channels < 32:
         return None
     fours, twos = (batch * math.prod(-(-axis.out // form.tile) for axis in axes) for form in (_FOUR, _TWO))
-    # with few tiles, reading the filters is most of it
+    # with few tiles, most of the time goes into reading the transformed filters
     if fours >= 32 and _FOUR.values**2 * filters.matrix.size // 9 <= _MOST:
         return _FOUR
     return _TWO if twos >= 16 and channels >= 128 else None
 
 
 def pointwise(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
-    """Kernels of one element and no pads: a matrix product, without a copy unless strides leave elements out."""
+    """Convolve with kernels of one element and without pads: a matrix product with ``matrix`` (in, out).
+
+    The data is copied only where strides skip elements.
+    """
     rows, line = (slice(0, (axis.out - 1) * axis.stride + 1, axis.stride) for axis in axes)
     seen, (ins, outs), broad = data[:, rows, line], matrix.shape, out.shape[2]
 
     def fill(index: Index) -> None:
         images, part = index
-        given = seen[images, part]
-        if not given.flags.c_contiguous:
-            given = scratch(0, data.dtype, *given.shape)
-            np.copyto(given, seen[images, part])
-        matmul(given.reshape(-1, ins), matrix, out=out[images, part].reshape(-1, outs))
+        block = seen[images, part]
+        if not block.flags.c_contiguous:
+            block = scratch(0, data.dtype, *block.shape)
+            np.copyto(block, seen[images, part])
+        matmul(block.reshape(-1, ins), matrix, out=out[images, part].reshape(-1, outs))
         done((images, part, slice(0, broad), slice(0, outs)))
 
     _each_rows(fill, out, matrix, outs)
 
 
 def columns(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
-    """Copy what each window sees into a row of a matrix, block by block, and multiply it with the filters."""
+    """Convolve by im2col: copy the elements of each window into a row of a matrix, and multiply it by the filters.
+
+    The matrix is filled and multiplied block by block. ``matrix`` holds the filters as (rows * columns * in, out).
+    """
     (broad, outs), (rows, line), ins = out.shape[2:], axes, data.shape[-1]
     height = len(matrix)
 
@@ -103,14 +113,20 @@ def columns(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: n
 
 
 def _each_rows(function: Callable[[Index], object], out: np.ndarray, matrix: np.ndarray, width: int) -> None:
-    """Call ``function`` with blocks of rows of ``out``: each is one product with the matrix, ``width`` for a place."""
+    """Call ``function`` with the index of each block of rows of ``out``, each of which is one product with ``matrix``.
+
+    ``width`` is the number of elements of working memory per window.
+    """
     (batch, high, broad, _), place = out.shape, width * out.itemsize
     flops = 2 * out.size * len(matrix)
     each_block(function, (batch, high), broad * place, limit_of(matrix), work=flops, least=_LEAST * place)
 
 
 def spread(filters: np.ndarray, data: np.ndarray, out: np.ndarray, done: Done) -> None:
-    """A transposed convolution whose strides are as long as the kernel of ``filters`` (in, rows, columns, out)."""
+    """Fill ``out`` with a transposed convolution whose strides equal the kernel size, without pads.
+
+    ``filters`` is (in, rows, columns, out).
+    """
     (batch, high, broad, ins), (_, rows, line, outs) = data.shape, filters.shape
     matrix = filters.reshape(ins, -1)
     target = out.reshape(batch, high, rows, broad, line, outs)
@@ -118,9 +134,9 @@ def spread(filters: np.ndarray, data: np.ndarray, out: np.ndarray, done: Done) -
     def fill(index: Index) -> None:
         images, part = index
         seen = data[images, part]
-        found = scratch(0, data.dtype, *seen.shape[:3], rows, line, outs)
-        matmul(seen.reshape(-1, ins), matrix, out=found.reshape(-1, matrix.shape[1]))
-        target[images, part] = found.transpose(0, 1, 3, 2, 4, 5)
+        products = scratch(0, data.dtype, *seen.shape[:3], rows, line, outs)
+        matmul(seen.reshape(-1, ins), matrix, out=products.reshape(-1, matrix.shape[1]))
+        target[images, part] = products.transpose(0, 1, 3, 2, 4, 5)
         lines = slice(part.start * rows, part.stop * rows)
         for part in within((images, lines), broad * line * outs * data.itemsize):
             done((*part, slice(0, broad * line), slice(0, outs)))
@@ -130,7 +146,11 @@ def spread(filters: np.ndarray, data: np.ndarray, out: np.ndarray, done: Done) -
 
 
 def depthwise(taps: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
-    """A filter of its own for every channel: sums over ``taps`` (rows, columns, channels of some places)."""
+    """Convolve each channel with a filter of its own.
+
+    ``taps`` is (rows, columns, channels), where the channels are repeated once for each of the output columns that are
+    computed together (see ``_together``).
+    """
     (batch, high, broad, channels), (rows, line), length = out.shape, axes, taps.shape[-1]
     count = length // channels
 
@@ -154,19 +174,22 @@ def winograd(
     form: _Form, matrices: np.ndarray, filters: Filters, axes: tuple[Axis, ...],
     data: np.ndarray, out: np.ndarray, done: Done,
 ) -> None:  # fmt: skip
-    """Kernels of 3×3 over f32, without strides and dilations; ``matrices`` are what ``transformed`` gives.
+    """Convolve with 3×3 kernels over f32, strides and dilations of 1.
 
-    As ``_winograd``, but evaluated at points that come in pairs: what both have in common is computed once.
+    ``matrices`` is the result of ``form.transformed``.
+
+    This is the method of the module ``winograd``, but with evaluation points that come in pairs p and -p, so that the
+    terms which both points have in common are computed once.
     """
     (batch, high, broad, outs), (rows, line), ins, tile, count = out.shape, axes, data.shape[-1], form.tile, form.values
     across = -(-broad // tile)
     size = count * count * max(ins, outs) * across * data.itemsize
-    # in turn: its steps are too short for threads, its products are shared
+    # one block after the other: the steps of a block share their own work among threads
     for images, strips in blocks((batch, -(-high // tile)), size, limit_of(matrices)):
         part = slice(tile * strips.start, min(tile * strips.stop, high))
         block, elements = rows.part(slice(tile * strips.start, tile * strips.stop))
         target, tiles = out[images, part], (images.stop - images.start, strips.stop - strips.start, across)
-        # of each tile so many rows, and of these so many elements
+        # transform each tile across its `count` rows first, then across the `count` elements of each row
         seen = _by_phases(data[images, elements], block, line, tile, across + 1)
         lines = _scratch(1, count, *tiles[:2], *seen.shape[2:])
         _on_strips(form.evaluate, [seen[:, n : n + tile * (tiles[1] - 1) + 1 : tile] for n in range(count)], lines, 3)
@@ -180,32 +203,39 @@ def winograd(
         results = _scratch(1, tile, tile, *tiles, outs)
         _on_strips(form.interpolate, list(sums.swapaxes(0, 1)), results)
         _into_rows(results, target)
-        if not math.isfinite(np.vdot(target, target)):  # an infinity or NaN spoils its whole tile
+        if not math.isfinite(np.vdot(target, target)):  # an infinity or NaN would spread over its whole tile
             first, elements = rows.part(part)
-            found = convolve(np.moveaxis(data[images, elements], -1, 1), filters.array, (first, line))
-            target[...] = np.moveaxis(found, 1, -1)
+            plain = convolve(np.moveaxis(data[images, elements], -1, 1), filters.array, (first, line))
+            target[...] = np.moveaxis(plain, 1, -1)
         done((images, part, slice(0, broad), slice(0, outs)))
 
 
 def _scratch(number: int, *shape: int) -> np.ndarray:
+    """Return an f32 array in scratch memory."""
     return scratch(number, np.dtype(np.float32), *shape)
 
 
 def _by_phases(data: np.ndarray, rows: Axis, line: Axis, step: int, count: int) -> np.ndarray:
-    """What all windows see, among zeros, every ``step``-th place of a row together: (batch, rows, step, count, in)."""
-    found = _scratch(0, len(data), rows.reach, step, count, data.shape[-1])
+    """Return the elements that all windows see, with zeros for the pads: (batch, rows, step, count, in).
+
+    Column ``n`` of the padded data is at ``[:, :, n % step, n // step]``.
+    """
+    padded = _scratch(0, len(data), rows.reach, step, count, data.shape[-1])
     high, kept = rows.inside
-    found[:, : high.start], found[:, high.stop :] = 0, 0
+    padded[:, : high.start], padded[:, high.stop :] = 0, 0
     for phase in range(step):
         places, elements = replace(line, stride=step).phase(phase, count)
-        row = found[:, high, phase]
+        row = padded[:, high, phase]
         row[:, :, : places.start], row[:, :, places.stop :] = 0, 0
         row[:, :, places] = data[:, kept, elements]
-    return found
+    return padded
 
 
 def _on_strips(form: _Transform, data: Sequence[np.ndarray], out: np.ndarray, behind: int = 2) -> None:
-    """A transform, shared among the threads by strips, an axis that has so many ``behind`` it."""
+    """Apply the transform ``form``, shared among threads along the axis of strips.
+
+    ``behind`` axes follow this axis.
+    """
     after = (slice(None),) * behind
 
     def some(cut: slice) -> None:
@@ -216,7 +246,11 @@ def _on_strips(form: _Transform, data: Sequence[np.ndarray], out: np.ndarray, be
 
 
 def _into_rows(results: np.ndarray, out: np.ndarray) -> None:
-    """Bring (columns of a tile, its rows, batch, strips, tiles, channels) to their places."""
+    """Copy the results of all tiles to ``out`` (batch, rows, columns, channels).
+
+    ``results`` is (columns of a tile, rows of a tile, batch, strips, tiles, channels). Results of the last tiles that
+    lie beyond the edge of ``out`` are dropped.
+    """
     across, down, batch, strips, tiles, channels = results.shape
     whole = out.shape[1:3] == (down * strips, across * tiles)
     target = out if whole else _scratch(0, batch, down * strips, across * tiles, channels)
@@ -227,7 +261,7 @@ def _into_rows(results: np.ndarray, out: np.ndarray) -> None:
 
 
 def _evaluate_six(data: Sequence[np.ndarray], out: np.ndarray) -> None:
-    """Six elements of each tile as values at the six points."""
+    """Fill ``out`` with the data transform of F(4×4, 3×3): values at six points from each tile's six elements."""
     a, b, c, d, e, f = data
     even, odd = _scratch(2, 2, *a.shape)
     for first, middle, last, value in ((a, c, e, out[0]), (b, d, f, out[5])):
@@ -249,7 +283,7 @@ def _evaluate_six(data: Sequence[np.ndarray], out: np.ndarray) -> None:
 
 
 def _interpolate_six(values: Sequence[np.ndarray], out: np.ndarray) -> None:
-    """Four sums of each tile from its values at the six points."""
+    """Fill ``out`` with the output transform of F(4×4, 3×3): four sums of each tile from its six values."""
     a, b, c, d, e, f = values
     near, far = _scratch(2, 2, *a.shape)
     np.add(b, c, near)
@@ -268,7 +302,7 @@ def _interpolate_six(values: Sequence[np.ndarray], out: np.ndarray) -> None:
 
 
 def _evaluate_four(data: Sequence[np.ndarray], out: np.ndarray) -> None:
-    """Four elements of each tile as values at the four points."""
+    """Fill ``out`` with the data transform of F(2×2, 3×3): values at four points from each tile's four elements."""
     a, b, c, d = data
     np.subtract(a, c, out[0])
     np.add(b, c, out[1])
@@ -277,7 +311,7 @@ def _evaluate_four(data: Sequence[np.ndarray], out: np.ndarray) -> None:
 
 
 def _interpolate_four(values: Sequence[np.ndarray], out: np.ndarray) -> None:
-    """Two sums of each tile from its values at the four points."""
+    """Fill ``out`` with the output transform of F(2×2, 3×3): two sums of each tile from its four values."""
     a, b, c, d = values
     np.add(b, c, out[0])
     np.add(out[0], a, out[0])
@@ -286,53 +320,61 @@ def _interpolate_four(values: Sequence[np.ndarray], out: np.ndarray) -> None:
 
 
 _Transform = Callable[[Sequence[np.ndarray], np.ndarray], None]
+"""``transform(data, out)`` fills ``out`` with the transform of the arrays in ``data``, one for each element of a
+tile."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Winograd's F(tile × tile, 3×3)."""
+    """One size of Winograd's method, F(tile × tile, 3×3)."""
 
     tile: int
+    """The number of outputs of a tile along each axis."""
     filter: np.ndarray
-    """The values of a polynomial of three coefficients at the points, the last of which is infinity, scaled for
-    ``evaluate``."""
+    """The filter transform. Each row evaluates a polynomial of three coefficients at one point, the last of which is
+    infinity, scaled to match ``evaluate``."""
     evaluate: _Transform
     interpolate: _Transform
 
     @property
     def values(self) -> int:
-        """How many there are of a tile along each axis."""
+        """Return the number of transformed values of a tile along each axis."""
         return self.tile + 2
 
     def transformed(self, filters: Filters) -> np.ndarray:
-        """What the values are multiplied with: (values * values, in, out)."""
+        """Return the transformed filters, by which the transformed tiles are multiplied: (values * values, in, out)."""
         spread = np.einsum("ay,bx->abyx", self.filter, self.filter).reshape(-1, 9).astype(np.float32)
         return matmul(spread, _turned(filters).reshape(9, -1)).reshape(-1, filters.ins, filters.outs)
 
 
-# at 0, 1, -1, 2, -2
+# the points are 0, 1, -1, 2, -2 and infinity
 _FOUR: Final = _Form(
     4,
     np.array([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]]) / 24,
     _evaluate_six,
     _interpolate_six,
 )
-# at 0, 1, -1
+# the points are 0, 1, -1 and infinity
 _TWO: Final = _Form(
     2, np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]]) / 2, _evaluate_four, _interpolate_four
 )  # fmt: skip
 
 
 _MOST: Final = 1 << 21
-"""Elements of transformed filters, beyond which the small form, whose are less than half as many, saves much memory."""
+"""The most elements of transformed filters for F(4×4, 3×3). Beyond that, F(2×2, 3×3) saves much memory, because it has
+less than half as many."""
 _LEAST: Final = 64
-"""Rows of a product below which it is not worth its while, as each reads the whole of the other matrix."""
+"""The fewest rows of a matrix product when the work is divided among threads. Each product reads the whole matrix of
+filters, which does not pay off for fewer rows."""
 _LENGTH: Final = 1 << 12
-"""Elements in a row, of which several shall stay in the first cache."""
+"""The most elements in a row of a depthwise convolution, so that several rows stay in the first-level cache."""
 
 
 def _padded(data: np.ndarray, rows: Axis, line: Axis) -> np.ndarray:
-    """The places that all windows see, rows in one piece: zeros around ``data``."""
+    """Return the elements that all windows see, with zeros for the pads, each row contiguous in memory.
+
+    May return ``data`` itself.
+    """
     whole = rows.reach == data.shape[1] and line.reach == data.shape[2] and not (rows.begin or line.begin)
     if whole and data.strides[2:] == (data.shape[3] * data.itemsize, data.itemsize):
         return data
@@ -345,7 +387,10 @@ def _padded(data: np.ndarray, rows: Axis, line: Axis) -> np.ndarray:
 
 
 def _together(line: Axis, channels: int) -> int:
-    """How many places of a row to do at once: a divisor of their number, so that rows are long, but stay in cache."""
+    """Return how many columns a depthwise convolution computes at once.
+
+    The number divides the output columns. It makes the rows long, but short enough to stay in the cache.
+    """
     if line.stride > 1:
         return 1
     return max((n for n in range(1, line.out + 1) if line.out % n == 0 and n * channels <= _LENGTH), default=1)

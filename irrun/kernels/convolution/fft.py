@@ -1,6 +1,6 @@
-"""Convolutions with large kernels, one filter a channel: products of the Fourier transforms of whole planes.
+"""Depthwise convolutions with large kernels, computed as products of the Fourier transforms of whole planes.
 
-The error is relative to the largest elements of a plane, some 1e-6 of the outputs where these are alike.
+The error is relative to the largest elements of a plane: about 1e-6 of the outputs where these are of similar size.
 """
 
 import itertools
@@ -14,13 +14,13 @@ from irrun.kernels.convolution.windows import Axis
 
 
 def pays(filters: Filters, axes: tuple[Axis, ...]) -> bool:
-    """Whether transforms take less than sums of products."""
+    """Return whether Fourier transforms take less time than sums of products."""
     points = math.prod(_length(axis) for axis in axes)
-    return math.prod(filters.kernel) * math.prod(axis.out for axis in axes) > 64 * points  # as measured
+    return math.prod(filters.kernel) * math.prod(axis.out for axis in axes) > 64 * points  # the factor is measured
 
 
 def spectra(filters: Filters, axes: tuple[Axis, ...]) -> np.ndarray:
-    """What the transforms are multiplied with: (groups, …)."""
+    """Return the conjugate transforms of the filters (groups, …), by which those of the data are multiplied."""
     places = tuple(range(1, 1 + len(axes)))
     return np.fft.rfftn(filters.array[:, 0, 0], [_length(axis) for axis in axes], places).conj()
 
@@ -28,7 +28,10 @@ def spectra(filters: Filters, axes: tuple[Axis, ...]) -> np.ndarray:
 def spectral(
     filters: Filters, factors: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done
 ) -> None:
-    """One filter a group, strides and dilations of 1; ``factors`` are what ``spectra`` gives."""
+    """Fill ``out`` by Fourier transforms, for one filter per group and strides and dilations of 1.
+
+    ``factors`` is the result of ``spectra``.
+    """
     windows, sizes = out.shape[3:], [_length(axis) for axis in axes]
     places = tuple(range(2, 2 + len(axes)))
     inside, elements = zip(*(axis.inside for axis in axes))
@@ -39,20 +42,21 @@ def spectral(
         padded[(..., *inside)] = seen
         transformed = np.fft.rfftn(padded, axes=places)
         transformed *= factors[some]
-        found = np.fft.irfftn(transformed, sizes, places)
-        if math.isfinite(np.vdot(found, found)):
-            out[images, some, 0] = found[(..., *map(slice, windows))]
-        else:  # an infinity or NaN spoils its whole plane
+        sums = np.fft.irfftn(transformed, sizes, places)
+        if math.isfinite(np.vdot(sums, sums)):
+            out[images, some, 0] = sums[(..., *map(slice, windows))]
+        else:  # an infinity or NaN would spread over its whole plane
             out[images, some, 0] = convolve(data[images, some, 0], filters.array[some], axes)
         done((images, some, slice(0, 1), *map(slice, windows)))
 
 
 def _length(axis: Axis) -> int:
-    """A number of places, at least those that the windows see, which has only small factors."""
+    """Return the length of the transform: at least the extent of all windows, and with small factors only."""
     return next(n for n in itertools.count(max(1, axis.reach)) if _smooth(n))
 
 
 def _smooth(n: int) -> bool:
+    """Return whether ``n`` has no prime factors but 2, 3 and 5."""
     for factor in (2, 3, 5):
         while n % factor == 0:
             n //= factor

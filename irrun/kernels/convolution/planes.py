@@ -1,6 +1,7 @@
-"""How convolutions are computed: the direct kernel, and methods for constant filters and a known geometry.
+"""Convolutions on channels-first data: the direct kernel, and methods for constant filters and a known geometry.
 
-All see filters as (groups, out, in, …) and data as (batch, groups, in, …).
+The methods take filters as (groups, out, in, …) and data as (batch, groups, in, …), where … stands for the spatial
+axes.
 """
 
 import math
@@ -15,12 +16,16 @@ from irrun.kernels.convolution.windows import Axis, taps
 from irrun.kernels.matmul import matmul, narrow, wide
 
 Method = Callable[[np.ndarray, np.ndarray, Done], None]
-"""Fills (batch, groups, out, …), which is C-contiguous, from (batch, groups, in, …), both of the type that sums are
-kept in; the parts are disjoint and cover the output."""
+"""``method(data, out, done)`` fills ``out`` (batch, groups, out, …), which is C-contiguous, from ``data`` (batch,
+groups, in, …). Both have the dtype in which sums are accumulated. The method calls ``done`` with the index of each part
+that it has filled. The parts are disjoint and cover ``out``."""
 
 
 def convolve(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
-    """The convolution of (batch, groups * in, …), one matrix product for each tap."""
+    """Return the convolution of ``data`` (batch, groups * in, …), computed with one matrix product for each tap.
+
+    The result is (batch, groups * out, …), of the dtype of ``data``.
+    """
     batch, (groups, outs, ins) = len(data), filters.shape[:3]
     work = wide(data.dtype)
     split = data.reshape(batch, groups, ins, *data.shape[2:]).astype(work, copy=False)
@@ -34,7 +39,7 @@ def convolve(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.
 
 
 class Filters:
-    """Constant filters (groups, out, in, …), in the type that sums are kept in."""
+    """Constant filters (groups, out, in, …), in the dtype in which sums are accumulated."""
 
     def __init__(self, filters: np.ndarray) -> None:
         self.groups, self.outs, self.ins, *self.kernel = filters.shape
@@ -43,17 +48,23 @@ class Filters:
 
 
 def limit_of(filters: np.ndarray) -> int:
-    """How many bytes to multiply ``filters`` with at once: where they are many, reading them again costs most."""
+    """Return how many bytes of data to multiply by ``filters`` at once.
+
+    Each product reads all filters again. The larger they are, the more data a product needs to pay off.
+    """
     return max(4 * BLOCK, min(filters.nbytes, 32 * BLOCK))
 
 
 def pointwise(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
-    """Kernels of one element and no pads: matrix products, without a copy unless strides leave elements out."""
+    """Convolve with kernels of one element and without pads: matrix products.
+
+    The data is copied only where strides skip elements.
+    """
     seen = data[(..., *(slice(0, (axis.out - 1) * axis.stride + 1, axis.stride) for axis in axes))]
     (batch, groups, outs), windows = out.shape[:3], out.shape[3:]
     width = math.prod(windows)
     matrix, target = seen.reshape(*data.shape[:3], width), out.reshape(batch, groups, outs, width)
-    # smaller products would pack what they share again and again
+    # large products, because BLAS packs the matrix that they share again for each of them
     for images, some, rows in blocks((batch, groups, outs), width * out.itemsize, 16 * BLOCK):
         matmul(filters.matrix[some, rows], matrix[images, some], out=target[images, some, rows])
         for index in within((images, some, rows), width * out.itemsize):
@@ -61,7 +72,10 @@ def pointwise(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: n
 
 
 def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
-    """Copy what each tap sees into the rows of a matrix, block by block, and multiply it with the filters."""
+    """Convolve by im2col: copy the elements that each tap sees into a row of a matrix, and multiply the filters by it.
+
+    The matrix is filled and multiplied block by block.
+    """
     (batch, groups, outs, rows, *rest), width, height = out.shape, math.prod(out.shape[4:]), filters.matrix.shape[-1]
     target = out.reshape(*out.shape[:3], rows * width)
     disjoint = filters.kernel[-1] >= 8 and all(axis.stride == axis.kernel and axis.dilation == 1 for axis in axes)
@@ -75,10 +89,13 @@ def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.
 
 
 def _windows(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
-    """A row for each tap of each channel, a column for each window."""
+    """Return the im2col matrix (batch, groups, in * taps, windows).
+
+    It has a row for each tap of each channel, and a column for each window.
+    """
     *others, last = axes
     step, lead, kernel, windows = last.stride, data.shape[:3], [a.kernel for a in axes], [a.out for a in axes]
-    # among zeros, and along the last axis every ``step``-th element together
+    # pad with zeros, and bring every ``step``-th element along the last axis together
     padded = scratch(1, data.dtype, *lead, step, *(axis.reach for axis in others), -(-last.reach // step))
     padded.fill(0)
     inside, kept = zip(*(axis.inside for axis in others)) if others else ((), ())
@@ -88,7 +105,7 @@ def _windows(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
     matrix, (*places, one) = scratch(0, data.dtype, *lead, *kernel, *windows), padded.strides[4:]
     strides = [axis.dilation * place for axis, place in zip(axes, (*places, one))]
     strides += [axis.stride * place for axis, place in zip(others, places)]
-    # of the first ``step`` taps of the last axis each sees elements of its own; those after it go on there
+    # taps of the last axis that are ``step`` apart see the same elements, shifted: one view fills the rows of them all
     for first in range(min(step, last.kernel)):
         shift, phase = divmod(first * last.dilation, step)
         rows = matrix[(..., slice(first, None, step), *(slice(None) for _ in axes))]
@@ -98,7 +115,10 @@ def _windows(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
 
 
 def _patches(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
-    """The same where windows neither overlap nor leave anything out: what one sees stays together."""
+    """Return the im2col matrix for windows that neither overlap nor leave gaps.
+
+    The elements of a window are contiguous in memory: the result is a transposed view of scratch memory.
+    """
     count = len(axes)
     cut = data[(..., *(slice(axis.out * axis.kernel) for axis in axes))]
     split = cut.reshape(*data.shape[:3], *(n for axis in axes for n in (axis.out, axis.kernel)))
@@ -111,11 +131,12 @@ def _patches(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
 
 
 def planes(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
-    """The same for few filters a group: rows of the matrix are whole planes, each shifted as its tap is.
+    """Convolve with few filters per group: each row of the im2col matrix is a whole plane, shifted by its tap.
 
-    Planes are padded, and where the strides are not 1 there is one for each remainder of the places of elements. So a
-    row is one copy; columns between the windows are multiplied, too, and left out at the end. Where the planes are
-    large, nothing is copied: one tap after the other is added.
+    The planes are padded with zeros. With strides above 1, each plane is split into one plane for each phase, which is
+    the position of an element modulo the stride. A row of the matrix is then one contiguous copy. The products also
+    cover columns between the windows, which are dropped at the end. Where the planes are large and a group has a single
+    filter and channel, nothing is copied: the taps are added one after the other.
     """
     (batch, groups, outs), windows, (ins, *kernel) = out.shape[:3], out.shape[3:], filters.array.shape[2:]
     steps, sizes, places, length, inside = _planes_of(axes)
@@ -128,7 +149,7 @@ def planes(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.n
     padded = scratch(0, data.dtype, *lead, ins, *steps, *sizes)
     padded.fill(0)
     product = scratch(1, data.dtype, *lead, outs, whole)
-    # one row in place of the matrix
+    # the direct way needs one row instead of the matrix
     matrix = scratch(2, data.dtype, *lead, outs, whole) if direct else scratch(2, data.dtype, *lead, height, length)
     views = [_shifted(padded, axes, first, places, length) for first in np.ndindex(*map(min, steps, kernel))]
     for images, some in parts:
@@ -150,8 +171,14 @@ def planes(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.n
 
 @lru_cache
 def _planes_of(axes: tuple[Axis, ...]) -> tuple[list[int], list[int], list[int], int, list[Any]]:
-    """The strides; the sizes of the padded planes, and how far apart elements are along each; how many of them there
-    are from the first window to the last; and of each plane its phase, the places of elements, and these elements."""
+    """Return the geometry of the planes.
+
+    - the strides
+    - the sizes of a padded plane
+    - the distance between neighbouring elements along each axis, in elements
+    - the number of elements from the first window to the last
+    - for each plane its phase, the slices of the plane that hold data, and the slices of this data
+    """
     steps = [axis.stride for axis in axes]
     sizes = [axis.out + (axis.kernel - 1) * axis.dilation // axis.stride for axis in axes]
     places = [math.prod(sizes[n:]) for n in range(1, len(sizes) + 1)]
@@ -161,14 +188,15 @@ def _planes_of(axes: tuple[Axis, ...]) -> tuple[list[int], list[int], list[int],
 
 
 _LARGE: Final = 1 << 11
-"""Elements of a plane from which on adding its taps takes less than copying them for a matrix product."""
+"""The fewest elements of a plane for which adding its taps one after the other is faster than copying them for a matrix
+product."""
 
 View = tuple[tuple[slice, ...], np.ndarray]
-"""Taps, and what they see: (batch, groups, in, taps, windows)."""
+"""A group of taps, as an index into the kernel, and the elements that they see: (batch, groups, in, taps, windows)."""
 
 
 def _shifted(padded: np.ndarray, axes: Sequence[Axis], first: tuple[int, ...], places: list[int], length: int) -> View:
-    """What is seen through the taps that are ``stride`` apart from ``first``, each of which sees the same plane."""
+    """Return the taps that are ``stride`` apart from ``first`` on, and the elements that they see, all in one plane."""
     seeing = tuple(slice(n, None, axis.stride) for n, axis in zip(first, axes))
     counts = [len(range(n, axis.kernel, axis.stride)) for n, axis in zip(first, axes)]
     shifts, phases = zip(*(divmod(n * axis.dilation, axis.stride) for n, axis in zip(first, axes)))
@@ -179,11 +207,14 @@ def _shifted(padded: np.ndarray, axes: Sequence[Axis], first: tuple[int, ...], p
 
 
 def _add_taps(filters: np.ndarray, views: Sequence[View], here: Index, out: np.ndarray, more: np.ndarray) -> None:
-    """Fill (batch, groups, windows) with the sums of all taps of ``filters`` (groups, …)."""
+    """Fill ``out`` (batch, groups, windows) with the sums over all taps of ``filters`` (groups, …).
+
+    ``more`` is working memory of the shape of ``out``.
+    """
     batch, groups, windows, *kernel = range(2 + filters.ndim)
     for number, (some, view) in enumerate(views):
         target, seen = more if number else out, view[here][:, :, 0]
-        # in Fortran order, the windows of a plane come first and its taps last
+        # in Fortran order, the innermost loop runs over the windows of a plane and the outermost over its taps
         np.einsum(
             filters[(slice(None), *some)], [groups, *kernel], seen, [batch, groups, *kernel, windows],
             [windows, groups, batch], out=target.transpose(2, 1, 0), order="F",

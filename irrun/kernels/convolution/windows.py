@@ -1,4 +1,4 @@
-"""Windows that slide over the spatial axes of data: what convolutions and poolings share."""
+"""Windows that slide over the spatial axes of data: the geometry that convolutions and poolings share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from irrun.kernels.blocks import scratch
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The windows along one axis: ``out`` of them, over ``size`` elements and the pads around these."""
+    """The windows along one axis: ``out`` windows over ``size`` elements and the pads around these."""
 
     size: int
     kernel: int
@@ -25,7 +25,10 @@ class Axis:
     out: int
 
     def span(self, tap: int) -> tuple[slice, slice]:
-        """The windows that see an element through ``tap``, and the elements they see. Pads are never seen."""
+        """Return the windows that see an element through ``tap``, and the elements that they see, as two slices.
+
+        Windows that see a pad through ``tap`` are left out.
+        """
         offset = tap * self.dilation - self.begin  # window n sees element n * stride + offset
         first = max(0, -(offset // self.stride))
         last = min(self.out, -((offset - self.size) // self.stride))
@@ -36,23 +39,29 @@ class Axis:
 
     @property
     def reach(self) -> int:
-        """How many places, pads among them, all windows see together."""
+        """Return how many elements, including pads, all windows cover together."""
         return (self.out - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
 
     @property
     def inside(self) -> tuple[slice, slice]:
-        """Of the places that all windows see together, those of elements, and these elements."""
+        """Return the slice of the covered extent that holds data, and the slice of the data that lies in it."""
         return _inside(self)
 
     def phase(self, phase: int, size: int) -> tuple[slice, slice]:
-        """Of ``size`` places, ``stride`` apart from the first with this number on: those of elements, and these."""
+        """Return which of the positions ``phase``, ``phase + stride``, … hold data, and the slice of this data.
+
+        Positions count from the start of the covered extent. ``size`` is how many there are.
+        """
         first = max(0, -((phase - self.begin) // self.stride))
         start = first * self.stride + phase - self.begin
         count = max(0, min(size - first, -((start - self.size) // self.stride)))
         return slice(first, first + count), slice(start, start + count * self.stride, self.stride)
 
     def part(self, windows: slice) -> tuple[Axis, slice]:
-        """The axis of some windows, and the elements that they see: those it is about."""
+        """Return the axis of some of the windows, and the slice of the elements that they see.
+
+        The new axis covers these elements only.
+        """
         return _part(self, windows.start, windows.stop)
 
 
@@ -70,7 +79,7 @@ def _part(axis: Axis, first: int, last: int) -> tuple[Axis, slice]:
 
 
 def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
-    """Each tap of the kernel, with the windows that see an element through it and these elements."""
+    """Yield each tap of the kernel, the windows that see an element through it, and these elements."""
     for tap in itertools.product(*(range(axis.kernel) for axis in axes)):
         spans = [axis.span(n) for axis, n in zip(axes, tap)]
         yield tap, tuple(windows for windows, _ in spans), tuple(elements for _, elements in spans)
@@ -79,9 +88,9 @@ def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], tuple[slice, .
 def reduced(
     merge: np.ufunc, nothing: float, data: np.ndarray, axes: Sequence[Axis], out: np.ndarray, first: int = 2
 ) -> None:
-    """Fill the windows with what ``merge`` makes of each: along one axis, of that along the next.
+    """Fill ``out`` with the reduction of each window by ``merge``, one spatial axis after the other.
 
-    They are along the axes from ``first`` on. ``nothing`` is what a window of pads alone gives.
+    The spatial axes of ``data`` are those from ``first`` on. ``nothing`` is the result of a window that sees only pads.
     """
     for number, axis in enumerate(axes, 1):
         shape = (*out.shape[: first + number], *data.shape[first + number :])
@@ -103,14 +112,21 @@ def reduced(
 
 @lru_cache
 def _spans(axis: Axis) -> tuple[list[slice], list[tuple[slice, slice]]]:
-    """The spans of all taps: the elements where every window sees one, and the others."""
+    """Return the spans of all taps in two lists.
+
+    The first holds the elements of the taps through which every window sees an element, the second the spans of the
+    remaining taps.
+    """
     spans = [axis.span(tap) for tap in range(axis.kernel)]
     every = slice(0, axis.out)
     return [seen for seeing, seen in spans if seeing == every], [span for span in spans if span[0] != every]
 
 
 def means(total: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """``total / counts``, and 0 where nothing counts."""
+    """Return ``total / counts``, and 0 where the count is 0.
+
+    Means of integers are rounded to the nearest, halves to even.
+    """
     counts = np.maximum(counts, 1)  # OpenVINO: the CPU plugin gives NaN for a mean of nothing
     if total.dtype.kind != "i":
         return total / counts.astype(total.dtype)
