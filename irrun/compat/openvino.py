@@ -2,8 +2,8 @@
 
 It runs models with irrun, for tests of code that uses openvino where no openvino wheel exists. ``install()`` makes
 ``import openvino`` return this module. ``python -m irrun.compat.openvino SCRIPT`` does so and runs a script. Other
-parts of openvino raise NotCovered. Devices and properties are accepted and ignored. ``start_async`` returns after the run is
-complete and the callback has been called.
+parts of openvino raise NotCovered. Devices and properties are accepted and ignored. ``start_async`` returns after
+the run is complete and the callback has been called.
 """
 
 from __future__ import annotations

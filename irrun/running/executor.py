@@ -33,7 +33,7 @@ __all__ = ["Executable", "Feeds", "Outputs"]
 
 Feeds = Mapping[Any, Any] | Sequence[Any] | np.ndarray | np.generic | int | float | None
 """The inputs of a run: a mapping by parameter name, tensor name or position, a sequence in Parameter order, or the
-array of the only input. None if there are no inputs."""
+array of the only input. None passes no inputs."""
 
 
 class Outputs(Mapping[str, np.ndarray]):

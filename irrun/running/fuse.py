@@ -156,7 +156,7 @@ def _program(members: Sequence[Step], others: Sequence[int], own: int | None) ->
     """Return the members with registers in place of slots.
 
     ``others`` are the slots of the operands; ``own`` is the slot of the source's output, if there is a source. A member
-    writes to the tile of the output if no later member reads what is in it, otherwise to scratch memory.
+    writes to the tile of the output if no later member reads the value in it, otherwise to scratch memory.
     """
     register = {slot: 1 + number for number, slot in enumerate(others)}
     if own is not None:

@@ -31,7 +31,7 @@ class Hook(Protocol):
 
 
 class Strict:
-    """A hook that raises ExecutionError (IR602) at the first output that contradicts what its port declares."""
+    """A hook that raises ExecutionError (IR602) at the first output whose shape or type contradicts its port."""
 
     def __init__(self, model: Model) -> None:
         self.model = model

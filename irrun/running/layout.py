@@ -2,8 +2,8 @@
 
 Inside a region, steps read and write values of rank 4 in this layout. A value that enters a region is copied. A step
 outside reads a value of a region through a transposed view. Values of f16 and bf16 are f32 inside a region, because
-numpy computes narrow floats one at a time; steps outside read a rounded copy. Outputs of the
-model are copied, too.
+numpy computes narrow floats one at a time; steps outside read a rounded copy. Outputs of
+the model are copied, too.
 """
 
 from __future__ import annotations

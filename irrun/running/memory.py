@@ -71,7 +71,7 @@ class _Watched(Weights):
         array = super().tensor(offset, size, element_type, shape)
         if array.base is not self.data:
             return array
-        own = np.frombuffer(self.data[offset : offset + size].data, np.uint8)  # the base of all views of it
+        own = np.frombuffer(self.data[offset : offset + size].data, np.uint8)  # the base of all views of the tensor
         self.tensors.append((size, weakref.ref(own)))
         return own.view(array.dtype).reshape(shape)
 

@@ -44,7 +44,7 @@ def plan(
     ``shapes`` replaces the shapes of Parameters, by layer id; each must lie within the declared shape. ``base`` is
     another plan of the same model, whose constants are used again.
 
-    Raises ModelError for an error in the model, UnsupportedError if all errors are unknown operations, and
+    Raises ModelError for an error in the model, UnsupportedError if all errors are unknown operations or opsets, and
     ExecutionError (IR604) if a tensor is too large.
     """
     ops = _bound(model)
@@ -177,9 +177,9 @@ class _Assembly:
         return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
 
     def packed(self, inputs: Sequence[Value | None]) -> None:
-        """Release the memory-mapped .bin from time to time, so that packed weights are not in memory twice.
+        """Release the memory-mapped .bin for every ``UNPACKED`` bytes of constants for which kernels have been made.
 
-        Call it with the inputs of each kernel that has been made.
+        Otherwise packed weights would be in memory twice. ``inputs`` are those of the kernel made last.
         """
         self.unpacked += sum(v.data.nbytes for v in inputs if v is not None and v.data is not None)
         if self.unpacked > UNPACKED and self.model.weights is not None:
@@ -211,7 +211,7 @@ class _Assembly:
         return True
 
     def hold(self, slot: int, array: np.ndarray) -> None:
-        """Make a slot a constant."""
+        """Store an array as the constant of a slot, and its Value."""
         self.constants[slot] = array
         self.values[slot] = Value(self.values[slot].type, PartialShape.of(array.shape), array)
 

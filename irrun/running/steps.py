@@ -50,7 +50,7 @@ class Plan:
     """A planned model, with ``slots`` slots in all.
 
     ``parameters`` and ``results`` are slots in file order. ``constants`` are arrays by slot, present before a run.
-    ``values`` holds what is known of each output of a layer before a run.
+    ``values`` holds the Value of each layer output, as inferred before a run.
     """
 
     model: Model
