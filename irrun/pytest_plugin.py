@@ -1,6 +1,6 @@
-"""The pytest plugin: fixture ``irrun``, models as tests, and their golden outputs.
+"""The pytest plugin: the fixture ``irrun``, and tests of IR files with golden outputs. See docs/testing.md.
 
-Nothing but pytest and the standard library is imported before a model is collected. See docs/testing.md.
+Before a model is collected, it imports only pytest and the standard library, so that it costs other projects nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from irrun.running.executor import Executable
 
 _OUT = "out:"
-"""What stands before an output's name in an ``.npz``; an input stands there under its bare name."""
+"""The prefix of output names in an ``.npz``. Inputs have no prefix."""
 
 _WRITTEN = pytest.StashKey[list[str]]()
 _MODELS = pytest.StashKey[frozenset[Path]]()
@@ -41,17 +41,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
     if config.option.irrun_update and _in_ci():
         raise pytest.UsageError("--irrun-update: goldens are written by people, not under CI (unset CI to do so)")
-    found: set[Path] = set()
+    selected: set[Path] = set()
     folder = config.inipath.parent if config.inipath else config.rootpath
     for pattern in config.getini("irrun_models"):
         paths = [Path(path) for path in glob.glob(str(folder / pattern), recursive=True)]
         models = [p for path in paths for p in (sorted(path.rglob("*.xml")) if path.is_dir() else [path])]
         if not models:
             raise pytest.UsageError(f"irrun_models: no model is called {pattern!r} in {folder}")
-        found.update(path.resolve() for path in models)
+        selected.update(path.resolve() for path in models)
     for name in ("rtol", "atol"):
         _tolerance(config, name)
-    config.stash[_MODELS] = frozenset(found)
+    config.stash[_MODELS] = frozenset(selected)
     config.stash[_WRITTEN] = []
 
 
@@ -76,7 +76,7 @@ def irrun() -> Any:
 
 
 class ModelFile(pytest.File):
-    """An IR file: one test that it checks clean, and one for each ``.npz`` beside it."""
+    """An IR file: one test that irrun finds nothing wrong in it, and one test for each ``.npz`` beside it."""
 
     _compiled: Executable | None = None
 
@@ -86,18 +86,18 @@ class ModelFile(pytest.File):
             yield GoldenItem.from_parent(self, name=path.name, npz=path)
 
     def _cases(self) -> list[Path]:
-        """``X.npz`` and ``X.*.npz``, less those that belong to a longer ``X.y.xml``; at least ``X.npz``."""
+        """Return ``X.npz`` and ``X.*.npz``, without those of a longer ``X.y.xml``. If none exists: ``X.npz``."""
         own = self.path.stem
         longer = [p.stem for p in self.path.parent.glob("*.xml") if p.stem.startswith(f"{own}.")]
-        found = [
+        cases = [
             path
             for path in sorted(self.path.parent.glob("*.npz"))
             if f"{path.stem}.".startswith(f"{own}.") and not any(f"{path.stem}.".startswith(f"{l}.") for l in longer)
         ]
-        return found or [self.path.with_suffix(".npz")]
+        return cases or [self.path.with_suffix(".npz")]
 
     def executable(self) -> Executable:
-        """The compiled model, as before its first run."""
+        """Return the model, compiled once, with its state reset."""
         from irrun.api import compile
 
         if self._compiled is None:
@@ -125,7 +125,7 @@ class _ModelItem(pytest.Item):
 
 
 class CheckItem(_ModelItem):
-    """That nothing is wrong with what the model declares."""
+    """A test that irrun finds nothing wrong in a model, except for the codes in ``irrun_allow``."""
 
     def runtest(self) -> None:
         from irrun.testing import check_clean
@@ -134,7 +134,7 @@ class CheckItem(_ModelItem):
 
 
 class GoldenItem(_ModelItem):
-    """That the model gives, for the inputs in an ``.npz``, the outputs in it."""
+    """A test that a model computes the outputs in an ``.npz`` from the inputs in it."""
 
     def __init__(self, *, npz: Path, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -160,7 +160,10 @@ class GoldenItem(_ModelItem):
             pytest.skip(message)
 
     def _read(self, model: Executable) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """The inputs and outputs that stand in the ``.npz``."""
+        """Return the inputs and the golden outputs in the ``.npz``, by name; both empty if the file does not exist.
+
+        Raises AssertionError if the file cannot be read.
+        """
         import numpy as np
 
         from irrun.running.feeds import declared
@@ -184,6 +187,10 @@ class GoldenItem(_ModelItem):
     def _update(
         self, model: Executable, feeds: dict[str, np.ndarray], goldens: Mapping[str, np.ndarray], tolerances: Any
     ) -> None:
+        """Write the inputs and outputs of a run to the ``.npz``, unless the goldens are complete and match.
+
+        Without inputs in the file, they are random.
+        """
         from irrun.running.feeds import draw
         from irrun.testing import assert_matches
 
@@ -212,7 +219,7 @@ def _names(model: Executable) -> list[str]:
 
 
 def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """An ``.npz`` that is there wholly or not at all, and always the same for the same arrays."""
+    """Write an ``.npz`` that is never incomplete, and whose bytes are always the same for the same arrays."""
     import numpy as np
 
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -223,7 +230,7 @@ def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
                     np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
         mask = os.umask(0)
         os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # mkstemp makes it private
+        os.chmod(name, 0o666 & ~mask)  # mkstemp creates files that only their owner can read
         os.replace(name, path)
     except BaseException:
         os.unlink(name)
@@ -231,18 +238,21 @@ def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def _tolerance(config: pytest.Config, name: str) -> dict[str, float] | float | None:
-    """What the ini option says: a number for every type, or ``type=number`` for some."""
+    """Return the tolerance in an ini option: one number, or numbers by element type. None if it is not set.
+
+    Raises pytest.UsageError if the option cannot be parsed.
+    """
     words = config.getini(f"irrun_{name}")
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     try:
         if len(words) == 1 and "=" not in words[0]:
             return float(words[0])
         for word in words:
             element_type, _, number = word.partition("=")
-            found[element_type] = float(number)
+            numbers[element_type] = float(number)
     except ValueError:
         raise pytest.UsageError(f"irrun_{name}: {' '.join(words)!r} is neither 1e-3 nor f16=1e-2") from None
-    return found or None
+    return numbers or None
 
 
 def _in_ci() -> bool:

@@ -1,9 +1,9 @@
-"""The part of the ``openvino`` package with which models are read, reshaped, compiled and run, over irrun.
+"""A stand-in for the part of the ``openvino`` package that reads, reshapes, compiles and runs models.
 
-For the tests of code that uses openvino, where its wheel does not exist. ``install()`` makes ``import openvino``
-give this module; ``python -m irrun.compat.openvino SCRIPT`` runs a script so. What is not covered raises
-NotCovered. Devices and properties are taken and ignored; an asynchronous request is done when ``start_async``
-returns, its callback called.
+It runs models with irrun, for tests of code that uses openvino where no openvino wheel exists. ``install()`` makes
+``import openvino`` return this module. ``python -m irrun.compat.openvino SCRIPT`` does so and runs a script. Other
+parts of openvino raise NotCovered. Devices and properties are accepted and ignored. ``start_async`` returns after
+the run is complete and the callback has been called.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ __all__ = [
     "OVDict", "Output", "PartialShape", "Shape", "Tensor", "Type", "compile_model", "get_version", "install",
 ]  # fmt: skip
 
-__path__: list[str] = []  # a package, so that `import openvino.x` is asked for and answered
+__path__: list[str] = []  # makes this module a package, so that `import openvino.x` reaches _Finder
 
 
 class OpenVINOError(IrrunError, RuntimeError):
-    """What openvino raises as a RuntimeError."""
+    """An error that openvino raises as a RuntimeError."""
 
     def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
         RuntimeError.__init__(self, message)
@@ -49,7 +49,10 @@ class OpenVINOError(IrrunError, RuntimeError):
 
 
 class NotCovered(IrrunError, NotImplementedError):  # noqa: N818
-    """Something of openvino that is not here; as an attribute also an AttributeError, as a module an ImportError."""
+    """The error for a part of openvino that this module does not cover.
+
+    For a missing attribute it is also an AttributeError, and for a missing module an ImportError.
+    """
 
     def __init__(self, what: str) -> None:
         Exception.__init__(self, f"irrun.compat.openvino does not cover {what}")
@@ -57,20 +60,22 @@ class NotCovered(IrrunError, NotImplementedError):  # noqa: N818
 
 
 class NotCoveredAttribute(NotCovered, AttributeError):  # noqa: N818
-    """A name of a module or class that is not here."""
+    """The error for an attribute of a module or class that is not covered."""
 
 
 class NotCoveredModule(NotCovered, ImportError):  # noqa: N818
-    """A module of openvino that is not here."""
+    """The error for a module of openvino that is not covered."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "runtime":  # as openvino was imported before 2026
+    if name == "runtime":  # before version 2026, code used openvino.runtime
         return sys.modules[__name__]
     raise NotCoveredAttribute(f"openvino.{name}")
 
 
 class _Covered:
+    """Base of the classes here: an attribute that is not covered raises NotCoveredAttribute."""
+
     def __getattr__(self, name: str) -> NoReturn:
         raise NotCoveredAttribute(f"{type(self).__name__}.{name}")
 
@@ -84,7 +89,7 @@ def _error(error: IrrunError) -> OpenVINOError:
 
 
 class Type(_Covered):
-    """An element type: ``Type.f32``, or of a numpy type: ``Type(np.float32)``."""
+    """An element type: ``Type.f32``, or ``Type(np.float32)`` for that of a numpy type."""
 
     _all: ClassVar[dict[str, Type]] = {}
     _own: ElementType
@@ -102,7 +107,11 @@ class Type(_Covered):
     type_name = property(get_type_name)
 
     def to_dtype(self) -> np.dtype:
-        """The numpy type in which a Tensor shows its data; for types that numpy has not, one of their width."""
+        """Return the numpy dtype of a Tensor's data.
+
+        Types that numpy lacks are shown as raw bits: bf16 as float16, smaller types as int8 or uint8. Raises
+        IndexError for the dynamic type.
+        """
         own = self._own
         if own.kind == "dynamic":
             raise IndexError("dynamic has no numpy type")
@@ -159,7 +168,7 @@ for _own in ELEMENT_TYPES.values():
 
 
 class Dimension(_Covered):
-    """A dim: ``Dimension()`` is any, ``Dimension(2)`` two, ``Dimension(2, 5)`` two to five (-1: no bound)."""
+    """A dim: ``Dimension()`` is any size, ``Dimension(2)`` is 2, ``Dimension(2, 5)`` is 2 to 5 (-1: no upper bound)."""
 
     def __init__(self, least: Any = None, most: int | None = None) -> None:
         if isinstance(least, Dimension):
@@ -216,7 +225,7 @@ def _dimension(given: Any) -> Dimension:
 
 
 class Shape(list[int]):
-    """The dims of a tensor."""
+    """A shape whose dims are all known, as a list of ints."""
 
     def __init__(self, dims: Iterable[int] | str = ()) -> None:
         if isinstance(dims, str):
@@ -245,7 +254,10 @@ class Shape(list[int]):
 
 
 class PartialShape(_Covered):
-    """Dims some of which may be unknown: of a list of ints, pairs and Dimensions, or of ``"?,3,1..8"``."""
+    """A shape whose dims may be unknown.
+
+    It is made from a list of ints, pairs and Dimensions, or from text such as ``"?,3,1..8"``.
+    """
 
     _dims: list[Dimension] | None
 
@@ -345,9 +357,10 @@ def _parse(text: str) -> PartialShape:
 
 
 class Tensor(_Covered):
-    """Data of a type and shape: of an array (copied, unless ``shared_memory``), a list, or a Type and a shape.
+    """An array with an element type.
 
-    An array with a shape and a Type is taken as the raw bytes of that type.
+    It is made from an array (copied unless ``shared_memory``), from a list, or from a Type and a shape, which give
+    zeros. With a shape and a Type, the bytes of an array are reinterpreted as that type.
     """
 
     def __init__(self, *args: Any, shared_memory: bool = False, **kwargs: Any) -> None:
@@ -390,7 +403,7 @@ class Tensor(_Covered):
 
     @property
     def data(self) -> np.ndarray:
-        """The memory of the tensor itself."""
+        """The tensor's own memory. For strings, a new array of UTF-8 bytes."""
         return np.char.encode(self._data, "utf-8") if self.element_type is _STRING else self._data
 
     @property
@@ -447,16 +460,16 @@ class Tensor(_Covered):
         other.copy_to(self)
 
     def _array(self) -> np.ndarray:
-        """The values as irrun has them."""
+        """Return the values in irrun's dtype: bf16 and f8 as views in their ml_dtypes types."""
         own = self.element_type._own
         return self._data.view(own.dtype) if own.dtype.isbuiltin == 2 else self._data
 
     def _write(self, array: np.ndarray) -> None:
-        """Take the values of an array into the memory that the tensor has, cast to its type."""
+        """Copy the values of an array into the tensor's memory, cast to its type. The tensor gets the array's shape."""
         self.set_shape(array.shape)
         if self.element_type is _STRING:
             self._data = array.astype(np.str_)
-        elif array.dtype.isbuiltin == 2:  # bf16 and f8 travel as raw bits
+        elif array.dtype.isbuiltin == 2:  # bf16 and f8 are stored as raw bits
             self._data[...] = array.view(self._data.dtype)
         else:
             with np.errstate(all="ignore"):
@@ -474,6 +487,7 @@ def _is_type(given: Any) -> bool:
 
 
 def _whole(element_type: Type) -> Type:
+    """Return the element type. Raises NotCovered for types of less than 8 bits."""
     if 0 < element_type._own.bits < 8:
         raise NotCovered(f"tensors of {element_type.type_name}")
     return element_type
@@ -484,7 +498,7 @@ def _whole(element_type: Type) -> Type:
 
 
 class _Node(_Covered):
-    """The layer behind a port, for its names."""
+    """The layer of a port, which offers only its name and type."""
 
     def __init__(self, layer: Layer) -> None:
         self._layer = layer
@@ -502,7 +516,7 @@ class _Node(_Covered):
 
 
 class _Port(_Covered):
-    """An input or output of a model; two are equal that are the same port of the same model."""
+    """An input or output of a model. Ports are equal if they are the same port of the same Executable."""
 
     def __init__(
         self, executable: Executable, layer: Layer, position: int, names: Iterable[str], inside: tuple[int, int]
@@ -562,7 +576,7 @@ class _Port(_Covered):
 
 
 def _at_boundary(own: ElementType, output: bool) -> ElementType:
-    """The type in which a model of IR v10 shows a tensor that is of another type within it."""
+    """Return the type that an input or output of an IR v10 model has for users; ``own`` is its type in the model."""
     if not output:
         return ELEMENT_TYPES["f32" if own.name == "f16" else own.name]
     return ELEMENT_TYPES["i32" if own.name in ("i32", "i64", "u32", "u64") else "f32"]
@@ -573,11 +587,11 @@ class Output(_Port):
 
 
 class ConstOutput(_Port):
-    """A port of a CompiledModel; what its results are keyed by."""
+    """A port of a CompiledModel. Its outputs are the keys of results."""
 
 
 class _Ports(_Covered):
-    """What Model and CompiledModel have in common: inputs and outputs, by position or name."""
+    """Base of Model and CompiledModel: access to inputs and outputs by position or name."""
 
     inputs: list[Any]
     outputs: list[Any]
@@ -595,6 +609,7 @@ class _Ports(_Covered):
 
 
 def _find(ports: Sequence[_Port], key: Any, what: str) -> Any:
+    """Return the port with this name or position; without a key, the only port."""
     if key is None:
         if len(ports) != 1:
             raise OpenVINOError(f"the model has {len(ports)} {what}s: say which")
@@ -611,12 +626,13 @@ def _find(ports: Sequence[_Port], key: Any, what: str) -> Any:
 
 
 def _ports(executable: Executable, kind: type[_Port]) -> tuple[list[Any], list[Any]]:
+    """Return the inputs and the outputs of a model, as ports of this class."""
     graph, compiled = executable.model, kind is ConstOutput
 
-    def names(found: Iterable[str], layer: Layer, port: str = "") -> Iterable[str]:
-        if graph.version == 10:  # ports of a model that old are called as the layers are
-            return (*found, layer.name + port)
-        return found or ((layer.name,) if compiled else ())
+    def names(own: Iterable[str], layer: Layer, port: str = "") -> Iterable[str]:
+        if graph.version == 10:  # in IR v10, the name of a layer is a name of its ports, too
+            return (*own, layer.name + port)
+        return own or ((layer.name,) if compiled else ())
 
     inputs = [kind(executable, p, i, names(p.outputs[0].names, p), (p.id, 0)) for i, p in enumerate(graph.parameters)]
     outputs = []
@@ -632,7 +648,7 @@ def _ports(executable: Executable, kind: type[_Port]) -> tuple[list[Any], list[A
 
 
 class Model(_Ports):
-    """A model as read; ``reshape`` gives its inputs other shapes."""
+    """A model as it was read. ``reshape`` changes the shapes of its inputs."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         graph = args[0] if args else None
@@ -684,11 +700,15 @@ class Model(_Ports):
         return copy
 
     def reshape(self, shapes: Any, variables_shapes: Any = None) -> None:
-        """Infer the model anew with other input shapes: one shape, or shapes by name, position or port."""
+        """Change the shapes of inputs and infer the model again.
+
+        ``shapes`` is the shape of the only input, or a mapping from names, positions or ports to shapes. Raises
+        OpenVINOError if the model cannot take the shapes.
+        """
         if variables_shapes:
             raise NotCovered("Model.reshape(variables_shapes=…)")
         if not isinstance(shapes, Mapping):
-            self.input()  # there must be one
+            self.input()  # raises unless there is exactly one
             shapes = {0: shapes}
         graph = self._executable.model
         layers = dict(graph.layers)
@@ -703,7 +723,7 @@ class Model(_Ports):
 
 
 class CompiledModel(_Ports):
-    """A model ready to run. Calling it uses one InferRequest again and again."""
+    """A model ready to run. All calls of the object use the same InferRequest."""
 
     def __init__(self, model: Model) -> None:
         self._executable, self._name = model._executable, model.friendly_name
@@ -742,14 +762,14 @@ class CompiledModel(_Ports):
         return self._request
 
     def _own_executable(self) -> Executable:
-        """An Executable for one request: the same for all, but where a request has a state of its own."""
+        """Return the Executable for a request. If the model has state, each request gets its own."""
         if not any("variables" in step.needed for step in self._executable.plan.steps):
             return self._executable
         return api.compile(self._executable.model)
 
 
 class OVDict(Mapping[Any, np.ndarray]):
-    """Results by port, position or name."""
+    """The results of a run: a mapping by port. Positions and names are also accepted as keys."""
 
     def __init__(self, arrays: dict[ConstOutput, np.ndarray]) -> None:
         self._arrays = arrays
@@ -788,7 +808,7 @@ class OVDict(Mapping[Any, np.ndarray]):
 
 
 class VariableState(_Covered):
-    """A variable of a request."""
+    """A state variable of a request."""
 
     def __init__(self, executable: Executable, name: str, first: np.ndarray) -> None:
         self._values = cast("dict[str, np.ndarray]", executable.state)
@@ -820,7 +840,7 @@ def _tensor(array: np.ndarray) -> Tensor:
 
 
 class InferRequest(_Covered):
-    """Input and output tensors, and the state, of one user of a CompiledModel."""
+    """A way to run a CompiledModel, with input tensors, output tensors and a state of its own."""
 
     userdata: Any = None
     latency: float = 0.0
@@ -872,6 +892,7 @@ class InferRequest(_Covered):
             self.set_tensor(key, tensor)
 
     def _place(self, key: Any) -> tuple[list[Tensor], int]:
+        """Return the list of tensors that holds the tensor of a port, and its position there."""
         for ports, tensors in ((self.model_inputs, self.input_tensors), (self.model_outputs, self.output_tensors)):
             for index, port in enumerate(ports):
                 if key in port._names if isinstance(key, str) else key == port:
@@ -879,6 +900,7 @@ class InferRequest(_Covered):
         raise OpenVINOError(f"the model has no port {key!r}")
 
     def _index(self, ports: Sequence[_Port], index: int | None) -> int:
+        """Return a valid position among ``ports``; without an index, that of the only port."""
         if index is None and len(ports) != 1:
             raise OpenVINOError(f"there are {len(ports)} tensors: say which")
         if not 0 <= (index or 0) < len(ports):
@@ -914,7 +936,7 @@ class InferRequest(_Covered):
         return self._results(share_outputs, decode_strings)
 
     def start_async(self, inputs: Any = None, userdata: Any = None, share_inputs: bool = False) -> None:
-        """Run, keep an exception for ``wait``, and call the callback."""
+        """Run the model and call the callback. ``wait`` raises an exception of either."""
         self._feed(inputs, share_inputs)
         if userdata is not None:
             self.userdata = userdata
@@ -973,15 +995,16 @@ class InferRequest(_Covered):
         self.latency = (time.perf_counter() - start) * 1000
 
     def _results(self, share: bool, decode: bool) -> OVDict:
-        found: dict[ConstOutput, np.ndarray] = {}
+        arrays: dict[ConstOutput, np.ndarray] = {}
         for port, tensor in zip(self.model_outputs, self.output_tensors):
             if tensor.element_type is _STRING:
-                found[port] = tensor.str_data.copy() if decode else tensor.bytes_data
+                arrays[port] = tensor.str_data.copy() if decode else tensor.bytes_data
             else:
-                found[port] = tensor.data if share else tensor.data.copy()
-        return OVDict(found)
+                arrays[port] = tensor.data if share else tensor.data.copy()
+        return OVDict(arrays)
 
     def _feed(self, inputs: Any, share: bool) -> None:
+        """Set the input tensors from arrays, in any form that openvino accepts. ``share`` avoids copies if possible."""
         if inputs is None:
             return
         if isinstance(inputs, OVDict):
@@ -1008,7 +1031,7 @@ class InferRequest(_Covered):
 
     def _feed_one(self, index: int, value: Any, share: bool) -> None:
         port = self.model_inputs[index]
-        if isinstance(value, (Tensor, list)):  # as they are
+        if isinstance(value, (Tensor, list)):  # used without conversion
             self.set_input_tensor(index, value if isinstance(value, Tensor) else Tensor(value))
             return
         if not isinstance(value, (np.ndarray, np.generic, int, float, str, bytes)) and not hasattr(value, "__array__"):
@@ -1027,14 +1050,14 @@ class InferRequest(_Covered):
 
 
 def _plain(values: list[Any]) -> bool:
-    """Whether a list holds numbers and words, or lists of them."""
+    """Return whether a list holds only numbers and strings, or lists of them."""
     flat = [e for v in values for e in (v if isinstance(v, list) else [v])]
     return all(isinstance(e, (int, float, str, bytes)) for e in flat)
 
 
 def _variables(executable: Executable) -> dict[str, np.ndarray]:
-    """The variables of a model with the values that they have before the first run, as far as these are known."""
-    found: dict[str, np.ndarray] = {}
+    """Return the variables of a model by name, with their initial values, or zeros if these are not constant."""
+    variables: dict[str, np.ndarray] = {}
     plan = executable.plan
     for step in plan.steps:
         if "variables" not in step.needed:
@@ -1044,12 +1067,12 @@ def _variables(executable: Executable) -> dict[str, np.ndarray]:
         first = plan.constants.get(step.reads[0]) if step.reads else None
         if first is None:
             first = np.zeros([d.lo for d in value.shape.dims or ()], value.type.dtype)
-        found.setdefault(name, first)
-    return found
+        variables.setdefault(name, first)
+    return variables
 
 
 class AsyncInferQueue(_Covered):
-    """Requests that take jobs in turn."""
+    """A pool of requests that take jobs in turn. Each job is complete when ``start_async`` returns."""
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
         self._requests = [model.create_infer_request() for _ in range(max(jobs, 1))]
@@ -1089,7 +1112,7 @@ class AsyncInferQueue(_Covered):
 
 
 class Core(_Covered):
-    """Reads and compiles models; one device, whatever it is called."""
+    """Reads and compiles models. All device names stand for the same device."""
 
     available_devices = property(lambda self: ["CPU"])
 
@@ -1097,7 +1120,7 @@ class Core(_Covered):
         return ["CPU"]
 
     def read_model(self, model: Any, weights: Any = None, config: Mapping[str, Any] | None = None) -> Model:
-        """An IR from its path, or from its text or bytes (with the weights as bytes or Tensor)."""
+        """Read an IR from its path, or from its text or bytes (with the weights as bytes or Tensor)."""
         try:
             return Model(_read(model, weights))
         except IrrunError as error:
@@ -1123,6 +1146,7 @@ class Core(_Covered):
 
 
 def _read(model: Any, weights: Any) -> Graph:
+    """Return the model in a path, file object, text or bytes. Raises NotCovered for formats other than IR."""
     if hasattr(model, "read"):
         model = model.read()
     if isinstance(model, str) and model.lstrip().startswith("<"):
@@ -1151,18 +1175,23 @@ __version__ = "irrun"
 
 
 # ---------------------------------------------------------------------------------------------
-# in the place of openvino
+# installation in place of openvino
 
 
 class _Finder(importlib.abc.MetaPathFinder):
+    """An import hook that raises NotCoveredModule for the modules of openvino."""
+
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
-        for own in ("openvino.", f"{__name__}."):  # the latter by `from openvino import x`
+        for own in ("openvino.", f"{__name__}."):  # the second comes from `from openvino import x`
             if fullname.startswith(own):
                 raise NotCoveredModule(f"openvino.{fullname.removeprefix(own)}")
 
 
 def install() -> None:
-    """From here on, ``import openvino`` in this process gives this module, and ``openvino.runtime`` does, too."""
+    """Make ``import openvino`` and ``import openvino.runtime`` return this module, from now on in this process.
+
+    Raises RuntimeError if openvino itself has been imported already.
+    """
     module = sys.modules[__name__]
     if sys.modules.get("openvino", module) is not module:
         raise RuntimeError("openvino is imported already; install before anything imports it")

@@ -1,1 +1,1 @@
-"""Planning and running a model."""
+"""Plan a model, run the plan, and observe runs."""

@@ -1,4 +1,4 @@
-"""Every intermediate value of a run, written down: a ``.npy`` each and an ``index.json``."""
+"""A hook that writes every intermediate value of a run to a folder: one ``.npy`` for each, and an ``index.json``."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["Dump"]
 
 _BLOCK: Final = 1 << 18
+"""Elements per block of ``_blocks``: few enough that the statistics of a large array need little memory."""
 
 
 class Dump:
-    """A hook that writes what every layer gives into ``folder``, as it is computed; nothing is held in memory.
+    """A hook that writes each output of each layer into ``folder`` as soon as it is computed. It keeps no array.
 
-    ``with Dump(folder) as dump: executable(feeds, hooks=[dump])``. The index is written in the end, also of a run
-    that failed. What stands in a body is called ``loop/layer`` and numbered by iteration.
+    Use it as ``with Dump(folder) as dump: executable(feeds, hooks=[dump])``. The end of the ``with`` block writes the
+    index, also when the run failed. A layer in a body is named ``loop/layer``, and its rows have the number of the
+    iteration, from 0 on.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -49,7 +51,7 @@ class Dump:
         partial.replace(self.folder / "index.json")
 
     def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
-        self._path.append(_called(step.layer))
+        self._path.append(_layer_name(step.layer))
 
     def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
         self._path.pop()
@@ -57,9 +59,9 @@ class Dump:
             self.add(step.layer, port, array)
 
     def add(self, layer: Layer, port: Port, array: np.ndarray) -> None:
-        """Write one value."""
+        """Write one array to a ``.npy`` file and add its row to the index."""
         array = np.asarray(array)
-        name = "/".join([*self._path, _called(layer)])
+        name = "/".join([*self._path, _layer_name(layer)])
         row: dict[str, Any] = {"layer": name, "id": layer.id, "operation": layer.type, "port": port.id}
         if self._path:
             row["iteration"] = self._visits[name, port.id]
@@ -72,11 +74,13 @@ class Dump:
         self.rows.append(row | _figures(array))
 
 
-def _called(layer: Layer) -> str:
+def _layer_name(layer: Layer) -> str:
+    """Return the name of a layer, or ``type#id`` if it has none."""
     return layer.name or f"{layer.type}#{layer.id}"
 
 
 def _write(path: Path, array: np.ndarray) -> None:
+    """Write a ``.npy`` file under another name and rename it, so that ``path`` never holds half an array."""
     partial = path.with_suffix(".part")
     with partial.open("wb") as file:
         np.lib.format.write_array(file, storable(array), allow_pickle=False)
@@ -84,7 +88,10 @@ def _write(path: Path, array: np.ndarray) -> None:
 
 
 def storable(array: np.ndarray) -> np.ndarray:
-    """The array in a type that ``.npy`` can hold: float32 or int8 for what ml_dtypes brings."""
+    """Return the array in a dtype that ``.npy`` can hold.
+
+    Floats of ml_dtypes become float32, its integers int8. Any other array is returned as it is, without a copy.
+    """
     if array.dtype.isbuiltin != 2:
         return array
     known = ElementType.of(array.dtype)
@@ -92,14 +99,18 @@ def storable(array: np.ndarray) -> np.ndarray:
 
 
 def _blocks(array: np.ndarray) -> Iterator[np.ndarray]:
-    """The elements in C order, some at a time."""
+    """Yield the elements in C order, in 1D arrays of at most ``_BLOCK`` elements."""
     flags: Any = ["external_loop", "buffered", "zerosize_ok", "refs_ok"]
     blocks: Any = np.nditer(array, flags=flags, order="C", buffersize=_BLOCK)
     yield from blocks
 
 
 def _figures(array: np.ndarray) -> dict[str, Any]:
-    """min, mean, max and std of the finite elements, how many others there are, and the hash of the bytes."""
+    """Return statistics of an array: min, mean, max and std of its finite elements, counts of NaN and Inf, and a hash.
+
+    The hash is the SHA-256 of the bytes in C order. min, mean, max and std are None for strings, if no element is
+    finite, and where they overflow float64.
+    """
     digest = hashlib.sha256()
     numeric = array.dtype.kind not in "UTO"
     least, most, mean, spread = math.inf, -math.inf, 0.0, 0.0
@@ -120,12 +131,12 @@ def _figures(array: np.ndarray) -> dict[str, Any]:
         least, most = min(least, numbers.min().item()), max(most, numbers.max().item())
         exact = numbers.astype(np.float64)
         added, center = exact.size, float(exact.mean())
-        # Chan, Golub and LeVeque: the sums of squares of two parts make that of the whole
+        # Chan, Golub and LeVeque: combine the squared deviations of the blocks so far with those of this block
         spread += float(((exact - center) ** 2).sum()) + (center - mean) ** 2 * count * added / (count + added)
         mean += (center - mean) * added / (count + added)
         count += added
     figures = (least, mean, most, math.sqrt(spread / count)) if count else (None,) * 4
-    finite = [n if n is None or math.isfinite(n) else None for n in figures]  # f64 may overflow
+    finite = [n if n is None or math.isfinite(n) else None for n in figures]  # float64 may overflow
     return {
         **dict(zip(("min", "mean", "max", "std"), finite)), "nan": nans, "inf": infinities,
         "sha256": digest.hexdigest(),

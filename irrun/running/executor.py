@@ -1,4 +1,4 @@
-"""The executor: validate the feeds, walk the steps, hand out the results."""
+"""Run compiled models: check the inputs, execute the steps of the plan, and return the outputs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,16 @@ from irrun.types import Dim, ElementType, PartialShape
 __all__ = ["Executable", "Feeds", "Outputs"]
 
 Feeds = Mapping[Any, Any] | Sequence[Any] | np.ndarray | np.generic | int | float | None
-"""Inputs by parameter name, tensor name or position; as a sequence in Parameter order; or the only array."""
+"""The inputs of a run: a mapping by parameter name, tensor name or position, a sequence in Parameter order, or the
+array of the only input. None passes no inputs."""
 
 
 class Outputs(Mapping[str, np.ndarray]):
-    """The results of a run, in Result order: by name, by position, or all of them as ``arrays``.
+    """The outputs of a run: a mapping from names to arrays, in Result order.
 
-    Each is an array of its own, with the numpy (or ml_dtypes) type of its element type. ``taps`` are the
-    intermediate values that were asked for, by layer name.
+    A position is also accepted as a key, and ``arrays`` holds all outputs. Each array has the numpy (or ml_dtypes)
+    dtype of its element type and shares memory with no other array. ``taps`` holds the intermediate values that were
+    requested, by layer name.
     """
 
     def __init__(
@@ -77,10 +79,11 @@ class Outputs(Mapping[str, np.ndarray]):
 
 
 class Executable:
-    """A compiled model: call it with feeds, as often as you like.
+    """A compiled model. Call it with feeds, any number of times.
 
-    ``strict`` checks every layer's output against what its port declares; ``exact`` has every layer computed
-    by itself, by the plain kernel that defines its operation.
+    ``strict`` checks every output of every layer against the type and shape that its port declares. ``max_memory`` is
+    the most bytes that one tensor may take. ``exact`` computes each layer in a step of its own, with the plain kernel
+    (``Op.run``) that defines its operation.
     """
 
     def __init__(self, model: Model, *, strict: bool, max_memory: int, exact: bool = False) -> None:
@@ -103,7 +106,7 @@ class Executable:
         self._strict: tuple[Hook, ...] = (Strict(model),) if strict and not known else ()
 
     def _untruths(self) -> Iterator[Diagnostic]:
-        """What a strict run would stop at, where that is known before."""
+        """Yield the diagnostics (IR602) of a strict run that already follow from the inferred types and shapes."""
         for (id, position), value in self.plan.values.items():
             layer, shape = self.model.layers[id], value.shape.static or ()
             if layer.type.lower() not in ("parameter", "const", "constant"):
@@ -113,16 +116,17 @@ class Executable:
 
     @cached_property
     def _layered(self) -> Plan:
-        """The plan in which every layer is a step of its own, for hooks that look inside."""
+        """The plan in which each layer is a step of its own, for hooks that observe single layers."""
         return self.plan if self.exact else plan(self.model, Planning(self.max_memory, fuse=False))
 
     def __call__(self, feeds: Feeds = None, *, hooks: Sequence[Hook] = (), taps: str | Sequence[str] = ()) -> Outputs:
-        """Run the model.
+        """Run the model and return its outputs.
 
-        ``hooks`` are called around every layer. ``taps`` are names or globs of layers whose outputs the result
-        brings as its ``taps``: by layer name, or ``name:port`` from a layer's second output on.
+        ``hooks`` are called before and after each step. ``taps`` are names or globs of layers. ``Outputs.taps``
+        holds copies of their outputs: the first under the layer's name, each further one under ``name:port``.
 
-        Raises FeedError (IR601) where ``feeds`` do not fit it, ExecutionError (IR602 to IR605) where it fails.
+        Raises FeedError if ``feeds`` do not fit the model (IR601) or a tap matches no layer (IR606), and
+        ExecutionError (IR602 to IR605) if the run fails.
         """
         arrays = self._arrays(feeds)
         wanted = (taps,) if isinstance(taps, str) else taps
@@ -130,12 +134,12 @@ class Executable:
         if self._untrue is not None:
             raise ExecutionError(self._untrue)
         every: tuple[Hook, ...] = (*self._strict, *hooks, *([tap] if tap else []))
-        joined = all(getattr(hook, "joined", False) for hook in every)
-        plan = self._plan_for(tuple([a.shape for a in arrays])) if joined else self._layered
+        fused = all(getattr(hook, "joined", False) for hook in every)
+        plan = self._plan_for(tuple([a.shape for a in arrays])) if fused else self._layered
         try:
-            # NaN and Inf are values here, as in the runtime
+            # no numpy warnings: NaN and Inf are ordinary values, as in the OpenVINO runtime
             with np.errstate(all="ignore"), products_are_shared_here() if plan.heavy else nullcontext():
-                np.setbufsize(_BUFFER)  # until errstate ends
+                np.setbufsize(_BUFFER)  # errstate restores the previous size
                 results = self._walk(plan, arrays, every)
         except BaseException:
             self._variables.discard()
@@ -145,16 +149,17 @@ class Executable:
         return Outputs(self._output_names, owned, tap.arrays if tap else None)
 
     def _plan_for(self, shapes: _Sizes) -> Plan:
-        """The plan for inputs of these shapes.
+        """Return the plan for inputs of these shapes.
 
-        Dims that a dynamic model gets three times in a row are planned for, with those that change left open:
-        for a decoder the dims of one token, but not the length of what came before it.
+        A dynamic model gets a narrower plan for dims that are the same in three consecutive runs. Dims that change
+        stay open. For a decoder, this pins the dims of one token, but not the length of the past. If several plans
+        fit, the one with the fewest steps is used.
         """
         if self.exact or not self._dynamic:
             return self.plan
         last, self._last = self._last, shapes
         if last != shapes:
-            self._pool.trim()  # memory for other shapes
+            self._pool.trim()  # its free memory was for other shapes
         common, self._common = self._common, _common(self._declared, last, shapes)
         if common == self._common != self._declared and common not in self._narrow and len(self._narrow) < _NARROW:
             pinned = {p.id: shape for p, shape in zip(self.model.parameters, common)}
@@ -163,7 +168,10 @@ class Executable:
         return min(fitting, key=lambda p: len(p.steps), default=self.plan)
 
     def _own(self, results: Sequence[np.ndarray | None], others: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The results in C order, as arrays that share memory with nothing else: a caller may change what it gets."""
+        """Return the results in C order, as arrays that share memory with no other array: the caller may change them.
+
+        ``others`` are the inputs and constants. A result that is one of them, a view, or returned twice is copied.
+        """
         owned: list[np.ndarray] = []
         seen = {id(array) for array in others}
         for array in results:
@@ -176,6 +184,7 @@ class Executable:
         return owned
 
     def _copy(self, array: np.ndarray) -> np.ndarray:
+        """Return a copy in C order. Its memory comes from the pool, except for strings."""
         if array.dtype.hasobject or array.dtype.kind == "U":
             return np.array(array)
         copy = self._pool.take(array.shape, array.dtype)
@@ -183,8 +192,8 @@ class Executable:
         return copy
 
     def _known(self, arrays: Sequence[np.ndarray]) -> dict[int, np.ndarray]:
-        """What is known before a run, by layer id."""
-        plan = self._layered  # which keeps every constant
+        """Return the arrays that are known before a run, by layer id: the inputs and the constants."""
+        plan = self._layered  # this plan keeps every constant
         slots = {number: id for number, (id, _) in enumerate(plan.values)}
         return {slots[number]: array for number, array in plan.constants.items()} | {
             parameter.id: array for parameter, array in zip(self.model.parameters, arrays)
@@ -192,16 +201,20 @@ class Executable:
 
     @property
     def state(self) -> Mapping[str, np.ndarray]:
-        """The variables of a stateful model, by ``variable_id``; empty before the first run."""
+        """The variables of a stateful model, by ``variable_id``. Empty before the first run."""
         return self._variables.values
 
     def reset_state(self) -> None:
-        """Forget the variables, as before the first run."""
+        """Clear the variables, as before the first run."""
         self._variables.reset()
 
     # -- feeds ----------------------------------------------------------------------------------
 
     def _arrays(self, feeds: Feeds) -> list[np.ndarray]:
+        """Return an array for each Parameter, from ``feeds`` or from a comment in a fragment.
+
+        Raises FeedError (IR601).
+        """
         parameters = self.model.parameters
         given = self._by_position(feeds)
         arrays: list[np.ndarray] = []
@@ -216,6 +229,7 @@ class Executable:
         return arrays
 
     def _by_position(self, feeds: Feeds) -> dict[int, Any]:
+        """Return the inputs by position. Raises FeedError (IR601) for unknown, repeated or too many inputs."""
         parameters = self.model.parameters
         if feeds is None:
             return {}
@@ -255,6 +269,7 @@ class Executable:
         )  # fmt: skip
 
     def _array(self, parameter: Layer, given: Any) -> np.ndarray:
+        """Return an input as an array that fits its Parameter; may be ``given`` itself. Raises FeedError (IR601)."""
         key = (parameter.id, 0)
         value = self.plan.values[key]
         wanted = value.type
@@ -273,8 +288,8 @@ class Executable:
     # -- the loop -------------------------------------------------------------------------------
 
     def _walk(self, plan: Plan, arrays: Sequence[np.ndarray], hooks: Sequence[Hook]) -> list[np.ndarray]:
-        """Run a plan, that of the model or of a body in it, and give the arrays of its Results."""
-        slots: list[Any] = [None] * (plan.slots + 1)  # the last, which is also -1, is an absent input
+        """Run a plan, of the model or of a body, and return the arrays of its Results."""
+        slots: list[Any] = [None] * (plan.slots + 1)  # the last slot, which is also slot -1, is an absent input
         for number, array in plan.constants.items():
             slots[number] = array
         for number, array in zip(plan.parameters, arrays):
@@ -287,16 +302,16 @@ class Executable:
                 self._check_once(plan, step, inputs)
             try:
                 if step.out is not None:
-                    found = step.kernel.call(*inputs, out=self._pool.take(*step.out))
+                    returned = step.kernel.call(*inputs, out=self._pool.take(*step.out))
                 elif step.needed:
-                    found = step.kernel.call(*inputs, **self._needed(step, hooks))
+                    returned = step.kernel.call(*inputs, **self._needed(step, hooks))
                 else:
-                    found = step.kernel.call(*inputs)
+                    returned = step.kernel.call(*inputs)
             except IrrunError:
-                raise  # from a body
+                raise  # a step of a body has failed and reported it
             except Exception as error:
                 raise self._failed(plan, step, inputs, error) from error
-            outputs = found if isinstance(found, tuple) else (found,)
+            outputs = returned if isinstance(returned, tuple) else (returned,)
             for hook in hooks:
                 hook.after(step, inputs, outputs)
             for number, array in zip(step.writes, outputs):
@@ -306,6 +321,7 @@ class Executable:
         return [slots[number] for number in plan.results]
 
     def _needed(self, step: Step, hooks: Sequence[Hook]) -> dict[str, Any]:
+        """Return the keyword arguments for the kernel of a step, with runnable bodies and the current variables."""
         offers = dict(step.needed)
         if "bodies" in offers:
             offers["bodies"] = {tag: _RunningBody(self, plan, hooks) for tag, plan in step.bodies.items()}
@@ -314,7 +330,10 @@ class Executable:
         return offers
 
     def _check_once(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
-        """Check a layer, but not again with the same shapes and the same small tensors of integers."""
+        """Check a dynamic step, unless it has passed with the same dtypes, shapes and integer contents.
+
+        Only integers of rank 0 and 1 are compared by contents, because shapes may depend on them.
+        """
         known = tuple(
             None if a is None else (a.dtype, a.shape, a.tobytes() if a.dtype.kind in "iu" and a.ndim < 2 else None)
             for a in inputs
@@ -327,7 +346,10 @@ class Executable:
         step.passed.add(known)
 
     def _check(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
-        """Validate a layer whose shapes only its inputs tell, before its kernel allocates anything."""
+        """Apply the shape rule of a layer to its actual inputs, before its kernel allocates memory.
+
+        Raises ExecutionError: IR604 if an output is too large, otherwise the code of the broken rule.
+        """
         values = [
             None if a is None else Value(_type(plan.types[number], a), PartialShape.of(a.shape), a)
             for number, a in zip(step.reads, inputs)
@@ -340,12 +362,13 @@ class Executable:
             refuse_too_large(self.model, step.layer, value, self.max_memory)
 
     def _refused(self, step: Step, refused: Refused) -> ExecutionError:
-        if refused.code == "IR403":  # it is the values that break the rule, not the model
+        """Return the error for a rule that the inputs of a step break."""
+        if refused.code == "IR403":  # the input values break the rule, not the model
             refused.code = "IR605"
         return ExecutionError(refusal(self.model, step.layer, step.op, refused))
 
     def _failed(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], error: Exception) -> ExecutionError:
-        """Who is to blame for an exception of a kernel: the values that reached it, the memory, or irrun."""
+        """Return the error for an exception in a kernel. It blames the inputs, the lack of memory, or irrun."""
         if isinstance(error, Refused):
             return self._refused(step, error)
         try:
@@ -354,7 +377,7 @@ class Executable:
         except ExecutionError as refused:
             return refused
         except Exception:
-            pass  # a bug in the shape rule, too
+            pass  # the shape rule fails as well: report the exception of the kernel
         shapes = ", ".join("none" if a is None else f"{a.dtype}{list(a.shape)}" for a in inputs)
         if isinstance(error, MemoryError):
             message = f'{step.layer.type} "{step.layer.name}" ran out of memory; its inputs are {shapes}'
@@ -368,32 +391,34 @@ _Shapes = tuple[PartialShape, ...]
 _Sizes = tuple[tuple[int, ...], ...]
 
 _BUFFER: Final = 1 << 10
-"""Elements that numpy's functions buffer: what is broadcast along rows of as many is then not copied before it is used.
+"""Elements in the buffers of numpy's ufuncs. Numpy then does not copy operands that it broadcasts along rows of about
+this length.
 
-With the 8192 of numpy a bias on rows of 768 to 4096 takes half as long again; conversions need some hundred.
+With numpy's default of 8192, adding a bias to rows of 768 to 4096 elements takes 1.5 times as long. Conversions
+between dtypes need a buffer of some hundred elements.
 """
 _NARROW: Final = 4
-"""Plans made for dims that inputs have again and again; making one takes as long as a few runs do."""
+"""The most plans that an Executable makes for recurring input dims. Making one takes as long as a few runs."""
 
 
 def _common(declared: _Shapes, last: _Sizes, now: _Sizes) -> _Shapes:
-    """The declared shapes, with the dims that two inputs in a row have alike."""
-    found: list[PartialShape] = []
+    """Return the declared shapes, with the dims pinned that are equal in the inputs ``last`` and ``now``."""
+    shapes: list[PartialShape] = []
     for shape, a, b in zip(declared, last or [()] * len(now), now):
         if len(a) == len(b):
             dims = shape.dims or tuple(PartialShape.of_rank(len(a)))
             shape = PartialShape(tuple(Dim(n) if n == m else dim for n, m, dim in zip(a, b, dims)))
-        found.append(shape)
-    return tuple(found)
+        shapes.append(shape)
+    return tuple(shapes)
 
 
 _PASSED: Final = 256
-"""Checks of one layer that are remembered."""
+"""The most passed checks that a dynamic step remembers, so that ever new inputs do not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RunningBody:
-    """A body (``opdef.Body``) over arrays, within one run."""
+    """A body (``opdef.Body``) that is run on arrays, within one run of ``executable``."""
 
     executable: Executable
     plan: Plan
@@ -409,19 +434,21 @@ class _RunningBody:
 
 
 def _type(known: ElementType, array: np.ndarray) -> ElementType:
+    """Return the planned element type of a slot, or that of ``array`` if the plan leaves the type open."""
     return (ElementType.of(array.dtype) or known) if known.kind == "dynamic" else known
 
 
 def _accept(given: Any, wanted: ElementType, version: int) -> np.ndarray | None:
-    """The array as the model takes it, or None where its type does not fit.
+    """Return an input as an array of the element type ``wanted``, or None if its dtype does not fit.
 
-    Numbers and lists of them become what they can be without loss of meaning. Raises ValueError, TypeError or
-    OverflowError where they cannot.
+    The dtype of a numpy array must fit, in any byte order. Python numbers, strings and lists are converted if they
+    keep their meaning. May return ``given`` itself. Raises ValueError, TypeError or OverflowError for values that
+    cannot be converted.
     """
     array = np.asarray(given)
     if wanted.kind == "dynamic":
-        found = ElementType.of(array.dtype.newbyteorder("="))
-        if found is None:
+        element_type = ElementType.of(array.dtype.newbyteorder("="))
+        if element_type is None:
             raise TypeError(f"no element type has dtype {array.dtype.name}")
         return array.astype(array.dtype.newbyteorder("="), copy=False)
     if not isinstance(given, np.ndarray):
@@ -438,7 +465,10 @@ def _accept(given: Any, wanted: ElementType, version: int) -> np.ndarray | None:
 
 
 def _read(array: np.ndarray, wanted: ElementType) -> np.ndarray:
-    """Plain numbers, truth values or words as an array of ``wanted``."""
+    """Return numbers, booleans or strings as an array of ``wanted``.
+
+    Raises TypeError for values of another kind, OverflowError for integers out of range.
+    """
     if not array.size:
         return np.empty(array.shape, wanted.dtype)
     kinds = {"float": "fiu", "int": "iuO", "uint": "iuO", "boolean": "biu", "string": "U"}[wanted.kind]

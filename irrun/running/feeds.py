@@ -1,4 +1,4 @@
-"""Inputs made up for a model: random numbers, zeros, ones or counting up, of any element type."""
+"""Generate inputs for a model: random numbers, zeros, ones or ascending numbers, of any element type."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, type_set
 __all__ = ["GENERATORS", "declared", "draw", "element_types", "generate", "smallest"]
 
 GENERATORS: Final = ("random", "zeros", "ones", "arange")
+"""The ways in which ``generate`` can fill an array."""
 
 
 def draw(
@@ -29,11 +30,12 @@ def draw(
     shapes: Mapping[str | int, Sequence[int]] | None = None,
     given: Mapping[str | int, np.ndarray] | None = None,
 ) -> dict[int, np.ndarray]:
-    """Random arrays for every input that is not in ``given`` and that no comment of a fragment tells.
+    """Return a random array for each input that is not in ``given`` and has no contents in a comment of a fragment.
 
-    By position, as an Executable takes them. ``shapes`` and ``given`` are by name or position; where a
-    dynamic input has no shape, the smallest one is taken (``smallest``). Each input has a generator of its
-    own, so that it stays the same whichever others are given. Raises FeedError (IR601).
+    The arrays are keyed by position, as an Executable accepts them. ``shapes`` and ``given`` are keyed by name or
+    position. A dynamic input without an entry in ``shapes`` gets the smallest shape (see ``smallest``). Each input has
+    a random generator of its own, so its values do not depend on which other inputs are given. Raises FeedError
+    (IR601) for an unknown input or a shape that does not fit.
     """
     arrays = {known(model, key): array for key, array in (given or {}).items()}
     wanted = {known(model, key): tuple(dims) for key, dims in (shapes or {}).items()}
@@ -54,9 +56,11 @@ def generate(
     seed: int = 0,
     max_memory: int | None = None,
 ) -> np.ndarray:
-    """An array for input ``number``; ``how`` is one of GENERATORS. Refuses dims that do not fit or are too many.
+    """Return an array for the input at position ``number``; ``how`` is one of GENERATORS.
 
-    Floats are drawn from [-1, 1), integers from 0 to 9, strings are short words.
+    Random floats are in [-1, 1), random integers from 0 to 9, and random strings are short words. Without ``dims``
+    the array has the smallest shape. Raises FeedError (IR601) if ``dims`` do not fit the input, and ExecutionError
+    (IR604) if the array takes more than ``max_memory`` bytes.
     """
     parameter = model.parameters[number]
     shape = declared(model, parameter)[1]
@@ -74,11 +78,11 @@ def generate(
 
 
 # ---------------------------------------------------------------------------------------------
-# what the inputs of a model are
+# element types and shapes of the inputs
 
 
 def declared(model: Model, parameter: Layer) -> tuple[ElementType, PartialShape]:
-    """Element type and shape of an input. Raises ModelError where its attributes are malformed."""
+    """Return the element type and shape that an input declares. Raises ModelError if its attributes are malformed."""
     op, problems = bind(model, parameter)
     if op is None:
         raise ModelError(problems)
@@ -87,17 +91,20 @@ def declared(model: Model, parameter: Layer) -> tuple[ElementType, PartialShape]
 
 
 def smallest(shape: PartialShape) -> tuple[int, ...]:
-    """The smallest shape allowed that is not empty: 1 or the lower bound for an unknown dim, a scalar for any rank."""
+    """Return the smallest shape that fits and is not empty, if there is one.
+
+    An unknown dim becomes 1 or its lower bound, whichever is greater. An unknown rank becomes a scalar.
+    """
     if shape.dims is None:
         return ()
     return tuple(d.lo if d.is_static else min(max(d.lo, 1), d.hi) for d in shape)
 
 
 def element_types(model: Model, given: Mapping[int, np.ndarray]) -> list[ElementType]:
-    """The element type that each input is to have.
+    """Return the element type of each input, in Parameter order. ``given`` holds arrays by position.
 
-    An input without one (of a fragment) gets that of the inputs that must agree with it, else the first of
-    f32, i64 and boolean that its layer takes.
+    An input that declares no type (in a fragment) has the type of its array. Without an array, it gets the type of
+    the inputs that must agree with it, or else the first of f32, i64 and boolean that its consumers accept.
     """
     types: dict[int, ElementType] = {}
     undecided: list[Layer] = []
@@ -117,6 +124,7 @@ def element_types(model: Model, given: Mapping[int, np.ndarray]) -> list[Element
 
 
 def _choose(model: Model, parameter: Layer, types: Mapping[int, ElementType]) -> ElementType:
+    """Choose an element type for a Parameter that declares none. ``types`` are those of the Parameters, by layer id."""
     allowed = type_set("any")
     for layer in model.layers.values():
         feeds = model.feeds[layer.id]
@@ -128,7 +136,7 @@ def _choose(model: Model, parameter: Layer, types: Mapping[int, ElementType]) ->
         if mine is None:
             continue
         allowed &= type_set(op.types.get(mine.type, mine.type))
-        for port, feed in zip(ports, feeds):  # those that share its type variable
+        for port, feed in zip(ports, feeds):  # the inputs that share its type variable
             if port is not None and feed is not None and port.type == mine.type and port.type in op.types:
                 other = types.get(feed[0]) or model.layers[feed[0]].outputs[feed[1]].type
                 if other is not None and other.kind != "dynamic":
@@ -152,14 +160,14 @@ def _random(element_type: ElementType, dims: tuple[int, ...], rng: np.random.Gen
         return np.array(words, np.str_).reshape(dims)
     if element_type.is_integer:
         return _cast(rng.integers(0, min(10, _most(element_type) + 1), dims), element_type)
-    if element_type.name == "f8e8m0":  # powers of two only
+    if element_type.name == "f8e8m0":  # this type holds only powers of two
         return _cast(np.exp2(rng.integers(-3, 4, dims)), element_type)
     numbers = rng.random(dims, np.float64 if element_type.bits == 64 else np.float32) * 2 - 1
     return _cast(numbers, element_type)
 
 
 def _counting(element_type: ElementType, count: int) -> np.ndarray:
-    """0, 1, 2 …, from 0 again where the type cannot count on."""
+    """Return 0, 1, 2, …, which start again from 0 before the first integer that the type cannot represent."""
     numbers = np.arange(count)
     if element_type.kind == "float":
         numbers %= 2 << ml_dtypes.finfo(element_type.dtype).nmant
@@ -171,7 +179,7 @@ def _counting(element_type: ElementType, count: int) -> np.ndarray:
 
 
 def _most(element_type: ElementType) -> int:
-    """The greatest value of an integer type."""
+    """Return the greatest value of an integer type."""
     return (1 << (element_type.bits - (element_type.kind == "int"))) - 1
 
 

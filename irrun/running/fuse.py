@@ -1,9 +1,9 @@
-"""Several steps made one: what is computed element by element is done on parts that stay in cache.
+"""Fuse element-wise steps into one step that works on one tile after the other, so that its data stay in the cache.
 
-A group is a set of element-wise steps of one shape and type whose values nobody outside reads, but for the last.
-It is computed part by part: on each part, all of its steps. Where its values come from a kernel that ``finish``es
-parts (a convolution, a matrix product), the group is done on these in place: bias, activation and residual
-then cost no pass through memory of their own.
+A group is a set of element-wise steps of one shape and element type. Other steps read only the value of its last
+step. The fused step runs all steps of the group on one tile of the output before it goes on to the next tile. If the
+group reads the output of a kernel that supports ``finish`` (a convolution, a matrix product), it runs in place on each
+tile that this kernel has computed. Bias, activation and residual then need no pass through memory of their own.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ from irrun.running.steps import Step
 __all__ = ["fuse"]
 
 _PART: Final = 1 << 16
-"""Bytes of a part: a few of them fit into the second cache of a core."""
+"""Bytes of a tile of the output. The tiles of a few operands together fit into the second-level cache of a core."""
 
 
 def fuse(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int]) -> list[Step]:
-    """The steps with every group made one step, at the place of its last. ``values`` are those of the slots."""
+    """Return the steps with each group replaced by one step, in the place of the group's last step.
+
+    ``values`` holds the Value of each slot, ``results`` the slots of the model's outputs.
+    """
     return _Fusion(steps, values, results).steps()
 
 
 class _Fusion:
-    """Finds the groups among steps, which are known by their positions."""
+    """Finds groups of steps and fuses them. Steps are identified by their position in ``all``."""
 
     def __init__(self, steps: Sequence[Step], values: Sequence[Value], results: Sequence[int]) -> None:
         self.all, self.values = steps, values
@@ -43,6 +46,7 @@ class _Fusion:
         self.taken: set[int] = set()
 
     def steps(self) -> list[Step]:
+        """Return the steps with each group fused. Groups are sought from the last step backwards."""
         fused: dict[int, Step] = {}
         for last in reversed(range(len(self.all))):
             if last in self.taken or not (self.all[last].kernel.elementwise and self.is_static(last)):
@@ -51,12 +55,15 @@ class _Fusion:
             if source is not None or len(group) > 1:
                 self.taken |= group | ({source} if source is not None else set())
                 members = [self.all[p] for p in sorted(group)]
-                fused[last] = _joined(members, None if source is None else self.all[source], self.values)
+                fused[last] = _fused(members, None if source is None else self.all[source], self.values)
         kept = (p for p in range(len(self.all)) if p in fused or p not in self.taken)
         return [fused.get(p, self.all[p]) for p in kept]
 
     def group(self, last: int) -> tuple[set[int], int | None]:
-        """The group that ends with a step, and the step before it that finishes parts for it."""
+        """Return the group that ends with the step ``last``, and the step whose kernel finishes tiles for it, if any.
+
+        All are positions. If several steps could finish tiles, the latest of them does.
+        """
         group, open, sources = {last}, [last], [-1]
         read: dict[int, int] = {}
         while open:
@@ -73,18 +80,19 @@ class _Fusion:
         return group, max(sources) if len(sources) > 1 else None
 
     def alike(self, position: int, last: int) -> bool:
-        """Whether a step gives what the last one of its group gives: one value, of the same shape and type."""
+        """Return whether a step is static and its only output has the shape and element type of the step ``last``."""
         value, final = (self.values[self.all[p].writes[0]] for p in (position, last))
         return self.is_static(position) and value.type is final.type and value.shape.static == final.shape.static
 
     def is_static(self, position: int) -> bool:
+        """Return whether a step has one output, static shapes and no keyword arguments."""
         step = self.all[position]
         slots = (*(slot for slot in step.reads if slot >= 0), *step.writes)
         return len(step.writes) == 1 and not step.needed and all(self.values[s].shape.is_static for s in slots)
 
 
-def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value]) -> Step:
-    """One step for all."""
+def _fused(members: Sequence[Step], source: Step | None, values: Sequence[Value]) -> Step:
+    """Return one step that computes ``source``, if there is one, and then the ``members`` on each tile."""
     last = members[-1]
     inner = {step.writes[0] for step in members}
     first = () if source is None else source.reads
@@ -102,7 +110,7 @@ def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value
     flops, pack = sum(step.kernel.flops for step in steps), steps[0].kernel.pack
     made = Kernel(kernel, algorithm, out=True, flops=flops, ignores=ignored, pack=pack)
     layers = tuple(layer for step in steps for layer in step.layers)
-    # all shapes are known, and no shape follows from what is computed element by element
+    # needs no check before it runs: all shapes are static, and those of element-wise results depend on no contents
     return replace(
         last, kernel=made, reads=(*first, *others), layers=layers, dynamic=False, own_inputs=False
     )  # fmt: skip
@@ -110,29 +118,34 @@ def _joined(members: Sequence[Step], source: Step | None, values: Sequence[Value
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """How what is broadcast to a group's shape is cut into parts: by ``axes`` of that shape, None for an axis of 1."""
+    """How to slice an operand, which numpy broadcasts to the group's shape, for a tile of that shape.
+
+    ``axes`` holds, for each axis of the operand, the axis of the group's shape, or None if its size is 1.
+    """
 
     axes: tuple[int | None, ...]
 
     @staticmethod
     def of(shape: tuple[int, ...], whole: tuple[int, ...]) -> _Operand:
+        """Return how to slice an operand of ``shape`` in a group of the shape ``whole``."""
         skipped = len(whole) - len(shape)
         return _Operand(tuple(None if n == 1 else axis for axis, n in enumerate(shape, skipped)))
 
     def part(self, array: np.ndarray, index: tuple[slice, ...]) -> np.ndarray:
+        """Return a view of the part of ``array`` that belongs to the tile ``index``."""
         return array[tuple([_ALL if axis is None else index[axis] for axis in self.axes])]
 
 
 _ALL: Final = slice(None)
 _PLACE: Final = 0
-"""The register that is the part of the output; the operands follow, then scratch."""
+"""The register that holds the tile of the output. The registers of operands follow, then those of scratch memory."""
 _SCRATCH: Final = 3
-"""The first number of scratch memory that kernels do not use."""
+"""The first number of scratch memory that kernels do not use (see ``irrun.kernels.blocks``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """``call`` on registers, into a register."""
+    """One step of a group: ``call`` reads registers (None for an absent input) and writes to a register."""
 
     call: Callable[..., Any]
     reads: tuple[int | None, ...]
@@ -140,12 +153,16 @@ class _Member:
 
 
 def _program(members: Sequence[Step], others: Sequence[int], own: int | None) -> tuple[_Member, ...]:
-    """The members over registers: each writes to the output's part as soon as that is free, else to scratch."""
+    """Return the members with registers in place of slots.
+
+    ``others`` are the slots of the operands; ``own`` is the slot of the source's output, if there is a source. A member
+    writes to the tile of the output if no later member reads the value in it, otherwise to scratch memory.
+    """
     register = {slot: 1 + number for number, slot in enumerate(others)}
     if own is not None:
         register[own] = _PLACE
     last_read = {slot: number for number, step in enumerate(members) for slot in step.reads}
-    holds: dict[int, int | None] = {_PLACE: own}  # what stands in each register that may be written to
+    holds: dict[int, int | None] = {_PLACE: own}  # the slot in each register that may be overwritten
     program: list[_Member] = []
     for number, step in enumerate(members):
         reads = tuple(None if slot < 0 else register[slot] for slot in step.reads)
@@ -162,17 +179,17 @@ def _program(members: Sequence[Step], others: Sequence[int], own: int | None) ->
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The steps of a group over registers, and how its operands are cut."""
+    """A group as a program over registers, with the way to slice its operands."""
 
     program: tuple[_Member, ...]
     operands: tuple[_Operand, ...]
     shape: tuple[int, ...]
     dtype: np.dtype
     skipped: int
-    """How many of the inputs are those of the step before."""
+    """How many of the fused step's inputs are those of the source. The operands follow them."""
 
     def on(self, arrays: Sequence[np.ndarray], part: np.ndarray, index: tuple[slice, ...]) -> None:
-        """Compute one part of the output."""
+        """Compute one tile: ``arrays`` are the whole operands, ``part`` is the tile of the output at ``index``."""
         registers: list[Any] = [part, *(o.part(a, index) for o, a in zip(self.operands, arrays))]
         for member in self.program:
             if member.write == len(registers):
@@ -181,7 +198,7 @@ class _Group:
             member.call(*[None if r is None else registers[r] for r in member.reads], out=target)
 
     def parts(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """The group alone."""
+        """The kernel of a group without a source. Returns ``out``, or a new array."""
         whole = np.empty(self.shape, self.dtype) if out is None else out
 
         def fill(index: tuple[slice, ...]) -> None:
@@ -191,7 +208,7 @@ class _Group:
         return whole
 
     def behind(self, source: Callable[..., Any]) -> Callable[..., Any]:
-        """The group on what another kernel finishes."""
+        """Return the kernel that runs ``source`` and the group on each tile that ``source`` finishes."""
 
         def call(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
             finish = partial(self.on, arrays[self.skipped :])

@@ -1,4 +1,4 @@
-"""Watching a run: a hook sees every layer before and after it is computed. The loop itself has no options."""
+"""Hooks: objects that the executor calls before and after each step. They are the only way to observe a run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["Hook", "Strict", "Tap", "untrue"]
 
 
 class Hook(Protocol):
-    """Called around every step of a run; arrays are the true intermediate values and must not be changed.
+    """An object that is called before and after each step. The arrays are those of the run: do not change them.
 
-    While it watches, every layer is a step of its own. One with a true attribute ``joined`` is content with the
-    steps that are run without it: they may stand for several layers (``step.layers``), constant ones are left out.
+    In a run with a hook, each layer is a step of its own. A hook with a true attribute ``joined`` gets the steps of a
+    run without hooks instead: a step may compute several layers (``step.layers``), and folded layers have no step.
     """
 
     def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None: ...
@@ -31,7 +31,7 @@ class Hook(Protocol):
 
 
 class Strict:
-    """Stops a run at the first output that is not what its port declares. Raises ExecutionError (IR602)."""
+    """A hook that raises ExecutionError (IR602) at the first output whose shape or type contradicts its port."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -46,7 +46,7 @@ class Strict:
 
 
 def untrue(model: Model, layer: Layer, port: Port, shape: tuple[int, ...], dtype: np.dtype) -> Diagnostic | None:
-    """That an output of this shape and type is not what its port declares (IR602)."""
+    """Return the diagnostic (IR602) for an output whose shape or dtype contradicts its port, or None if both fit."""
     if port.shape is not None and not port.shape.fits(shape):
         wrong = f"declares {port.shape}, but is [{','.join(map(str, shape))}]"
     elif port.type is not None and not _is(port.type, dtype):
@@ -61,6 +61,7 @@ def untrue(model: Model, layer: Layer, port: Port, shape: tuple[int, ...], dtype
 
 
 def _is(element_type: ElementType, dtype: np.dtype) -> bool:
+    """Return whether arrays of ``dtype`` can have this element type. The dynamic type accepts every dtype."""
     return (
         element_type.dtype == dtype
         or element_type.kind == dtype.kind == "dynamic"
@@ -70,21 +71,22 @@ def _is(element_type: ElementType, dtype: np.dtype) -> bool:
 
 
 class Tap:
-    """Keeps copies of what some layers of the model give: by layer name, ``name:port`` from the second output on.
+    """A hook that copies the outputs of some layers of the model into ``arrays``.
 
-    ``wanted`` are names or globs. Raises FeedError (IR606) for one that no layer has.
+    The first output of a layer has the layer's name as its key, each further one ``name:port``. ``wanted`` are names
+    or globs. Raises FeedError (IR606) for one that matches no layer. Layers of bodies are not copied.
     """
 
     def __init__(self, model: Model, wanted: Sequence[str], known: Mapping[int, np.ndarray]) -> None:
-        """``known`` are the arrays of Parameters and constants, by layer id."""
+        """``known`` holds the arrays of Parameters and constants, by layer id, since no step computes them."""
         self.arrays: dict[str, np.ndarray] = {}
         self.model = model
         self._layers: dict[int, Layer] = {}
         for pattern in wanted:
-            found = find_layers(model, pattern)
-            if not found:
+            layers = find_layers(model, pattern)
+            if not layers:
                 raise FeedError(no_such_layer(model, pattern))
-            self._layers |= {layer.id: layer for layer in found}
+            self._layers |= {layer.id: layer for layer in layers}
         for id, array in known.items():
             if id in self._layers:
                 self._keep(self._layers[id], [array])
@@ -93,7 +95,7 @@ class Tap:
         pass
 
     def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
-        if self._layers.get(step.layer.id) is step.layer:  # and not one of a body
+        if self._layers.get(step.layer.id) is step.layer:  # a layer of a body may have the same id
             self._keep(step.layer, outputs)
 
     def _keep(self, layer: Layer, outputs: Sequence[np.ndarray]) -> None:

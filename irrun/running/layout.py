@@ -1,8 +1,9 @@
-"""Channels last: convolutions, and what stands between them, on values (batch, rows, columns, channels).
+"""Switch regions around convolutions to the channels-last layout (NHWC): batch, rows, columns, channels.
 
-Where it pays, such steps take and give values of rank 4 in this order. A value is copied where it comes in from other
-steps; to those that read it outside it is a view. What is of f16 or bf16 is f32 among them, and rounded for those that
-read it outside: numpy computes narrow floats one by one.
+Inside a region, steps read and write values of rank 4 in this layout. A value that enters a region is copied. A step
+outside reads a value of a region through a transposed view. Values of f16 and bf16 are f32 inside a region, because
+numpy computes narrow floats one at a time; steps outside read a rounded copy. Outputs of
+the model are copied, too.
 """
 
 from __future__ import annotations
@@ -24,21 +25,27 @@ from irrun.types import ELEMENT_TYPES, PartialShape
 __all__ = ["channels_last"]
 
 _FIRST: Final = (0, 3, 1, 2)
+"""The axes of a channels-last value in the order batch, channels, rows, columns."""
 
 _SHARE: Final = 4
-"""What is copied or viewed at the borders may be one in so many of the elements that are computed inside."""
+"""Switch to channels-last only if the elements copied or viewed at layout boundaries are at most 1/_SHARE of the
+elements computed inside. With more, the copies would cost what the layout saves."""
 _ROW: Final = 1 << 8
-"""Elements in a row below which numpy is slow at broadcasting it."""
+"""Elements in the last axis below which numpy is slow at broadcasting: its inner loops are then too short."""
 
 
 Packed = Callable[[Sequence[Value | None]], None]
-"""Is told the inputs of each kernel that is made."""
+"""A callback that gets the inputs of each step for which a channels-last kernel was requested."""
 
 
 def channels_last(
     steps: Sequence[Step], values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int], packed: Packed
 ) -> Sequence[Step]:
-    """The steps with those on values with channels last that gain by it. New slots are added to ``values``."""
+    """Return the steps with regions in channels-last layout, or ``steps`` as they are if that does not pay.
+
+    ``values`` holds the Value of each slot, ``results`` the slots of the model's outputs. New slots are appended to
+    ``values``, and their arrays, if constant, are added to ``constants``.
+    """
     known, held = len(values), set(constants)
     layout = _Layout(values, constants, packed)
     arranged = layout.arranged(steps, results)
@@ -51,17 +58,19 @@ def channels_last(
 
 
 class _Layout:
-    """Goes through steps once. ``last`` tells in which slot a value stands with its channels last."""
+    """One pass over the steps. ``last`` maps a slot to the slot that holds the same value in channels-last layout."""
 
     def __init__(self, values: list[Value], constants: dict[int, np.ndarray], packed: Packed) -> None:
         self.values, self.constants, self.packed = values, constants, packed
         self.last: dict[int, int] = {}
-        self.fixed: dict[tuple[int, int], int] = {}  # the same of constants, by how often they repeat along a row
-        self.only: dict[int, Step] = {}  # slots that no step has filled yet, by the step that gives their value
+        self.fixed: dict[tuple[int, int], int] = {}  # the same for constants, by slot and number of repeats along a row
+        # values that so far exist only in channels-last layout, keyed by slot, with the step that produces them
+        self.only: dict[int, Step] = {}
         self.new: list[Step] = []
-        self.moved = self.computed = 0
+        self.moved = self.computed = 0  # elements at layout boundaries, and elements computed inside
 
     def arranged(self, steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
+        """Return the steps, in channels-last layout where possible, with steps that copy or view at the boundaries."""
         for step in steps:
             kernel = self.kernel(step)
             if kernel is None:
@@ -75,7 +84,7 @@ class _Layout:
                 self.only[slot] = step
                 self.computed += _size(self.values[slot])
             writes = tuple(self.last[slot] for slot in step.writes)
-            # not dynamic: all shapes are known, and no shape follows from what stands in a value of rank 4
+            # not dynamic: all shapes are static, and no shape depends on the contents of a value of rank 4
             inside = replace(step, kernel=kernel, reads=reads, writes=writes, dynamic=False, own_inputs=False)
             self.new.append(inside)
         for slot in results:
@@ -83,14 +92,14 @@ class _Layout:
         return self.new
 
     def kernel(self, step: Step) -> Kernel | None:
-        """How a step is computed on values with channels last; None where it is not."""
+        """Return the kernel of a step in channels-last layout, or None if the step stays outside."""
         values = [None if slot < 0 else self.values[slot] for slot in step.reads]
         results = [self.values[slot] for slot in step.writes]
         known = all(v is None or v.shape.is_static for v in (*values, *results))
         if step.needed or not known or any(v.rank != 4 for v in results):
             return None
         inside = [slot for slot in step.reads if slot in self.last]
-        # products are what gains by it; the others only save copies
+        # only convolutions and matrix products gain; other steps just save copies between them
         if not inside and (step.kernel.elementwise or not step.kernel.flops):
             return None
         narrow = any(v is not None and _is_narrow(v) for v in (*values, *results))
@@ -100,16 +109,16 @@ class _Layout:
         if not kernel.elementwise:
             kernel = step.op.prepare_channels_last(*values)
             self.packed(values)
-        if kernel is None or (kernel.out and len(results) > 1):  # which gives the first alone
+        if kernel is None or (kernel.out and len(results) > 1):  # a kernel with `out` computes the first output only
             return None
         if narrow:
-            found = infer(step.op, site(step.layer), values, {}, contents=False)
-            if any(value.type is not _widened(own).type for value, own in zip(found, results)):
+            inferred = infer(step.op, site(step.layer), values, {}, contents=False)
+            if any(value.type is not _widened(own).type for value, own in zip(inferred, results)):
                 return None
         return kernel
 
     def read(self, step: Step, kernel: Kernel, number: int) -> int:
-        """The slot that a step reads instead of its own."""
+        """Return the slot that a step inside a region reads as input ``number``; create it if necessary."""
         slot = step.reads[number]
         if slot < 0 or number in kernel.ignores or (self.values[slot].rank != 4 and not kernel.elementwise):
             return slot
@@ -123,27 +132,34 @@ class _Layout:
         return self.last[slot]
 
     def constant(self, slot: int, reached: Value | None) -> int:
-        """A slot with a constant; what numpy broadcasts to ``reached`` along short rows is repeated there."""
+        """Return the slot of a constant in channels-last layout.
+
+        ``reached`` is the output of the element-wise step that reads the constant, if it is one. Numpy is slow at
+        broadcasting a few channels to it, so they are repeated for each column.
+        """
         value = _widened(self.values[slot])
         array = _of_rank_4(self.constants[slot]).transpose(ORDER)
         columns = reached.shape.static[3] if reached is not None and reached.shape.static else 1
         count = columns if array.size == array.shape[3] < _ROW else 1
         if (slot, count) not in self.fixed:
             array = np.ascontiguousarray(array.repeat(count, axis=2), value.type.dtype)
-            found = self.fixed[slot, count] = self.add(Value.of(array, value.type))
-            self.constants[found] = array
+            added = self.fixed[slot, count] = self.add(Value.of(array, value.type))
+            self.constants[added] = array
         return self.fixed[slot, count]
 
     def copied(self, slot: int, step: Step) -> int:
-        """A slot with a value that comes from outside."""
+        """Return a new slot for the channels-last copy of a value from outside, and append the step that copies it."""
         value = _permuted(_widened(self.values[slot]))
         self.moved += _size(value)
-        found = self.add(value)
-        self.new.append(_moving(step, slot, found, _copying(ORDER, value, "to channels last")))
-        return found
+        added = self.add(value)
+        self.new.append(_moving(step, slot, added, _copying(ORDER, value, "to channels last")))
+        return added
 
     def view(self, slot: int, copied: bool = False) -> None:
-        """Fill a slot that is read outside."""
+        """Append the step that fills a slot for consumers outside, if its value exists only in channels-last layout.
+
+        The slot gets a transposed view; with ``copied``, and for f16 and bf16, a copy.
+        """
         step = self.only.pop(slot, None)
         if step is None:
             return
@@ -154,12 +170,13 @@ class _Layout:
         self.new.append(_moving(step, self.last[slot], slot, kernel))
 
     def add(self, value: Value) -> int:
+        """Append a slot and return its number."""
         self.values.append(value)
         return len(self.values) - 1
 
 
 def _moving(step: Step, read: int, write: int, kernel: Kernel) -> Step:
-    """A step that brings a value of, or for, another step into the other order."""
+    """Return a step that converts a value between layouts. It counts for the layer of ``step``."""
     return replace(
         step, op=_Moving(), kernel=kernel, reads=(read,), writes=(write,), layers=(step.layer,), dynamic=False,
         own_inputs=False,
@@ -167,22 +184,23 @@ def _moving(step: Step, read: int, write: int, kernel: Kernel) -> Step:
 
 
 class _Moving(Op):
-    """What stands for the layer of such a step."""
+    """The operation of a step that converts a value between layouts."""
 
     views = "strided"
 
 
 def _of_rank_4(array: np.ndarray) -> np.ndarray:
+    """Return the array with leading axes of size 1, so that its rank is 4."""
     return array.reshape((1,) * (4 - array.ndim) + array.shape)
 
 
 def _copying(order: Sequence[int], value: Value, algorithm: str) -> Kernel:
-    """The kernel that copies the axes of an array in this order, to what is of the type of ``value``."""
+    """Return the kernel that copies an array with its axes in this ``order``, to the element type of ``value``."""
 
     def call(array: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-        turned = _of_rank_4(array).transpose(order)
-        out = np.empty(turned.shape, value.type.dtype) if out is None else out
-        copy_to(out, turned)
+        transposed = _of_rank_4(array).transpose(order)
+        out = np.empty(transposed.shape, value.type.dtype) if out is None else out
+        copy_to(out, transposed)
         return out
 
     return Kernel(call, algorithm, out=True)
@@ -196,7 +214,7 @@ def _is_narrow(value: Value) -> bool:
 
 
 def _widened(value: Value) -> Value:
-    """What stands inside for a value: itself, or if it is narrow the same in f32."""
+    """Return the Value that represents ``value`` inside a region: in f32 if it is f16 or bf16, else itself."""
     if not _is_narrow(value):
         return value
     data, f32 = value.exact, ELEMENT_TYPES["f32"]
@@ -204,6 +222,7 @@ def _widened(value: Value) -> Value:
 
 
 def _permuted(value: Value) -> Value:
+    """Return the Value in channels-last layout, of rank 4 and without contents."""
     dims = value.shape.static
     assert dims is not None
     dims = (1,) * (4 - len(dims)) + dims
@@ -211,4 +230,5 @@ def _permuted(value: Value) -> Value:
 
 
 def _size(value: Value) -> int:
+    """Return the number of elements of a static Value."""
     return prod(value.shape.static or ())

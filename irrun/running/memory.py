@@ -1,4 +1,4 @@
-"""How much memory a run will take, told from the plan."""
+"""Predict the peak memory of a run from its plan."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ __all__ = ["Memory", "predicted"]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes at the moment when they are most, without those of Python and the libraries."""
+    """The bytes in use at the peak of a run and its preparation, without those of Python and the libraries."""
 
     weights: int
-    """What is read of the .bin, which is mapped: the system may take this memory back."""
+    """Bytes read from the .bin. The file is memory-mapped, so the system may reclaim this memory."""
     prepared: int
-    """What was computed of it: folded constants, weights as kernels want them, and the plan itself."""
+    """Bytes computed from the .bin: folded constants and packed weights, and the plan itself."""
     values: int
-    """Inputs, outputs and what stands between them."""
+    """Bytes of inputs, outputs and intermediate values."""
     layer: Layer | None
-    """The one that is computed at that moment; None where that is before a run, while weights are prepared."""
+    """The layer that is computed at the peak; None if the peak is before the first layer, while weights are packed."""
 
     @property
     def total(self) -> int:
@@ -41,9 +41,9 @@ class Memory:
 
 
 def predicted(model: Model, max_memory: int) -> Memory | None:
-    """The memory that a run of the model takes; None where dims, or what bodies are run on, are known only then.
+    """Return the peak memory of a run; None if a shape is known only at run time, or if a layer has bodies.
 
-    What a kernel needs while it computes is not in it: blocks of a few megabytes. Raises as ``irrun.compile``.
+    The temporary memory of kernels, a few megabytes, is not included. Raises the same errors as ``irrun.compile``.
     """
     weights = _Watched() if model.weights is None else _Watched(model.weights.path, model.weights.given)
     tracemalloc.start()
@@ -61,27 +61,31 @@ def predicted(model: Model, max_memory: int) -> Memory | None:
 
 
 class _Watched(Weights):
-    """A ``.bin`` that knows which of its tensors somebody refers to."""
+    """A ``.bin`` that records which of its tensors are still referenced."""
 
     def __init__(self, path: Path | None = None, data: bytes | None = None) -> None:
         super().__init__(path, data)
         self.tensors: list[tuple[int, weakref.ref[np.ndarray]]] = []
 
     def tensor(self, offset: int, size: int, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
-        found = super().tensor(offset, size, element_type, shape)
-        if found.base is not self.data:
-            return found
-        own = np.frombuffer(self.data[offset : offset + size].data, np.uint8)  # which views refer to, not to the whole
+        array = super().tensor(offset, size, element_type, shape)
+        if array.base is not self.data:
+            return array
+        own = np.frombuffer(self.data[offset : offset + size].data, np.uint8)  # the base of all views of the tensor
         self.tensors.append((size, weakref.ref(own)))
-        return own.view(found.dtype).reshape(shape)
+        return own.view(array.dtype).reshape(shape)
 
     def held(self) -> dict[int, int]:
-        """The bytes of those that somebody refers to, by the identity of what their views refer to."""
+        """Return the bytes of the tensors that are still referenced, by the ``id`` of the base of their views."""
         return {id(own): size for size, tensor in self.tensors if (own := tensor()) is not None}
 
 
 def _sizes(plan: Plan) -> list[int]:
-    """The bytes of each slot; a slot that no layer has takes what its step is given to fill, or what it reads."""
+    """Return the bytes of each slot.
+
+    A slot that the planner has added has the size of the array that the executor allocates for it, or else that of
+    the first input of its step.
+    """
     sizes = [prod(v.shape.static or ()) * v.type.dtype.itemsize for v in plan.values.values()]
     sizes += [0] * (plan.slots - len(sizes))
     for step in plan.steps:
@@ -92,7 +96,7 @@ def _sizes(plan: Plan) -> list[int]:
 
 
 def _read(plan: Plan, sizes: Sequence[int], held: Mapping[int, int]) -> int:
-    """Bytes of the .bin that a run reads. What only moves data reads no more of a constant than it writes."""
+    """Return the bytes of the .bin that a run reads. A kernel that only moves data reads no more than it writes."""
     read: Counter[int] = Counter()
     for step in plan.steps:
         for position, slot in enumerate(step.reads):
@@ -104,7 +108,7 @@ def _read(plan: Plan, sizes: Sequence[int], held: Mapping[int, int]) -> int:
 
 
 def _unpacked(plan: Plan) -> int:
-    """Bytes of the .bin that are read at most before they are given back, while weights are packed."""
+    """Return the most bytes of the .bin in memory while weights are packed. The planner releases them in between."""
     given = read = most = 0
     for step in plan.steps:
         for position, slot in enumerate(step.reads):
@@ -119,13 +123,13 @@ def _unpacked(plan: Plan) -> int:
 
 
 def _largest(plan: Plan, sizes: list[int]) -> tuple[int, Layer | None]:
-    """The most bytes of values at once, what the pool keeps included, and the layer that is then computed."""
+    """Return the peak bytes of values, including free memory in the pool, and the layer computed at the peak."""
     size = sizes.copy()
-    now = most = sum(size[slot] for slot in plan.parameters)  # which are the caller's, and stay
+    now = most = sum(size[slot] for slot in plan.parameters)  # the caller keeps the inputs
     layer = None
-    owner = {slot: slot for slot in plan.parameters}  # whose memory a slot is in
-    holders = dict.fromkeys(plan.parameters, 2)  # how many slots are in a memory
-    free: Counter[int] = Counter()  # what the pool keeps, by size
+    owner = {slot: slot for slot in plan.parameters}  # the slot whose memory a slot uses
+    holders = dict.fromkeys(plan.parameters, 2)  # how many slots use the memory of a slot; never 0 for inputs
+    free: Counter[int] = Counter()  # number of free blocks in the pool, by size
     lent: set[int] = set()
     strided: set[int] = set()
     for step in plan.steps:
@@ -159,6 +163,6 @@ def _largest(plan: Plan, sizes: list[int]) -> tuple[int, Layer | None]:
 
 
 def _shares(step: Step, strided: set[int]) -> bool:
-    """Whether a step gives views of its first input."""
+    """Return whether the outputs of a step are views of its first input."""
     takes_out = step.kernel.out or step.kernel.elementwise or step.kernel.finish
     return bool(step.op.views) and not takes_out and (step.op.views == "strided" or step.reads[0] not in strided)

@@ -1,7 +1,7 @@
-"""What converters spell out in many layers, recognised and computed as the one operation that it is.
+"""Recognise operations that converters write as many small layers (LayerNorm, GELU, attention) and compute each as one.
 
-A rule looks at one step as the last of its pattern and tells what to compute instead. It applies where nobody else
-reads what the steps before the last give, and what it says equals what they say but for rounding.
+A rule gets one step as the last of its pattern and returns the operation to compute instead, or None. A match is
+replaced only if no other step reads an intermediate value of the pattern. The result is the same up to rounding.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ __all__ = ["Patterns"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """An operation on ``reads`` that stands for the ``members``."""
+class _Match:
+    """A match of a rule: ``op`` on the slots ``reads`` replaces the steps ``members``, which are in order."""
 
     op: Op
     reads: tuple[int, ...]
     members: tuple[Step, ...]
-    keys_turned: bool = False
-    """Whether the second input stands with its last axes swapped."""
+    keys_swapped: bool = False
+    """Whether the second input has its last two axes swapped, compared with the order that ``op`` expects."""
     then: tuple[Op, int] | None = None
-    """What follows on its result, with this slot as the other input."""
+    """An operation to apply to the result of ``op``, and the slot of its second input."""
 
 
 class Patterns:
-    """Finds patterns among steps. ``values`` and ``constants`` are by slot; what is needed is added to them."""
+    """Replaces patterns among steps. ``results`` are the slots of the model's outputs.
+
+    ``values`` and ``constants`` are by slot. The constants that a replacement needs are added to both.
+    """
 
     def __init__(self, values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int]) -> None:
         self.values, self.constants, self.results = values, constants, frozenset(results)
@@ -42,7 +45,7 @@ class Patterns:
         self.readers: dict[int, set[int]] = {}
 
     def replaced(self, steps: Sequence[Step]) -> list[Step]:
-        """The steps, each pattern one step in the place of its last."""
+        """Return the steps with each pattern replaced, in the place of its last step. The rules apply in turn."""
         for rule in _RULES:
             self.made = {slot: step for step in steps for slot in step.writes}
             self.readers = {}
@@ -52,98 +55,110 @@ class Patterns:
             gone: set[int] = set()
             new: list[Step] = []
             for step in steps:
-                found = rule(self, step)
-                if found is None or not self.closed(found) or gone.intersection(map(id, found.members)):
+                match = rule(self, step)
+                if match is None or not self.closed(match) or gone.intersection(map(id, match.members)):
                     new.append(step)
                     continue
-                gone.update(map(id, found.members))
-                new += self.steps(found)
+                gone.update(map(id, match.members))
+                new += self.steps(match)
             steps = [step for step in new if id(step) not in gone]
         return list(steps)
 
-    def closed(self, found: _Found) -> bool:
-        """Whether only the members read what the members before the last give, and no constant adds an axis."""
-        if self.values[found.reads[0]].rank != self.values[found.members[-1].writes[0]].rank:
+    def closed(self, match: _Match) -> bool:
+        """Return whether a match may be replaced.
+
+        Only its members may read its intermediate values, and the result must have the rank of the first input: a
+        constant of higher rank in the pattern would add axes.
+        """
+        if self.values[match.reads[0]].rank != self.values[match.members[-1].writes[0]].rank:
             return False
-        own = {id(step) for step in found.members}
-        inner = [slot for step in found.members[:-1] for slot in step.writes]
+        own = {id(step) for step in match.members}
+        inner = [slot for step in match.members[:-1] for slot in step.writes]
         return all(slot not in self.results and self.readers.get(slot, set()) <= own for slot in inner)
 
-    def steps(self, found: _Found) -> list[Step]:
-        inputs = [None if slot < 0 else self.values[slot] for slot in found.reads]
-        if found.keys_turned:
-            inputs[1] = _turned(inputs[1])
-        kernel = found.op.prepare(*inputs)
-        if found.keys_turned:
-            kernel = replace(kernel, call=_turning(kernel.call))
-        *before, last = found.members
-        if found.then is None:
-            return [self.step(found.op, kernel, found.reads, last, found.members)]
-        inner, (op, other) = before[-1], found.then
+    def steps(self, match: _Match) -> list[Step]:
+        """Return the step that replaces a match, or the two steps if another operation follows."""
+        inputs = [None if slot < 0 else self.values[slot] for slot in match.reads]
+        if match.keys_swapped:
+            inputs[1] = _swapped(inputs[1])
+        kernel = match.op.prepare(*inputs)
+        if match.keys_swapped:
+            kernel = replace(kernel, call=_swapping_keys(kernel.call))
+        *before, last = match.members
+        if match.then is None:
+            return [self.step(match.op, kernel, match.reads, last, match.members)]
+        inner, (op, other) = before[-1], match.then
         reads = inner.writes[0], other
         return [
-            self.step(found.op, kernel, found.reads, inner, before),
+            self.step(match.op, kernel, match.reads, inner, before),
             self.step(op, op.prepare(*(self.values[slot] for slot in reads)), reads, last, [last]),
         ]
 
     def step(self, op: Op, kernel: Kernel, reads: tuple[int, ...], last: Step, members: Sequence[Step]) -> Step:
-        """A step in the place of ``last``."""
+        """Return a step in the place of ``last`` that computes the layers of ``members``."""
         layers = tuple(layer for step in members for layer in step.layers)
         return replace(last, op=op, kernel=kernel, reads=reads, layers=layers, own_inputs=False)
 
-    # -- what rules ask -------------------------------------------------------------------------
+    # -- helpers of the rules -------------------------------------------------------------------
 
     def of(self, slot: int, *types: str) -> Step | None:
-        """The step that gives a slot, if it is of one of these types."""
+        """Return the step that produces a slot if its operation has one of these types, else None."""
         step = self.made.get(slot)
         return step if step is not None and step.op.type in types else None
 
     def number(self, slot: int) -> float | None:
-        """The one number that a constant holds."""
+        """Return the number in a constant of one element, None for any other slot."""
         array = self.constants.get(slot)
         return float(array.reshape(())) if array is not None and array.size == 1 else None
 
     def pairs(self, step: Step) -> Iterator[tuple[int, int]]:
-        """The inputs of a step of two, in both orders."""
+        """Yield the two inputs of a step in both orders; nothing if it has not exactly two."""
         if len(step.reads) == 2:
             a, b = step.reads
             yield a, b
             yield b, a
 
     def constant(self, array: np.ndarray) -> int:
-        """A new slot that holds an array."""
+        """Add a constant and return its slot."""
         self.values.append(Value.of(array))
         self.constants[len(self.values) - 1] = array
         return len(self.values) - 1
 
     def is_float(self, slot: int) -> bool:
-        """Whether a slot holds what numpy computes without rounding more often than the operation says."""
+        """Return whether a slot is f32 or f64.
+
+        Patterns in narrower floats are left alone: one operation would round at other places than the layers do.
+        """
         return self.values[slot].type.name in ("f32", "f64")
 
     def same(self, a: int, b: int) -> bool:
-        """Whether two slots hold the same constant, or are one."""
+        """Return whether two slots are the same slot or hold equal constants."""
         first, second = self.constants.get(a), self.constants.get(b)
         return a == b or (first is not None and second is not None and np.array_equal(first, second))
 
 
-def _turned(value: Value | None) -> Value | None:
+def _swapped(value: Value | None) -> Value | None:
+    """Return a Value with its last two axes swapped, without contents."""
     if value is None or value.shape.dims is None:
         return value
     *batch, rows, columns = value.shape.dims
     return value.reshaped(PartialShape((*batch, columns, rows)))
 
 
-def _turning(call: Callable[..., Any]) -> Callable[..., Any]:
-    def turning(query: np.ndarray, key: np.ndarray, *more: Any, **asked: Any) -> Any:
+def _swapping_keys(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that swaps the last two axes of its second input and then runs ``call``."""
+
+    def swapping(query: np.ndarray, key: np.ndarray, *more: Any, **asked: Any) -> Any:
         return call(query, key.swapaxes(-1, -2), *more, **asked)
 
-    return turning
+    return swapping
 
 
 def _op(type: str, opset: int, **attributes: Any) -> Op:
-    found = resolve(type, opset)
-    assert found is not None
-    return found(**attributes)
+    """Return an operation with these attributes, in the version that the opset holds."""
+    cls = resolve(type, opset)
+    assert cls is not None
+    return cls(**attributes)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -151,7 +166,7 @@ def _op(type: str, opset: int, **attributes: Any) -> Op:
 
 
 def _square(p: Patterns, slot: int, of: int) -> Step | None:
-    """``of * of`` or ``of ** 2``."""
+    """Return the step that computes ``slot`` as ``of * of`` or ``of ** 2``, else None."""
     step = p.of(slot, "Power", "Multiply")
     if step is None or step.reads[0] != of:
         return None
@@ -160,13 +175,16 @@ def _square(p: Patterns, slot: int, of: int) -> Step | None:
 
 
 def _mean(p: Patterns, slot: int) -> Step | None:
-    """A mean that keeps the axes it is taken along, which are known."""
+    """Return the ReduceMean that computes ``slot``, if its axes are constant and it keeps them, else None."""
     step = p.of(slot, "ReduceMean")
     return step if step is not None and getattr(step.op, "keep_dims", False) and step.reads[1] in p.constants else None
 
 
 def _divided_by_root(p: Patterns, last: Step) -> Iterator[tuple[int, int, tuple[Step, ...]]]:
-    """``x / sqrt(y)`` and ``x * (1 / sqrt(y))``: x, y and the steps before the last."""
+    """Match ``x / sqrt(y)``, ``x * (1 / sqrt(y))`` and ``x * y ** -0.5``.
+
+    Yield the slots of x and y and the steps before ``last``.
+    """
     if last.op.type == "Divide" and (root := p.of(last.reads[1], "Sqrt")):
         yield last.reads[0], root.reads[0], (root,)
     if last.op.type == "Multiply":
@@ -177,8 +195,8 @@ def _divided_by_root(p: Patterns, last: Step) -> Iterator[tuple[int, int, tuple[
                 yield x, power.reads[0], (power,)
 
 
-def _rms(p: Patterns, last: Step) -> _Found | None:
-    """RMS: x over the root of the mean of its squares along the last axis."""
+def _rms(p: Patterns, last: Step) -> _Match | None:
+    """Match RMS: ``x / sqrt(mean(x ** 2) + eps)``, with the mean along the last axis."""
     for x, total, steps in _divided_by_root(p, last):
         add = p.of(total, "Add")
         for mean_slot, eps_slot in p.pairs(add) if add else ():
@@ -189,12 +207,12 @@ def _rms(p: Patterns, last: Step) -> _Found | None:
             alone = rank is not None and p.constants[mean.reads[1]].ravel().tolist() in ([-1], [rank - 1])
             if square is not None and alone:
                 op = _op("RMS", 14, epsilon=eps, elementwise_affine=False)
-                return _Found(op, (x,), (square, mean, add, *steps, last))
+                return _Match(op, (x,), (square, mean, add, *steps, last))
     return None
 
 
-def _mvn(p: Patterns, last: Step) -> _Found | None:
-    """MVN: x less its mean, over the root of the mean of the squares of that."""
+def _mvn(p: Patterns, last: Step) -> _Match | None:
+    """Match MVN: ``c / sqrt(mean(c ** 2) + eps)`` with ``c = x - mean(x)`` and both means along the same axes."""
     for centred_slot, total, steps in _divided_by_root(p, last):
         centred, add = p.of(centred_slot, "Subtract"), p.of(total, "Add")
         if centred is None or add is None or not p.is_float(centred_slot):
@@ -207,12 +225,12 @@ def _mvn(p: Patterns, last: Step) -> _Found | None:
             square = _square(p, variance.reads[0], centred_slot)
             if square is not None and p.same(mean.reads[1], variance.reads[1]):
                 op = _op("MVN", 6, normalize_variance=True, eps=eps, eps_mode="inside_sqrt")
-                return _Found(op, mean.reads, (mean, centred, square, variance, add, *steps, last))
+                return _Match(op, mean.reads, (mean, centred, square, variance, add, *steps, last))
     return None
 
 
-def _gelu(p: Patterns, last: Step) -> _Found | None:
-    """Gelu by the error function: 0.5 * x * (1 + erf(x / sqrt(2))), multiplied in any order."""
+def _gelu(p: Patterns, last: Step) -> _Match | None:
+    """Match Gelu with the error function: ``0.5 * x * (1 + erf(x / sqrt(2)))``, with the factors in any order."""
     factors, steps = _factors(p, last)
     half = [slot for slot in factors if p.number(slot) == 0.5]
     if len(factors) != 3 or len(half) != 1:
@@ -230,12 +248,15 @@ def _gelu(p: Patterns, last: Step) -> _Found | None:
                     continue
                 factor = factor if scaled.op.type == "Multiply" else 1 / factor
                 if math.isclose(factor, math.sqrt(0.5), rel_tol=1e-4):
-                    return _Found(_op("Gelu", 7), (x,), (scaled, erf, add, *steps, last))
+                    return _Match(_op("Gelu", 7), (x,), (scaled, erf, add, *steps, last))
     return None
 
 
 def _factors(p: Patterns, last: Step) -> tuple[list[int], tuple[Step, ...]]:
-    """What a product of three is made of, and the step before the last."""
+    """Return the slots of the three factors of a product, and the step before ``last``.
+
+    Both are empty if ``last`` is no such product.
+    """
     if last.op.type != "Multiply":
         return [], ()
     for inner_slot, outer in p.pairs(last):
@@ -244,8 +265,8 @@ def _factors(p: Patterns, last: Step) -> tuple[list[int], tuple[Step, ...]]:
     return [], ()
 
 
-def _attention(p: Patterns, last: Step) -> _Found | None:
-    """ScaledDotProductAttention: SoftMax(q kᵀ * scale + mask) v."""
+def _attention(p: Patterns, last: Step) -> _Match | None:
+    """Match ScaledDotProductAttention: ``SoftMax(q kᵀ * scale + mask) v``, where scale and mask may be missing."""
     if last.op.type != "MatMul" or _transposed(last) != (False, False):
         return None
     weights = p.of(last.reads[0], "SoftMax")
@@ -270,15 +291,16 @@ def _attention(p: Patterns, last: Step) -> _Found | None:
     factor = p.constant(np.array(scale, p.values[scores].type.dtype))
     op = _op("ScaledDotProductAttention", 13, causal=False)
     reads = (*product.reads, last.reads[1], mask, factor)
-    return _Found(op, reads, (product, *between[::-1], last), keys_turned=not _transposed(product)[1])
+    return _Match(op, reads, (product, *between[::-1], last), keys_swapped=not _transposed(product)[1])
 
 
 def _transposed(step: Step) -> tuple[bool, bool]:
+    """Return which of its two operands a MatMul transposes."""
     return getattr(step.op, "transpose_a", False), getattr(step.op, "transpose_b", False)
 
 
-def _slopes(p: Patterns, last: Step) -> _Found | None:
-    """PReLU with a slope for each channel, in the shape that numpy broadcasts."""
+def _slopes(p: Patterns, last: Step) -> _Match | None:
+    """Match a PReLU with one slope per channel, and reshape the slopes so that numpy broadcasts them to the input."""
     if last.op.type != "PReLU":
         return None
     slopes, shape = p.constants.get(last.reads[1]), p.values[last.reads[0]].shape.dims
@@ -286,12 +308,12 @@ def _slopes(p: Patterns, last: Step) -> _Found | None:
         return None
     if shape[1].value != slopes.size:
         return None
-    turned = p.constant(slopes.reshape(-1, *(1,) * (len(shape) - 2)))
-    return _Found(last.op, (last.reads[0], turned), (last,))
+    reshaped = p.constant(slopes.reshape(-1, *(1,) * (len(shape) - 2)))
+    return _Match(last.op, (last.reads[0], reshaped), (last,))
 
 
-def _scaled(p: Patterns, last: Step) -> _Found | None:
-    """A convolution whose result is multiplied by a number for each channel: its filters are."""
+def _scaled(p: Patterns, last: Step) -> _Match | None:
+    """Match a convolution whose result is multiplied by one number per channel, and multiply its filters instead."""
     if last.op.type != "Multiply":
         return None
     for slot, by in p.pairs(last):
@@ -299,12 +321,12 @@ def _scaled(p: Patterns, last: Step) -> _Found | None:
         channels = None if factors is None else _by_channel(factors, p.values[slot].shape.static)
         convolution = p.of(slot, *_FILTERED)
         if channels is not None and convolution is not None and (filters := _times(p, convolution, channels)):
-            return _Found(convolution.op, (convolution.reads[0], filters, *convolution.reads[2:]), (convolution, last))
+            return _Match(convolution.op, (convolution.reads[0], filters, *convolution.reads[2:]), (convolution, last))
     return None
 
 
-def _normalised(p: Patterns, last: Step) -> _Found | None:
-    """A convolution and BatchNormInference: other filters, and an addition."""
+def _normalised(p: Patterns, last: Step) -> _Match | None:
+    """Match a convolution with BatchNormInference, and replace it by one with scaled filters and an addition."""
     if last.op.type != "BatchNormInference":
         return None
     slot, *statistics = (last.reads[i] for i in getattr(last.op, "order", ()))
@@ -319,17 +341,17 @@ def _normalised(p: Patterns, last: Step) -> _Found | None:
         return None
     shift = (beta - mean * factors).reshape(-1, *(1,) * (rank - 2)).astype(p.values[slot].type.dtype)
     reads = (convolution.reads[0], filters, *convolution.reads[2:])
-    return _Found(convolution.op, reads, (convolution, last), then=(_op("Add", 1), p.constant(shift)))
+    return _Match(convolution.op, reads, (convolution, last), then=(_op("Add", 1), p.constant(shift)))
 
 
 _FILTERED: Final = {
     "Convolution": 0, "GroupConvolution": 1, "ConvolutionBackpropData": 1, "GroupConvolutionBackpropData": 2,
 }  # fmt: skip
-"""The operations whose filters are multiplied, and the axis of these that is that of the output's channels."""
+"""The operations whose filters can be scaled, each with the axis of its filters that counts the output channels."""
 
 
 def _by_channel(factors: np.ndarray, shape: tuple[int, ...] | None) -> np.ndarray | None:
-    """The factors, if numpy broadcasts them to one for each channel of ``shape``."""
+    """Return the factors as a 1D array if numpy broadcasts them along the channels of ``shape`` (axis 1), else None."""
     if shape is None or len(shape) < 3 or factors.ndim > len(shape):
         return None
     padded = (1,) * (len(shape) - factors.ndim) + factors.shape
@@ -337,7 +359,10 @@ def _by_channel(factors: np.ndarray, shape: tuple[int, ...] | None) -> np.ndarra
 
 
 def _times(p: Patterns, convolution: Step, factors: np.ndarray) -> int | None:
-    """The slot of constant filters multiplied by a number for each channel of the output."""
+    """Multiply the filters of a convolution by one factor per output channel, and return their new slot.
+
+    Returns None if the filters are not constant, or if the convolution is not in f32 or f64.
+    """
     filters = p.constants.get(convolution.reads[1])
     if filters is None or not p.is_float(convolution.writes[0]):
         return None
@@ -347,8 +372,8 @@ def _times(p: Patterns, convolution: Step, factors: np.ndarray) -> int | None:
     return p.constant((filters * factors.reshape(shape)).astype(filters.dtype))
 
 
-def _unbroadcast(p: Patterns, last: Step) -> _Found | None:
-    """An element-wise operation on what was broadcast for it: it broadcasts by itself."""
+def _unbroadcast(p: Patterns, last: Step) -> _Match | None:
+    """Match an element-wise operation on the output of a Broadcast, and drop the Broadcast, since numpy broadcasts."""
     shape = p.values[last.writes[0]].shape.static if last.writes else None
     for position, slot in enumerate(last.reads if last.kernel.elementwise else ()):
         step = p.of(slot, "Broadcast")
@@ -357,10 +382,10 @@ def _unbroadcast(p: Patterns, last: Step) -> _Found | None:
         reads = (*last.reads[:position], step.reads[0], *last.reads[position + 1 :])
         shapes = [p.values[read].shape.static for read in reads if read >= 0]
         if all(s is not None for s in shapes) and np.broadcast_shapes(*filter(None, shapes)) == shape:
-            return _Found(last.op, reads, (step, last))
+            return _Match(last.op, reads, (step, last))
     return None
 
 
-_RULES: Final[tuple[Callable[[Patterns, Step], _Found | None], ...]] = (
+_RULES: Final[tuple[Callable[[Patterns, Step], _Match | None], ...]] = (
     _normalised, _scaled, _unbroadcast, _mvn, _rms, _gelu, _attention, _slopes,
 )  # fmt: skip

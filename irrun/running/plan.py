@@ -1,4 +1,4 @@
-"""Make a model ready to run: choose kernels, read constants and fold what follows from them, say what is freed."""
+"""Plan a model: choose kernels, load constants, fold constant sub-graphs, and decide when each buffer is freed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ __all__ = ["UNPACKED", "Planning", "human", "kernel_failed", "plan", "refuse_too
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """What may be done to a model: nothing may make a tensor of more than ``max_memory`` bytes.
+    """How to plan a model. No tensor may take more than ``max_memory`` bytes.
 
-    ``specialise``: kernels are chosen for each layer, otherwise all are the plain ``run``. ``fuse``: what
-    is constant is computed once, and steps are joined; nobody can then see the values of single layers.
+    ``specialise`` chooses a kernel for each layer; without it, every pure operation uses its plain ``run``. ``fuse``
+    folds constant sub-graphs, drops unused steps, switches layouts and fuses steps; hooks can then not observe single
+    layers.
     """
 
     max_memory: int
@@ -38,10 +39,13 @@ class Planning:
 def plan(
     model: Model, how: Planning, shapes: Mapping[int, PartialShape] | None = None, base: Plan | None = None
 ) -> Plan:
-    """Plan a model, for Parameters of these ``shapes`` by layer id, within what they declare.
+    """Return the plan of a model.
 
-    The constants of a plan ``base`` of the same model are used again.
-    Raises ModelError, UnsupportedError, or ExecutionError (IR604) where a tensor is too large.
+    ``shapes`` replaces the shapes of Parameters, by layer id; each must lie within the declared shape. ``base`` is
+    another plan of the same model, whose constants are used again.
+
+    Raises ModelError for an error in the model, UnsupportedError if all errors are unknown operations or opsets, and
+    ExecutionError (IR604) if a tensor is too large.
     """
     ops = _bound(model)
     if cycle := model.cycle():
@@ -50,19 +54,19 @@ def plan(
         )
     values: Values = {}
 
-    def settle(layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
-        if isinstance(found, Refused):
-            raise ModelError(refusal(model, layer, ops[layer.id], found))
-        if isinstance(found, Exception):
-            raise ModelError(kernel_failed(model, layer, ops[layer.id], found, "")) from found
-        if len(found) != len(layer.outputs):
-            message = wrong_output_count(layer, ops[layer.id], len(found))
+    def settle(layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
+        if isinstance(inferred, Refused):
+            raise ModelError(refusal(model, layer, ops[layer.id], inferred))
+        if isinstance(inferred, Exception):
+            raise ModelError(kernel_failed(model, layer, ops[layer.id], inferred, "")) from inferred
+        if len(inferred) != len(layer.outputs):
+            message = wrong_output_count(layer, ops[layer.id], len(inferred))
             raise ModelError(diagnostic("IR206", message, source=model.source, node=layer.node, layer=layer.name))
-        for value in found:
+        for value in inferred:
             refuse_too_large(model, layer, value, how.max_memory)
-        return found
+        return inferred
 
-    # bodies first: what is wrong in one is reported where it stands
+    # plan bodies first, so that an error in a body is reported at the layer in the body
     bodies = {id: {tag: plan(body, how) for tag, body in layer.bodies.items()} for id, layer in model.layers.items()}
     types = {p.id: declared_inside(model, p.id).type for p in model.parameters} if shapes else {}
     propagate(model, ops, settle, values, {id: Value(types[id], shape) for id, shape in (shapes or {}).items()})
@@ -74,6 +78,7 @@ def plan(
 
 
 def _bound(model: Model) -> dict[int, Op]:
+    """Return the operation of each layer, by layer id. Raises ModelError or UnsupportedError."""
     ops: dict[int, Op] = {}
     errors: list[Diagnostic] = []
     for layer, op, problems in bind_all(model):
@@ -87,7 +92,7 @@ def _bound(model: Model) -> dict[int, Op]:
 
 
 class _Assembly:
-    """Puts a plan together from what was inferred of a model."""
+    """Assembles a plan from the inferred values of a model."""
 
     def __init__(
         self, model: Model, ops: Mapping[int, Op], values: Values, bodies: Mapping[int, Mapping[str, Plan]],
@@ -96,7 +101,7 @@ class _Assembly:
         self.model, self.ops, self.bodies, self.how, self.computed = model, ops, bodies, how, computed
         self.slot = {key: number for number, key in enumerate(values)}
         self.values = list(values.values())
-        # a plan tells what is known of each output, but does not keep large constants alive
+        # the plan keeps the Value of each output, but not large contents, which would stay in memory
         self.known = {
             k: v if v.data is None or v.data.size <= _FEW else replace(v, data=None) for k, v in values.items()
         }
@@ -122,7 +127,10 @@ class _Assembly:
         )  # fmt: skip
 
     def kept(self, steps: Sequence[Step], results: Sequence[int]) -> dict[int, np.ndarray]:
-        """The constants that a run reads; of those that kernels have in another form only type and shape."""
+        """Return the constants that a run reads, as aligned arrays.
+
+        A constant that kernels hold only in another form (``Kernel.ignores``) has its dtype and shape, but no contents.
+        """
         read = {*results}
         for step in steps:
             read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.ignores)
@@ -132,16 +140,16 @@ class _Assembly:
         return {number: np.require(array, requirements="A") for number, array in kept.items()} | bare
 
     def step(self, id: int) -> Step | None:
-        """The step of a layer; none where there is nothing to compute."""
+        """Return the step of a layer, or None if a run has nothing to compute: for a constant, for example."""
         model, layer, op = self.model, self.model.layers[id], self.ops[id]
         if op.type in ("Parameter", "Result"):
             return None
         writes = tuple(self.slot[id, i] for i in range(len(layer.outputs)))
         if op.type == "Const":
             array = self.computed.get(writes[0], self.values[writes[0]].data)
-            assert array is not None  # without a .bin, compile refused the model before
-            # where a file's offset is no multiple of the element's size, numpy would go the slow way every time;
-            # but kernels that keep a matrix turn or pack it, and `kept` copies one that is read as it is
+            assert array is not None  # compile has refused a model without its .bin
+            # if its offset in the .bin is no multiple of the element size, numpy is slow at every use: copy the array
+            # now, but not a matrix: kernels transpose or pack it, and `kept` copies one that they read as it is
             as_it_is = array.flags.aligned or (self.how.fuse and array.ndim == 2)
             self.hold(writes[0], array if as_it_is else array.copy())
             return None
@@ -162,23 +170,29 @@ class _Assembly:
         except Exception as error:
             raise ModelError(kernel_failed(model, layer, op, error, "")) from error
         self.packed(inputs)
-        given = [v for v in inputs if v is not None]
-        found = [self.values[write] for write in writes]
-        unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*given, *found))
-        dynamic = op.checked and (unknown or any(_may_be_shape(v) for v in given))
+        present = [v for v in inputs if v is not None]
+        outputs = [self.values[write] for write in writes]
+        unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*present, *outputs))
+        dynamic = op.checked and (unknown or any(_may_be_shape(v) for v in present))
         return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
 
     def packed(self, inputs: Sequence[Value | None]) -> None:
-        """Give back what kernels read of the .bin to pack it, before all of it is in memory twice."""
+        """Release the memory-mapped .bin for every ``UNPACKED`` bytes of constants for which kernels have been made.
+
+        Otherwise packed weights would be in memory twice. ``inputs`` are those of the kernel made last.
+        """
         self.unpacked += sum(v.data.nbytes for v in inputs if v is not None and v.data is not None)
         if self.unpacked > UNPACKED and self.model.weights is not None:
             self.model.weights.release()
             self.unpacked = 0
 
     def fold(self, op: Op, inputs: Sequence[Value | None], writes: Sequence[int]) -> bool:
-        """Compute what is constant now: whether that was done. What would grow much by it is left to each run."""
-        found = [self.computed.get(write, self.values[write].exact) for write in writes]
-        if any(array is None for array in found):
+        """Compute a layer now if its inputs are constant, and return whether that was done.
+
+        Outputs much larger than the inputs (see ``_GROWTH``) are left to each run.
+        """
+        outputs = [self.computed.get(write, self.values[write].exact) for write in writes]
+        if any(array is None for array in outputs):
             arrays = [None if v is None else v.exact for v in inputs]
             if not inputs or any(v is not None and a is None for v, a in zip(inputs, arrays)):
                 return False
@@ -189,22 +203,23 @@ class _Assembly:
                 with np.errstate(all="ignore"):
                     results = op.run(*arrays)
             except Exception:
-                return False  # it will be reported when the layer runs
-            found = results if isinstance(results, tuple) else (results,)
-        for write, array in zip(writes, found):
+                return False  # the run will report it
+            outputs = results if isinstance(results, tuple) else (results,)
+        for write, array in zip(writes, outputs):
             assert array is not None
             self.hold(write, np.asarray(array))
         return True
 
     def hold(self, slot: int, array: np.ndarray) -> None:
+        """Store an array as the constant of a slot, and its Value."""
         self.constants[slot] = array
         self.values[slot] = Value(self.values[slot].type, PartialShape.of(array.shape), array)
 
     def allocated(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[Step, ...]:
-        """The steps with what each is given to fill and what nobody reads after it."""
+        """Return the steps, each with the slots to free after it and the array to allocate for its output."""
         last_read: dict[int, int] = {}
         for position, step in enumerate(steps):
-            for number in (*step.reads, *step.writes):  # an output that nobody reads is freed by its own step
+            for number in (*step.reads, *step.writes):  # a step frees its own output if no step reads it
                 last_read[number] = position
         frees: dict[int, list[int]] = {}
         kept = {-1, *self.constants, *results}
@@ -217,6 +232,7 @@ class _Assembly:
         )
 
     def filled(self, step: Step) -> tuple[tuple[int, ...], np.dtype] | None:
+        """Return shape and dtype of the array for ``out=`` of the kernel; None if the kernel allocates its outputs."""
         kernel, value = step.kernel, self.values[step.writes[0]] if step.writes else None
         if value is None or len(step.writes) > 1 or not (kernel.out or kernel.elementwise or kernel.finish):
             return None
@@ -225,45 +241,48 @@ class _Assembly:
 
 
 _FEW: Final = 1 << 12
-"""Elements of a constant that a plan may go on telling."""
+"""The most elements of a Value for which a plan keeps the contents. Larger ones would cost memory."""
 UNPACKED: Final = 1 << 24
-"""Bytes of constants that kernels are made for before what was read of them is given back."""
+"""Bytes of constants that kernels are made for before the planner releases the memory-mapped .bin."""
 _GROWTH: Final = 8
-"""What is folded may take so many times the bytes that it follows from, as 4-bit weights do in f32,"""
+"""A folded constant may be at most ``_GROWTH`` times the bytes of its inputs, plus ``_SMALL``. 4-bit weights grow
+8 times in f32."""
 _SMALL: Final = 1 << 20
-"""and so many more."""
+"""Bytes that any folded constant may take, since that little memory does not matter: see ``_GROWTH``."""
 
 
 def _wanted(steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
-    """The steps that a result, or the state, follows from."""
+    """Return the steps on which a result or the state depends, and those whose operation is not pure."""
     read = set(results)
-    found: list[Step] = []
+    wanted: list[Step] = []
     for step in reversed(steps):
         if not step.op.pure or step.needed or not read.isdisjoint(step.writes):
             read.update(step.reads)
-            found.append(step)
-    return found[::-1]
+            wanted.append(step)
+    return wanted[::-1]
 
 
 def _bare(array: np.ndarray) -> np.ndarray:
-    """What has the type and shape of an array, but no contents and no memory."""
+    """Return an array of the same dtype and shape that takes no memory: one zero with strides of 0."""
     return np.broadcast_to(np.zeros((), array.dtype), array.shape)
 
 
 def _is_bare(array: np.ndarray) -> bool:
+    """Return whether an array repeats one element with strides of 0, as those of ``_bare`` do."""
     return array.size > 1 and not any(array.strides)
 
 
 def _may_be_shape(value: Value) -> bool:
-    """Whether this may be a shape, axes and the like, known only when the model runs."""
+    """Return whether a Value may hold a shape, axes or the like, whose numbers are known only at run time."""
     return value.data is None and value.type.is_integer and value.rank in (0, 1)
 
 
 # ---------------------------------------------------------------------------------------------
-# what a plan and a run have to say
+# diagnostics of planning and of a run
 
 
 def kernel_failed(model: Model, layer: Layer, op: Op | None, error: Exception, inputs: str) -> Diagnostic:
+    """Return the diagnostic (IR603) for an exception in a kernel or shape rule. ``inputs`` ends its message."""
     message = f'{layer.type} "{layer.name}" failed: {error!r}{inputs}'
     return diagnostic(
         "IR603", message, source=model.source, node=layer.node, layer=layer.name,
@@ -272,7 +291,10 @@ def kernel_failed(model: Model, layer: Layer, op: Op | None, error: Exception, i
 
 
 def refuse_too_large(model: Model, layer: Layer, value: Value, max_memory: int) -> None:
-    """Refuse a tensor before anything allocates it. Raises ExecutionError (IR604)."""
+    """Raise ExecutionError (IR604) if a tensor takes more than ``max_memory`` bytes, before it is allocated.
+
+    Unknown dims count with their lower bounds.
+    """
     count = value.shape.count()
     size = count.lo * max(value.type.dtype.itemsize, 1)
     if size > max_memory:
@@ -286,7 +308,7 @@ def refuse_too_large(model: Model, layer: Layer, value: Value, max_memory: int) 
 
 
 def human(size: float) -> str:
-    """A number of bytes as a person reads it: ``1.5 GiB``."""
+    """Return a number of bytes in a readable unit: ``1.5 GiB``."""
     for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if size < 1024 or unit == "PiB":
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"

@@ -1,4 +1,7 @@
-"""Memory for large arrays, used again instead of given back: fresh pages cost as much as computing what fills them."""
+"""A pool that reuses the memory of large arrays.
+
+The system's first access to a fresh page costs as much as computing the numbers that fill it.
+"""
 
 from __future__ import annotations
 
@@ -12,49 +15,52 @@ import numpy as np
 __all__ = ["SMALL", "Pool", "lent_size"]
 
 SMALL: Final = 1 << 20
-"""Bytes up to which numpy's own allocation is the faster one."""
+"""Bytes up to which an array does not use the pool, because numpy's own allocation is faster."""
 
-# glibc asks the system for fresh pages for each array beyond 128 KB, and gives them back, until one as large was freed;
-# this is just below the most that it counts
+# glibc maps fresh pages for each array above 128 KB and unmaps them when it is freed; freeing an array raises this
+# limit to its size, at most 32 MiB, so an array just below that is allocated and freed here
 np.empty((1 << 25) - (1 << 20), np.byte)
 
 
 class Pool:
-    """Lends arrays. The memory of one comes back when nobody refers to it any more, nor to a view of it."""
+    """Lends arrays. The memory of an array returns to the pool when neither it nor a view of it is referenced."""
 
     def __init__(self) -> None:
         self._free: dict[int, list[ctypes.Array[ctypes.c_byte]]] = {}
         self._lent: dict[int, tuple[weakref.ref[np.ndarray], ctypes.Array[ctypes.c_byte]]] = {}
 
     def take(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """An array of undefined contents, C-contiguous."""
+        """Return a C-contiguous array with undefined contents."""
         size = prod(shape) * dtype.itemsize
         if size <= SMALL:
             return np.empty(shape, dtype)
         size = lent_size(size)
         free = self._free.setdefault(size, [])
-        # not an array itself: views of what is lent then have that as their base, and keep it alive
+        # no numpy array: otherwise it would be the base of views of `array`, and `array` could die before its views
         memory = free.pop() if free else (ctypes.c_byte * size).from_buffer(cast(Any, np.empty(size, np.byte)))
         array = np.ndarray(shape, dtype, cast(Any, memory))
         key = id(array)
 
-        def back(_: object) -> None:
+        def give_back(_: object) -> None:
             free.append(self._lent.pop(key)[1])
 
-        self._lent[key] = weakref.ref(array, back), memory
+        self._lent[key] = weakref.ref(array, give_back), memory
         return array
 
     def lends(self, array: np.ndarray) -> bool:
-        """Whether this very array is lent, so that only views of it share its memory."""
+        """Return whether this array itself (not a view) is lent. Only views of it then share its memory."""
         return id(array) in self._lent
 
     def trim(self) -> None:
-        """Give back what is free."""
+        """Release the memory that is not lent."""
         self._free = {}
 
 
 def lent_size(size: int) -> int:
-    """The bytes that an array of ``size`` bytes takes: rounded, so that shapes that differ a little share."""
+    """Return the bytes that the pool allocates for an array of ``size`` bytes.
+
+    Above ``SMALL``, this is up to an eighth more, so that arrays of slightly different sizes can use the same memory.
+    """
     if size <= SMALL:
         return size
     step = 1 << (size.bit_length() - 4)

@@ -1,4 +1,4 @@
-"""Where the time of a run goes: a row for each step, as a table, JSON or a trace for chrome://tracing and Perfetto."""
+"""Measure where the time of a run goes: a row for each step, JSON, and a trace for chrome://tracing and Perfetto."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ __all__ = ["Profile", "Row"]
 
 @dataclass
 class Row:
-    """One step, over all runs that were watched. Several layers may be one step: ``layers`` are their names."""
+    """The measurements of one step in all observed runs. ``layers`` are the names of the layers that it computes."""
 
     layers: tuple[str, ...]
     type: str
-    """The layers' types, joined by ``+``."""
+    """The types of the layers, separated by ``+``."""
     algorithm: str
-    """Which way of computing was chosen, where there is more than one."""
+    """The name of the chosen algorithm; empty if the operation has only one."""
     flops: int
-    """Multiplications and additions of a call; 0 where they are not what takes its time."""
+    """Multiplications and additions per call; 0 if the time does not depend on them."""
     bytes: int = 0
-    """What the last call read and wrote."""
+    """Bytes of the inputs and outputs of the last call."""
     times: list[float] = field(default_factory=list)
-    """Seconds of each call, without those of a body's steps."""
+    """Seconds of each call, without the steps of bodies."""
 
     @property
     def seconds(self) -> float:
-        """The median of a call."""
+        """The median time of a call, in seconds."""
         return statistics.median(self.times)
 
     @property
     def gflops(self) -> float | None:
-        """Billions of multiplications and additions per second."""
+        """Billions of multiplications and additions per second; None if ``flops`` is 0."""
         return self.flops / self.seconds / 1e9 if self.flops and self.seconds else None
 
     @property
@@ -51,13 +51,13 @@ class Row:
 
 
 class Profile:
-    """A hook that measures every step: ``executable(feeds, hooks=[profile])``, as often as wanted."""
+    """A hook that measures the time of each step. Pass it to any number of runs: ``executable(…, hooks=[profile])``."""
 
     joined = True
 
     def __init__(self) -> None:
         self._rows: dict[int, Row] = {}
-        self._steps: list[Step] = []  # kept, so that no id is given twice
+        self._steps: list[Step] = []  # kept alive, so that no other step gets the same id
         self._events: list[tuple[Row, float, float]] = []
         self._open: list[list[float]] = []
 
@@ -80,16 +80,16 @@ class Profile:
 
     @property
     def rows(self) -> list[Row]:
-        """The steps in the order in which they were first run."""
+        """A row for each step, in the order in which the steps first finished."""
         return list(self._rows.values())
 
     @property
     def seconds(self) -> float:
-        """All steps together, each by its median."""
+        """Seconds of one run: the sum over the steps of the median time times the calls in a run."""
         return sum(row.seconds * self._calls(row) for row in self.rows)
 
     def record(self) -> dict[str, Any]:
-        """The profile as JSON takes it; times in seconds. ``matrix_products`` tells whose they are: numpy or mkl."""
+        """Return the profile for JSON. Times are in seconds; ``matrix_products`` names the library: numpy or mkl."""
         total = self.seconds or 1.0
         return {
             "seconds": self.seconds,
@@ -106,7 +106,7 @@ class Profile:
         }  # fmt: skip
 
     def trace(self) -> dict[str, Any]:
-        """The trace event format of Chrome: one complete event for each call; times in microseconds."""
+        """Return the profile in Chrome's trace event format: one complete event per call, times in microseconds."""
         first = min((start for _, start, _ in self._events), default=0.0)
         return {
             "displayTimeUnit": "ms",
@@ -121,6 +121,6 @@ class Profile:
         }  # fmt: skip
 
     def _calls(self, row: Row) -> float:
-        """How often a step is called in one run: a body's steps more than once."""
+        """Return how often a step is called in one run. Steps of bodies may be called more than once."""
         runs = max(1, min((len(r.times) for r in self.rows), default=1))
         return len(row.times) / runs

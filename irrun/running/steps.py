@@ -1,4 +1,4 @@
-"""A plan: a flat list of steps over numbered slots, as the executor walks it."""
+"""A plan: a flat list of steps over numbered slots, which the executor runs in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Plan", "Step"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call: ``kernel`` takes the slots of ``reads`` (-1: absent) and fills those of ``writes``."""
+    """One call: ``kernel`` reads the slots ``reads`` (-1 for an absent input) and fills the slots ``writes``."""
 
     layer: Layer
     op: Op
@@ -27,27 +27,31 @@ class Step:
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     dynamic: bool
-    """Whether it is checked before its kernel runs, since shapes, or contents that shapes may follow from, are
-    known only then."""
+    """Whether the executor applies the shape rule before it runs the kernel, because shapes, or contents on which
+    shapes may depend, are known only at run time."""
     needed: Mapping[str, Any]
-    """What ``op`` takes as keywords."""
+    """The keyword arguments of ``op``: see ``Op.needs``."""
     bodies: Mapping[str, Plan]
+    """The plans of the bodies of ``layer``, by tag."""
     layers: tuple[Layer, ...]
-    """All that it computes, ``layer`` the last of them."""
+    """All layers that the step computes; ``layer`` is the last of them."""
     own_inputs: bool = True
-    """Whether ``reads`` are what ``layer`` reads: not where several layers are joined, or values are in another
-    order."""
+    """Whether ``reads`` are the inputs of ``layer``. They are not if layers are fused or values have another layout."""
     out: tuple[tuple[int, ...], np.dtype] | None = None
-    """The shape and type of the array that the kernel is given to fill."""
+    """The shape and dtype of the array that the executor passes as ``out=``; None if the kernel allocates it."""
     frees: tuple[int, ...] = ()
-    """Slots that nobody reads afterwards."""
+    """The slots that no later step reads."""
     passed: set[object] = field(default_factory=set, compare=False)
-    """Of a dynamic step: what it was checked with already."""
+    """The inputs with which a dynamic step has passed its check, in the form of ``Executable._check_once``."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """``parameters`` and ``results`` are slots in file order; ``constants`` are filled before a run."""
+    """A planned model, with ``slots`` slots in all.
+
+    ``parameters`` and ``results`` are slots in file order. ``constants`` are arrays by slot, present before a run.
+    ``values`` holds the Value of each layer output, as inferred before a run.
+    """
 
     model: Model
     steps: tuple[Step, ...]
@@ -61,12 +65,12 @@ class Plan:
 
     @cached_property
     def heavy(self) -> bool:
-        """Whether there may be matrix products that BLAS would share among threads."""
+        """Whether the plan may have matrix products that are large enough for BLAS to use several threads."""
         large = any(array.size >= _LARGE for array in self.constants.values())
         return large or any(step.kernel.flops >= _MANY or step.dynamic or step.bodies for step in self.steps)
 
 
 _LARGE: Final = 1 << 16
-"""Elements of a matrix,"""
+"""Elements of a constant from which on BLAS may use several threads for a product with it."""
 _MANY: Final = 1 << 20
-"""or multiplications and additions, from which on a library may do so."""
+"""Multiplications and additions of a step from which on BLAS may use several threads."""

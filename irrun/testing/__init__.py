@@ -1,6 +1,7 @@
-"""Assertions about models, in the manner of numpy.testing: ``assert_matches`` and ``check_clean``.
+"""Assertions about models, in the style of numpy.testing: ``assert_matches`` and ``check_clean``.
 
-Both raise AssertionError with a message made for people. Hypothesis strategies are in ``irrun.testing.strategies``.
+Both raise AssertionError with a message that explains the failure. Strategies for hypothesis are in
+``irrun.testing.strategies``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from irrun.types import ELEMENT_TYPES, ElementType
 __all__ = ["TOLERANCES", "Tolerance", "assert_matches", "check_clean", "difference"]
 
 Tolerance = float | Mapping[str, float] | None
-"""One number for all, or one for some element types (``{"f16": 1e-2}``); None is the default of each type."""
+"""A number for all element types, or numbers for some (``{"f16": 1e-2}``). A type without a number has its default."""
 
 TOLERANCES: Final[Mapping[str, tuple[float, float]]] = {
     "f64": (1e-9, 1e-12),
@@ -30,7 +31,7 @@ TOLERANCES: Final[Mapping[str, tuple[float, float]]] = {
     "f8e4m3": (0.125, 0.0625),
     "f8e5m2": (0.25, 0.125),
 }
-"""Default rtol and atol by element type; every other type is compared exactly."""
+"""Default (rtol, atol) by element type. Every other type is compared exactly."""
 
 
 def assert_matches(
@@ -40,12 +41,17 @@ def assert_matches(
     rtol: Tolerance = None,
     atol: Tolerance = None,
 ) -> Outputs:
-    """Run a model and compare what it gives with what is expected: shape, element type and every element.
+    """Run a model and compare its outputs with ``expected``: element type, shape and every element.
 
-    ``expected`` are arrays by output name or position (those not named are not compared), a sequence of all of
-    them, the only one, or another model (a path, Model or Executable) that is run on the same feeds; then a
-    failure also names the first layer where the two part. An element fails where its distance is more than
-    ``atol + rtol * abs(expected)``; NaN equals NaN. Lists and numbers take the element type of the output.
+    ``expected`` is one of these:
+
+    - a mapping from output names or positions to arrays (an output without an entry is not compared),
+    - a sequence of the arrays of all outputs, or the array of the only output,
+    - another model (a path, Model or Executable). It is run on the same feeds, and a failure also names the first
+      layer whose output differs between the two models.
+
+    An element fails if it differs by more than ``atol + rtol * abs(expected)``. NaN equals NaN. Expected lists and
+    numbers are converted to the element type of the output.
 
     Returns the outputs. Raises AssertionError.
     """
@@ -56,9 +62,9 @@ def assert_matches(
     wanted = _by_position(actual, outputs, reference(feeds) if reference else expected)
     failures: list[str] = []
     for position, array in wanted.items():
-        found = difference(outputs[position], array, rtol, atol)
-        if found:
-            failures.append(f"{_title(actual.model, position)}\n" + "".join(f"  {line}\n" for line in found))
+        lines = difference(outputs[position], array, rtol, atol)
+        if lines:
+            failures.append(f"{_title(actual.model, position)}\n" + "".join(f"  {line}\n" for line in lines))
     if failures:
         if reference:
             failures.append(_first_divergent(actual, reference, feeds, rtol, atol))
@@ -68,7 +74,7 @@ def assert_matches(
 
 
 def check_clean(path: Model | PathLike, allow: Sequence[str] = ()) -> None:
-    """Check a model; AssertionError with every finding, warnings included, but for the codes that are allowed."""
+    """Check a model. Raises AssertionError with all errors and warnings whose codes are not in ``allow``."""
     __tracebackhide__ = True
     findings = [d for d in check(path) if d.code not in allow]
     if findings:
@@ -76,7 +82,7 @@ def check_clean(path: Model | PathLike, allow: Sequence[str] = ()) -> None:
 
 
 def difference(actual: np.ndarray, expected: Any, rtol: Tolerance = None, atol: Tolerance = None) -> tuple[str, ...]:
-    """How an array differs from what is expected, line by line; nothing where it does not."""
+    """Return lines of text that describe how an array differs from ``expected``; none if it does not."""
     own = ElementType.of(actual.dtype)
     assert own is not None
     if not isinstance(expected, (np.ndarray, np.generic)):
@@ -112,21 +118,25 @@ def difference(actual: np.ndarray, expected: Any, rtol: Tolerance = None, atol: 
 
 
 def tolerance(element_type: ElementType, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
-    """rtol and atol for an element type."""
+    """Return (rtol, atol) for an element type. Raises ValueError if a mapping names an unknown element type."""
     defaults = TOLERANCES.get(element_type.name, (0.0, 0.0))
-    found = []
+    limits = []
     for given, default in zip((rtol, atol), defaults):
         if isinstance(given, Mapping):
             unknown = [name for name in given if name not in ELEMENT_TYPES]
             if unknown:
                 raise ValueError(f"{unknown[0]!r} is no element type")
             given = given.get(element_type.name)
-        found.append(default if given is None else float(given))
-    return found[0], found[1]
+        limits.append(default if given is None else float(given))
+    return limits[0], limits[1]
 
 
 def like(array: np.ndarray, dtype: np.dtype | None) -> np.ndarray:
-    """An array of an ``.npz``, where numpy keeps bf16, f8 and 4-bit types as bare bytes, in its true type."""
+    """Return an array from an ``.npz`` in the dtype that it had when it was saved.
+
+    Numpy saves bf16, f8 and 4-bit types as opaque bytes. Such an array is viewed as ``dtype``; any other is returned
+    as it is.
+    """
     return array.view(dtype) if dtype is not None and _bare(array.dtype, dtype) else array
 
 
@@ -134,7 +144,7 @@ def like(array: np.ndarray, dtype: np.dtype | None) -> np.ndarray:
 
 
 def _bare(dtype: np.dtype, wanted: np.dtype) -> bool:
-    """Whether ``dtype`` is what numpy makes of ml_dtypes in a file: opaque bytes of the right width."""
+    """Return whether ``dtype`` is what numpy saves in place of the ml_dtypes type ``wanted``: opaque bytes."""
     return dtype.kind == "V" and dtype.names is None and wanted.isbuiltin == 2 and dtype.itemsize == wanted.itemsize
 
 
@@ -143,21 +153,22 @@ def _executable(model: Executable | Model | PathLike) -> Executable:
 
 
 def _by_position(actual: Executable, outputs: Outputs, expected: Any) -> dict[int, Any]:
+    """Return the expected arrays by output position. Raises AssertionError if they do not fit the outputs."""
     results = actual.model.results
     if isinstance(expected, Outputs):
         expected = list(expected.arrays)
     if isinstance(expected, Mapping):
         named = {n: i for i, r in reversed(list(enumerate(results))) for n in actual.model.result_names(r)}
-        found: dict[int, Any] = {}
+        by_position: dict[int, Any] = {}
         for key, array in expected.items():
             position = named.get(key) if isinstance(key, str) else key
             if not isinstance(position, int) or not 0 <= position < len(results):
                 known = ", ".join(map(repr, outputs)) or "none"
                 raise AssertionError(f"{actual.model.source.path}: there is no output {key!r}; its outputs are {known}")
-            found[position] = array
-        return found
+            by_position[position] = array
+        return by_position
     every = isinstance(expected, (list, tuple))
-    if every and len(results) == 1:  # [array] or the values of the only one
+    if every and len(results) == 1:  # either [array], or the elements of the only output
         every = len(expected) == 1 and isinstance(expected[0], np.ndarray)
     arrays = list(expected) if every else [expected]
     if len(arrays) != len(results):
@@ -170,10 +181,10 @@ def _by_position(actual: Executable, outputs: Outputs, expected: Any) -> dict[in
 def _compare(
     element_type: ElementType, actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Where the two differ by more than is allowed, and how far they are apart where that can be told."""
+    """Return a mask of the elements that differ too much, and all distances (None for types without distances)."""
     if element_type.kind in ("string", "boolean", "dynamic"):
         return np.asarray(actual != expected), None
-    if element_type.is_integer:  # exact beyond 2**53, and no wrapping
+    if element_type.is_integer:  # exact beyond 2**53, and without overflow
         a, b = (x.astype(np.int64 if x.dtype.itemsize < 8 else object) for x in (actual, expected))
         distance = np.asarray(abs(a - b)).astype(np.float64)
         return np.asarray(a != b) & (distance > atol + rtol * np.abs(b.astype(np.float64))), distance
@@ -191,16 +202,19 @@ def _title(model: Model, position: int) -> str:
 
 
 def _first_divergent(actual: Executable, reference: Executable, feeds: Feeds, rtol: Tolerance, atol: Tolerance) -> str:
-    """The first layer, in the order of the run, that two models have in common and that gives something else."""
+    """Return text that names the first layer of both models whose outputs differ, in the order of the run.
+
+    Returns an empty text for models with state.
+    """
     if actual.state or reference.state:
-        return ""  # a second run would not be the same
+        return ""  # a second run would start from another state
     ours, theirs = actual(feeds, taps=["*"]).taps, reference(feeds, taps=["*"]).taps
     types = {name: actual.model.layers[id].type for id, name in actual.model.unique_names.items()}
     for name, array in ours.items():
-        found = difference(array, theirs[name], rtol, atol) if name in theirs else ()
-        if found:
+        lines = difference(array, theirs[name], rtol, atol) if name in theirs else ()
+        if lines:
             what = f'{types[name]} "{name}"' if name in types else f'"{name}"'
-            return f"first divergent layer: {what}\n" + "".join(f"  {line}\n" for line in found)
+            return f"first divergent layer: {what}\n" + "".join(f"  {line}\n" for line in lines)
     return "first divergent layer: none of those that both models have\n"
 
 

@@ -1,6 +1,6 @@
-"""Hypothesis strategies: shapes, pairs that broadcast, tensors of any element type, and small valid models.
+"""Hypothesis strategies: shapes, pairs of shapes that broadcast, tensors of any element type, and small valid models.
 
-hypothesis is wanted only by those who import this module: ``pip install hypothesis``.
+Only this module of irrun needs hypothesis: ``pip install hypothesis``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Strategy = st.SearchStrategy
 
 
 def shapes(min_rank: int = 0, max_rank: int = 4, min_dim: int = 0, max_dim: int = 5) -> Strategy[Dims]:
-    """Shapes, scalars and empty ones among them."""
+    """Return a strategy for shapes. They include the shape of a scalar, and empty shapes if ``min_dim`` is 0."""
     return st.lists(st.integers(min_dim, max_dim), min_size=min_rank, max_size=max_rank).map(tuple)
 
 
@@ -48,13 +48,16 @@ def shapes(min_rank: int = 0, max_rank: int = 4, min_dim: int = 0, max_dim: int 
 def broadcastable_shapes(
     draw: st.DrawFn, min_rank: int = 0, max_rank: int = 4, min_dim: int = 0, max_dim: int = 5
 ) -> tuple[Dims, Dims]:
-    """Pairs of shapes that numpy broadcasts: either may be the shorter, or have a 1 where the other has more."""
+    """Return a strategy for pairs of shapes that numpy broadcasts to each other.
+
+    Either shape may lack leading axes of the other, or have 1 where the other has another dim.
+    """
     common = draw(shapes(min_rank, max_rank, min_dim, max_dim))
     return _blur(draw, common, min_rank), _blur(draw, common, min_rank)
 
 
 def _blur(draw: st.DrawFn, dims: Dims, min_rank: int = 0) -> Dims:
-    """Some shape that broadcasts to ``dims``, or that it broadcasts with."""
+    """Draw a shape that broadcasts to ``dims``: without some leading axes, and with some dims replaced by 1."""
     kept = dims[draw(st.integers(0, len(dims) - min(min_rank, len(dims)))) :]
     return tuple(1 if draw(st.booleans()) else d for d in kept)
 
@@ -66,9 +69,11 @@ def tensors(
     max_value: float | None = None,
     special: bool = False,
 ) -> Strategy[np.ndarray]:
-    """Arrays of an element type (``"bf16"``, ``"i4"``, ``"string"`` …) or of any that a strategy draws.
+    """Return a strategy for arrays of an element type (``"bf16"``, ``"i4"``, ``"string"`` …).
 
-    Every value of the type, within the bounds, may occur; NaN and infinities only if ``special``.
+    ``element_type`` and ``shape`` may be strategies; without ``shape``, the arrays have any of ``shapes()``. All values
+    of the type within the bounds may occur. NaN and infinities occur only if ``special`` is true and there are no
+    bounds. Raises ValueError for the dynamic type.
     """
     if isinstance(element_type, st.SearchStrategy):
         return element_type.flatmap(lambda name: tensors(name, shape, min_value, max_value, special))
@@ -81,7 +86,7 @@ def tensors(
         return dims.flatmap(lambda d: st.lists(words, min_size=math.prod(d), max_size=math.prod(d)).map(_words(d)))
     elements = _elements(own, min_value, max_value, special)
     plain = own.dtype
-    if plain.isbuiltin == 2:  # of ml_dtypes: by way of a numpy type that holds each of its values
+    if plain.isbuiltin == 2:  # of ml_dtypes: draw in a numpy type that holds all of its values, then convert
         plain = np.dtype(np.float32 if own.kind == "float" else np.int8 if own.kind == "int" else np.uint8)
     return dims.flatmap(lambda d: hnp.arrays(plain, d, elements=elements)).map(_cast(own.dtype))
 
@@ -95,6 +100,7 @@ def _cast(dtype: np.dtype) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _elements(own: ElementType, least: float | None, most: float | None, special: bool) -> Strategy[Any]:
+    """Return a strategy for single elements: Python numbers or booleans."""
     if own.kind == "boolean":
         return st.booleans()
     if own.is_integer:
@@ -118,7 +124,7 @@ def _elements(own: ElementType, least: float | None, most: float | None, special
         codes = codes.astype(np.float32)
     finite = codes[np.isfinite(codes)]
     allowed = finite[(finite >= (-np.inf if least is None else least)) & (finite <= (np.inf if most is None else most))]
-    # the simplest first: to these a failing example shrinks
+    # the simplest values first, because hypothesis shrinks a failing example towards the first
     known = st.sampled_from(sorted(allowed.tolist(), key=lambda x: (abs(x), x < 0)))
     others = codes[~np.isfinite(codes)].tolist() if special and least is None and most is None else []
     return known | st.sampled_from(others) if others else known
@@ -130,10 +136,10 @@ def _elements(own: ElementType, least: float | None, most: float | None, special
 
 @dataclass(frozen=True, repr=False)
 class GeneratedModel:
-    """An IR as text and bytes, inputs that it takes, and what is true of it by construction.
+    """A generated IR as text and bytes, inputs for it, and the shapes and types that its outputs must have.
 
-    ``declared`` are the output shapes as the file declares them (None: any), ``shapes`` those that the
-    inputs in ``feeds`` lead to, ``types`` their element types.
+    ``declared`` holds the output shapes as the file declares them (None for an open dim). ``shapes`` holds the output
+    shapes of a run on the inputs in ``feeds``, and ``types`` the element types of the outputs.
     """
 
     xml: str
@@ -149,7 +155,7 @@ class GeneratedModel:
         return f"GeneratedModel({feeds}: {' '.join(layers[len(self.feeds) :])})"
 
     def read(self) -> Model:
-        """The model, for irrun.check, irrun.compile and irrun.run."""
+        """Return the model, for irrun.check, irrun.compile and irrun.run."""
         parsed = parse(Source("generated.xml", self.xml.encode()), Weights(data=self.bin))
         errors: list[Diagnostic] = [p for p in parsed.problems if p.severity == "error"]
         if errors:
@@ -157,7 +163,7 @@ class GeneratedModel:
         return parsed.model
 
     def save(self, folder: str | Path, name: str = "generated") -> Path:
-        """Write ``name.xml`` and ``name.bin``; the path of the former."""
+        """Write ``name.xml`` and ``name.bin`` to ``folder``, and return the path of the ``.xml``."""
         path = Path(folder) / f"{name}.xml"
         path.write_text(self.xml, "utf-8")
         path.with_suffix(".bin").write_bytes(self.bin)
@@ -166,7 +172,7 @@ class GeneratedModel:
 
 @dataclass(frozen=True)
 class _Tensor:
-    """An output of a layer: its dims in this run, and which of them the file leaves open."""
+    """An output of a layer: its dims for the generated inputs, and which of them the file leaves open."""
 
     layer: int
     port: int
@@ -185,7 +191,7 @@ _FLOATS, _NUMBERS = ("f32", "f16", "f64"), ("f32", "f16", "f64", "i32", "i64", "
 
 @dataclass
 class _Builder:
-    """Writes layers, and keeps for each output the dims that numpy's rules give."""
+    """Writes layers, and records the dims of each output according to numpy's rules."""
 
     draw: st.DrawFn
     rng: np.random.Generator
@@ -193,8 +199,9 @@ class _Builder:
     edges: list[str] = field(default_factory=list)
     bin: bytearray = field(default_factory=bytearray)
     tensors: list[_Tensor] = field(default_factory=list)
-    """Those that other layers may read: none that is large, as larger ones would follow."""
+    """The outputs that later layers may read. Large ones are left out, because their consumers may be larger still."""
     made: list[_Tensor] = field(default_factory=list)
+    """The outputs of all layers that ``add`` has written, large ones included."""
     feeds: dict[str, np.ndarray] = field(default_factory=dict)
     read: set[tuple[int, int]] = field(default_factory=set)
 
@@ -217,6 +224,7 @@ class _Builder:
         opset: int = 1,
         **attributes: Any,
     ) -> list[_Tensor]:
+        """Write a layer and its edges, and return its outputs. ``outputs`` are (type, dims, open) for each output."""
         id, port = len(self.layers), len(inputs)
         name = f"{type.lower()}{id}"
         lines = [f'<layer id="{id}" name={quoteattr(name)} type={quoteattr(type)} version="opset{opset}">']
@@ -244,12 +252,13 @@ class _Builder:
         return made
 
     def add(self, type: str, inputs: Sequence[_Tensor], *outputs: Any, opset: int = 1, **attributes: Any) -> None:
-        """A layer whose outputs others may read."""
+        """Write a layer whose outputs later layers may read."""
         made = self.layer(type, inputs, *outputs, opset=opset, **attributes)
         self.made += made
         self.tensors += [t for t in made if math.prod(t.dims) <= 4096 and len(t.dims) <= 6]
 
     def const(self, array: np.ndarray) -> _Tensor:
+        """Write a Const, and its array to the .bin at a multiple of 8 bytes."""
         own = ElementType.of(array.dtype)
         assert own is not None
         raw = array.tobytes()
@@ -265,7 +274,7 @@ class _Builder:
         return self.const(np.array(numbers, np.int64))
 
     def values(self, type: str, dims: Dims) -> np.ndarray:
-        """Small numbers, so that nothing overflows that must not."""
+        """Return random numbers of an element type, small enough that the layers do not overflow."""
         dtype = ELEMENT_TYPES[type].dtype
         if type == "boolean":
             return self.rng.random(dims) < 0.5
@@ -274,6 +283,7 @@ class _Builder:
         return (self.rng.random(dims) * 2 - 1).astype(dtype)
 
     def parameter(self, dynamic: bool) -> None:
+        """Write a Parameter and add an array for it to ``feeds``. Some of its dims are open if ``dynamic``."""
         type = self.pick(("f32", "f32", "f32", *_NUMBERS, "boolean"))
         dims = self.draw(shapes(self.pick((3, 2, 0)), 4, min_dim=1))
         open = tuple(dynamic and self.flag() for _ in dims)
@@ -282,13 +292,13 @@ class _Builder:
         self.add("Parameter", [], (type, dims, open), element_type=type, shape=shape)
 
     def dim(self, actual: int) -> str:
-        """A dim that is open: any, or within bounds."""
+        """Draw the text of an open dim that allows ``actual``: any size, or a range."""
         return self.pick(("?", f"{max(actual - 1, 0)}..{actual + 2}", f"..{actual}", f"{actual}.."))
 
     # -- choosing
 
     def tensor(self, types: Sequence[str] = (), min_rank: int = 0, max_rank: int = 9) -> _Tensor | None:
-        """Any tensor so far, of one of the types and ranks."""
+        """Draw an earlier output of one of these types (none given: any type) and ranks; None if there is none."""
         fit = [t for t in self.tensors if (not types or t.type in types) and min_rank <= len(t.dims) <= max_rank]
         return self.pick(fit) if fit else None
 
@@ -302,7 +312,7 @@ def _text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-# Each adds one layer (and the constants that it reads), or nothing where no tensor suits it.
+# Each of the following functions adds one layer and the constants that it reads, or nothing if no tensor suits it.
 
 
 def _unary(b: _Builder) -> None:
@@ -318,7 +328,7 @@ def _clamp(b: _Builder) -> None:
 
 
 def _binary(b: _Builder) -> None:
-    """Of a tensor and a constant that broadcasts with it, or of two tensors that do."""
+    """Add a binary operation on a tensor and either a constant or another tensor that broadcasts with it."""
     if not (x := b.tensor(_NUMBERS)):
         return
     others = [t for t in b.tensors if t.type == x.type and _broadcast(x, t)]
@@ -338,7 +348,7 @@ def _binary(b: _Builder) -> None:
 
 
 def _broadcast(x: _Tensor, y: _Tensor) -> tuple[Dims, tuple[bool, ...]] | None:
-    """Dims and openness of what two tensors broadcast to; None where they do not."""
+    """Return the dims of the broadcast result and which of them are open; None if the tensors do not broadcast."""
     rank = max(len(x.dims), len(y.dims))
     dims: list[int] = []
     open: list[bool] = []
@@ -347,7 +357,7 @@ def _broadcast(x: _Tensor, y: _Tensor) -> tuple[Dims, tuple[bool, ...]] | None:
         if a != c and 1 not in (a, c):
             return None
         dims.append(c if a == 1 else a)
-        # an open dim takes the other's size only where that is more than one
+        # a fixed dim above 1 fixes the result; a fixed dim of 1 leaves it open
         fixed = [d for d, o in ((a, p), (c, q)) if not o and d > 1]
         open.append((p or q) and not fixed)
     return tuple(dims), tuple(open)
@@ -365,18 +375,18 @@ def _convert(b: _Builder) -> None:
 
 
 def _reshape(b: _Builder) -> None:
-    """Merge neighbours, or all, by -1 and 0."""
+    """Add a Reshape that copies leading dims by 0 and merges the rest by -1."""
     if not (x := b.tensor(min_rank=1)):
         return
     rank = len(x.dims)
     cut = b.integer(0, rank - 1)
-    # what stands before the cut is copied by 0, the rest becomes one dim
+    # 0 copies each dim before the cut, -1 merges the rest into one dim
     dims, open = (*x.dims[:cut], math.prod(x.dims[cut:])), (*x.open[:cut], any(x.open[cut:]))
     b.add("Reshape", [x, b.ints(*[0] * cut, -1)], (x.type, dims, open), special_zero=True)
 
 
 def _split_dim(b: _Builder) -> None:
-    """Reshape to explicit dims, where all are known."""
+    """Add a Reshape to explicit dims, for a tensor without open dims."""
     fit = [t for t in b.tensors if b.fixed(t)]
     if fit:
         x = b.pick(fit)
@@ -419,7 +429,7 @@ def _concat(b: _Builder) -> None:
     parts = [b.pick(fit) for _ in range(b.integer(1, 2))]
     dims = (*x.dims[:axis], x.dims[axis] + sum(t.dims[axis] for t in parts), *x.dims[axis + 1 :])
     among = [x, *parts]
-    # elsewhere a dim is known that any part knows
+    # on the other axes, a dim is known if it is known in any part
     open = tuple(
         any(t.open[i] for t in among) if i == axis else all(t.open[i] for t in among) for i in range(len(x.dims))
     )
@@ -427,6 +437,7 @@ def _concat(b: _Builder) -> None:
 
 
 def _but(tensor: _Tensor, axis: int) -> tuple[Dims, Dims] | None:
+    """Return the dims before and after an axis; None if the tensor does not have that axis."""
     return (tensor.dims[:axis], tensor.dims[axis + 1 :]) if axis < len(tensor.dims) else None
 
 
@@ -450,7 +461,7 @@ def _reduce(b: _Builder) -> None:
 
 
 def _matmul(b: _Builder) -> None:
-    """By a constant matrix on the right, either of the two transposed or not."""
+    """Add a MatMul with a constant matrix on the right. Either operand may be transposed."""
     fit = [t for t in b.tensors if t.type in _FLOATS and len(t.dims) >= 2]
     if not fit:
         return
@@ -466,17 +477,17 @@ def _matmul(b: _Builder) -> None:
 
 
 def _images(b: _Builder) -> list[_Tensor]:
-    """What a convolution or a pooling takes: batch, channels (known) and one or two spatial dims."""
+    """Return the tensors for a convolution or pooling: batch, channels (known), and one or two spatial dims."""
     return [t for t in b.tensors if t.type in ("f32", "f16") and len(t.dims) in (3, 4) and not t.open[1]]
 
 
 def _windows(b: _Builder, x: _Tensor) -> tuple[Dims, Dims, Dims, Dims, Dims]:
-    """Kernel, strides, pads on both sides, and the spatial dims that they give."""
+    """Draw kernel, strides and both pads for the spatial axes of ``x``. Return them and the output's spatial dims."""
     space = x.dims[2:]
     begin, end = (tuple(b.integer(0, 1) for _ in space) for _ in range(2))
     kernel = tuple(b.integer(1, min(3, d + p + q)) for d, p, q in zip(space, begin, end))
     strides = tuple(b.integer(1, 2) for _ in space)
-    # a pad as wide as the window would leave nothing but padding in it
+    # with a pad as wide as the kernel, a window could hold nothing but padding
     begin, end = (tuple(min(p, k - 1) for p, k in zip(pads, kernel)) for pads in (begin, end))
     out = tuple((d + p + q - k) // s + 1 for d, p, q, k, s in zip(space, begin, end, kernel, strides))
     return kernel, strides, begin, end, out
@@ -513,7 +524,7 @@ def _softmax(b: _Builder) -> None:
 
 
 def _gather(b: _Builder) -> None:
-    """By constant indices, from the end as well."""
+    """Add a Gather with constant indices, some of which may be negative."""
     fit = [(t, a) for t in b.tensors for a, d in enumerate(t.dims) if d and not t.open[a]]
     if fit:
         x, axis = b.pick(fit)
@@ -556,7 +567,7 @@ def _shape_of(b: _Builder) -> None:
 
 
 def _reshape_by(b: _Builder) -> None:
-    """Reshape to what ShapeOf says of the tensor itself: to dims that only a run knows, where they are open."""
+    """Add a Reshape of a tensor to its own ShapeOf. If dims are open, the target is known only at run time."""
     if x := b.tensor(min_rank=1):
         (shape,) = b.layer("ShapeOf", [x], ("i64", (len(x.dims),), (False,)), opset=3, output_type="i64")
         b.add("Reshape", [x, shape], (x.type, x.dims, x.open), special_zero=False)
@@ -579,9 +590,9 @@ _LAYERS = (
 
 @st.composite
 def models(draw: st.DrawFn, min_layers: int = 1, max_layers: int = 8, dynamic: bool | None = None) -> GeneratedModel:
-    """Small valid models of several layers, with inputs that they take.
+    """Return a strategy for small valid models of several layers, each with inputs for a run.
 
-    ``dynamic`` leaves some dims of the inputs open (None: of some models). Every dim declared is true.
+    ``dynamic`` leaves some dims of the inputs open; None does so in some of the models. All declared dims are correct.
     """
     open = draw(st.booleans()) if dynamic is None else dynamic
     builder = _Builder(draw, np.random.default_rng(draw(st.integers(0, 2**32 - 1))))
