@@ -11,11 +11,12 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import sqlite3
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -116,8 +117,8 @@ class Covering:
     def update(self, root: Path, package: str, tests: str, run: Callable[[Sequence[str], Path], None]) -> int:
         """Renew the record of the test files that changed, or that run a module that changed; their number.
 
-        ``run(files, folder)`` runs test files with the plugin recording to ``folder``. Where another file in the folder
-        of tests changed, which any test may use, the whole record is renewed.
+        ``run(files, folder)`` runs test files with the plugin recording to ``folder``. A module that tests share makes
+        the test files outdated that name it, or name another one that does.
         """
         digests = {
             str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -125,13 +126,12 @@ class Covering:
             for path in sorted((root / folder).rglob("*.py"))
         }
         changed = {path for path in digests.keys() | self.digests.keys() if digests.get(path) != self.digests.get(path)}
-        files = [path for path in digests if path.startswith(f"{tests}/") and Path(path).name.startswith("test_")]
-        modules = {path for path in changed if path.startswith(f"{package}/")}
-        if changed - set(files) - modules - {path for path in changed if Path(path).name.startswith("test_")}:
-            outdated = set(files)
-        else:
-            outdated = {test.file for test in self.tests.values() if modules & test.lines.keys()} & set(files)
-            outdated |= changed & set(files)
+        of_package = {path for path in changed if path.startswith(f"{package}/")}
+        outdated = {test.file for test in self.tests.values() if of_package & test.lines.keys()}
+        outdated |= naming(
+            changed - of_package, {p: (root / p).read_text() for p in digests if p.startswith(f"{tests}/")}
+        )
+        outdated = {path for path in outdated if path in digests and Path(path).name.startswith("test_")}
         self.tests = {id: test for id, test in self.tests.items() if test.file in digests and test.file not in outdated}
         if outdated:
             self._record(root, sorted(outdated), run)
@@ -190,6 +190,20 @@ class Covering:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"tests": self.tests, "digests": self.digests}
+
+
+def naming(changed: Iterable[str], sources: Mapping[str, str]) -> set[str]:
+    """The paths in ``changed``, and those of the sources that name the modules of any of them, and so on.
+
+    A ``conftest.py`` concerns all files at its folder and below.
+    """
+    found, new = set[str](), set(changed)
+    while new:
+        found |= new
+        folders = tuple(path.removesuffix("conftest.py") for path in new if path.endswith("conftest.py"))
+        words = re.compile(rf"\b({'|'.join(Path(path).stem for path in new)})\b")
+        new = {path for path, text in sources.items() if path.startswith(folders) or words.search(text)} - found
+    return found
 
 
 def evenly(items: Sequence[str], count: int) -> list[str]:

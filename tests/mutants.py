@@ -47,6 +47,8 @@ SLOWER = 5
 """How many times the recorded processor seconds the tests of a mutant may take."""
 MEMORY = 6 << 30
 """Bytes of data that the tests of a mutant may allocate: a wrong shape can ask for any number."""
+DECLARATIONS = ("test_defaults.py", "test_operation_set.py", "test_ops_meta.py")
+"""Test files that look at what modules declare, which runs none of their lines."""
 FIRST_FILES = 2
 """Test files that are run before the others, because they kill most mutants."""
 
@@ -263,14 +265,18 @@ def concerned(mutant: Mutant, record: Covering, limit: int) -> list[str]:
     """The tests to run for a mutant, at most ``limit``.
 
     First those that run its line, then those that run its function, which reach the line through a cache that another
-    test filled. Code that runs when its module is imported concerns all tests that run any line of the module.
+    test filled. Code that runs when its module is imported concerns the tests that run any line of the module, those of
+    its name, and those of declarations.
     """
     module, change = mutant.module, mutant.change
     first, last = change.scope
     lines = (first, last) if change.at_import else (change.line, change.line + mutant.before.count("\n"))
     found = record.spread(record.running(module, *lines), module, limit)
-    others = set(record.running(module, first, last)) - set(found)
-    return found + record.spread(sorted(others), module, limit - len(found))
+    others = set(record.running(module, first, last))
+    if change.at_import:
+        files = {*DECLARATIONS, f"test_{Path(module).stem.lstrip('_')}.py"}
+        others |= {id for id, run in record.tests.items() if Path(run.file).name in files}
+    return found + record.spread(sorted(others - set(found)), module, limit // 2)
 
 
 def judge(

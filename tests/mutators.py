@@ -3,15 +3,15 @@
 ``mutants(source)`` lists the changes of a module. A change replaces the text of one expression or statement and keeps
 every other byte, so that the diff of a mutant is the change and nothing else.
 
-Not changed: annotations, docstrings, f-strings, ``__all__``, blocks under ``TYPE_CHECKING`` and ``if __name__``, and
-what only types or memory depend on (``cast``, ``TypeVar``, ``slots``, ``stacklevel``).
+Not changed: annotations, docstrings, f-strings, assertions, ``__all__``, blocks under ``TYPE_CHECKING`` and
+``if __name__``, and what only types or memory depend on (``cast``, ``TypeVar``, ``slots``, ``stacklevel``).
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -184,7 +184,7 @@ class _Mutator:
             if self.may_return_none and not (isinstance(node.value, ast.Constant) and node.value.value is None):
                 yield self.replace("return", node.value, "None")
             yield from self.children(node.value)
-        else:
+        elif not isinstance(node, ast.Assert):
             yield from self.children(node)
 
     may_return_none = False
@@ -192,14 +192,23 @@ class _Mutator:
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Change]:
         yield from self.children(*node.decorator_list)
         yield from self.children(*node.args.defaults, *(default for default in node.args.kw_defaults if default))
-        outer = self.scope, self.at_import, self.may_return_none
-        assert node.end_lineno is not None
-        self.scope, self.at_import = (node.lineno, node.end_lineno), False
+        outer = self.may_return_none
         self.may_return_none = node.returns is not None and bool(
             re.search(r"(\|\s*None|Optional\[.*|\bAny)$", self.text(node.returns))
         )
-        yield from self.block(node.body)
-        self.scope, self.at_import, self.may_return_none = outer
+        yield from self.body(node, node.body)
+        self.may_return_none = outer
+
+    def body(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, nodes: Sequence[ast.AST]
+    ) -> Iterator[Change]:
+        """The changes of code that runs when a function is called."""
+        outer = self.scope, self.at_import
+        assert node.end_lineno is not None
+        self.scope, self.at_import = (node.lineno, node.end_lineno), False
+        for child in nodes:
+            yield from self.statement(child) if isinstance(child, ast.stmt) else self.children(child)
+        self.scope, self.at_import = outer
 
     # ---------------------------------------------------------------------------------------------
     # expressions
@@ -209,6 +218,10 @@ class _Mutator:
         for node in nodes:
             if node is None or isinstance(node, ast.JoinedStr) or self.is_for_types(node):
                 continue
+            if isinstance(node, ast.Lambda):
+                yield from self.children(*node.args.defaults)
+                yield from self.body(node, [node.body])
+                continue
             if isinstance(node, ast.expr):
                 yield from self.expression(node)
             for child in ast.iter_child_nodes(node):
@@ -217,8 +230,6 @@ class _Mutator:
                 elif isinstance(child, ast.keyword):
                     if child.arg not in WITHOUT_EFFECT:
                         yield from self.children(child.value)
-                elif isinstance(child, ast.arguments):  # of a lambda
-                    yield from self.children(*child.defaults)
                 else:
                     yield from self.children(child)
 

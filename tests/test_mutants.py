@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from covering import naming
 from mutants import Project, accepted, all_mutants, draw, main, reason
 from mutators import default_mutants, mutants
 
@@ -50,6 +51,7 @@ CHANGES = [
     ("'text'", []),
     ("a = f'{b + 1}'", []),
     ("__all__ = [1]", []),
+    ("assert a < b", []),
     ("a = cast(1, b)", []),
     ("a = Literal[1]", []),
     ("@d(slots=True)\nclass A: pass", []),
@@ -106,6 +108,13 @@ def test_a_change_of_several_lines() -> None:
     assert change.at_import
 
 
+def test_what_runs_at_import() -> None:
+    source = b"A = 1\nclass B:\n    c = 2\n    def d(self, e=3):\n        return 4\nf = lambda g=5: 6\n"
+    found = {change.text: (change.at_import, change.scope) for change in mutants(source)[1::2]}
+    module = (True, (1, 7))
+    assert found == {"2": module, "3": module, "4": module, "5": (False, (4, 5)), "6": module, "7": (False, (6, 6))}
+
+
 MODULES = {
     "pkg/__init__.py": "",
     "pkg/one.py": "def least(a, b):\n    return a if a < b else b\n",
@@ -122,6 +131,22 @@ def project(tmp_path: Path) -> Project:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return Project(tmp_path / "project", "pkg", "tests", "")
+
+
+def test_a_shared_module_concerns_the_files_that_name_it() -> None:
+    sources = {
+        "tests/a.py": "",
+        "tests/b.py": "import a",
+        "tests/test_a.py": "",
+        "tests/test_b.py": "from b import c",
+        "tests/sub/conftest.py": "",
+        "tests/sub/test_c.py": "",
+    }
+    assert naming(["tests/test_a.py"], sources) == {"tests/test_a.py"}
+    assert naming(["tests/a.py"], sources) == {"tests/a.py", "tests/b.py", "tests/test_b.py"}
+    assert naming(["tests/sub/conftest.py"], sources) == {"tests/sub/conftest.py", "tests/sub/test_c.py"}
+    assert naming(["tests/conftest.py"], sources) == {"tests/conftest.py", *sources}
+    assert naming([], sources) == set()
 
 
 def test_draws_are_by_seed_and_of_every_module(project: Project) -> None:
