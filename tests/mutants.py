@@ -265,18 +265,19 @@ def concerned(mutant: Mutant, record: Covering, limit: int) -> list[str]:
     """The tests to run for a mutant, at most ``limit``.
 
     First those that run its line, then those that run its function, which reach the line through a cache that another
-    test filled. Code that runs when its module is imported concerns the tests that run any line of the module, those of
-    its name, and those of declarations.
+    test filled. Code that runs when its module is imported concerns the tests that run any line of the module, and all
+    of its name and of declarations.
     """
     module, change = mutant.module, mutant.change
     first, last = change.scope
     lines = (first, last) if change.at_import else (change.line, change.line + mutant.before.count("\n"))
     found = record.spread(record.running(module, *lines), module, limit)
-    others = set(record.running(module, first, last))
+    others = set(record.running(module, first, last)) - set(found)
+    found += record.spread(sorted(others), module, limit - len(found))
     if change.at_import:
         files = {*DECLARATIONS, f"test_{Path(module).stem.lstrip('_')}.py"}
-        others |= {id for id, run in record.tests.items() if Path(run.file).name in files}
-    return found + record.spread(sorted(others - set(found)), module, limit // 2)
+        found += sorted({id for id, run in record.tests.items() if Path(run.file).name in files} - set(found))
+    return found
 
 
 def judge(
