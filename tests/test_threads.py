@@ -16,8 +16,8 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import irrun
 from irrun import build as b
+from irrun.ops import _blas as products
 from irrun.ops import _threads
-from irrun.ops._blas import expected, mkl_libraries
 from irrun.ops._gemm import matmul
 from irrun.ops._threads import WORTH, each, fill, shares
 
@@ -216,16 +216,16 @@ def test_which_library_multiplies(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     """MKL where a package of that name lists its library, and IRRUN_BLAS does not say numpy."""
     monkeypatch.delenv("IRRUN_BLAS", raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    assert expected() == "numpy"
+    assert products.expected() == "numpy"
     record = tmp_path / "mkl-2025.1.dist-info" / "RECORD"
     record.parent.mkdir()
     record.write_text("mkl/readme.txt,,\nmkl_rt.lib,,\nmkl_core.2.dll,,\n")
-    assert expected() == "numpy"
+    assert products.expected() == "numpy"
     record.write_text("mkl/readme.txt,,\n../lib/libmkl_rt.so.2,sha256=abc,123\n../lib/libmkl_core.so.2,,\n")
-    assert expected() == "mkl"
-    assert list(mkl_libraries()) == [tmp_path / "../lib/libmkl_rt.so.2"]
+    assert products.expected() == "mkl"
+    assert list(products.mkl_libraries()) == [tmp_path / "../lib/libmkl_rt.so.2"]
     monkeypatch.setenv("IRRUN_BLAS", "numpy")
-    assert expected() == "numpy"
+    assert products.expected() == "numpy"
 
 
 class _Watch:
