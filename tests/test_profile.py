@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import irrun
 from irrun import build as b
 from irrun.cli import cli
+from irrun.profile import Row
 
 ROOT = Path(__file__).parent.parent
 
@@ -32,6 +33,26 @@ def test_every_step_is_a_row() -> None:
     events = profile.trace()["traceEvents"]
     assert len(events) == 3 * len(profile.rows)
     assert all(a["ts"] <= b["ts"] and a["dur"] >= 0 for a, b in pairwise(events))
+
+
+def test_rates() -> None:
+    row = Row(("x",), "MatMul", "", flops=3_000_000_000, bytes=500_000_000, times=[4.0, 1.0, 2.0])
+    assert (row.seconds, row.gflops, row.bandwidth) == (2.0, 1.5, 0.25)
+    unknown = Row(("x",), "MatMul", "", flops=0, bytes=500_000_000, times=[0.5, 1.5])
+    assert (unknown.seconds, unknown.gflops, unknown.bandwidth) == (1.0, None, 0.5)
+    at_once = Row(("x",), "MatMul", "", flops=7, bytes=7, times=[0.0])
+    assert (at_once.gflops, at_once.bandwidth) == (None, None)
+
+
+def test_the_operations_of_a_product() -> None:
+    """Two for each element of the result and each term of its sum; none are told where a shape is not known."""
+    for rows, flops in ((5, 2 * 5 * 3 * 4), (None, 0)):
+        x = b.parameter([rows, 4], "f32", name="x")
+        executable = irrun.compile(b.model({"y": b.MatMul(x, b.constant(np.ones((4, 3), np.float32)))}), exact=False)
+        profile = irrun.Profile()
+        executable([np.ones((5, 4), np.float32)], hooks=[profile])
+        assert [row.flops for row in profile.rows if "MatMul" in row.type] == [flops]
+        assert [row.bytes for row in profile.rows if "MatMul" in row.type] == [4 * (5 * 4 + 4 * 3 + 5 * 3)]
 
 
 def test_the_time_of_a_body_is_its_steps() -> None:
