@@ -118,7 +118,7 @@ class Covering:
         """Renew the record of the test files that changed, or that run a module that changed; their number.
 
         ``run(files, folder)`` runs test files with the plugin recording to ``folder``. A module that tests share makes
-        the test files outdated that name it, or name another one that does.
+        the test files outdated that import it, or import another one that does.
         """
         digests = {
             str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -193,7 +193,7 @@ class Covering:
 
 
 def naming(changed: Iterable[str], sources: Mapping[str, str]) -> set[str]:
-    """The paths in ``changed``, and those of the sources that name the modules of any of them, and so on.
+    """The paths in ``changed``, and those of the sources that import the modules of any of them, and so on.
 
     A ``conftest.py`` concerns all files at its folder and below.
     """
@@ -201,8 +201,9 @@ def naming(changed: Iterable[str], sources: Mapping[str, str]) -> set[str]:
     while new:
         found |= new
         folders = tuple(path.removesuffix("conftest.py") for path in new if path.endswith("conftest.py"))
-        words = re.compile(rf"\b({'|'.join(Path(path).stem for path in new)})\b")
-        new = {path for path, text in sources.items() if path.startswith(folders) or words.search(text)} - found
+        stems = "|".join(Path(path).stem for path in new)
+        imports = re.compile(rf"^\s*(from\s+([\w.]+\.)?|import\s+([\w.]+\.|.*,\s*)?)({stems})\b", re.MULTILINE)
+        new = {path for path, text in sources.items() if path.startswith(folders) or imports.search(text)} - found
     return found
 
 

@@ -274,10 +274,11 @@ def concerned(mutant: Mutant, record: Covering, limit: int) -> list[str]:
     found = record.spread(record.running(module, *lines), module, limit)
     others = set(record.running(module, first, last)) - set(found)
     found += record.spread(sorted(others), module, limit - len(found))
-    if change.at_import:
-        files = {*DECLARATIONS, f"test_{Path(module).stem.lstrip('_')}.py"}
-        found += sorted({id for id, run in record.tests.items() if Path(run.file).name in files} - set(found))
-    return found
+    if not change.at_import:
+        return found
+    files = {*DECLARATIONS, f"test_{Path(module).stem.lstrip('_')}.py"}
+    declared = sorted(id for id, run in record.tests.items() if Path(run.file).name in files)
+    return list(dict.fromkeys([*declared, *found]))
 
 
 def judge(

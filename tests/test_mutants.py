@@ -133,11 +133,11 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "project", "pkg", "tests", "")
 
 
-def test_a_shared_module_concerns_the_files_that_name_it() -> None:
+def test_a_shared_module_concerns_the_files_that_import_it() -> None:
     sources = {
         "tests/a.py": "",
-        "tests/b.py": "import a",
-        "tests/test_a.py": "",
+        "tests/b.py": "import c, a",
+        "tests/test_a.py": "from c import a",
         "tests/test_b.py": "from b import c",
         "tests/sub/conftest.py": "",
         "tests/sub/test_c.py": "",
