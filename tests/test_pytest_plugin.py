@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,7 +131,7 @@ def test_each_case_begins_as_before_the_first_run(project: Path, run: Run) -> No
     """A model that adds up its inputs gives for each of two cases what it gives for its first input."""
     net = Net()
     x = net.parameter("f32", "2", name="x", names="x")
-    state = {"variable_id": "total", "variable_type": "f32", "variable_shape": "2"}
+    state: Any = {"variable_id": "total", "variable_type": "f32", "variable_shape": "2"}
     zeros = net.const("f32", "2", np.zeros(2, np.float32).tobytes())
     total = net.add("ReadValue", [zeros], [("FP32", "2")], opset="opset6", **state)
     total = net.add("Add", [x, total], [("FP32", "2")], names="total", auto_broadcast="numpy")

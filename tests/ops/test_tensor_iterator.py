@@ -1,5 +1,6 @@
 """TensorIterator-1."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def test_refusals(label: str, inputs: list[str], ports: tuple[MapEntry, ...]) ->
 def test_shapes(entry: dict[str, Any], data: str, result: str, axis: int, expected: str) -> None:
     """A concatenated output, and the same without an axis: that of the last iteration."""
     ports = (
-        MapEntry("input", 0, 0, **({"axis": 0} | entry)),
+        replace(_SLICED, **entry),
         MapEntry("output", 0, 1, axis=axis),
         MapEntry("output", 1, 1),
     )
@@ -113,7 +114,7 @@ def test_slices_and_what_is_carried(entry: dict[str, Any], slices: list[list[int
         return {2: inputs[1] + inputs[0].sum(), 3: 10 * inputs[0]}
 
     ports = (
-        MapEntry("input", 0, 0, **({"axis": 0} | entry)),
+        replace(_SLICED, **entry),
         MapEntry("input", 1, 1),
         MapEntry("output", 0, 2),
         MapEntry("output", 1, 3, axis=0),
