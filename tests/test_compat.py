@@ -5,6 +5,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ def test_script_gives_the_same(script: str, tmp_path: Path) -> None:
     path, theirs, ours = SCRIPTS / f"{script}.py", tmp_path / "theirs.npz", tmp_path / "ours.npz"
     said = _python(path, *arguments, theirs)
     assert _python("-c", _ALONE, path, *arguments, ours) == said
-    assert said.splitlines() == _stored()[script]["printed"], "store it anew: python tests/test_compat.py"
+    if _stored()["version"] == version("openvino"):
+        assert said.splitlines() == _stored()[script]["printed"], "store it anew: python tests/test_compat.py"
     _same_arrays(ours, {name: array.tolist() for name, array in np.load(theirs).items()})
 
 
@@ -126,7 +128,7 @@ def _same_arrays(path: Path, expected: dict[str, Any]) -> None:
 
 def _store() -> None:
     """Run the scripts with OpenVINO, and store what they print and compute."""
-    stored = {}
+    stored: dict[str, Any] = {"version": version("openvino")}
     for script, arguments in SCRIPTED.items():
         with tempfile.TemporaryDirectory() as name:
             out = Path(name, "theirs.npz")
