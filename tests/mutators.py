@@ -329,7 +329,8 @@ class _Mutator:
         """The text of another default of the same sort."""
         if declaration == "choice":
             choices = [text for value in call.args for text in self.choices(value)]
-            return next((text for text in choices if text != self.text(default)), repr("~"))
+            own = self.choices(default)
+            return next((text for text in choices if text not in own), repr("~"))
         if declaration == "shape":
             return "PartialShape.of((7,))"
         value = ast.literal_eval(default)
@@ -346,7 +347,9 @@ class _Mutator:
         return repr(value + 1 if declaration == "int" else value * 2 + 1)
 
     def choices(self, value: ast.expr) -> list[str]:
-        """The texts of a choice, or of all choices in the constant that ``*NAME`` unpacks."""
+        """The text of a choice, or those of all choices in the constant that ``*NAME`` unpacks."""
+        if isinstance(value, ast.Constant):
+            return [repr(value.value)]
         if not isinstance(value, ast.Starred):
             return [self.text(value)]
         for node in self.tree.body:

@@ -86,6 +86,8 @@ def test_changes(source: str, expected: list[str]) -> None:
         ("attr.str('a')", "attr.str('a~')"),
         ("attr.choice('a', 'b', default='b')", "attr.choice('a', 'b', default='a')"),
         ("attr.choice('a', 'b', default='a')", "attr.choice('a', 'b', default='b')"),
+        ("attr.choice(A, B, default=A)", "attr.choice(A, B, default=B)"),
+        ("C = 'a', 'b'\nattr.choice(*C, default=\"a\")", "C = 'a', 'b'\nattr.choice(*C, default='b')"),
         ("attr.element_type('i64')", "attr.element_type('i32')"),
     ],
 )
