@@ -18,6 +18,7 @@ import irrun
 from irrun import build as b
 from irrun.ops import _blas as products
 from irrun.ops import _threads
+from irrun.ops._blocked import blocks
 from irrun.ops._gemm import matmul
 from irrun.ops._threads import WORTH, each, fill, shares
 
@@ -210,6 +211,33 @@ def test_a_product(
         assert matmul(a, b, out) is out
         np.testing.assert_array_equal(out, expected)
     assert not _threads.products_are_shared()
+
+
+@pytest.mark.parametrize(
+    ("counts", "whole", "expected"),
+    [
+        # 1,024 bytes are 256 elements of 4 bytes; 256 bytes in a row are not cut
+        ((1000,), (), [256, 256, 256, 232]),
+        ((2, 300), (), [256, 44, 256, 44]),
+        ((3, 100), (), [200, 100]),  # two rows are 800 bytes
+        ((4, 2, 64), (), [256, 256]),
+        ((5, 40, 2), (), [240, 160]),  # three of 320
+        ((3, 2, 1000), (2,), [1000] * 6),
+        ((3, 200), (0,), [192, 192, 192, 24]),
+        ((3, 70), (0, 1), [210]),
+        ((0, 5), (), []),
+        ((), (), [1]),
+    ],
+)
+def test_blocks(counts: tuple[int, ...], whole: tuple[int, ...], expected: list[int]) -> None:
+    """They cover all once, each about as large as the limit, in one piece where they can be."""
+    times = np.zeros(counts, int)
+    sizes = []
+    for index in blocks(counts, 4, 1024, whole):
+        times[index] += 1
+        sizes.append(times[index].size)
+    assert (times == 1).all()
+    assert sizes == expected
 
 
 def test_which_library_multiplies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
