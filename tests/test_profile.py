@@ -1,6 +1,7 @@
 """Profiles: what each step took, in the order of the steps, also within bodies."""
 
 import json
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,8 +22,12 @@ def test_every_step_is_a_row() -> None:
     product = b.MatMul(x, b.constant(np.ones((64, 32), np.float32)))
     executable = irrun.compile(b.model({"y": b.Transpose(b.ReLU(product), [0, 2, 1])}), exact=False)
     profile = irrun.Profile()
+    start = time.perf_counter()
     for _ in range(3):
         executable([np.ones((2, 64, 64), np.float32)], hooks=[profile])
+    elapsed = time.perf_counter() - start
+    assert 0 < sum(sum(row.times) for row in profile.rows) <= elapsed
+    assert all(seconds >= 0 for row in profile.rows for seconds in row.times)
     assert [row.layers for row in profile.rows] == [tuple(l.name for l in s.layers) for s in executable.plan.steps]
     assert [len(row.times) for row in profile.rows] == [3] * len(profile.rows)
     assert profile.rows[-1].bytes >= 2 * 4 * 2 * 64 * 32

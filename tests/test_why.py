@@ -515,6 +515,13 @@ def test_a_formula_too_long_to_write_is_counted() -> None:
     chosen = b.If(True, start, then=body, otherwise=lambda a: a, name="chosen")
     text = str(irrun.why(b.model({"y": chosen}), "chosen"))
     assert re.search(r"dim 0 = 1 ", text)
+    for count, written in ((64, True), (65, False)):
+        model = b.model({"y": b.Concat(*[x] * count, axis=0, name="wide")})
+        (output,) = irrun.why(model, "wide").record()["outputs"]
+        assert [(dim["symbol"] is not None, dim["formula"] is not None) for dim in output["dims"]] == [
+            (written, written),
+            (True, True),
+        ]
     wide = b.Concat(*[x] * 70, axis=0, name="wide")
     text = str(irrun.why(b.model({"y": wide}), "wide"))
     assert "dim 0 = a formula of 70 terms" in text

@@ -98,6 +98,7 @@ ROWS = [
     Row("Add-1", [normal(2, 3, 4), normal(2, 3, 1)], {"auto_broadcast": "pdpd"}),
     *[Row("Select-1", [normal(3, 4) > 0, normal(3, 4).astype(t), normal(4).astype(t)])
       for t in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.int64, np.bool_)],
+    Row("Select-1", [np.array([True, False]), np.array(["1", "23"]), np.array(["4", "56"])], plain=True),
     *[Row("PReLU-1", [special(), f32([slope])], constant=[1], rtol=1e-7) for slope in (0.2, 1, 3, -1)],
     Row("PReLU-1", [normal(2, 3, 4), normal(3)], constant=[1], plain=True),
     *[Row("PReLU-1", [normal(2, 3, 4), slopes], constant=[1], rtol=1e-7)
