@@ -265,20 +265,18 @@ def concerned(mutant: Mutant, record: Covering, limit: int) -> list[str]:
     """The tests to run for a mutant, at most ``limit``.
 
     First those that run its line, then those that run its function, which reach the line through a cache that another
-    test filled. Code that runs when its module is imported concerns the tests that run any line of the module, and all
-    of its name and of declarations.
+    test filled. Code that runs when its module is imported, in functions that no test calls as well, concerns the tests
+    that run any line of the module, and all of its name and of declarations.
     """
     module, change = mutant.module, mutant.change
-    first, last = change.scope
-    lines = (first, last) if change.at_import else (change.line, change.line + mutant.before.count("\n"))
-    found = record.spread(record.running(module, *lines), module, limit)
-    others = set(record.running(module, first, last)) - set(found)
-    found += record.spread(sorted(others), module, limit - len(found))
-    if not change.at_import:
-        return found
+    of_function = record.running(module, *change.scope)
+    if not change.at_import and of_function:
+        found = record.running(module, change.line, change.line + mutant.before.count("\n"))
+        found = record.spread(found, module, limit)
+        return found + record.spread(sorted(set(of_function) - set(found)), module, limit - len(found))
     files = {*DECLARATIONS, f"test_{Path(module).stem.lstrip('_')}.py"}
     declared = sorted(id for id, run in record.tests.items() if Path(run.file).name in files)
-    return list(dict.fromkeys([*declared, *found]))
+    return list(dict.fromkeys([*declared, *record.spread(record.by_module.get(module, ()), module, limit)]))
 
 
 def judge(
