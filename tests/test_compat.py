@@ -1,13 +1,18 @@
 """Scripts written for openvino run unchanged over irrun, with the same results, where openvino is not."""
 
+import json
+import runpy
 import subprocess
 import sys
+import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import irrun.compat.openvino
 from nets import Net
 
 ROOT = Path(__file__).parent.parent
@@ -64,22 +69,73 @@ def _python(*arguments: object) -> str:
     return done.stdout
 
 
+def _two(folder: Path) -> Path:
+    net = Net()
+    a, b = net.parameter("f32", "2", name="a", names="a"), net.parameter("f32", "3", name="b", names="b")
+    more = net.add("Add", [b, b], [("FP32", "3")], names="more", auto_broadcast="numpy")
+    one = net.const("f32", "1", np.ones(1, np.float32).tobytes())
+    less = net.add("Subtract", [a, one], [("FP32", "2")], names="less", auto_broadcast="numpy")
+    net.result(more)
+    net.result(less)
+    return net.save(folder, "two")
+
+
+SCRIPTED = {
+    "classify": lambda folder: [SAMPLES / "convnet.xml", SAMPLES / "image.npy"],
+    "reshape": lambda folder: [SAMPLES / "pytest_project" / "models" / "classifier.xml"],
+    "state": lambda folder: [_accumulator(folder)],
+    "legacy": lambda folder: [_legacy(folder)],
+    "values": lambda folder: [_two(folder)],
+}
+
+
 @pytest.mark.openvino
-@pytest.mark.parametrize("script", ["classify", "reshape", "state", "legacy"])
+@pytest.mark.parametrize("script", SCRIPTED)
 def test_script_gives_the_same(script: str, tmp_path: Path) -> None:
-    arguments = {
-        "classify": [SAMPLES / "convnet.xml", SAMPLES / "image.npy"],
-        "reshape": [SAMPLES / "pytest_project" / "models" / "classifier.xml"],
-        "state": [_accumulator(tmp_path)],
-        "legacy": [_legacy(tmp_path)],
-    }[script]
+    arguments = SCRIPTED[script](tmp_path)
     path, theirs, ours = SCRIPTS / f"{script}.py", tmp_path / "theirs.npz", tmp_path / "ours.npz"
     said = _python(path, *arguments, theirs)
     assert _python("-c", _ALONE, path, *arguments, ours) == said
-    with np.load(theirs) as a, np.load(ours) as b:
-        assert list(a) == list(b)
-        for name in a:
-            np.testing.assert_allclose(b[name], a[name], rtol=1e-4, atol=1e-6, strict=True)
+    if _stored()["version"] == version("openvino"):
+        assert said.splitlines() == _stored()[script]["printed"], "store it anew: python tests/test_compat.py"
+    _same_arrays(ours, {name: array.tolist() for name, array in np.load(theirs).items()})
+
+
+@pytest.mark.parametrize("script", SCRIPTED)
+def test_script_gives_what_openvino_gave(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the test before, over answers of OpenVINO that are stored, and in this process."""
+    path, out = SCRIPTS / f"{script}.py", tmp_path / "ours.npz"
+    monkeypatch.setitem(sys.modules, "openvino", irrun.compat.openvino)
+    monkeypatch.setattr(sys, "argv", [str(a) for a in (path, *SCRIPTED[script](tmp_path), out)])
+    runpy.run_path(str(path), run_name="__main__")
+    stored = _stored()[script]
+    assert capsys.readouterr().out.splitlines() == stored["printed"]
+    _same_arrays(out, stored["arrays"])
+
+
+def _stored() -> dict[str, Any]:
+    return json.loads((SCRIPTS / "openvino.json").read_text())
+
+
+def _same_arrays(path: Path, expected: dict[str, Any]) -> None:
+    with np.load(path) as arrays:
+        assert list(arrays) == list(expected)
+        for name in arrays:
+            np.testing.assert_allclose(arrays[name], expected[name], rtol=1e-4, atol=1e-6)
+
+
+def _store() -> None:
+    """Run the scripts with OpenVINO, and store what they print and compute."""
+    stored: dict[str, Any] = {"version": version("openvino")}
+    for script, arguments in SCRIPTED.items():
+        with tempfile.TemporaryDirectory() as name:
+            out = Path(name, "theirs.npz")
+            printed = _python(SCRIPTS / f"{script}.py", *arguments(Path(name)), out).splitlines()
+            with np.load(out) as arrays:
+                stored[script] = {"printed": printed, "arrays": {key: arrays[key].tolist() for key in arrays}}
+    (SCRIPTS / "openvino.json").write_text(json.dumps(stored, indent=0) + "\n")
 
 
 def test_run_as_a_module(tmp_path: Path) -> None:
@@ -107,3 +163,7 @@ def test_outside_raises_and_says_what(case: str, tmp_path: Path) -> None:
         f"from irrun import IrrunError\ntry:\n    exec({code!r})\nexcept IrrunError as error:\n    print(error)"
     )
     assert what in _python("-m", "irrun.compat.openvino", script)
+
+
+if __name__ == "__main__":
+    _store()

@@ -1,6 +1,7 @@
 """Feeding, running and what comes out: names, positions, ownership, hooks, limits, threads."""
 
 import gc
+import os
 import pickle
 import threading
 import weakref
@@ -14,6 +15,7 @@ import pytest
 
 import irrun
 from irrun import build as b
+from irrun.api import default_max_memory
 from irrun.diagnostics import ExecutionError, FeedError, IrrunError, ModelError
 from irrun.opdef import Op, all_ops, op, ports
 from irrun.opdef.registry import _registry
@@ -452,6 +454,14 @@ def test_max_memory_is_what_one_says(tmp_path: Path) -> None:
     irrun.compile(path, max_memory=400_000)
     with pytest.raises(ExecutionError, match=r"takes 390\.6 KiB, more than the 390\.6 KiB allowed"):
         irrun.compile(path, max_memory=399_999)
+
+
+def test_memory_where_the_system_does_not_tell_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
+    monkeypatch.setattr(os, "sysconf", known.__getitem__, raising=False)
+    assert default_max_memory() == 3_072_000
+    monkeypatch.delattr(os, "sysconf")
+    assert default_max_memory() == 2 * 1024**3
 
 
 def test_an_input_too_large_is_refused_when_declared(tmp_path: Path) -> None:

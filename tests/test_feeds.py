@@ -1,5 +1,6 @@
 """Inputs that irrun makes up."""
 
+import string
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,9 @@ def test_generators(how, element_type, shape, tmp_path):
     assert array.shape == dims.static
     if element_type.kind == "string":
         assert array.dtype.kind == "U"
+        if how == "random":
+            assert {len(word) for word in array.flat} <= set(range(1, 9))
+            assert {letter for word in array.flat for letter in word} <= set(string.ascii_lowercase)
         return
     assert array.dtype == element_type.dtype
     if element_type.name == "f8e8m0" and how in ("zeros", "arange"):

@@ -9,7 +9,7 @@ import pytest
 import irrun.ops
 import tables
 from irrun.opdef import Op, all_ops, find, labels, resolve
-from kit import Refusal
+from kit import Refusal, Values
 
 TESTS = tables.FOLDER
 MODULES = sorted(
@@ -77,6 +77,13 @@ def test_every_clause_has_a_refusal(cls: type[Op]) -> None:
 def test_every_refusal_names_a_clause_or_a_code(cls: type[Op]) -> None:
     for reason in {id.split("-")[0].upper() for of, id in refused(module(cls)) if of is cls}:
         assert reason in labels(cls) or re.fullmatch(r"IR\d{3}", reason), f"{name(cls)} has no {reason}"
+
+
+@pytest.mark.parametrize("cls", [cls for cls in OPS if cls.outputs is not None], ids=name)
+def test_the_number_of_outputs_is_that_of_the_tables(cls: type[Op]) -> None:
+    rows = tables.rows(TESTS / f"test_{module(cls)}.py")
+    expected = [row.expected for row in rows if isinstance(row, Values) and resolve(*_split(row.op)) is cls]
+    assert {len(e) if isinstance(e, tuple) else 1 for e in expected} <= {cls.outputs}
 
 
 def _split(op: str) -> tuple[str, int]:

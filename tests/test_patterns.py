@@ -163,6 +163,15 @@ def test_what_is_no_attention() -> None:
     scores = b.MatMul(q, k, transpose_b=True)
     assert len(found(b.MatMul(b.SoftMax(scores, axis=1), v), *feeds)) == 3
     assert len(found(b.MatMul(v, b.SoftMax(scores, axis=-1)), *feeds)) == 3
+    assert len(found(b.MatMul(b.SoftMax(b.Tanh(q), axis=-1), v), feeds[0], feeds[2])) == 3
+    assert len(found(b.MatMul(b.SoftMax(b.MatMul(q, k, transpose_a=True), axis=-1), v), *feeds)) == 3
+    assert len(found(b.MatMul(b.SoftMax(scores, axis=-1), v, transpose_b=True), *feeds)) == 3
+    assert len(found(b.MatMul(b.SoftMax(b.Add(q, k), axis=-1), v), *feeds)) == 3
+    flat, other = (b.parameter([6, 6], "f32", name=name) for name in ("flat", "other"))
+    scores_of_two_axes = b.MatMul(flat, other, transpose_b=True)
+    assert len(found(b.MatMul(b.SoftMax(scores_of_two_axes, axis=-1), flat), feeds[0][0], feeds[1][0])) == 3
+    unknown = b.parameter("...", "f32", name="unknown")
+    assert len(found(b.MatMul(b.SoftMax(b.MatMul(unknown, q), axis=-1), v), *feeds)) == 3
     wider = b.Add(scores, b.constant(random(4, 3, 6, 6)))
     assert "ScaledDotProductAttention" not in found(b.MatMul(b.SoftMax(wider, axis=-1), v), *feeds)
 

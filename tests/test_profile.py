@@ -1,6 +1,7 @@
 """Profiles: what each step took, in the order of the steps, also within bodies."""
 
 import json
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 import irrun
 from irrun import build as b
 from irrun.cli import cli
+from irrun.running.profile import Row
 from watched import watch
 
 ROOT = Path(__file__).parent.parent
@@ -21,8 +23,12 @@ def test_every_step_is_a_row() -> None:
     product = b.MatMul(x, b.constant(np.ones((64, 32), np.float32)))
     executable = irrun.compile(b.model({"y": b.Transpose(b.ReLU(product), [0, 2, 1])}), exact=False)
     profile = irrun.Profile()
+    start = time.perf_counter()
     for _ in range(3):
         executable([np.ones((2, 64, 64), np.float32)], hooks=[profile])
+    elapsed = time.perf_counter() - start
+    assert 0 < sum(sum(row.times) for row in profile.rows) <= elapsed
+    assert all(seconds >= 0 for row in profile.rows for seconds in row.times)
     steps = watch(executable, [np.ones((2, 64, 64), np.float32)]).steps
     assert [row.layers for row in profile.rows] == [tuple(layer.name for layer in step.layers) for step in steps]
     assert [len(row.times) for row in profile.rows] == [3] * len(profile.rows)
@@ -34,6 +40,26 @@ def test_every_step_is_a_row() -> None:
     events = profile.trace()["traceEvents"]
     assert len(events) == 3 * len(profile.rows)
     assert all(a["ts"] <= b["ts"] and a["dur"] >= 0 for a, b in pairwise(events))
+
+
+def test_rates() -> None:
+    row = Row(("x",), "MatMul", "", flops=3_000_000_000, bytes=500_000_000, times=[4.0, 1.0, 2.0])
+    assert (row.seconds, row.gflops, row.bandwidth) == (2.0, 1.5, 0.25)
+    unknown = Row(("x",), "MatMul", "", flops=0, bytes=500_000_000, times=[0.5, 1.5])
+    assert (unknown.seconds, unknown.gflops, unknown.bandwidth) == (1.0, None, 0.5)
+    at_once = Row(("x",), "MatMul", "", flops=7, bytes=7, times=[0.0])
+    assert (at_once.gflops, at_once.bandwidth) == (None, None)
+
+
+def test_the_operations_of_a_product() -> None:
+    """Two for each element of the result and each term of its sum; none are told where a shape is not known."""
+    for rows, flops in ((5, 2 * 5 * 3 * 4), (None, 0)):
+        x = b.parameter([rows, 4], "f32", name="x")
+        executable = irrun.compile(b.model({"y": b.MatMul(x, b.constant(np.ones((4, 3), np.float32)))}), exact=False)
+        profile = irrun.Profile()
+        executable([np.ones((5, 4), np.float32)], hooks=[profile])
+        assert [row.flops for row in profile.rows if "MatMul" in row.type] == [flops]
+        assert [row.bytes for row in profile.rows if "MatMul" in row.type] == [4 * (5 * 4 + 4 * 3 + 5 * 3)]
 
 
 def test_the_time_of_a_body_is_its_steps() -> None:

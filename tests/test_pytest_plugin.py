@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,6 +127,23 @@ def test_one_golden_is_missing(project: Path, run: Run) -> None:
     np.savez(path, **arrays)  # type: ignore[arg-type]
     assert "1 skipped" in run()
     assert "no golden output strongest" in run(ci=True, status=1)
+
+
+def test_each_case_begins_as_before_the_first_run(project: Path, run: Run) -> None:
+    """A model that adds up its inputs gives for each of two cases what it gives for its first input."""
+    net = Net()
+    x = net.parameter("f32", "2", name="x", names="x")
+    state: Any = {"variable_id": "total", "variable_type": "f32", "variable_shape": "2"}
+    zeros = net.const("f32", "2", np.zeros(2, np.float32).tobytes())
+    total = net.add("ReadValue", [zeros], [("FP32", "2")], opset="opset6", **state)
+    total = net.add("Add", [x, total], [("FP32", "2")], names="total", auto_broadcast="numpy")
+    net.add("Assign", [total], [("FP32", "2")], opset="opset6", variable_id="total")
+    net.result(total)
+    net.save(project / "models", "total")
+    numbers = np.array([1, 2], np.float32)
+    for name in ("total.npz", "total.again.npz"):
+        np.savez(project / "models" / name, **{"x": numbers, "out:total": numbers})  # type: ignore[arg-type]
+    assert "3 passed" in run("-k", "total")
 
 
 def test_several_cases_and_what_is_not_asked_for(project: Path, run: Run) -> None:

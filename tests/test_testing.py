@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
 import irrun
+from irrun import build as b
 from irrun.testing import TOLERANCES, assert_matches, check_clean, difference
 from irrun.testing import strategies as ir
 from irrun.types import ELEMENT_TYPES, ElementType
@@ -94,6 +95,19 @@ def test_another_model_shows_where_they_part(tmp_path: Path) -> None:
     (tmp_path / "altered.bin").write_bytes(weights)
     message = _message(tmp_path / "altered.xml", IMAGE, CONVNET)
     assert 'first divergent layer: Const "block1/bias"\n  1 of 8 elements differs' in message
+
+
+def test_another_model_shows_the_output_where_they_part() -> None:
+    """The places of MaxPool-8 count from ``axis`` on: its second output differs, the first does not."""
+
+    def places(axis: int) -> irrun.Model:
+        window = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "kernel": [2, 2]}
+        pool = b.MaxPool(b.parameter([1, 2, 2, 2], "f32", name="x"), **window, axis=axis, name="pool")
+        return b.model({"largest": pool[0], "places": pool[1]})
+
+    message = _message(places(0), [np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)], places(2))
+    assert 'output "places" of MaxPool "pool"' in message
+    assert 'first divergent layer: "pool:2"\n  1 of 2 elements differs' in message
 
 
 DIFFERENCES = {

@@ -16,7 +16,9 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import irrun
 from irrun import build as b
+from irrun.kernels import blas
 from irrun.kernels import threads as kernel_threads
+from irrun.kernels.blocks import blocks
 from irrun.kernels.matmul import matmul
 from irrun.kernels.threads import WORTH, each, fill, shares
 
@@ -212,6 +214,49 @@ def test_a_product(
         assert matmul(a, b, out) is out
         np.testing.assert_array_equal(out, expected)
     assert not kernel_threads.products_are_shared()
+
+
+@pytest.mark.parametrize(
+    ("counts", "whole", "expected"),
+    [
+        # 1,024 bytes are 256 elements of 4 bytes; 256 bytes in a row are not cut
+        ((1000,), (), [256, 256, 256, 232]),
+        ((2, 300), (), [256, 44, 256, 44]),
+        ((3, 100), (), [200, 100]),  # two rows are 800 bytes
+        ((4, 2, 64), (), [256, 256]),
+        ((5, 40, 2), (), [240, 160]),  # three of 320
+        ((3, 2, 1000), (2,), [1000] * 6),
+        ((3, 200), (0,), [192, 192, 192, 24]),
+        ((3, 70), (0, 1), [210]),
+        ((0, 5), (), []),
+        ((), (), [1]),
+    ],
+)
+def test_blocks(counts: tuple[int, ...], whole: tuple[int, ...], expected: list[int]) -> None:
+    """They cover all once, each about as large as the limit, in one piece where they can be."""
+    times = np.zeros(counts, int)
+    sizes = []
+    for index in blocks(counts, 4, 1024, whole):
+        times[index] += 1
+        sizes.append(times[index].size)
+    assert (times == 1).all()
+    assert sizes == expected
+
+
+def test_which_library_multiplies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """MKL where a package of that name lists its library, and IRRUN_BLAS does not say numpy."""
+    monkeypatch.delenv("IRRUN_BLAS", raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert blas.expected() == "numpy"
+    record = tmp_path / "mkl-2025.1.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("mkl/readme.txt,,\nmkl_rt.lib,,\nmkl_core.2.dll,,\n")
+    assert blas.expected() == "numpy"
+    record.write_text("mkl/readme.txt,,\n../lib/libmkl_rt.so.2,sha256=abc,123\n../lib/libmkl_core.so.2,,\n")
+    assert blas.expected() == "mkl"
+    assert list(blas.mkl_libraries()) == [tmp_path / "../lib/libmkl_rt.so.2"]
+    monkeypatch.setenv("IRRUN_BLAS", "numpy")
+    assert blas.expected() == "numpy"
 
 
 class _Watch:

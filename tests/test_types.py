@@ -315,3 +315,12 @@ def test_unknown_rank() -> None:
     with pytest.raises(TypeError):
         iter(shape)
     assert str(PartialShape.of_rank(2)) == "[?,?]"
+
+
+def test_how_wide_an_element_is() -> None:
+    widths = {
+        "boolean": 8, "bf16": 16, "f16": 16, "f32": 32, "f64": 64, "f8e4m3": 8, "f8e5m2": 8, "f8e8m0": 8, "f4e2m1": 4,
+        "nf4": 4, "i4": 4, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u1": 1, "u2": 2, "u3": 3, "u4": 4, "u6": 6,
+        "u8": 8, "u16": 16, "u32": 32, "u64": 64, "string": 0, "dynamic": 0,
+    }  # fmt: skip
+    assert {name: element_type.bits for name, element_type in ELEMENT_TYPES.items()} == widths

@@ -14,7 +14,7 @@ import irrun
 from formulas import in_a_run, prove
 from irrun import build as b
 from irrun.cli import cli
-from irrun.inference.trace import Trace
+from irrun.inference.trace import Place, Trace, chain
 from nets import Net
 
 ROOT = Path(__file__).parent.parent
@@ -159,6 +159,31 @@ def test_a_dim_carried_far_is_one_line_and_all_tells_of_each_layer(tmp_path: Pat
         for axis, dim in enumerate(["2", "x[1]"])
     ]
     assert len(rows(path, "relu39", everything=True)) == 2 * 41
+
+
+def test_a_chain_ends_at_what_is_told_already_or_at_so_many_links() -> None:
+    windows = {"strides": [2], "pads_begin": [0], "pads_end": [0], "kernel": [2], "dilations": [1]}
+    last: Any = b.parameter([1, 1, 80], "f32", name="x")
+    for name in ("first", "second", "third"):
+        last = b.ReLU(b.MaxPool(last, **windows, name=name)[0], name=f"relu-{name}")
+    model = b.model({"y": last})
+    ids = {layer.name: layer.id for layer in model.layers.values()}
+    trace = Trace(model)
+
+    def places(*names: str) -> list[Place]:
+        return [Place(trace, ids[name], 0, 2) for name in names]
+
+    def told(**options: Any) -> list[tuple[Place, int]]:
+        return [(link.step.place, link.through) for link in chain(*places("relu-third"), **options)]
+
+    every = [*zip(places("third", "second", "first", "x"), [0, 1, 1, 0])]
+    assert told() == every
+    assert told(told=places("second")) == every[:2]
+    assert told(told=places("third", "first")) == every[:1]
+    assert told(most=3) == every[:3]
+    layers = ("relu-third", "third", "relu-second", "second", "relu-first", "first", "x")
+    assert told(everything=True) == [(place, 0) for place in places(*layers)]
+    assert told(everything=True, told=places("relu-second")) == [(place, 0) for place in places(*layers[:3])]
 
 
 def test_a_convolution_that_keeps_a_dim_only_passes_it_on(tmp_path: Path) -> None:
@@ -490,6 +515,13 @@ def test_a_formula_too_long_to_write_is_counted() -> None:
     chosen = b.If(True, start, then=body, otherwise=lambda a: a, name="chosen")
     text = str(irrun.why(b.model({"y": chosen}), "chosen"))
     assert re.search(r"dim 0 = 1 ", text)
+    for count, written in ((64, True), (65, False)):
+        model = b.model({"y": b.Concat(*[x] * count, axis=0, name="wide")})
+        (output,) = irrun.why(model, "wide").record()["outputs"]
+        assert [(dim["symbol"] is not None, dim["formula"] is not None) for dim in output["dims"]] == [
+            (written, written),
+            (True, True),
+        ]
     wide = b.Concat(*[x] * 70, axis=0, name="wide")
     text = str(irrun.why(b.model({"y": wide}), "wide"))
     assert "dim 0 = a formula of 70 terms" in text

@@ -97,7 +97,7 @@ class Type(_Covered):
     def __new__(cls, dtype: Any) -> Type:
         found = ElementType.of(np.dtype("U") if np.dtype(dtype).kind == "S" else np.dtype(dtype))
         if found is None:
-            raise TypeError(f"no element type has the numpy type {dtype!r}")
+            raise OpenVINOError(f"no element type has the numpy type {dtype!r}")
         return _type(found)
 
     def get_type_name(self) -> str:
@@ -132,7 +132,7 @@ class Type(_Covered):
     bitwidth, size = property(get_bitwidth), property(get_size)
 
     def is_real(self) -> bool:
-        return self._own.kind == "float"
+        return self._own.kind == "float" and self._own.name != "nf4"
 
     def is_integral(self) -> bool:
         return not self.is_real()
@@ -317,7 +317,10 @@ class PartialShape(_Covered):
         return iter(self._known())
 
     def __getitem__(self, key: Any) -> Any:
-        found = self._known()[key]
+        try:
+            found = self._known()[key]
+        except IndexError as error:
+            raise OpenVINOError(f"shape {self} has no axis {key}") from error
         return PartialShape(found) if isinstance(key, slice) else found
 
     def __setitem__(self, axis: int, dim: Any) -> None:
@@ -507,12 +510,12 @@ class _Node(_Covered):
         return self._layer.name
 
     def get_type_name(self) -> str:
-        return self._layer.type
+        return "Constant" if self._layer.type == "Const" else self._layer.type
 
     friendly_name, name = property(get_friendly_name), property(get_friendly_name)
 
     def __repr__(self) -> str:
-        return f"<{self._layer.type}: '{self._layer.name}'>"
+        return f"<{self.get_type_name()}: '{self._layer.name}'>"
 
 
 class _Port(_Covered):

@@ -19,7 +19,7 @@ def attention(
     key: np.ndarray,
     value: np.ndarray,
     *,
-    scale: float = 1,
+    scale: float,
     masks: Sequence[np.ndarray] = (),
     causal: bool = False,
     out: np.ndarray | None = None,

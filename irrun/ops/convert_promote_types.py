@@ -24,6 +24,7 @@ class ConvertPromoteTypes(Op):
     promote_unsafe = attr.bool(default=False)
     pytorch_scalar_promotion = attr.bool(default=False)
     u64_integer_promotion_target: ElementType = attr.element_type("f32")
+    outputs = 2
     inputs = ports(input_0="T0", input_1="T1")
     types = dict.fromkeys(("T0", "T1"), "boolean f16 bf16 f32 f64 f8e4m3 f8e5m2 i4 i8 i16 i32 i64 u4 u8 u16 u32 u64")
 

@@ -11,7 +11,6 @@ class Identity(Op):
 
     inputs = ports(input="T")
     types = {"T": "any"}
-    carries = True
 
     def infer(self, at: Site, input: Value) -> Value:
         return input

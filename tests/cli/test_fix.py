@@ -94,6 +94,8 @@ def test_standard_input_goes_to_standard_output(tmp_path):
     result = CliRunner().invoke(cli, ["check", "--fix", "-", "-w", weights], input=path.read_bytes())
     assert (result.exit_code, result.stdout) == (0, chain().text)
     assert result.stderr == "checked 1 file: 1 fixed; 0 errors, 0 warnings left\n"
+    shown = CliRunner().invoke(cli, ["check", "--diff", "-", "-w", weights], input=path.read_bytes())
+    assert shown.stdout.splitlines()[:2] == ["--- <stdin>", "+++ <stdin>"]
     refused = CliRunner().invoke(cli, ["check", "--fix", "-", "--format", "json"], input=path.read_bytes())
     assert refused.exit_code == 2
 

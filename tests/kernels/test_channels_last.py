@@ -187,6 +187,23 @@ def call(kernel: Kernel, inputs: Sequence[np.ndarray], **keywords: Any) -> np.nd
         return kernel.call(*inputs, **keywords)
 
 
+VIEWS = {"Split-1", "VariadicSplit-1", "Slice-8", "StridedSlice-1"}
+SUMS = {"ReduceL2-4", "LRN-1"}
+IN_PARTS = {
+    "Convolution-1", "GroupConvolution-1", "ConvolutionBackpropData-1", "MaxPool-1", "AvgPool-1", "SoftMax-8",
+    "LogSoftmax-5", "NormalizeL2-1", "MVN-2", "MVN-6", "GroupNormalization-12", "BatchNormInference-5",
+    "Interpolate-1", "Interpolate-4", "Interpolate-11",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.type != "Pad-12"], ids=str)
+def test_what_a_kernel_can(row: Row) -> None:
+    """Write to memory that it is given, and hand over parts."""
+    kernel = prepared(row)
+    assert kernel.out == (row.type not in VIEWS | SUMS)
+    assert bool(kernel.finish) == (row.type in IN_PARTS)
+
+
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_kernel(row: Row) -> None:
     kernel = prepared(row)

@@ -64,6 +64,11 @@ _ROWS: list[tuple[str, list[np.ndarray], np.ndarray, dict[str, Any]]] = [
     ("variance-encoded", _inputs([0, 0.6], [0, 0.7], [0, 0], logits=_MOVED, proposals=_PRIORS.reshape(1, 1, 12)), _rows([0, 1, 0.7, 0.1, 0.2, 0.8, 0.65]), _ONE | {"variance_encoded_in_target": True}),
     ("pixels", _inputs([0, 0.6], [0, 0.7], [0, 0], logits=_MOVED, proposals=_proposals(_PIXELS, np.concatenate([_ONES / 2, _ONES[:3]]))),
      _rows([0, 1, 0.7, 0.05, 0.1, 0.65, 0.45]), _ONE | {"normalized": False, "input_width": 100, "input_height": 50}),
+    # a prior box of image -1 ends them, which a corner at -1 does not
+    ("pixels-that-end", _inputs([0, 0.6], [0, 0.7], [0, 0.3], proposals=_proposals(np.concatenate([f32([[0], [-1], [0]]), _PIXELS[:, 1:]], axis=1), np.ones(15, np.float32))),
+     _rows([0, 1, 0.6, *_A]), {"normalized": False, "input_width": 100, "input_height": 50}),
+    ("corner-at-minus-one", _inputs([0, 0.6], [0, 0.7], [0, 0.3], proposals=_proposals(np.concatenate([f32([[-1, -1, -0.5, -0.5]]), _PRIORS[1:]]))),
+     _rows([0, 1, 0.7, *_B], [0, 1, 0.6, -1, -1, -0.5, -0.5], [0, 1, 0.3, *_C]), {}),
     # each box is of its best class only
     ("mxnet", _TWO_CLASSES, _rows([0, 0, 0.7, *_B], [0, 1, 0.9, *_C], [0, 1, 0.8, *_A]), {"decrease_label_id": True}),
     ("mxnet-top-k", _TWO_CLASSES, _rows([0, 1, 0.9, *_C], [0, 1, 0.8, *_A]), {"decrease_label_id": True, "top_k": 2}),

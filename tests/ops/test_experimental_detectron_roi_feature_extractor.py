@@ -20,6 +20,7 @@ def filled(*of_regions):
 
 
 SIDES = f32([[0, 0, side, side] for side in (50, 111, 113, 900)])
+ELSEWHERE = f32([[300, 20, 300 + side, 20 + side] for side in (50, 111, 113, 600)])
 
 VALUES = [
     # the middles of four bins of 2 x 2 pixels
@@ -41,6 +42,7 @@ VALUES = [
     ),
     # the side of the first level is below 112, that of the next below 224
     Values("levels", OP, [SIDES, *(level(value, 1000) for value in (1, 2, 3))], (filled(1, 1, 2, 3), SIDES), {**SOME, "pyramid_scales": "1,1,1,1"}),
+    Values("levels-elsewhere", OP, [ELSEWHERE, *(level(value, 1000) for value in (1, 2, 3))], (filled(1, 1, 2, 3), ELSEWHERE), {**SOME, "pyramid_scales": "1,1,1,1"}),
     Values("empty-region", OP, [f32([[3, 3, 3, 5], [3, 3, 1, 1]]), level(7)], (filled(0, 7), f32([[3, 3, 3, 5], [3, 3, 1, 1]])), {**SOME, "pyramid_scales": 1}),
     Values("no-region", OP, [np.zeros((0, 4), np.float32), level(7)], (np.zeros((0, 1, 2, 2), np.float32), np.zeros((0, 4), np.float32)), SOME),
 ]  # fmt: skip

@@ -46,6 +46,7 @@ VALUES = [
         windows("2,2", "2,2", auto_pad="same_lower"),
     ),
     Values("too-small", "ExtractImagePatches-3", [arange(1, 1, 3, 3)], np.empty((1, 16, 0, 0)), windows("4,4", "2,2")),
+    Values("much-too-small", "ExtractImagePatches-3", [arange(1, 1, 3, 3)], np.empty((1, 36, 0, 0)), windows("6,6", "2,2")),
     Values("empty-same", "ExtractImagePatches-3", [np.empty((1, 1, 0, 3))], np.empty((1, 4, 0, 2)), windows("2,2", "2,2", auto_pad="same_upper")),
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.model import MapEntry
 from irrun.opdef import Site
-from kit import FakeBody, operation, random, same_as_openvino, tensor
+from kit import FakeBody, describe, operation, random, same_as_openvino, tensor
 from oracle import Oracle
 
 
@@ -62,3 +62,38 @@ def test_refusals(label: str, cond: str, then: str, other: str) -> None:
     with pytest.raises(Refused) as caught:
         infer(operation("If-8"), Site(), [tensor(cond)], {"bodies": bodies, "maps": maps})
     assert caught.value.label == label
+
+
+@pytest.mark.parametrize(
+    ("cond", "then", "other", "expected"),
+    [
+        ("boolean[]", "f32[2,3]", "f32[2,3]", "f32[2,3]"),
+        ("boolean[1]", "f32[2,3]", "f32[4,3]", "f32[2..4,3]"),
+        ("boolean[]", "f32[2,3]", "f32[?,3]", "f32[?,3]"),
+        ("boolean[]", "f32[2,3]", "f32[2]", "f32[...]"),
+        ("boolean[]", "f32[2]", "f32[...]", "f32[...]"),
+        ("boolean[]", "f32[...]", "f32[2]", "f32[...]"),
+        ("boolean[]{1}", "f32[2,3]", "i64[4]", "f32[2,3]"),
+        ("boolean[]{0}", "f32[2,3]", "i64[4]", "i64[4]"),
+    ],
+)
+def test_shapes(cond: str, then: str, other: str, expected: str) -> None:
+    """What either branch may give, or that of the branch which a known condition takes."""
+    maps = {f"{branch}_port_map": (MapEntry("output", 0, 0),) for branch in ("then", "else")}
+    bodies = {"then_body": FakeBody({0: tensor(then)}), "else_body": FakeBody({0: tensor(other)})}
+    (found,) = infer(operation("If-8"), Site(), [tensor(cond), tensor("f32[?]")], {"bodies": bodies, "maps": maps})
+    assert describe(found, contents=False) == expected
+
+
+def test_an_output_of_one_branch_alone() -> None:
+    maps = {"then_port_map": (MapEntry("output", 0, 0),), "else_port_map": ()}
+    bodies = {"then_body": FakeBody({0: tensor("f32[2]")}), "else_body": FakeBody({})}
+    needed = {"bodies": bodies, "maps": maps}
+    found = [
+        infer(operation("If-8"), Site(2), [tensor(f"boolean[]{known}"), tensor("f32[?]")], needed)
+        for known in ("", "{0}")
+    ]
+    assert [[describe(v, contents=False) for v in values] for values in found] == [
+        ["f32[2]", "dynamic[...]"],
+        ["dynamic[...]"] * 2,
+    ]

@@ -3,7 +3,7 @@
 import pytest
 
 from irrun.inference.layer import infer
-from irrun.opdef import Site, Value
+from irrun.opdef import Site, Value, resolve
 from kit import operation
 
 
@@ -39,3 +39,10 @@ def test_unknown_dims_are_named_after_their_place() -> None:
 def test_both_attributes_are_required(attributes: dict[str, str]) -> None:
     with pytest.raises(TypeError, match="needs the attribute"):
         operation("Parameter-1", attributes)
+
+
+def test_no_other_attributes() -> None:
+    parameter = resolve("Parameter", 1)
+    assert parameter is not None
+    with pytest.raises(TypeError, match=r"Parameter has no attribute size, dims$"):
+        parameter(element_type="f32", shape="2", size=1, dims=2)

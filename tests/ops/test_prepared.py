@@ -27,7 +27,7 @@ class Row:
     constant: Sequence[int] = ()
     rtol: float = 0.0
     plain: bool = False
-    """Whether it is left to ``run``."""
+    """Whether it is left to ``run``; the others have a kernel of their own, at least where shapes are known."""
 
     def __str__(self) -> str:
         return "-".join([self.name, *(f"{a.dtype}{list(a.shape)}" for a in self.inputs if a is not None)])
@@ -92,12 +92,13 @@ ROWS = [
     *[Row("Multiply-1", [normal(*a), normal(*b)]) for a, b in (
         ((2, 30, 50, 1), (2, 1, 1, 64)), ((3000, 1), (1, 64)), ((2, 3000, 1), (1, 1, 64)), ((2, 40, 1), (2, 1, 64)),
         ((2, 3000, 1), (2, 1, 100)))],
-    Row("Divide-1", [normal(3, dtype=np.float16), normal(3, dtype=np.float16)]),
+    Row("Divide-1", [normal(3, dtype=np.float16), normal(3, dtype=np.float16)], plain=True),
     *[Row("Power-1", [np.abs(normal(3, 4)), f32(n)], constant=[1], rtol=1e-6) for n in (-1, -0.5, 0.5, 1, 2, 3, 1.3)],
     Row("Add-1", [normal(2, 3, 4), normal(3)], {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 1}, plain=True),
     Row("Add-1", [normal(2, 3, 4), normal(2, 3, 1)], {"auto_broadcast": "pdpd"}),
     *[Row("Select-1", [normal(3, 4) > 0, normal(3, 4).astype(t), normal(4).astype(t)])
       for t in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.int64, np.bool_)],
+    Row("Select-1", [np.array([True, False]), np.array(["1", "23"]), np.array(["4", "56"])], plain=True),
     *[Row("PReLU-1", [special(), f32([slope])], constant=[1], rtol=1e-7) for slope in (0.2, 1, 3, -1)],
     Row("PReLU-1", [normal(2, 3, 4), normal(3)], constant=[1], plain=True),
     *[Row("PReLU-1", [normal(2, 3, 4), slopes], constant=[1], rtol=1e-7)
@@ -117,8 +118,8 @@ ROWS = [
         (True, False, normal(5, 7), normal(5, 6)), (True, True, normal(2, 3, 5, 7), normal(3, 6, 5)),
         (False, False, normal(1, 40, 8), normal(8, 3000)), (False, True, normal(3, 900, 8), normal(200, 8)),
         (False, False, normal(2, 9, 4, dtype=np.float64), normal(4, 5, dtype=np.float64)),
-        (False, False, normal(5), normal(5, 6)), (False, False, normal(0, 5), normal(5, 6)),
-        (False, False, normal(2, 0), normal(0, 6)))],
+        (False, False, normal(0, 5), normal(5, 6)), (False, False, normal(2, 0), normal(0, 6)))],
+    Row("MatMul-1", [normal(5), normal(5, 6)], plain=True),
     Row("MatMul-1", [normal(2, 4, 8, dtype=np.float16), normal(8, 5, dtype=np.float16)], constant=[1], rtol=1e-3),
     Row("MatMul-1", [normal(4, 8, dtype=ml_dtypes.bfloat16), normal(5, 8, dtype=ml_dtypes.bfloat16)], {"transpose_b": True}, [1], 1e-2),
     Row("MatMul-1", [normal(4, 8), normal(5, 8)], {"transpose_b": True}, [1], 1e-5),
@@ -135,12 +136,31 @@ ROWS = [
     Row("MVN-2", [normal(2, 3, 40, 50)], {"normalize_variance": True, "eps": 1e-9}, rtol=1e-4),
     Row("RMS-14", [normal(300, 150), normal(150)], {"epsilon": 1e-6}, [1], 1e-5),
     Row("RMS-14", [normal(3, 5)], {"epsilon": 1e-6}, rtol=1e-5),
+    Row("RMS-14", [normal(3, 5), normal(5)], {"epsilon": 1e-6}, plain=True),
+    Row("RMS-14", [normal(3, 5)], {"epsilon": 1e-6, "output_type": "f32"}, rtol=1e-5),
+    Row("RMS-14", [normal(3, 5)], {"epsilon": 1e-6, "output_type": "f64"}, plain=True),
+    # sums of narrow floats are made of wider ones
+    *[row for t in (np.float16, ml_dtypes.bfloat16) for row in (
+        Row("MVN-6", [normal(3, 5, dtype=t), i64([1])], {"normalize_variance": True, "eps": 1e-5, "eps_mode": "inside_sqrt"}, [1], plain=True),
+        Row("MVN-2", [normal(2, 3, 4, 5, dtype=t)], {"normalize_variance": True, "eps": 1e-9}, plain=True),
+        Row("RMS-14", [normal(3, 5, dtype=t)], {"epsilon": 1e-6}, plain=True),
+        Row("NormalizeL2-1", [normal(3, 4, 5, dtype=t), i64([1])], {"eps": 1e-3, "eps_mode": "add"}, [1], plain=True),
+        Row("GroupNormalization-12", [normal(2, 4, 3, dtype=t), normal(4, dtype=t), normal(4, dtype=t)], {"num_groups": 2, "epsilon": 1e-5}, plain=True),
+        Row("BatchNormInference-5", [normal(3, 4, 2, dtype=t), *(normal(4, dtype=t) for _ in range(3)), np.abs(normal(4, dtype=t))], {"epsilon": 1e-5}, [1, 2, 3, 4], plain=True),
+        Row("ReduceSum-1", [normal(3, 4, dtype=t), i64([1])], constant=[1], plain=True),
+        Row("SoftMax-8", [normal(3, 4, dtype=t)], {"axis": 1}, plain=True),
+        Row("LogSoftmax-5", [normal(3, 4, dtype=t)], {"axis": 1}, plain=True))],
+    # nor has a scalar, or what is reduced along no axis or one that is not known
+    *[Row(name, [f32(3), i64([])], a, [1], plain=True) for name, a in (
+        ("MVN-6", {"normalize_variance": True, "eps": 1e-5, "eps_mode": "inside_sqrt"}), ("ReduceSum-1", {}))],
+    Row("MVN-6", [normal(3, 4), i64([1])], {"normalize_variance": True, "eps": 1e-5, "eps_mode": "inside_sqrt"}, plain=True),
+    Row("ReduceSum-1", [normal(3, 4), i64([1])], plain=True), Row("ReduceSum-1", [normal(3, 4), i64([0, 1])], constant=[1], plain=True),
     *[Row("NormalizeL2-1", [normal(3, 40, 5), i64(axes)], {"eps": 1e-3, "eps_mode": mode}, [1], 1e-5)
       for axes in ([2], [1], [0, 2]) for mode in ("add", "max")],
     *[Row("GroupNormalization-12", [normal(2, 6, 90, 80), normal(6), normal(6)], {"num_groups": n, "epsilon": 1e-5}, rtol=1e-4) for n in (1, 2, 6)],
     Row("BatchNormInference-5", [normal(3, 4, 90, 80), normal(4), normal(4), normal(4), np.abs(normal(4))], {"epsilon": 1e-5}, [1, 2, 3, 4], 1e-4),
     Row("BatchNormInference-1", [normal(4), normal(4), normal(3, 4, 5), normal(4), np.abs(normal(4))], {"epsilon": 1e-5}, [0, 1, 3, 4], 1e-4),
-    *[Row(f"{name}-{4 if 'L' in name[6:] else 1}", [normal(3, 4, 50, 40), i64(axes)], {"keep_dims": keep}, [1], 1e-4)
+    *[Row(f"{name}-{4 if 'L' in name[6:] else 1}", [normal(3, 4, 50, 40), i64(axes)], {"keep_dims": keep}, [1], 1e-4, plain=name == "ReduceL2")
       for name in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2")
       for axes, keep in (([-1], False), ([2, 3], True), ([1], False), ([0, 2], True), ([0, 1, 2, 3], True))],
     Row("ReduceMax-1", [f32([[1, np.nan], [2, 3]]), i64([1])], constant=[1]),
@@ -230,8 +250,9 @@ def same(found: np.ndarray, wanted: np.ndarray, rtol: float) -> None:
 @pytest.mark.parametrize("row", ALL, ids=str)
 def test_plainly(row: Row, dynamic: bool) -> None:
     kernel = prepared(row, dynamic=dynamic)
-    if row.plain:
-        assert getattr(kernel.call, "__func__", None) is type(operation(row.name, row.attributes)).run
+    if row.plain or not dynamic:
+        is_run = getattr(kernel.call, "__func__", None) is type(operation(row.name, row.attributes)).run
+        assert is_run == row.plain
     before = [None if a is None else a.copy() for a in row.inputs]
     found = call(kernel, row.inputs)
     for one, wanted in zip(found if isinstance(found, tuple) else (found,), expected(row)):
@@ -243,6 +264,45 @@ def test_plainly(row: Row, dynamic: bool) -> None:
 OUT = [row for row in ALL if prepared(row).out]
 ELEMENTWISE = [row for row in ALL if prepared(row).elementwise]
 FINISHED = [row for row in ALL if prepared(row).finish]
+
+IN_PARTS = {
+    "MatMul-1", "SoftMax-8", "LogSoftmax-5", "MVN-2", "MVN-6", "RMS-14", "NormalizeL2-1", "GroupNormalization-12",
+    "BatchNormInference-1", "BatchNormInference-5", "ScaledDotProductAttention-13",
+}  # fmt: skip
+OF_ITS_OWN = {
+    "ReduceSum-1",
+    "ReduceMean-1",
+    "ReduceMax-1",
+    "ReduceMin-1",
+    "ReduceProd-1",
+    "Broadcast-3",
+    "Tile-1",
+    "Concat-1",
+    "Pad-1",
+    "Pad-12",
+}
+ELEMENT_BY_ELEMENT = {
+    *UNARY,
+    *BINARY,
+    "LogicalNot-1",
+    "Select-1",
+    "PReLU-1",
+    "Convert-1",
+    "FakeQuantize-1",
+    "HardSigmoid-1",
+    "Selu-1",
+}
+
+
+@pytest.mark.parametrize("row", [row for row in ALL if not row.plain], ids=str)
+def test_what_a_kernel_can(row: Row) -> None:
+    """Write to memory that it is given, element by element or handing over parts: memory and time depend on it."""
+    kernel = prepared(row)
+    narrow = row.name == "MatMul-1" and row.inputs[0] is not None and row.inputs[0].dtype.itemsize == 2
+    assert kernel.elementwise == (row.name in ELEMENT_BY_ELEMENT)
+    assert bool(kernel.finish) == (row.name in IN_PARTS and not narrow)
+    if row.name != "Gather-8":  # only where the indices are known and within the data
+        assert kernel.out == (row.name in OF_ITS_OWN | IN_PARTS | ELEMENT_BY_ELEMENT and not narrow)
 
 
 @pytest.mark.parametrize("row", OUT, ids=str)

@@ -13,5 +13,6 @@ test_refusals = refusals(REFUSALS)
 
 
 def test_takes_anything_and_gives_nothing() -> None:
+    assert operation("Result-1").outputs == 0
     for text in ("f32[2,?]", "string[...]", "boolean[]", "u1[0]", "i64{1,2}"):
         assert infer(operation("Result-1"), Site(outputs=0), [tensor(text)], {}) == ()

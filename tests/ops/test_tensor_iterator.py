@@ -1,5 +1,6 @@
 """TensorIterator-1."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.model import MapEntry
 from irrun.opdef import Site
-from kit import FakeBody, operation, random, same_as_openvino, tensor
+from kit import FakeBody, describe, operation, random, same_as_openvino, tensor
 from oracle import Oracle
 
 
@@ -60,3 +61,69 @@ def test_refusals(label: str, inputs: list[str], ports: tuple[MapEntry, ...]) ->
     with pytest.raises(Refused) as caught:
         infer(operation("TensorIterator-1"), Site(), [tensor(t) for t in inputs], needed)
     assert caught.value.label == label
+
+
+@pytest.mark.parametrize(
+    ("entry", "data", "result", "axis", "expected"),
+    [
+        # as many iterations as there are slices
+        ({"part_size": 2, "stride": 2}, "f32[6,3]", "f32[2,3]", 0, "f32[6,3]"),
+        ({}, "f32[6,3]", "f32[2,3]", 1, "f32[2,18]"),
+        ({"start": 1, "end": 4}, "f32[6]", "f32[1]", 0, "f32[3]"),
+        ({"start": 2}, "f32[6]", "f32[1]", 0, "f32[4]"),
+        ({"start": -1, "end": 0, "stride": -1}, "f32[6]", "f32[1]", 0, "f32[6]"),
+        ({"start": -1, "end": 0, "stride": -2, "part_size": 2}, "f32[6]", "f32[2]", 0, "f32[6]"),
+        ({}, "f32[?]", "f32[1]", 0, "f32[?]"),
+        ({}, "f32[2..4]", "f32[3]", 0, "f32[6..12]"),
+        ({}, "f32[...]", "f32[1]", 0, "f32[?]"),
+        ({}, "f32[6]", "f32[...]", 0, "f32[...]"),
+        # what is not sliced is iterated over once
+        ({"axis": None}, "f32[6]", "f32[2]", 0, "f32[2]"),
+        ({"axis": None}, "f32[?]", "f32[2,4]", 1, "f32[2,4]"),
+    ],
+)
+def test_shapes(entry: dict[str, Any], data: str, result: str, axis: int, expected: str) -> None:
+    """A concatenated output, and the same without an axis: that of the last iteration."""
+    ports = (
+        replace(_SLICED, **entry),
+        MapEntry("output", 0, 1, axis=axis),
+        MapEntry("output", 1, 1),
+    )
+    needed = {"bodies": {"body": FakeBody({1: tensor(result)})}, "maps": {"port_map": ports}, "back_edges": ()}
+    found = infer(operation("TensorIterator-1"), Site(2), [tensor(data)], needed)
+    assert [describe(value, contents=False) for value in found] == [expected, result]
+
+
+@pytest.mark.parametrize(
+    ("entry", "slices"),
+    [
+        ({}, [[0], [1], [2], [3], [4], [5]]),
+        ({"part_size": 2, "stride": 2}, [[0, 1], [2, 3], [4, 5]]),
+        ({"part_size": 3, "stride": 3, "start": 3}, [[3, 4, 5]]),
+        ({"start": 1, "end": 4}, [[1], [2], [3]]),
+        ({"start": -1, "end": 0, "stride": -1}, [[5], [4], [3], [2], [1], [0]]),
+        ({"start": -1, "end": 0, "stride": -2, "part_size": 2}, [[4, 5], [2, 3], [0, 1]]),
+        ({"axis": None}, [[0, 1, 2, 3, 4, 5]]),
+    ],
+)
+def test_slices_and_what_is_carried(entry: dict[str, Any], slices: list[list[int]]) -> None:
+    """Each iteration sees a slice and what the one before gave; the outputs are the last and all of them."""
+    seen: list[tuple[list[int], int]] = []
+
+    def body(inputs: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+        seen.append((inputs[0].tolist(), int(inputs[1])))
+        return {2: inputs[1] + inputs[0].sum(), 3: 10 * inputs[0]}
+
+    ports = (
+        replace(_SLICED, **entry),
+        MapEntry("input", 1, 1),
+        MapEntry("output", 0, 2),
+        MapEntry("output", 1, 3, axis=0),
+    )
+    needed: dict[str, Any] = {"bodies": {"body": body}, "maps": {"port_map": ports}, "back_edges": ((2, 1),)}
+    last, joined = operation("TensorIterator-1").run(np.arange(6), np.array(100), **needed)
+    sums = [100 + sum(map(sum, slices[:count])) for count in range(len(slices) + 1)]
+    assert seen == list(zip(slices, sums))
+    assert last == sums[-1]
+    # whatever the stride of the input, the output has its own
+    assert joined.tolist() == [10 * n for part in slices for n in part]

@@ -34,6 +34,8 @@ VALUES = [
 SHAPES = [
     Shapes("spec-1", "Transpose-1", ["f32[2,3,4]", "i64{2,0,1}"], "f32[4,2,3]"),
     Shapes("spec-2", "Transpose-1", ["f32[2,3,4]", "i64[0]{}"], "f32[4,3,2]"),
+    Shapes("two-axes-as-they-are", "Transpose-1", ["f32[2,3]", "i64{0,1}"], "f32[2,3]"),
+    Shapes("unknown-order-of-two", "Transpose-1", ["f32[2,3]", "i64[2]"], "f32[2..3,2..3]"),
     Shapes("dims", "Transpose-1", ["f32[?,3..5,4]", "i64{1,2,0}"], "f32[3..5,4,?]"),
     Shapes("unknown-order", "Transpose-1", ["f32[2,3,4]", "i64[3]"], "f32[2..4,2..4,2..4]"),
     Shapes("unknown-order-of-equal-dims", "Transpose-1", ["f32[4,4]", "i64[?]"], "f32[4,4]"),
