@@ -16,7 +16,7 @@ from irrun.ops._last import moved, moved_axes
 from irrun.types import UNKNOWN_RANK, Dim, PartialShape
 
 Fold = Callable[[np.ndarray, tuple[int, ...]], np.ndarray]
-"""Reduces an array over some axes and keeps them as 1; the element type may be wider than the array's."""
+"""Reduces an array over some axes, which stay with length 1. The result may have a wider element type."""
 
 _CLAUSES = """
     C1  ``axes`` is a scalar or 1D.
@@ -30,7 +30,7 @@ class _Reduce(Op):
     inputs = ports(data="T", axes="T_IND")
     fold: ClassVar[Fold]
     ufunc: ClassVar[np.ufunc | None] = None
-    """What of numpy reduces floats of 32 or 64 bits so."""
+    """The numpy function whose ``reduce`` computes this reduction of f32 and f64, or None."""
     mean: ClassVar[bool] = False
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
@@ -51,12 +51,12 @@ class _Reduce(Op):
         return data.reshaped([dim for axis, dim in enumerate(data.shape) if axis not in found])
 
     def _blurred(self, dims: tuple[Dim, ...], count: int | None) -> PartialShape:
-        """The output where it is not known which axes are reduced, and perhaps (None) not how many."""
+        """Return the output shape where the axes are unknown. ``count`` is their number, or None where unknown, too."""
         if self.keep_dims:
             return PartialShape(tuple(Dim(1) if count == len(dims) else dim.union(Dim(1)) for dim in dims))
         if count is None:
             return UNKNOWN_RANK
-        windows = (dims[i : i + count + 1] for i in range(len(dims) - count))  # each output is one of these
+        windows = (dims[i : i + count + 1] for i in range(len(dims) - count))  # the candidates for axis i
         return PartialShape(tuple(reduce(Dim.union, window) for window in windows))
 
     def prepare(self, *inputs: Value | None) -> Kernel:
@@ -77,10 +77,10 @@ class _Reduce(Op):
                 kept = x.shape[: -len(places)]
                 shape = (*kept, *(1,) * len(places)) if self.keep_dims else kept
                 found = np.empty(shape, x.dtype) if out is None else out
-                np.vecdot(x.reshape(-1, count), np.ones(count, x.dtype), out=found.reshape(-1))  # faster, by BLAS
+                np.vecdot(x.reshape(-1, count), np.ones(count, x.dtype), out=found.reshape(-1))  # by BLAS: faster
             else:
                 if ufunc is np.add and not (rows and x.flags.c_contiguous):
-                    for axis in places[:0:-1]:  # numpy adds one by one here: not through all of them
+                    for axis in places[:0:-1]:  # numpy adds sequentially here: one axis at a time rounds less
                         x = ufunc.reduce(x, axis=axis, keepdims=True)
                 found = np.asarray(ufunc.reduce(x, axis=places, out=out, keepdims=self.keep_dims))
             return np.divide(found, count, found) if self.mean else found
@@ -104,7 +104,10 @@ class _Reduce(Op):
 
 
 def _empty(x: np.ndarray, axes: tuple[int, ...], end: str) -> np.ndarray:
-    """The identity, as in ONNX and numpy: the specification leaves undefined what no elements give."""
+    """Return the minimum or maximum of no elements: the greatest or least value (``end``) of the type.
+
+    ONNX and numpy define it so; the specification leaves it undefined.
+    """
     # OpenVINO: the CPU plugin gives the least or largest finite float
     shape = [1 if axis in axes else n for axis, n in enumerate(x.shape)]
     if kind(x) == "float":
@@ -162,13 +165,13 @@ _UFUNCS: dict[Fold, np.ufunc] = {
     _sum: np.add, _mean: np.add, _prod: np.multiply, _max: np.maximum, _min: np.minimum,
 }  # fmt: skip
 _ROW = 1 << 16
-"""Elements up to which a row may be summed one after another: beyond, numpy's sums by halves are more exact."""
+"""The longest row, in elements, summed by a dot product. For longer rows, numpy's pairwise sums are more exact."""
 
 
 def _row(
     name: str, does: str, fold: Fold, *, since: int = 1, over: str = "numeric", carries: bool = False
 ) -> type[_Reduce]:
-    """Declare a reduction over some element types."""
+    """Declare the reduction ``name``, computed by ``fold``. ``does`` describes it, ``over`` lists its element types."""
     cls = type(name, (_Reduce,), {
         "__doc__": f"{does} Without ``axes``, the identity.\n{_CLAUSES}",
         "__module__": __name__,
