@@ -48,7 +48,7 @@ class Clamp(Unary):
         return x.max(low).min(high)
 
     def _bounds(self, least: int, most: int) -> tuple[int, int]:
-        """``min`` and ``max`` as integers between ``least`` and ``most``."""
+        """Return ``min`` and ``max`` as integers between ``least`` and ``most``."""
         low = math.ceil(self.min) if self.min > least else least
         high = math.floor(self.max) if self.max < most else most
         return min(low, most), max(high, least)

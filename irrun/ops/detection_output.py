@@ -187,7 +187,7 @@ class DetectionOutput8(Op):
         return taken
 
     def _mxnet(self, boxes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
-        """As ``_caffe``, but each prior box counts only for its best class (never 0), and ``top_k`` limits their total."""
+        """As ``_caffe``, but a prior box counts only for its best class (never 0), and ``top_k`` limits their total."""
         candidates = scores.copy()
         candidates[:, [0, *([self.background_label_id] if self.background_label_id > 0 else [])]] = -1
         label = candidates.argmax(axis=1)

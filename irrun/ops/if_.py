@@ -42,7 +42,10 @@ class If(Op):
 
 
 def _outputs(branch: str, outputs: int, given: tuple[Any, ...], bodies: Bodies, maps: Maps) -> list[Any]:
-    """What a branch gives for each output, of Values as of arrays."""
+    """Return the result of a branch for each output; None for one that its port map does not name.
+
+    ``given`` are the inputs of the layer, ``cond`` first: Values give Values, arrays give arrays.
+    """
     entries = maps.get(f"{branch}_port_map", ())
     inside = {e.internal: given[e.external] for e in entries if e.kind == "input" and e.external is not None}
     results = bodies[f"{branch}_body"](inside)

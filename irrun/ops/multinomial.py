@@ -10,9 +10,9 @@ from irrun.types import Dim
 
 @op("Multinomial", since=13, spec="generation/multinomial-13")
 class Multinomial(Op):
-    """``num_samples`` classes for each row of ``probs``, which are weights, or with ``log_probs`` their logarithms.
+    """Draw ``num_samples`` classes for each row of ``probs``, which holds weights or, with ``log_probs``, logarithms.
 
-    The seeds determine them; both 0: other ones every time.
+    The seeds determine the samples. If both seeds are 0, the samples differ in every run.
 
     C1  ``probs`` is 2D.
     C2  ``num_samples`` has one element, as a scalar or 1D, and is not negative.

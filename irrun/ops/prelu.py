@@ -39,7 +39,7 @@ class PReLU(Op):
     def run(self, data: np.ndarray, slope: np.ndarray) -> np.ndarray:
         if slope.ndim == 1 and data.ndim > 1 and len(slope) == data.shape[1]:
             slope = slope.reshape(-1, *(1,) * (data.ndim - 2))
-        elif slope.ndim > data.ndim:  # only 1s stand before the dims of data
+        elif slope.ndim > data.ndim:  # the surplus leading dims are all 1
             slope = slope.reshape(slope.shape[slope.ndim - data.ndim :])
         with np.errstate(all="ignore"):
             return np.where(data < 0, np.multiply(data, slope), data)

@@ -10,10 +10,10 @@ from irrun.ops._random import fractions, mersenne_twister, pairs, philox, seeds
 
 @op("RandomUniform", since=8, spec="generation/random-uniform-8")
 class RandomUniform(Op):
-    """A tensor of ``shape`` of random numbers from ``minval`` up to, not including, ``maxval``.
+    """A tensor of ``shape`` with random numbers from ``minval`` up to but not including ``maxval``.
 
-    The seeds determine the numbers, those of TensorFlow's or PyTorch's generators; both 0: fresh ones every time.
-    With TensorFlow's each run goes on in the stream where the last one ended.
+    The seeds determine the numbers, which are those of TensorFlow's or PyTorch's generator. If both seeds are 0, the
+    numbers differ in every run. TensorFlow's generator continues in each run where the last one ended.
 
     C1  ``shape`` is 1D; none of it is negative.
     C2  ``minval`` and ``maxval`` have one element each, as a scalar or 1D.
@@ -54,7 +54,7 @@ class RandomUniform(Op):
         def go_on(shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray) -> np.ndarray:
             nonlocal position
             found = self._draw(shape, minval, maxval, position)
-            position += 256 * found.size  # as TensorFlow reserves them
+            position += 256 * found.size  # as many as TensorFlow reserves
             return found
 
         return Kernel(go_on)
@@ -68,7 +68,7 @@ class RandomUniform(Op):
             raise Refused(f"minval {least.item()} is not less than maxval {most.item()}", "C5")
         dims = tuple(shape.tolist())
         count = math.prod(dims)
-        # PyTorch makes an i64 of one number where that suffices
+        # PyTorch makes an i64 of one 32-bit number where that suffices
         double = self.output_type.bits == 64 and not (
             self.alignment == "pytorch" and self.output_type.is_integer and max(least, most) < 2**32
         )

@@ -11,7 +11,7 @@ from irrun.types import INF, Dim, ElementType
 
 class _Range(Op):
     def element_type(self, start: ElementType) -> ElementType:
-        """The type of the output."""
+        """Return the element type of the output for a ``start`` of this type."""
         raise NotImplementedError
 
     def infer(self, at: Site, start: Value, stop: Value, step: Value) -> Value:
@@ -30,7 +30,7 @@ class _Range(Op):
         return Dim(exact, exact, count.term if count == exact else None)
 
     def _dim(self, start: Value, stop: Value, step: Value) -> Dim:
-        """The count as far as dims tell."""
+        """Return the number of elements as far as it follows from integers, which may be known only in part."""
         distance = step.scalar() if step.type.is_integer else None
         if not distance or not (start.type.is_integer and stop.type.is_integer):
             return Dim.unknown()
@@ -52,7 +52,10 @@ class _Range(Op):
 def _numbers(
     start: np.ndarray, stop: np.ndarray, step: np.ndarray, element_type: ElementType
 ) -> tuple[int, int, int] | tuple[float, float, int]:
-    """The first number, their distance, and how many there are: as ints for an integer type, else as floats."""
+    """Return the first number, the step and the count: ints for an integer ``element_type``, else floats and the count.
+
+    Raises Refused where the step is 0 (C2) or a number is not finite (C3).
+    """
     distance = _step(step, element_type)
     first, last = _finite(start, "start"), _finite(stop, "stop")
     if element_type.is_integer:
@@ -77,9 +80,9 @@ def _finite(value: np.ndarray, name: str) -> float | int:
 
 @op("Range", since=4, spec="generation/range-4")
 class Range4(_Range):
-    """From ``start`` up to, not including, ``stop``, every ``step``; computed in f64, or exactly for integers.
+    """Numbers from ``start`` up to, not including, ``stop``, ``step`` apart; computed in f64, or exactly for integers.
 
-    For an integer ``output_type`` the inputs are first cut to integers.
+    For an integer ``output_type`` the inputs are first truncated to integers.
 
     C1  ``start``, ``stop`` and ``step`` are scalars.
     C2  ``step`` is not zero, nor becomes it as ``output_type``.
@@ -102,7 +105,7 @@ class Range4(_Range):
 
 @op("Range", since=1, spec="generation/range-1")
 class Range1(_Range):
-    """From ``start`` up to, not including, ``stop``, every ``step``; computed in f64, or exactly for integers.
+    """Numbers from ``start`` up to, not including, ``stop``, ``step`` apart; computed in f64, or exactly for integers.
 
     C1  ``start``, ``stop`` and ``step`` are scalars.
     C2  ``step`` is not zero.

@@ -8,7 +8,7 @@ from irrun.types import ELEMENT_TYPES, PartialShape
 
 @op("StringTensorUnpack", since=15, spec="type/string-tensor-unpack-15")
 class StringTensorUnpack(Op):
-    """Write the UTF-8 bytes of all strings in a row, and where in it each one begins and ends."""
+    """Where each string begins and ends among the UTF-8 bytes of all strings, and these bytes."""
 
     inputs = ports(data="string")
     outputs = 3
