@@ -28,11 +28,13 @@ def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return ``(a - b) ** 2``, in the wider type that ``plain`` gives narrow elements."""
     difference = np.subtract(plain(a), plain(b))
     return difference * difference
 
 
 def _multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """Multiply, with a faster loop for large outer products of short rows."""
     shared = _shared(a.shape, b.shape)
     if out is None or shared is None or not out.flags.c_contiguous:
         return np.multiply(a, b, out)

@@ -15,7 +15,8 @@ from irrun.types import Dim
 class BinaryConvolution(Filtering):
     """Correlate ``data`` with each of ``filters``, in both of which 0 stands for -1 and 1 for 1.
 
-    A product sum is the number of bits that agree minus the number of bits that differ. ``pad_value`` is used as it is.
+    Each sum of products is the number of bits that agree minus the number of bits that differ. ``pad_value`` is used as
+    it is.
 
     C1  ``data`` and ``filters`` have rank 4.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.

@@ -42,6 +42,7 @@ class Bincount(Op):
         return out
 
     def _length(self, data: np.ndarray) -> int:
+        """Return the length of the output."""
         return max(int(data.max()) + 1 if data.size else 0, self.minlength)
 
 

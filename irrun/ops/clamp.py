@@ -28,7 +28,7 @@ class Clamp(Unary):
         at.require(self.min <= self.max, "C1", f"min is {self.min}, which is more than max, {self.max}")
         return super().infer(at, data)
 
-    # OpenVINO: the CPU plugin makes min of NaN
+    # OpenVINO: the CPU plugin replaces NaN by min
     def kernel(self, x: np.ndarray) -> np.ndarray:
         if is_float(x):
             return through_floats(

@@ -36,6 +36,7 @@ class ConvertPromoteTypes(Op):
         return cast(input_0, common), cast(input_1, common)
 
     def _common(self, at: Site, first: Value, second: Value) -> ElementType:
+        """Return the common type; dynamic where a type, or a rank that matters, is not known."""
         a, b = first.type, second.type
         if "dynamic" in (a.kind, b.kind):
             return _DYNAMIC
@@ -67,6 +68,7 @@ class ConvertPromoteTypes(Op):
         return self.u64_integer_promotion_target if unsigned.bits == 64 else ELEMENT_TYPES[f"i{2 * unsigned.bits}"]
 
     def _of_tensor(self, at: Site, scalar: ElementType, tensor: ElementType) -> ElementType:
+        """Return the type of the tensor, to which the scalar is converted. Refuses a scalar that may not fit (C2)."""
         # OpenVINO: a signed integer of half the bits of an unsigned one passes as well
         bits = tensor.bits if tensor.kind == scalar.kind else 2 * tensor.bits if tensor.kind == "int" else 0
         fits = bits >= scalar.bits

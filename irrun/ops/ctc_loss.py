@@ -79,6 +79,7 @@ class CTCLoss(Op):
         return narrow(-np.logaddexp(reached[rows, 2 * counts], reached[rows, 2 * counts + 1]), logits.dtype)
 
     def _target(self, labels: list[int]) -> list[int]:
+        """Return the labels of one target without the repetitions that the attributes remove."""
         if self.unique:
             return list(dict.fromkeys(labels))
         return [label for label, _ in groupby(labels)] if self.preprocess_collapse_repeated else labels

@@ -68,6 +68,7 @@ class DeformablePSROIPooling(Op):
         return np.repeat(split, self.output_dim // len(split), 0) * offsets.dtype.type(self.trans_std)
 
     def _pool(self, maps: np.ndarray, box: np.ndarray, moves: np.ndarray) -> np.ndarray:
+        """Return the bins (outputs, rows, columns) of one region, moved by ``moves``."""
         size, (height, width) = self.group_size, maps.shape[1:]
         half, least = box.dtype.type(0.5), box.dtype.type(0.1)
         whole = rounded(box) + np.array([0, 0, 1, 1], box.dtype)

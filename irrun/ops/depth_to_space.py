@@ -10,7 +10,7 @@ from irrun.types import Dim
 
 @op("DepthToSpace", since=1, spec="movement/depth-to-space-1")
 class DepthToSpace(Op):
-    """Move every ``block_size**K`` channels of ``[N, C, D1 … DK]`` into a block of ``block_size`` along each Di.
+    """Move every ``block_size**K`` channels of ``[N, C, D1 … DK]`` into a block of ``block_size`` along D1 to DK.
 
     The channels of a block are C / block_size**K apart (blocks_first) or adjacent (depth_first).
 

@@ -102,6 +102,7 @@ class DetectionOutput8(Op):
 
     @property
     def _prior_size(self) -> int:
+        """The elements of a prior box in ``proposals``: 4 coordinates, after an image index unless ``normalized``."""
         return 4 if self.normalized else 5
 
     def _most(self, priors: Dim, classes: Dim) -> Dim:
@@ -197,9 +198,11 @@ class DetectionOutput8(Op):
         return [self._suppress(order[label[order] == n], boxes[:, n]) for n in range(scores.shape[1])]
 
     def _top(self, order: np.ndarray) -> np.ndarray:
+        """Return the first ``top_k`` of ``order``, or all if it is negative."""
         return order if self.top_k < 0 else order[: self.top_k]
 
     def _suppress(self, order: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        """Return the indices of the boxes that non-maximum suppression keeps, in the order of ``order``."""
         return suppress(order, iou(boxes), None, repeat(self.nms_threshold))
 
 

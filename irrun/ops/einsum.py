@@ -105,6 +105,7 @@ class _Term:
         self.array, self.labels = array, labels
 
     def size(self, labels: Labels) -> list[int]:
+        """Return the lengths of the axes with these labels."""
         return [self.array.shape[self.labels.index(label)] for label in labels]
 
     def diagonal(self) -> _Term:

@@ -40,6 +40,7 @@ class ExtractImagePatches(Op):
         return (size + (stride - self._span(axis))).max(0) // stride
 
     def _span(self, axis: int) -> int:
+        """Return the number of elements from the first to the last that a window sees along one axis."""
         return (self.sizes[axis] - 1) * self.rates[axis] + 1
 
     def run(self, data: np.ndarray) -> np.ndarray:

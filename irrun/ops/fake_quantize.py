@@ -76,6 +76,7 @@ class FakeQuantize(Elementwise):
         return cast(np.where(x <= np.minimum(in_low, in_high), out_low, found), element_type)
 
     def _onto(self, data: np.ndarray, limit: np.ndarray) -> np.ndarray:
+        """Return ``limit`` in a shape that numpy broadcasts to ``data``."""
         if self.auto_broadcast == "numpy" and limit.ndim > data.ndim:
             return limit.reshape(limit.shape[limit.ndim - data.ndim :])
         return self.aligned(data, limit)

@@ -52,10 +52,11 @@ class GridSample(Op):
             for column, of_column in columns:
                 line += of_column[:, None] * self._read(data, row, column)
             out += of_row[:, None] * line
-        # OpenVINO: the CPU plugin does so for u8 and i8, but truncates for i32 and i64
+        # OpenVINO: the CPU plugin rounds u8 and i8, too, but truncates i32 and i64
         return saturated(np.rint(out), data.dtype) if is_integer(data.dtype) else out.astype(data.dtype)
 
     def _denormalised(self, place: np.ndarray, size: int) -> np.ndarray:
+        """Return coordinates between -1 and 1 as coordinates in pixels along an axis of ``size``."""
         return (place + 1) * (size - 1) / 2 if self.align_corners else ((place + 1) * size - 1) / 2
 
     def _neighbours(self, place: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

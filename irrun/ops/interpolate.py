@@ -139,7 +139,8 @@ class Interpolate11(Op):
             x = _weighted(x, axis, *self._taps(size, scale, image.shape[axis], shrinks))
             if whole and self.mode.endswith("pillow"):
                 x = _rounded(x)
-        # OpenVINO: the CPU plugin does so, while the core kernel truncates in modes linear_onnx and cubic, and wraps
+        # OpenVINO: the CPU plugin rounds and saturates, too, while the core kernel truncates in modes linear_onnx and
+        # cubic, and wraps around
         return saturated(np.rint(x), image.dtype) if whole else x.astype(image.dtype, copy=False)
 
     def _resized(
@@ -225,6 +226,7 @@ class Interpolate11(Op):
         return np.clip(index.astype(np.int64), 0, count - 1)
 
     def _taps(self, size: int, scale: np.float32, count: int, shrinks: bool) -> Taps:
+        """Return the taps of ``size`` output elements on an input axis of ``count``, antialiased with ``shrinks``."""
         if self.mode == "bilinear_pillow":
             return _pillow(size, count, 1, lambda x: 1 - x)
         if self.mode == "bicubic_pillow":
@@ -242,6 +244,7 @@ class Interpolate11(Op):
         return np.clip(near, 0, count - 1), cubic_weights(x - low, self.cube_coeff)
 
     def _bicubic(self, x: np.ndarray) -> np.ndarray:
+        """Return the weights of a cubic filter at the distances ``x``, from 0 to 2."""
         a = self.cube_coeff
         return np.where(x < 1, ((a + 2) * x - (a + 3)) * x * x + 1, (((x - 5) * x + 8) * x - 4) * a)
 
@@ -286,6 +289,7 @@ def _pillow(size: int, count: int, reach: int, filter: Callable[[np.ndarray], np
 
 
 def _normalised(weights: np.ndarray) -> np.ndarray:
+    """Divide the weights of each output element by their sum, unless that is 0."""
     total = weights.sum(axis=-1, keepdims=True)
     return weights / np.where(total == 0, 1, total)
 

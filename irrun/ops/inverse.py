@@ -36,6 +36,7 @@ class Inverse(Op):
 
 
 def _inverted(matrices: np.ndarray) -> np.ndarray:
+    """Return the inverses of square matrices; NaN for singular ones."""
     try:
         return np.linalg.inv(matrices)
     except np.linalg.LinAlgError:  # one is singular: invert them one by one

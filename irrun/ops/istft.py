@@ -60,6 +60,7 @@ class ISTFT(Op):
         return data.reshaped([*batch, length.max(0)])
 
     def _length(self, frames: Dim, size: Dim, step: Dim) -> Dim:
+        """Return the default length of the signal."""
         steps = ((frames - 1) * step).max(0)
         return steps if self.center else steps + size
 

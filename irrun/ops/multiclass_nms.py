@@ -64,6 +64,7 @@ class MulticlassNms9(Detections):
         return taken, scores[taken]
 
     def _thresholds(self, dtype: np.dtype) -> Iterator[float]:
+        """Yield the IoU threshold to use after each box that is kept."""
         threshold = dtype.type(self.iou_threshold)
         while True:
             if self.nms_eta < 1 and threshold > 0.5:

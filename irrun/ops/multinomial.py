@@ -54,10 +54,12 @@ class Multinomial(Op):
             return classes(cdf, wanted).astype(self.convert_type.dtype)
 
     def _with_replacement(self, cdf: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """Return the class in which each of the ``wanted`` numbers (0 to 1) falls; ``cdf`` cumulates probabilities."""
         classes = [np.searchsorted(row, numbers) for row, numbers in zip(cdf, wanted)]
         return np.reshape(classes, wanted.shape)
 
     def _without_replacement(self, cdf: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """As ``_with_replacement``, but draw each class of a row at most once."""
         classes = np.empty(wanted.shape, np.int64)
         columns = np.arange(cdf.shape[1])
         for i, number in enumerate(wanted.T):

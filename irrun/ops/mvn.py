@@ -85,6 +85,7 @@ class MVN2(Op):
         return moved(self, inputs, reduction_axes=along)
 
     def _along(self, rank: int) -> tuple[int, ...]:
+        """Return the axes to normalise, counted from the front."""
         along = tuple({axis % rank for axis in self.reduction_axes})
         return along or tuple(range(1 if self.across_channels else 2, rank))
 

@@ -51,6 +51,7 @@ class NMSRotated(Suppression):
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the cross product of vectors [..., 2]."""
     return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
 
 
@@ -63,7 +64,7 @@ def _crossings(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(divide="ignore", invalid="ignore"):
         determinant = _cross(along_a, along_b)
         s, t = _cross(between, along_b) / determinant, _cross(between, along_a) / determinant
-        meet = (s >= 0) & (s <= 1) & (t >= 0) & (t <= 1)  # nowhere if the edges are parallel
+        meet = (s >= 0) & (s <= 1) & (t >= 0) & (t <= 1)  # false for parallel edges
         points = np.where(meet[..., None], from_a + s[..., None] * along_a, 0)
     return points.reshape(len(a), 16, 2), meet.reshape(len(a), 16)
 
@@ -76,5 +77,6 @@ def _convex_area(points: np.ndarray, valid: np.ndarray) -> np.ndarray:
     angle = np.where(valid, np.arctan2(points[..., 1], points[..., 0]), np.inf)
     order = np.argsort(angle, axis=1)[..., None]
     ring = np.take_along_axis(points, order, axis=1)
-    ring = np.where(np.take_along_axis(valid[..., None], order, axis=1), ring, ring[:, :1])  # fill up with the first
+    # each invalid point is replaced by the first point, which adds nothing to the area
+    ring = np.where(np.take_along_axis(valid[..., None], order, axis=1), ring, ring[:, :1])
     return np.abs(_cross(ring, np.roll(ring, -1, axis=1)).sum(axis=1)) / 2

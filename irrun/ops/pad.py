@@ -46,6 +46,7 @@ class Pad12(Op):
         return data.reshaped(dims)
 
     def _rank(self, at: Site, data: Value, pads_begin: Value, pads_end: Value) -> Dim:
+        """Return the rank of ``data``, inferred from the pads where unknown. Refuses pads that do not fit (C1)."""
         rank = Dim.unknown() if data.rank is None else Dim(data.rank)
         for name, pads in (("pads_begin", pads_begin), ("pads_end", pads_end)):
             at.require(pads.rank in (None, 1), "C1", f"{name} is {pads.shape}, not 1D")
@@ -105,6 +106,7 @@ class Pad12(Op):
 def _filled(
     data: np.ndarray, pads: list[tuple[int, int]], value: np.ndarray, out: np.ndarray | None = None
 ) -> np.ndarray:
+    """Fill ``out``, or a new array, with ``data`` surrounded by ``value``. Negative pads crop ``data``."""
     if out is None:
         shape = [max(begin + n + end, 0) for n, (begin, end) in zip(data.shape, pads)]
         out = np.empty(shape, np.result_type(data, value))

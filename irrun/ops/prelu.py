@@ -46,6 +46,7 @@ class PReLU(Op):
 
 
 def _fits(data: PartialShape, slope: PartialShape) -> bool:
+    """Return whether ``slope`` may be one number per channel of ``data``, or be broadcast to ``data``."""
     if data.rank is None or slope.dims is None:
         return True
     if slope.rank == 1 and data.rank > 1 and slope[0].meet(data[1]) is not None:

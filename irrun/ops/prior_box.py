@@ -39,8 +39,8 @@ class PriorBox8(Priors):
             f"density has {len(self.density)} elements, fixed_size {len(self.fixed_size)}",
         )  # fmt: skip
         for name in ("min_size", "max_size", "aspect_ratio", "fixed_size", "fixed_ratio", "density"):
-            found = getattr(self, name)
-            at.require(all(n > 0 for n in found), "C4", f"{name} is {list(found)}")
+            values = getattr(self, name)
+            at.require(all(n > 0 for n in values), "C4", f"{name} is {list(values)}")
         at.require(all(n >= 1 for n in self.density), "C4", f"density is {list(self.density)}")
         return self.priors(at, output_size, image_size, len([*self._fixed(), *self._free(1)]))
 

@@ -71,7 +71,7 @@ class Proposal4(Op):
         large = (boxes[..., 2:] - boxes[..., :2] + self._offset >= least).all(axis=-1)
         scores = scores * large  # boxes that are too small come last
         rows = np.zeros((batches, self.post_nms_topn, 5), work)
-        found = np.zeros((batches, self.post_nms_topn), work)
+        probabilities = np.zeros((batches, self.post_nms_topn), work)
         for batch in range(batches):
             taken = self._select(boxes[batch].reshape(-1, 4), scores[batch].ravel())
             kept = boxes[batch].reshape(-1, 4)[taken]
@@ -81,9 +81,9 @@ class Proposal4(Op):
                 kept = kept / image
             rows[batch, : len(kept), 0] = batch
             rows[batch, : len(kept), 1:] = kept
-            found[batch, : len(kept)] = scores[batch].ravel()[taken]
+            probabilities[batch, : len(kept)] = scores[batch].ravel()[taken]
             rows[batch, len(kept) : len(kept) + 1, 0] = -1
-        return narrow(rows.reshape(-1, 5), class_probs.dtype), narrow(found.ravel(), class_probs.dtype)
+        return narrow(rows.reshape(-1, 5), class_probs.dtype), narrow(probabilities.ravel(), class_probs.dtype)
 
     def _image(self, image_shape: np.ndarray) -> np.ndarray:
         """Return the limits of a box: twice (width, height), or twice (height, width) for tensorflow."""
@@ -123,6 +123,7 @@ class Proposal4(Op):
         return np.concatenate([center - half, center + half], axis=-1)
 
     def _select(self, boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Return the indices of the boxes that non-maximum suppression keeps, best first."""
         order = best_first(scores, np.ones(len(scores), bool))[: self.pre_nms_topn]
         overlap = iou(boxes, self._offset, apart=True)
         return suppress(order, overlap, self.post_nms_topn, repeat(self.nms_thresh))

@@ -58,6 +58,7 @@ class PSROIPooling(Op):
         return narrow(out, data.dtype)
 
     def _average(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        """Return the bins (outputs, rows, columns) of one region, each the mean of the elements that it covers."""
         height, width = maps.shape[1:]
         x1, y1, x2, y2 = (rounded(box) + np.array([0, 0, 1, 1], box.dtype)) * box.dtype.type(self.spatial_scale)
         split = maps.reshape(self.output_dim, self.group_size, self.group_size, height, width)
@@ -69,6 +70,7 @@ class PSROIPooling(Op):
         return out
 
     def _bilinear(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        """Return the bins (outputs, rows, columns) of one region, each the mean over its spatial bins."""
         height, width = maps.shape[1:]
         x1, y1, x2, y2 = box * box.dtype.type(self.spatial_scale)
         # the channels are ordered by spatial bin (y, x), then by output

@@ -63,6 +63,7 @@ class RandomUniform(Op):
         return self._draw(shape, minval, maxval, 0)
 
     def _draw(self, shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray, position: int) -> np.ndarray:
+        """Return an array of ``shape``. ``position`` is where to begin in the stream of TensorFlow's generator."""
         least, most = minval.reshape(()), maxval.reshape(())
         if not least < most:
             raise Refused(f"minval {least.item()} is not less than maxval {most.item()}", "C5")
@@ -78,10 +79,12 @@ class RandomUniform(Op):
             return make(pairs(numbers) if double else numbers, least, most).reshape(dims)
 
     def _numbers(self, count: int, position: int) -> np.ndarray:
+        """Return ``count`` random uint32 numbers."""
         key, counter = seeds(self.global_seed, self.op_seed)
         return mersenne_twister(key, count) if self.alignment == "pytorch" else philox(key, counter, position, count)
 
     def _floats(self, numbers: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
+        """Return floats from ``least`` up to ``most``, made of random bits."""
         dtype = self.output_type.dtype
         digits = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}[self.output_type.name]
         if self.alignment == "pytorch":  # f16 and bf16 are rounded at the end only
@@ -91,6 +94,7 @@ class RandomUniform(Op):
         return (found * (most - least) + least).astype(dtype, copy=False)
 
     def _integers(self, numbers: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
+        """Return integers from ``least`` up to ``most``, made of random bits."""
         if numbers.dtype == np.uint64 and self.alignment == "tensorflow":
             numbers = numbers >> np.uint64(32) | numbers << np.uint64(32)
         span = numbers.dtype.type(int(most) - int(least))

@@ -23,6 +23,7 @@ class _Range(Op):
         return Value(element_type, start.shape).reshaped([self._count(element_type, start, stop, step)])
 
     def _count(self, element_type: ElementType, start: Value, stop: Value, step: Value) -> Dim:
+        """Return the number of elements: exact where all inputs are known, otherwise as far as it is known."""
         count = self._dim(start, stop, step)
         if start.exact is None or stop.exact is None or step.exact is None:
             return count
@@ -30,7 +31,7 @@ class _Range(Op):
         return Dim(exact, exact, count.term if count == exact else None)
 
     def _dim(self, start: Value, stop: Value, step: Value) -> Dim:
-        """Return the number of elements as far as it follows from integers, which may be known only in part."""
+        """Return the number of elements, as far as integer inputs determine it; these may be known only in part."""
         distance = step.scalar() if step.type.is_integer else None
         if not distance or not (start.type.is_integer and stop.type.is_integer):
             return Dim.unknown()
@@ -65,6 +66,7 @@ def _numbers(
 
 
 def _step(step: np.ndarray, element_type: ElementType) -> float | int:
+    """Return the step. Raises Refused (C2) where it is 0 as ``element_type``, and (C3) where it is not finite."""
     distance = _finite(step, "step")
     if (math.trunc(distance) if element_type.is_integer else distance) == 0:
         raise Refused(f"step is {distance}, which is 0 as {element_type}", "C2")
@@ -72,6 +74,7 @@ def _step(step: np.ndarray, element_type: ElementType) -> float | int:
 
 
 def _finite(value: np.ndarray, name: str) -> float | int:
+    """Return the value as a Python number. Raises Refused (C3) where it is not finite."""
     number = plain(value).item()
     if not math.isfinite(number):
         raise Refused(f"{name} is {number}", "C3")

@@ -35,20 +35,20 @@ class _Reduce(Op):
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
         at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}")
-        count, found, room = axes.shape.count(), axes.ints(), None
+        count, known, room = axes.shape.count(), axes.ints(), None
         if data.rank is not None:
             room = max(data.rank, 1)  # OpenVINO: a scalar has an axis 0 to reduce
             at.require(count.lo <= room, "C3", f"there are {count} axes, data has rank {data.rank}")
-        if found is not None:
-            found = tuple(at.axis(axis, room, "C2") for axis in found)
-            at.require(len(set(found)) == len(found), "C3", f"axes {list(found)} name one twice")
+        if known is not None:
+            known = tuple(at.axis(axis, room, "C2") for axis in known)
+            at.require(len(set(known)) == len(known), "C3", f"axes {list(known)} name one twice")
         if data.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK)
-        if found is None:
+        if known is None:
             return data.reshaped(self._blurred(data.shape.dims, count.value))
         if self.keep_dims:
-            return data.reshaped([Dim(1) if axis in found else dim for axis, dim in enumerate(data.shape)])
-        return data.reshaped([dim for axis, dim in enumerate(data.shape) if axis not in found])
+            return data.reshaped([Dim(1) if axis in known else dim for axis, dim in enumerate(data.shape)])
+        return data.reshaped([dim for axis, dim in enumerate(data.shape) if axis not in known])
 
     def _blurred(self, dims: tuple[Dim, ...], count: int | None) -> PartialShape:
         """Return the output shape where the axes are unknown. ``count`` is their number, or None where unknown, too."""
@@ -104,7 +104,7 @@ class _Reduce(Op):
 
 
 def _empty(x: np.ndarray, axes: tuple[int, ...], end: str) -> np.ndarray:
-    """Return the minimum or maximum of no elements: the greatest or least value (``end``) of the type.
+    """Return the maximum of no elements (``end`` is min) or their minimum (max): that end of the type's range.
 
     ONNX and numpy define it so; the specification leaves it undefined.
     """
@@ -120,6 +120,7 @@ def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Return the mean; that of integers is rounded towards 0."""
     total, count = _sum(x, axes), max(math.prod(x.shape[axis] for axis in axes), 1)  # OpenVINO: 0 for no elements
     if total.dtype.kind == "f":
         return total / count
@@ -144,6 +145,7 @@ def _l1(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _l2(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Return the root of the sum of squares; of integers it is computed in f64 and truncated."""
     if kind(x) == "float":
         return np.sqrt(np.add.reduce(np.square(wide(x)), axes, keepdims=True))
     return np.sqrt(np.add.reduce(np.square(x.astype(np.float64)), axes, keepdims=True)).astype(np.int64)

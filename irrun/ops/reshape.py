@@ -112,6 +112,6 @@ def _quotient(whole: list[Dim], parts: list[Dim]) -> Dim | None:
     quotient = over // under
     if over.ceil_div(under).lo > quotient.hi:
         return None
-    if quotient.is_static:  # the term shall name every dim, not only the unknown ones
+    if quotient.is_static:  # so that the term names every dim, not only unknown ones
         return Dim(quotient.lo, quotient.hi, (product(whole) // product(parts)).term)
     return quotient

@@ -1,4 +1,4 @@
-"""RMS: divide by the root mean square.  OpenVINO's own: models saved after a plugin's transformations hold it."""
+"""RMS: divide by the root mean square.  Internal to OpenVINO: models saved after a plugin's transformations hold it."""
 
 import numpy as np
 

@@ -46,6 +46,7 @@ class ROIPooling(Op):
         return narrow(out, data.dtype)
 
     def _largest(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        """Return the bins (channels, rows, columns) of one region, each the largest element that it covers, or 0."""
         x1, y1, x2, y2 = rounded(box * box.dtype.type(self.spatial_scale))
         out = np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
         for row, down in enumerate(_bins(y1, y2, self.pooled_h, maps.shape[1])):
@@ -55,6 +56,7 @@ class ROIPooling(Op):
         return out
 
     def _between(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        """Return the bins (channels, rows, columns) of one region, each at one place; bins outside ``maps`` are 0."""
         x1, y1, x2, y2 = box
         y = _places(y1, y2, self.pooled_h, maps.shape[1])[:, np.newaxis]
         x = _places(x1, x2, self.pooled_w, maps.shape[2])

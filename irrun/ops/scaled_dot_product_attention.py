@@ -15,7 +15,7 @@ from irrun.types import Dim, PartialShape
 class ScaledDotProductAttention(Op):
     """The mean of ``value`` for each query, weighted by softmax(query · key * ``scale`` + ``attention_mask``).
 
-    A boolean mask is true where a query may attend. With ``causal`` a query attends to no key after its own position,
+    A boolean mask is true where a query may attend. With ``causal``, a query attends to no key after its own position,
     and the mask is ignored.
 
     C1  ``query``, ``key`` and ``value`` have at least rank 3.

@@ -54,6 +54,7 @@ class SegmentMax(Op):
 
 
 def _lowest(dtype: np.dtype) -> float:
+    """Return the least finite value of a type."""
     element_type = ElementType.of(dtype)
     assert element_type is not None
     if element_type.kind == "float":

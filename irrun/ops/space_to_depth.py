@@ -10,7 +10,7 @@ from irrun.types import Dim
 
 @op("SpaceToDepth", since=1, spec="movement/space-to-depth-1")
 class SpaceToDepth(Op):
-    """Move each block of ``block_size`` along every Di of ``[N, C, D1 … DK]`` into ``block_size**K`` channels.
+    """Move each block of ``block_size`` along D1 to DK of ``[N, C, D1 … DK]`` into ``block_size**K`` channels.
 
     The channels of a block are C apart (blocks_first) or adjacent (depth_first).
 
@@ -43,10 +43,10 @@ class SpaceToDepth(Op):
             batch, rows, columns, channels = data.shape
             smaller = rows // size, columns // size
             split = data.reshape(batch, smaller[0], size, smaller[1], size, channels)
-            found = split.swapaxes(2, 3)
+            blocks = split.swapaxes(2, 3)
             if out is None:
                 out = np.empty((batch, *smaller, channels * size**2), data.dtype)
-            copy_to(out.reshape(found.shape), found)
+            copy_to(out.reshape(blocks.shape), blocks)
             return out
 
         return Kernel(call, "channels last", out=True)

@@ -11,7 +11,8 @@ from irrun.types import UNKNOWN_RANK
 class Squeeze15(Op):
     """Drop those of ``axes`` whose dim is 1; if ``axes`` is empty or absent, every axis whose dim is 1.
 
-    Shape inference takes an unknown dim at one of ``axes`` for 1. With ``allow_axis_skip`` the rank is then unknown.
+    Shape inference assumes that an unknown dim at one of ``axes`` is 1. With ``allow_axis_skip`` it assumes nothing:
+    the rank of the output is then unknown.
 
     C1  ``axes`` is a scalar or 1D.
     C2  Each of ``axes`` is within the rank of ``data``.

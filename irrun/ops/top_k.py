@@ -67,6 +67,7 @@ class _TopK(Op):
 
 
 def _ascending(x: np.ndarray) -> np.ndarray:
+    """Return the indices that sort the last axis, stable and ascending."""
     # "NaN values are treated as smaller than any valid number"
     return np.lexsort((x, ~np.isnan(x)), axis=-1) if _has_nan(x) else np.argsort(x, axis=-1, kind="stable")
 

@@ -81,5 +81,5 @@ class Unique(Op):
 
 
 def _unique(total: Dim) -> Dim:
-    """Return how many of ``total`` elements may be unique."""
+    """Return the number of unique ones among ``total`` elements, as far as it is known."""
     return total if total.is_static and total.lo <= 1 else Dim(min(total.lo, 1), total.hi)

@@ -49,6 +49,7 @@ class Unsqueeze(Op):
 
 
 def _inserted(shape: Sequence[_D], axes: Sequence[int], one: _D) -> list[_D]:
+    """Return ``shape`` with ``one`` inserted at each of ``axes``, which are axes of the result."""
     # OpenVINO: inserts an axis that is named twice once
     rank = len(shape) + len(set(axes))
     dims = list(shape)

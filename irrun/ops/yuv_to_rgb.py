@@ -51,6 +51,7 @@ class _YuvToRgb(Op):
         return (np.rint(image) if given[0].dtype == np.uint8 else image).astype(given[0].dtype)
 
     def _planes(self, given: Sequence[np.ndarray]) -> Planes:
+        """Return the three planes from the inputs that are present."""
         raise NotImplementedError
 
 
