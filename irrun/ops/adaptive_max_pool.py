@@ -10,7 +10,7 @@ from irrun.ops._adaptive import AdaptiveBase, joined, parts
 
 @op("AdaptiveMaxPool", since=8, spec="pooling/adaptive-max-pool-8")
 class AdaptiveMaxPool(AdaptiveBase):
-    """Divide the spatial axes into ``output_shape`` windows; the largest element of each, and its place among them all.
+    """The largest element of each of ``output_shape`` windows, and its index in the flattened spatial axes.
 
     C1  ``data`` has rank 3, 4 or 5.
     C2  ``output_shape`` is 1D with one entry for each spatial axis of ``data``, none negative.
@@ -47,7 +47,7 @@ class AdaptiveMaxPool(AdaptiveBase):
         return self.prepared(data, lambda data, output_shape: self.run(data, output_shape)[0], np.maximum)
 
     def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        """Of the first output; the layout asks where nobody reads the other."""
+        """Return a kernel of the first output; it is used only where the second output has no consumer."""
         data = inputs[0]
         assert data is not None
         return self.prepared_channels_last(data, np.maximum)

@@ -7,12 +7,12 @@ from irrun.opdef import Op, Site, Value, Variables, attr, op, ports
 
 @op("Assign", since=6, spec="infrastructure/assign-6")
 class Assign6(Op):
-    """Give the variable a value that ReadValue reads in the next run, and hand it on."""
+    """Store a value that ReadValue gives from the next run on, and pass it through as the output."""
 
     variable_id = attr.str()
     checked = False
     inputs = ports(new_value="any")
-    outputs = None  # files have the output port or leave it out
+    outputs = None  # some files declare the output port, others do not
     needs = ("variables",)
     pure = False
 
@@ -26,4 +26,4 @@ class Assign6(Op):
 
 @op("Assign", since=3, spec="infrastructure/assign-3")
 class Assign3(Assign6):
-    """Give the variable a value that ReadValue reads in the next run, and hand it on."""
+    """Store a value that ReadValue gives from the next run on, and pass it through as the output."""

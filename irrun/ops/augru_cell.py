@@ -1,13 +1,13 @@
-"""AUGRUCell: one element through a GRU whose update gate heeds an attention score.  Spec: internal/augru-cell."""
+"""AUGRUCell: one element through a GRU with an attention score in its update gate.  Spec: internal/augru-cell."""
 
 from irrun.opdef import attr, op, ports
 from irrun.ops._rnn import GRU, Cell
 
 
-# no operation of the opsets: OpenVINO makes it from others when it optimises a model
+# no opset has this operation: OpenVINO creates it from other operations when it optimises a model
 @op("AUGRUCell", since=5, spec="internal/augru-cell")
 class AUGRUCell(Cell):
-    """The hidden state after one element; the gates are z, r, h, and z counts 1 - ``A`` times.
+    """The hidden state after one element; the gates are z, r, h, and z is multiplied by 1 - ``A``.
 
     C1  ``activations`` names sigmoid, tanh or relu for each of f and g.
     C2  ``X``, the state, ``W``, ``R`` and ``A`` are 2D, ``B`` is 1D.

@@ -1,13 +1,13 @@
-"""AUGRUSequence: a sequence through a GRU whose update gate heeds attention scores.  Spec: internal/augru-sequence."""
+"""AUGRUSequence: a sequence through a GRU with attention scores in its update gate.  Spec: internal/augru-sequence."""
 
 from irrun.opdef import attr, op, ports
 from irrun.ops._rnn import GRU, RecurrentSequence
 
 
-# no operation of the opsets: OpenVINO makes it from others when it optimises a model
+# no opset has this operation: OpenVINO creates it from other operations when it optimises a model
 @op("AUGRUSequence", since=5, spec="internal/augru-sequence")
 class AUGRUSequence(RecurrentSequence):
-    """All hidden states, and the last one; the gates are z, r, h, and z counts 1 - ``A`` times.
+    """All hidden states, and the last one; the gates are z, r, h, and z is multiplied by 1 - ``A``.
 
     C1  ``activations`` names sigmoid, tanh or relu for each of f and g.
     C2  ``X``, the state, ``W``, ``R`` and ``A`` are 3D, ``B`` is 2D, ``sequence_lengths`` is 1D.

@@ -51,9 +51,9 @@ class _AvgPool(Pooling):
         return self.prepared_channels_last(data, pool)
 
     def _counts(self, axes: tuple[Axis, ...]) -> np.ndarray:
-        """The number of elements of each window, as far as they count."""
-        # OpenVINO: where pads count, so does all that a window sees beyond them (rounding_type ceil);
-        # without any pads nothing does
+        """Return the divisor of each window: the number of its elements that count."""
+        # OpenVINO: where pads count, so do elements of a window beyond the pads (rounding_type ceil);
+        # without any pads, only elements of data count
         if not self.exclude_pad and any(axis.begin or axis.end for axis in axes):
             return np.array(math.prod(axis.kernel for axis in axes))
         return functools.reduce(np.multiply.outer, [_sums(np.ones(axis.size, int), 0, axis) for axis in axes])
@@ -98,7 +98,7 @@ class AvgPool1(_AvgPool):
 
 
 def _sums(data: np.ndarray, axis: int, windows: Axis) -> np.ndarray:
-    """The sum of each window along one axis."""
+    """Return the sum of each window along one axis."""
     total = np.zeros((*data.shape[:axis], windows.out, *data.shape[axis + 1 :]), data.dtype)
     before = (slice(None),) * axis
     for tap in range(windows.kernel):

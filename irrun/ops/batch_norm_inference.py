@@ -13,7 +13,7 @@ from irrun.ops._last import permuted
 
 @op("BatchNormInference", since=5, spec="normalization/batch-norm-inference-5")
 class BatchNormInference5(Op):
-    """Each channel less its ``mean``, over the root of its ``variance``; times ``gamma``, plus ``beta``.
+    """Subtract ``mean`` from each channel, divide by the root of ``variance``, multiply by ``gamma``, add ``beta``.
 
     C1  ``data`` has at least rank 2 and one channel.
     C2  ``gamma``, ``beta``, ``mean`` and ``variance`` are 1D and have one element for each channel.
@@ -22,7 +22,7 @@ class BatchNormInference5(Op):
 
     epsilon = attr.float()
     order = (0, 1, 2, 3, 4)
-    """Where data, gamma, beta, mean and variance stand among the inputs."""
+    """The positions of data, gamma, beta, mean and variance among the inputs."""
     inputs = ports(data="T", gamma="T", beta="T", mean="T", variance="T")
     types = {"T": "float"}
 
@@ -46,7 +46,10 @@ class BatchNormInference5(Op):
         return None if data is None else self._prepared([permuted(data), *statistics], 3)
 
     def _prepared(self, inputs: Sequence[Value | None], axis: int) -> Kernel | None:
-        """The kernel for inputs in the order of version 5, where ``axis`` is that of the channels."""
+        """Return the kernel for a static shape and constant statistics, else None.
+
+        ``inputs`` are in the order of version 5; ``axis`` is the axis of the channels.
+        """
         data, *statistics = inputs
         known = None if data is None else data.shape.static
         contents = [v.exact for v in statistics if v is not None and v.exact is not None]

@@ -18,7 +18,7 @@ def _mod(a: Dim, b: Dim) -> Dim:
 
 
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Integers exactly and wrapping; to a negative exponent by floats, cut back as C does."""
+    """Compute powers of integers exactly, wrapping; with negative exponents in f64, truncated as C does."""
     if not is_integer(a):
         return np.power(a, b)
     exact = np.power(a, np.maximum(b, 0).astype(b.dtype))
@@ -28,11 +28,13 @@ def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return ``(a - b) ** 2``, in the wider type that ``plain`` gives narrow elements."""
     difference = np.subtract(plain(a), plain(b))
     return difference * difference
 
 
 def _multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """Multiply, with a faster loop for large outer products of short rows."""
     shared = _shared(a.shape, b.shape)
     if out is None or shared is None or not out.flags.c_contiguous:
         return np.multiply(a, b, out)
@@ -47,7 +49,10 @@ def _fast_multiply(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
 
 
 def _shared(columns: tuple[int, ...], rows: tuple[int, ...]) -> int | None:
-    """How many leading axes are common where the others are those of an outer product, large and of short rows."""
+    """Return how many leading axes both shapes share if the others are a large outer product of short rows, else None.
+
+    In those other axes, all dims of ``rows`` but the last are 1, and the last of ``columns`` is 1.
+    """
     if len(columns) != len(rows) or not columns or columns[-1] != 1 or not 8 <= rows[-1] <= 512:
         return None
     shared = next((i for i, (m, n) in enumerate(zip(columns, rows)) if m != n), 0)
@@ -56,7 +61,7 @@ def _shared(columns: tuple[int, ...], rows: tuple[int, ...]) -> int | None:
 
 
 def _fast_power(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
-    """Where the exponent is one number, multiplications and roots in place of logarithms."""
+    """Return a kernel of multiplications and roots if the exponent is one known number, else None."""
     exponent = b.exact
     known = exponent is not None and exponent.size == 1 and (b.rank or 0) <= (a.rank or 0)
     return power(exponent.item()) if exponent is not None and known and native(a, b) else None
@@ -67,10 +72,12 @@ Subtract = binary("Subtract", np.subtract, Dim.__sub__, doc="``a - b``.", spec="
 Multiply = binary(
     "Multiply", np.multiply, Dim.__mul__, fast=_fast_multiply, doc="``a * b``.", spec="arithmetic/multiply-1"
 )
-Mod = binary("Mod", np.fmod, _mod, doc="The rest of the truncated ``a / b``, signed as ``a``.", spec="arithmetic/mod-1")
+Mod = binary(
+    "Mod", np.fmod, _mod, doc="The remainder of the truncated ``a / b``, signed as ``a``.", spec="arithmetic/mod-1"
+)
 FloorMod = binary(
     "FloorMod", np.remainder, Dim.__mod__,
-    doc="The rest of the floored ``a / b``, signed as ``b``.", spec="arithmetic/floormod-1",
+    doc="The remainder of the floored ``a / b``, signed as ``b``.", spec="arithmetic/floormod-1",
 )  # fmt: skip
 Power = binary(
     "Power", _power, fast=_fast_power,
@@ -92,7 +99,7 @@ SquaredDifference = binary(
 
 @op("Divide", since=1, spec="arithmetic/divide-1")
 class Divide(Binary):
-    """``a / b``; of integers the floor of it, or with ``m_pythondiv`` false the part before the point.
+    """``a / b``; integers are rounded down, or towards 0 where ``m_pythondiv`` is false.
 
     C1  none: both shapes are the same.
     C2  numpy: of two dims aligned from the right, either they are equal or one of them is 1.
@@ -103,7 +110,7 @@ class Divide(Binary):
     m_pythondiv = attr.bool(default=True)
     carries = True
 
-    # "The result of division by zero is undefined": of integers it is 0 here
+    # "The result of division by zero is undefined": for integers it is 0 here
     # OpenVINO: the CPU plugin truncates integers, whatever m_pythondiv says
     def kernel(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if not is_integer(a):

@@ -15,7 +15,8 @@ from irrun.types import Dim
 class BinaryConvolution(Filtering):
     """Correlate ``data`` with each of ``filters``, in both of which 0 stands for -1 and 1 for 1.
 
-    That is how many bits agree less how many do not. ``pad_value`` is taken as it is.
+    Each sum of products is the number of bits that agree minus the number of bits that differ. ``pad_value`` is used as
+    it is.
 
     C1  ``data`` and ``filters`` have rank 4.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
@@ -38,14 +39,14 @@ class BinaryConvolution(Filtering):
 
     def run(self, data: np.ndarray, filters: np.ndarray) -> np.ndarray:
         signs = np.where(_low_first(filters), 1.0, -1.0)
-        # pads count as 0 when all is seen from pad_value
+        # with pad_value subtracted from all elements, pads are 0; its share is added back below
         shifted = np.where(data > 0, 1.0, -1.0) - self.pad_value
         out = convolve(shifted, signs[np.newaxis], self.axes(data.shape[2:], filters.shape[2:]))
         return narrow(out + self.pad_value * signs.sum((1, 2, 3)).reshape(-1, 1, 1), data.dtype)
 
 
 def _low_first(bits: np.ndarray) -> np.ndarray:
-    """The bits with those of each byte turned round."""
+    """Return the bits with their order in each whole byte reversed."""
     # OpenVINO: takes the bits of these filters low first (and wrote them so), of all other u1 constants high first
     flat = bits.ravel().copy()
     whole = flat[: flat.size // 8 * 8].reshape(-1, 8)

@@ -8,9 +8,9 @@ from irrun.types import ELEMENT_TYPES, INF, Dim
 
 @op("Bincount", since=17, spec="condition/bincount-17")
 class Bincount(Op):
-    """Element i is how often i occurs in ``data``, or the sum of the ``weights`` where it does.
+    """Element i is the number of times that i occurs in ``data``, or the sum of the ``weights`` where it occurs.
 
-    As long as the largest number needs, and ``minlength`` at least.
+    The output is as long as the largest number needs, and at least ``minlength``.
 
     C1  ``data`` is 1D.
     C2  ``weights`` is 1D and as long as ``data``.
@@ -42,6 +42,7 @@ class Bincount(Op):
         return out
 
     def _length(self, data: np.ndarray) -> int:
+        """Return the length of the output."""
         return max(int(data.max()) + 1 if data.size else 0, self.minlength)
 
 

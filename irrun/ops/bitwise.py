@@ -9,7 +9,7 @@ from irrun.ops._unary import unary
 
 _bitwise = partial(binary, since=13, types="boolean int")
 # "If the number of shifts is negative, or if it equals or exceeds the total number of bits […], the behavior can be
-# undefined": it is numpy's here, which shifts everything out
+# undefined": here it is as in numpy, which shifts all bits out
 _shift = partial(binary, since=15, types="int")
 
 And = _bitwise("BitwiseAnd", np.bitwise_and, doc="Bits set in both.", spec="bitwise/bitwise-and-13")

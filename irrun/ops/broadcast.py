@@ -63,7 +63,7 @@ class Broadcast3(Op):
         return data.reshaped(dims)
 
     def _axes(self, at: Site, rank: int, target: int, axes_mapping: Value | None) -> tuple[int, ...] | None:
-        """The axis of the target that each axis of ``data`` maps to; None where it is not known yet."""
+        """Return the axis of the target for each axis of ``data``; None where ``axes_mapping`` is not known yet."""
         if self.mode == "numpy":
             at.require(rank <= target, "C6", f"data has rank {rank}, the target only {target}")
             return tuple(range(target - rank, target))
@@ -85,16 +85,16 @@ class Broadcast3(Op):
         shape, target = data.shape.static, target_shape.ints()
         if shape is None or target is None or (axes_mapping is not None and axes_mapping.ints() is None):
             return Kernel(self.run)
-        found = self.infer(Site(), *inputs).shape.static  # type: ignore[arg-type]
-        assert found is not None
-        axes = range(len(found) - len(shape), len(found)) if axes_mapping is None else axes_mapping.ints()
-        aligned = [1] * len(found)
+        out_shape = self.infer(Site(), *inputs).shape.static  # type: ignore[arg-type]
+        assert out_shape is not None
+        axes = range(len(out_shape) - len(shape), len(out_shape)) if axes_mapping is None else axes_mapping.ints()
+        aligned = [1] * len(out_shape)
         for axis, n in zip(axes or (), shape):
             aligned[axis] = n
 
         def call(data: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
             data = data.reshape(aligned)
-            return np.broadcast_to(data, found) if out is None else copied(data, out)
+            return np.broadcast_to(data, out_shape) if out is None else copied(data, out)
 
         return Kernel(call, out=True)
 

@@ -8,7 +8,7 @@ from irrun.opdef import Op, Site, Value, attr, op, ports
 
 @op("Bucketize", since=3, spec="condition/bucketize-3")
 class Bucketize(Op):
-    """How many of the ``buckets`` are less than each element, or without ``with_right_bound`` not more than it.
+    """The number of ``buckets`` that are less than each element or, without ``with_right_bound``, not more than it.
 
     C1  ``buckets`` is 1D.
     C2  ``output_type`` is i32 or i64.

@@ -28,7 +28,7 @@ class Clamp(Unary):
         at.require(self.min <= self.max, "C1", f"min is {self.min}, which is more than max, {self.max}")
         return super().infer(at, data)
 
-    # OpenVINO: the CPU plugin makes min of NaN
+    # OpenVINO: the CPU plugin replaces NaN by min
     def kernel(self, x: np.ndarray) -> np.ndarray:
         if is_float(x):
             return through_floats(
@@ -48,7 +48,7 @@ class Clamp(Unary):
         return x.max(low).min(high)
 
     def _bounds(self, least: int, most: int) -> tuple[int, int]:
-        """``min`` and ``max`` as integers between ``least`` and ``most``."""
+        """Return ``min`` and ``max`` as integers between ``least`` and ``most``."""
         low = math.ceil(self.min) if self.min > least else least
         high = math.floor(self.max) if self.max < most else most
         return min(low, most), max(high, least)

@@ -13,7 +13,7 @@ from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 
 @op("Col2Im", since=15, spec="movement/col2im-15")
 class Col2Im(Op):
-    """Add up blocks of ``[C * kernel, L]`` or ``[N, C * kernel, L]`` where they lay in an image of ``output_size``.
+    """Add up the blocks of ``[C * kernel, L]`` or ``[N, C * kernel, L]``, each at its place in the image.
 
     C1  ``data`` is 2D or 3D.
     C2  ``output_size`` and ``kernel_size`` are given, each as an input or as an attribute, with two entries;
@@ -51,7 +51,7 @@ class Col2Im(Op):
         return data.reshaped([*batch, channels, *sizes])
 
     def _blocks(self, sizes: tuple[Dim, Dim], kernel: tuple[Dim, Dim]) -> tuple[Dim, ...]:
-        """How many blocks there are down and across the image."""
+        """Return the number of blocks down and across the image."""
         pads = [begin + end for begin, end in zip(self.pads_begin, self.pads_end)]
         return tuple(
             ((size + (pad - 1) - (k - 1) * dilation) // stride + 1).max(0)
@@ -79,7 +79,7 @@ class Col2Im(Op):
 
 
 def _two(at: Site, name: str, value: Value | None, attribute: tuple[int, ...] | None, least: int) -> tuple[Dim, Dim]:
-    """The two entries of what is an input or an attribute."""
+    """Return the two entries, each at least ``least``, of ``name``: an input (``value``) or an attribute."""
     given = "twice" if value is not None else "neither as an input nor as an attribute"
     at.require((value is None) != (attribute is None), "C2", f"{name} is given {given}")
     if value is None:

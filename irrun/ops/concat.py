@@ -1,4 +1,4 @@
-"""Concat: tensors joined along one axis.  Spec: movement/concat-1."""
+"""Concat: tensors concatenated along one axis.  Spec: movement/concat-1."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from irrun.types import INF, UNKNOWN_RANK, Dim
 
 @op("Concat", since=1, spec="movement/concat-1")
 class Concat(Op):
-    """Join the inputs along ``axis``, in order.
+    """Concatenate the inputs along ``axis``, in order.
 
     C1  All inputs have one rank, which is positive.
     C2  ``axis`` is within the rank.
@@ -49,14 +49,14 @@ class Concat(Op):
         return inputs[0].reshaped(merged.replace(axis, total))
 
     def prepare(self, *inputs: Value | None) -> Kernel:
-        return Kernel(partial(_joined, self.axis), out=True)
+        return Kernel(partial(_concatenated, self.axis), out=True)
 
     def prepare_channels_last(self, *inputs: Value | None) -> Kernel:
-        return Kernel(partial(_joined, CHANNELS_LAST[self.axis]), "channels last", out=True)
+        return Kernel(partial(_concatenated, CHANNELS_LAST[self.axis]), "channels last", out=True)
 
     def run(self, *inputs: np.ndarray) -> np.ndarray:
         return np.concatenate(inputs, self.axis)
 
 
-def _joined(axis: int, *inputs: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+def _concatenated(axis: int, *inputs: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return np.concatenate(inputs, axis, out)

@@ -16,7 +16,7 @@ class Const(Op):
     C4  ``shape`` is static.
     """
 
-    # IR v10 has files of 2020 without it: the output port's precision stands in
+    # IR v10 files of 2020 may lack it: the precision of the output port is used instead
     element_type = attr.element_type(default=None)
     shape = attr.shape()
     offset = attr.int()

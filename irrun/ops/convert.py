@@ -11,7 +11,7 @@ from irrun.types import ElementType
 
 @op("Convert", since=1, spec="type/convert-1")
 class Convert(Op):
-    """Each element as ``destination_type``, converted as C does it.
+    """Convert each element to ``destination_type``, as C does.
 
     C1  ``destination_type`` is boolean or numeric.
     """

@@ -9,7 +9,7 @@ from irrun.types import ElementType
 
 @op("ConvertLike", since=1, spec="type/convert-like-1")
 class ConvertLike(Op):
-    """Each element of ``data`` as the type of ``like``, converted as C does it."""
+    """Convert each element of ``data`` to the type of ``like``, as C does."""
 
     inputs = ports(data="T1", like="T2")
     types = {"T1": "boolean numeric u1 u3 u6 nf4", "T2": "boolean numeric"}

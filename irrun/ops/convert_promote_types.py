@@ -11,7 +11,7 @@ _DYNAMIC = ELEMENT_TYPES["dynamic"]
 
 @op("ConvertPromoteTypes", since=14, spec="type/convert-promote-types-14")
 class ConvertPromoteTypes(Op):
-    """Both inputs as their common type: that of a float before that of an integer before boolean.
+    """Convert both inputs to a common type: a float takes precedence over an integer, an integer over boolean.
 
     Unless ``promote_unsafe``:
 
@@ -29,14 +29,15 @@ class ConvertPromoteTypes(Op):
     types = dict.fromkeys(("T0", "T1"), "boolean f16 bf16 f32 f64 f8e4m3 f8e5m2 i4 i8 i16 i32 i64 u4 u8 u16 u32 u64")
 
     def infer(self, at: Site, input_0: Value, input_1: Value) -> tuple[Value, Value]:
-        found = self._common(at, input_0, input_1)
-        return input_0.typed(found), input_1.typed(found)
+        common = self._common(at, input_0, input_1)
+        return input_0.typed(common), input_1.typed(common)
 
     def run(self, input_0: np.ndarray, input_1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = self._common(Site(), Value.of(input_0), Value.of(input_1))
-        return cast(input_0, found), cast(input_1, found)
+        common = self._common(Site(), Value.of(input_0), Value.of(input_1))
+        return cast(input_0, common), cast(input_1, common)
 
     def _common(self, at: Site, first: Value, second: Value) -> ElementType:
+        """Return the common type; dynamic where a type, or a rank that matters, is not known."""
         a, b = first.type, second.type
         if "dynamic" in (a.kind, b.kind):
             return _DYNAMIC
@@ -68,6 +69,7 @@ class ConvertPromoteTypes(Op):
         return self.u64_integer_promotion_target if unsigned.bits == 64 else ELEMENT_TYPES[f"i{2 * unsigned.bits}"]
 
     def _of_tensor(self, at: Site, scalar: ElementType, tensor: ElementType) -> ElementType:
+        """Return the type of the tensor, to which the scalar is converted. Refuses a scalar that may not fit (C2)."""
         # OpenVINO: a signed integer of half the bits of an unsigned one passes as well
         bits = tensor.bits if tensor.kind == scalar.kind else 2 * tensor.bits if tensor.kind == "int" else 0
         fits = bits >= scalar.bits

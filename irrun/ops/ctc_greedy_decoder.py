@@ -9,7 +9,7 @@ from irrun.types import Dim
 
 @op("CTCGreedyDecoder", since=1, spec="sequence/ctc-greedy-decoder-1")
 class CTCGreedyDecoder(Op):
-    """The most probable class of each step, without blanks (the last class) and, if merged, repetitions; then -1.
+    """The most probable class of each step, without blanks (the last class) and (if merged) repetitions; then -1.
 
     C1  ``data`` is 3D [T, N, C], ``sequence_mask`` is 2D [T, N].
     C2  T and N are the same in both.

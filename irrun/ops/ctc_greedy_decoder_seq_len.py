@@ -8,7 +8,7 @@ from irrun.ops._ctc import decode, same_dim
 
 @op("CTCGreedyDecoderSeqLen", since=6, spec="sequence/ctc-greedy-decoder-seq-len-6")
 class CTCGreedyDecoderSeqLen(Op):
-    """The most probable class of each step, without blanks and, if merged, repetitions; then -1. And their number.
+    """The most probable class of each step, without blanks and (if merged) repetitions, then -1; and their number.
 
     C1  ``data`` is 3D [N, T, C], ``sequence_length`` is 1D [N], ``blank_index`` has one element.
     C2  N is the same in ``data`` and ``sequence_length``.

@@ -1,4 +1,4 @@
-"""CTCLoss: how improbable a target is, over all paths that lead to it.  Spec: sequence/ctc-loss-4."""
+"""CTCLoss: the negative log-probability of a target, over all paths that give it.  Spec: sequence/ctc-loss-4."""
 
 from itertools import groupby
 
@@ -12,7 +12,7 @@ from irrun.ops._ctc import same_dim
 
 @op("CTCLoss", since=4, spec="sequence/ctc-loss-4")
 class CTCLoss(Op):
-    """The negative logarithm of the probability, summed over all aligned paths, of each target.
+    """The negative logarithm of the probability of each target, which is the sum over all paths that give it.
 
     C1  ``logits`` is 3D [N, T, C], ``labels`` is 2D [N, T], both lengths are 1D [N], ``blank_index`` is a scalar.
     C2  N and T are the same in all inputs.
@@ -79,15 +79,16 @@ class CTCLoss(Op):
         return narrow(-np.logaddexp(reached[rows, 2 * counts], reached[rows, 2 * counts + 1]), logits.dtype)
 
     def _target(self, labels: list[int]) -> list[int]:
+        """Return the labels of one target without the repetitions that the attributes remove."""
         if self.unique:
             return list(dict.fromkeys(labels))
         return [label for label, _ in groupby(labels)] if self.preprocess_collapse_repeated else labels
 
     def _reached(self, emitted: np.ndarray, states: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """The log-probability of being in each state after the last step; column 0 is the start, before any."""
+        """Return the log-probability of each state after the last step; column 0 is the start, before any state."""
         never = -np.inf
         is_label = np.arange(states.shape[1]) % 2 == 1
-        # a label follows another one at once, unless the two would be merged
+        # a path may skip the blank between two labels, unless the labels would be merged
         skips = np.broadcast_to(is_label, states.shape).copy()
         if self.ctc_merge_repeated:
             skips[:, 2:] &= states[:, 2:] != states[:, :-2]

@@ -9,7 +9,7 @@ from irrun.types import ElementType
 
 @op("CumSum", since=3, spec="arithmetic/cumsum-3")
 class CumSum(Op):
-    """Each element plus all before it along ``axis``, or with ``reverse`` after it.
+    """Each element plus all elements before it along ``axis`` or, with ``reverse``, after it.
 
     ``exclusive`` leaves the element itself out.
 

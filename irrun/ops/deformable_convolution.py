@@ -35,7 +35,10 @@ class _Deformable(Filtering):
         return outs
 
     def _each(self, at: Site, out: Value, given: Value, count: Dim, name: str, label: str) -> Value:
-        """The output, with what ``given`` tells of its batch and its windows."""
+        """Return ``out`` with its batch and windows narrowed to those of ``given``, the input called ``name``.
+
+        Refuses a ``given`` that is not 4D (C1), or that has not ``count`` channels or another shape (``label``).
+        """
         at.require(given.rank in (None, 4), "C1", f"{name} has shape {given.shape}")
         batch, channels, *windows = out.shape
         wanted = PartialShape.of([batch, count, *windows])
@@ -69,11 +72,14 @@ class _Deformable(Filtering):
         return narrow(matmul(weights, matrix).reshape(len(data), len(filters), *windows), data.dtype)
 
     def _sample(self, data: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """(batch, part, channel, height, width) interpolated at places (batch, part, tap, windows)."""
+        """Interpolate ``data`` (batch, part, channel, height, width) at coordinates (batch, part, tap, windows).
+
+        Returns an array (batch, part, channel, tap, windows).
+        """
         height, width = data.shape[3:]
-        if self.bilinear_interpolation_pad:  # less than a pixel outside, the data fade out
+        if self.bilinear_interpolation_pad:  # within a pixel outside the data, values fade to 0
             inside = (y > -1) & (y < height) & (x > -1) & (x < width)
-        else:  # beyond the last pixel counts as on it
+        else:  # coordinates beyond the last pixel, but inside the data, count as the last pixel
             inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
             y, x = np.minimum(y, height - 1), np.minimum(x, width - 1)
         y, x = np.where(inside, y, 0), np.where(inside, x, 0)
@@ -92,7 +98,7 @@ class _Deformable(Filtering):
 class DeformableConvolution8(_Deformable):
     """Correlate ``data`` with each of ``filters``; each tap of each window sees ``data`` at its own offset.
 
-    ``offsets`` move taps by fractions, so that values are interpolated; ``mask`` scales what they see.
+    ``offsets`` may be fractions, so values are interpolated between pixels; ``mask`` scales these values.
 
     C1  All inputs have rank 4.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
@@ -123,7 +129,7 @@ class DeformableConvolution1(_Deformable):
 
 
 def _neighbours(place: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The whole numbers on both sides, each with its weight."""
+    """Return the integer coordinates below and above each place, each with its weight."""
     below = np.floor(place)
     share = place - below
     first = below.astype(np.int64)

@@ -10,9 +10,9 @@ from irrun.types import Dim, PartialShape
 
 @op("DeformablePSROIPooling", since=1, spec="detection/deformable-psroi-pooling-1")
 class DeformablePSROIPooling(Op):
-    """Divide each region into ``group_size``² bins; of each, from its own channel of ``data``, the mean of some places.
+    """Divide each region into ``group_size``² bins and take the mean of samples of each, from its own channel.
 
-    ``offsets`` (x, then y) move the bins by fractions of the region. Places outside ``data`` do not count.
+    ``offsets`` (x, then y) move the bins by fractions of the region. Samples outside ``data`` do not count.
 
     C1  ``data`` and ``offsets`` are 4D, ``rois`` are 2D with five columns.
     C2  ``output_dim``, ``group_size``, ``spatial_bins_x``, ``spatial_bins_y`` and ``part_size`` are positive.
@@ -62,19 +62,20 @@ class DeformablePSROIPooling(Op):
         return narrow(np.rint(out) if wide(data.dtype).kind == "i" else out, data.dtype)
 
     def _moves(self, offsets: np.ndarray) -> np.ndarray:
-        """The offsets (outputs, x and y, bins) of one region."""
+        """Return the offsets of one region, scaled by ``trans_std``: (outputs, x and y, bin rows, bin columns)."""
         parts = np.arange(self.group_size) * self.part_size // self.group_size
         split = offsets.reshape(len(offsets) // 2, 2, self.part_size, self.part_size)[:, :, parts][..., parts]
         return np.repeat(split, self.output_dim // len(split), 0) * offsets.dtype.type(self.trans_std)
 
     def _pool(self, maps: np.ndarray, box: np.ndarray, moves: np.ndarray) -> np.ndarray:
+        """Return the bins (outputs, rows, columns) of one region, moved by ``moves``."""
         size, (height, width) = self.group_size, maps.shape[1:]
         half, least = box.dtype.type(0.5), box.dtype.type(0.1)
         whole = rounded(box) + np.array([0, 0, 1, 1], box.dtype)
         x1, y1, x2, y2 = whole * box.dtype.type(self.spatial_scale) - half
         wide, high = max(x2 - x1, least), max(y2 - y1, least)
         bins = np.arange(size, dtype=box.dtype)
-        # (output, bin row, bin column), then the places in a bin
+        # (output, bin row, bin column), then the samples in a bin
         x = x1 + bins * (wide / size) + moves[:, 0] * wide
         y = y1 + bins[:, np.newaxis] * (high / size) + moves[:, 1] * high
         x = x[..., np.newaxis, np.newaxis] + _places(wide / size, self.spatial_bins_x)
@@ -87,5 +88,5 @@ class DeformablePSROIPooling(Op):
 
 
 def _places(size: np.floating, count: int) -> np.ndarray:
-    """``count`` places in a bin, the first in its corner."""
+    """Return the distances of ``count`` samples from the beginning of a bin of ``size``; the first is 0."""
     return np.arange(count, dtype=size.dtype) * (size / count)

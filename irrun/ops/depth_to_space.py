@@ -10,9 +10,9 @@ from irrun.types import Dim
 
 @op("DepthToSpace", since=1, spec="movement/depth-to-space-1")
 class DepthToSpace(Op):
-    """Make of every ``block_size**K`` channels of ``[N, C, D1 … DK]`` a block of ``block_size`` along each axis.
+    """Move every ``block_size**K`` channels of ``[N, C, D1 … DK]`` into a block of ``block_size`` along D1 to DK.
 
-    The channels of a block are C / block_size**K apart (blocks_first) or in a row (depth_first).
+    The channels of a block are C / block_size**K apart (blocks_first) or adjacent (depth_first).
 
     C1  The rank of ``data`` is at least 3.
     C2  ``block_size`` is positive.

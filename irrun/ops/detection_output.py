@@ -14,7 +14,7 @@ _CENTER_SIZE, _CORNER = "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxPa
 
 @op("DetectionOutput", since=8, spec="detection/detectionoutput-8")
 class DetectionOutput8(Op):
-    """A row [batch, class, confidence, xmin, ymin, xmax, ymax] for each detection; -1 follows the last.
+    """Give a row [batch, class, confidence, xmin, ymin, xmax, ymax] for each detection; -1 marks the end.
 
     C1  ``box_logits``, ``class_preds`` and the additional inputs are 2D, ``proposals`` is 3D.
     C2  The batch is the same in all inputs, but may be 1 in ``proposals``.
@@ -73,7 +73,7 @@ class DetectionOutput8(Op):
         return box_logits.reshaped([1, 1, batch * self._most(priors, classes), 7])
 
     def _counts(self, at: Site, named: dict[str, Value]) -> tuple[Dim, Dim]:
-        """The numbers of prior boxes and classes."""
+        """Return the numbers of prior boxes and of classes, which follow from the sizes of the inputs."""
         priors = Dim.unknown()
         classes = Dim.unknown() if self.num_classes is None else Dim(self.num_classes)
         each = {
@@ -81,7 +81,7 @@ class DetectionOutput8(Op):
             "additional_box_preds": 4,
         }  # fmt: skip
         by_class = {"class_preds"} if self.share_location else {"class_preds", "box_logits", "additional_box_preds"}
-        # first what does not depend on the number of classes, then what tells it
+        # first the inputs whose size does not depend on the number of classes, then those that determine it
         for name in sorted(named, key=lambda name: name in by_class):
             shape = named[name].shape
             total = shape[-1] if shape.dims else Dim.unknown()
@@ -89,23 +89,24 @@ class DetectionOutput8(Op):
             both = total.meet(priors * factor)
             at.require(both is not None, "C4", f"{name} is {shape}, for {priors} prior boxes and {classes} classes")
             if factor.is_static and total.is_static:
-                found = _quotient(total.lo, factor.lo)
-                at.require(found is not None, "C4", f"{name} is {shape}: {total} is not divisible by {factor}")
-                priors = Dim(found or 0)
+                quotient = _quotient(total.lo, factor.lo)
+                at.require(quotient is not None, "C4", f"{name} is {shape}: {total} is not divisible by {factor}")
+                priors = Dim(quotient or 0)
             elif name in by_class and total.is_static and priors.is_static:
-                found = _quotient(total.lo, priors.lo * each[name])
+                quotient = _quotient(total.lo, priors.lo * each[name])
                 at.require(
-                    found is not None, "C4", f"{name} is {shape}: {total} is not divisible by {priors * each[name]}"
+                    quotient is not None, "C4", f"{name} is {shape}: {total} is not divisible by {priors * each[name]}"
                 )
-                classes = Dim(found or 0)
+                classes = Dim(quotient or 0)
         return priors, classes
 
     @property
     def _prior_size(self) -> int:
+        """The elements of a prior box in ``proposals``: 4 coordinates, after an image index unless ``normalized``."""
         return 4 if self.normalized else 5
 
     def _most(self, priors: Dim, classes: Dim) -> Dim:
-        """How many rows there are for each element of the batch."""
+        """Return the number of output rows for each element of the batch."""
         if self.keep_top_k[0] > 0:
             return Dim(self.keep_top_k[0])
         if self.keep_top_k[0] == -1 and self.top_k > 0:
@@ -128,27 +129,27 @@ class DetectionOutput8(Op):
             scores = np.where(objects >= self.objectness_score, scores, nothing)
             boxes = self._decoded(boxes, variances, additional_box_preds.astype(work, copy=False).reshape(places))
         boxes = self._decoded(boxes, variances, box_logits.astype(work, copy=False).reshape(places))
-        # OpenVINO: the CPU plugin has a prior box of image -1 end them, as one of Proposal does
+        # OpenVINO: in the CPU plugin, a prior box with the image index -1 ends the list, as in the output of Proposal
         if not self.normalized:
             ended = np.logical_or.accumulate(proposals[:, 0, :: self._prior_size] == -1, axis=1)
             scores = np.where(ended[..., None], -np.inf, scores)
-        found = [self._rows(n, boxes[n], scores[n]) for n in range(batch)]
+        detections = [self._rows(n, boxes[n], scores[n]) for n in range(batch)]
         rows = np.zeros((batch * self._most(Dim(count), Dim(classes)).lo, 7), work)
-        kept = np.concatenate([rows[:0], *found])[: len(rows)]
+        kept = np.concatenate([rows[:0], *detections])[: len(rows)]
         rows[: len(kept)] = kept
         rows[len(kept) : len(kept) + 1, 0] = -1
         return narrow(rows[None, None], box_logits.dtype)
 
     def _priors(self, proposals: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The prior boxes [batch, prior, 1, 4] and their variances likewise."""
+        """Return the prior boxes [batch, prior, 1, 4] and their variances, in a shape that broadcasts with them."""
         boxes = proposals[:, 0].reshape(-1, count, self._prior_size)[:, :, None, -4:]
         if self.variance_encoded_in_target:
             return boxes, np.ones(4, boxes.dtype)
         return boxes, proposals[:, 1, : 4 * count].reshape(-1, count, 1, 4)
 
     def _decoded(self, priors: np.ndarray, variances: np.ndarray, logits: np.ndarray) -> np.ndarray:
-        """The boxes [batch, prior, class, 4] that the logits make of prior boxes."""
-        if not self.normalized:  # OpenVINO: also where additional predictions have already made them relative
+        """Return the boxes [batch, prior, class, 4]: the prior boxes moved and scaled by ``logits``."""
+        if not self.normalized:  # OpenVINO: even where additional predictions have already made them relative
             priors = priors / np.array([self.input_width, self.input_height] * 2, priors.dtype)
         moves = logits * variances
         if self.code_type == _CORNER:
@@ -161,7 +162,7 @@ class DetectionOutput8(Op):
         return boxes.clip(0, 1) if self.clip_before_nms else boxes
 
     def _rows(self, number: int, boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """The detections of one element of the batch: by class, of a class the best first."""
+        """Return the detections of batch element ``number`` as rows, ordered by class, then from best to worst."""
         boxes = np.broadcast_to(boxes, (*scores.shape, 4))
         taken = self._mxnet(boxes, scores) if self.decrease_label_id else self._caffe(boxes, scores)
         classes = np.repeat(np.arange(len(taken)), [len(places) for places in taken])
@@ -178,7 +179,7 @@ class DetectionOutput8(Op):
         return np.concatenate([np.stack([np.full(len(places), number), labels, confidence], axis=1), kept], axis=1)
 
     def _caffe(self, boxes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
-        """For each class the prior boxes that are kept: suppression and ``top_k`` are for each class."""
+        """Return the indices of the prior boxes kept for each class. ``top_k`` limits each class on its own."""
         taken = []
         for label in range(scores.shape[1]):
             enough = scores[:, label] > self.confidence_threshold
@@ -187,7 +188,7 @@ class DetectionOutput8(Op):
         return taken
 
     def _mxnet(self, boxes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
-        """As ``_caffe``, but each prior box is of its best class only (never 0), and ``top_k`` is for all classes."""
+        """As ``_caffe``, but a prior box counts only for its best class (never 0), and ``top_k`` limits their total."""
         candidates = scores.copy()
         candidates[:, [0, *([self.background_label_id] if self.background_label_id > 0 else [])]] = -1
         label = candidates.argmax(axis=1)
@@ -197,20 +198,22 @@ class DetectionOutput8(Op):
         return [self._suppress(order[label[order] == n], boxes[:, n]) for n in range(scores.shape[1])]
 
     def _top(self, order: np.ndarray) -> np.ndarray:
+        """Return the first ``top_k`` of ``order``, or all if it is negative."""
         return order if self.top_k < 0 else order[: self.top_k]
 
     def _suppress(self, order: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        """Return the indices of the boxes that non-maximum suppression keeps, in the order of ``order``."""
         return suppress(order, iou(boxes), None, repeat(self.nms_threshold))
 
 
 def _quotient(a: int, b: int) -> int | None:
-    """a / b, or None where that is no number."""
+    """Return a / b, or None where that is not an integer."""
     return a // b if b > 0 and a % b == 0 else None
 
 
 @op("DetectionOutput", since=1, spec="detection/detectionoutput-1")
 class DetectionOutput1(DetectionOutput8):
-    """As DetectionOutput-8, where the number of classes is given.
+    """As DetectionOutput-8, with the number of classes as an attribute.
 
     C1  ``box_logits``, ``class_preds`` and the additional inputs are 2D, ``proposals`` is 3D.
     C2  The batch is the same in all inputs, but may be 1 in ``proposals``.

@@ -13,12 +13,12 @@ from irrun.opdef import Op, Site, Value, attr, op, ports, variadic
 from irrun.types import UNKNOWN_RANK, Dim
 
 Labels = Sequence[str]
-"""A name for each axis: a letter, or a number for one that an ellipsis covers, counted from the right."""
+"""A label for each axis: a letter, or for an axis under an ellipsis its number, counted from the right."""
 
 
 @op("Einsum", since=7, spec="matrix/einsum-7")
 class Einsum(Op):
-    """Multiply the inputs along axes of one label, and sum over the labels that the output does not have.
+    """Multiply the inputs along axes with the same label, and sum over the labels that the output does not have.
 
     C1  Each subscript of ``equation`` is of letters and at most one ellipsis.
     C2  ``equation`` has one subscript per input, which covers each axis of the input.
@@ -68,7 +68,7 @@ class Einsum(Op):
         return inputs[0].reshaped([sizes[label] for label in _labels(output, covered)])
 
     def _subscripts(self) -> tuple[list[str], str]:
-        """What ``equation`` says of each input and of the output; … is an ellipsis."""
+        """Return the subscript of each input and that of the output, with … for an ellipsis."""
         left, arrow, output = self.equation.replace(" ", "").replace("...", "…").partition("->")
         if not arrow:
             # OpenVINO: also keeps, and then fails on, a label that one input alone has twice
@@ -93,7 +93,7 @@ class Einsum(Op):
 
 
 def _labels(subscript: str, hidden: int) -> Labels:
-    """The label of each axis; an ellipsis covers ``hidden`` ones."""
+    """Return the label of each axis of a subscript whose ellipsis, if it has one, covers ``hidden`` axes."""
     before, ellipsis, after = subscript.partition("…")
     return [*before, *(str(n) for n in reversed(range(hidden)) if ellipsis), *after]
 
@@ -105,46 +105,47 @@ class _Term:
         self.array, self.labels = array, labels
 
     def size(self, labels: Labels) -> list[int]:
+        """Return the lengths of the axes with these labels."""
         return [self.array.shape[self.labels.index(label)] for label in labels]
 
     def diagonal(self) -> _Term:
-        """With each label once."""
+        """Return the term with each label once: axes with the same label are replaced by their diagonal."""
         once = list(dict.fromkeys(self.labels))
         if len(once) == len(self.labels):
             return self
         return _Term(np.einsum(self.array, [once.index(label) for label in self.labels], range(len(once))), once)
 
     def without_ones(self, repeated: Collection[str]) -> _Term:
-        """Without axes of length 1 that are broadcast to ``repeated`` ones of other terms."""
+        """Return the term without axes of length 1 whose label is in ``repeated``: other terms have the full axis."""
         kept = [label for label, n in zip(self.labels, self.array.shape) if n != 1 or label not in repeated]
         return _Term(self.array.reshape(self.size(kept)), kept)
 
     def summed(self, needed: Collection[str]) -> _Term:
-        """The sum over all labels that are not needed."""
+        """Return the term summed over all labels that are not ``needed``."""
         axes = tuple(i for i, label in enumerate(self.labels) if label not in needed)
         if not axes:
             return self
         return _Term(np.asarray(self.array.sum(axes)), [label for label in self.labels if label in needed])
 
     def laid(self, labels: Labels) -> np.ndarray:
-        """The array with its axes in the order of ``labels``, and of length 1 where it has none."""
+        """Return the array with its axes in the order of ``labels``, and an axis of length 1 for each missing label."""
         mine = [label for label in labels if label in self.labels]
         shape = [self.size([label])[0] if label in self.labels else 1 for label in labels]
         return self.array.transpose([self.labels.index(label) for label in mine]).reshape(shape)
 
     def times(self, other: _Term, needed: Collection[str]) -> _Term:
-        """The product, summed over all labels that are not ``needed``."""
+        """Return the product with ``other``, summed over all labels that are not ``needed``."""
         a, b = self.summed({*needed, *other.labels}), other.summed({*needed, *self.labels})
         inner = [label for label in a.labels if label in b.labels and label not in needed]
         batch = [label for label in a.labels if label in b.labels and label in needed]
         left = [label for label in a.labels if label not in b.labels]
         right = [label for label in b.labels if label not in a.labels]
-        found = [*batch, *left, *right]
+        labels = [*batch, *left, *right]
         if not inner:
-            return _Term(np.asarray(a.laid(found) * b.laid(found)), found)
+            return _Term(np.asarray(a.laid(labels) * b.laid(labels)), labels)
         sizes, rows, columns = a.size(batch), a.size(left), b.size(right)
         product = matmul(
             a.laid([*batch, *left, *inner]).reshape([*sizes, prod(rows), prod(a.size(inner))]),
             b.laid([*batch, *inner, *right]).reshape([*sizes, prod(b.size(inner)), prod(columns)]),
         )
-        return _Term(product.reshape([*sizes, *rows, *columns]), found)
+        return _Term(product.reshape([*sizes, *rows, *columns]), labels)

@@ -1,4 +1,4 @@
-"""EmbeddingBagOffsets: bags of embeddings, given by where they begin.  Spec: sparse/embedding-bag-offsets-15."""
+"""EmbeddingBagOffsets: bags of embeddings, each beginning at an offset.  Spec: sparse/embedding-bag-offsets-15."""
 
 from irrun.opdef import attr, op
 from irrun.ops._embedding import Offsets

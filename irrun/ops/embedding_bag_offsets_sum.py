@@ -1,4 +1,4 @@
-"""EmbeddingBagOffsetsSum: sums of bags of embeddings, given by where they begin.
+"""EmbeddingBagOffsetsSum: sums of bags of embeddings; offsets say where each bag begins.
 
 Spec: sparse/embedding-bag-offsets-sum-3.
 """

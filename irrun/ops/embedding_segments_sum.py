@@ -10,7 +10,7 @@ from irrun.types import Dim
 
 @op("EmbeddingSegmentsSum", since=3, spec="sparse/embedding-segments-sum-3")
 class EmbeddingSegmentsSum(Bags):
-    """Sum the rows of ``emb_table`` that ``indices`` lists into the segments that ``segment_ids`` says.
+    """Sum the rows of ``emb_table`` that ``indices`` lists, each into its segment, which ``segment_ids`` lists.
 
     An empty segment gives the row ``default_index``, or zeros without one.
 

@@ -17,7 +17,7 @@ from irrun.types import ELEMENT_TYPES
 
 @op("ExperimentalDetectronDetectionOutput", since=6, spec="detection/experimental-detectron-detection-output-6")
 class ExperimentalDetectronDetectionOutput(Op):
-    """The regions moved by deltas, the best of each class that do not overlap; their classes and scores; then zeros.
+    """The best regions of each class, moved by deltas, that do not overlap; their classes; their scores; zeros follow.
 
     C1  ``rois`` are [n, 4], ``deltas`` [n, num_classes * 4], ``scores`` [n, num_classes], ``im_info`` is [1, 3].
     C2  There are deltas and scores for each region.
@@ -62,7 +62,7 @@ class ExperimentalDetectronDetectionOutput(Op):
         given = plain(deltas).reshape(len(rois), self.num_classes, 4) / np.array(self.deltas_weights, boxes.dtype)
         sides = boxes[:, 2:] - boxes[:, :2]
         boxes = moved(boxes[:, np.newaxis], given, 1, self.max_delta_log_wh)
-        boxes = np.maximum(boxes, 0)  # OpenVINO: clips only here, the specification to the image
+        boxes = np.maximum(boxes, 0)  # OpenVINO: clips only at 0, the specification to the image
         candidates = (certain > self.score_threshold) & (sides[:, :1] > 0) & (sides[:, 1:] > 0)
         count, kept = None if self.post_nms_count < 0 else self.post_nms_count, []
         for label in range(1, self.num_classes):  # class 0 is the background

@@ -20,7 +20,7 @@ from irrun.ops._nms import iou, suppress
     spec="detection/experimental-detectron-generate-proposals-single-image-6",
 )
 class ExperimentalDetectronGenerateProposalsSingleImage(Op):
-    """Anchors moved by deltas, the best of them that do not overlap, and their scores; then zeros.
+    """The best anchors, moved by deltas, that do not overlap; their scores; zeros follow.
 
     C1  ``im_info`` is [3], ``anchors`` are [n, 4], ``deltas`` and ``scores`` 3D.
     C2  For ``scores`` [anchors, height, width], ``deltas`` are [anchors * 4, height, width], and there are
@@ -55,9 +55,9 @@ class ExperimentalDetectronGenerateProposalsSingleImage(Op):
         grid = plain(anchors).reshape(*scores.shape[1:], len(scores), 4)
         limits, least = plain(im_info)[1::-1], np.full(2, self.min_size)
         boxes, found, large = proposals(grid, plain(deltas), plain(scores), limits, least, 1)
-        found = np.where(large, found, 0)  # OpenVINO: what is to be removed comes last
+        found = np.where(large, found, 0)  # OpenVINO: boxes that are too small come last instead of being removed
         order = np.argsort(-found, kind="stable")[: self.pre_nms_count]
-        # OpenVINO: without the margin
+        # OpenVINO: computes the IoU without the margin
         places = suppress(order, iou(boxes), self.post_nms_count, repeat(self.nms_threshold))
         result = np.zeros((self.post_nms_count, 5), found.dtype)
         result[: len(places)] = np.column_stack([boxes[places], found[places]])

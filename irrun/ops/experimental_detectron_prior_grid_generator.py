@@ -18,14 +18,14 @@ from irrun.types import product
     spec="detection/experimental-detectron-prior-grid-generator-6",
 )
 class ExperimentalDetectronPriorGridGenerator(Op):
-    """``priors`` moved to the centre of each cell of a feature map, or of its first ``h`` by ``w``; then zeros.
+    """Move ``priors`` to the centre of each cell of a feature map, or of ``h`` by ``w`` cells; zeros follow.
 
     C1  ``priors`` are [n, 4], ``feature_map`` and ``im_data`` 4D.
     C2  ``feature_map`` and ``im_data`` have one batch.
     C3  ``h`` and ``w`` are not negative and at most the height and width of ``feature_map``.
     """
 
-    # OpenVINO: what flatten is by default, is undefined
+    # OpenVINO: the default of flatten is undefined
     flatten = attr.bool(True)
     h = attr.int(0)
     w = attr.int(0)

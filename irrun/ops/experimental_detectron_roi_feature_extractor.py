@@ -12,7 +12,7 @@ from irrun.ops._roi_align import RoiAlignBase
 
 
 class _Level(RoiAlignBase):
-    """ROIAlign on one level, of regions at least one pixel wide and high."""
+    """ROIAlign on one level of the pyramid, where every region is at least one pixel wide and high."""
 
     columns = 4
     offset: float
@@ -73,11 +73,11 @@ class ExperimentalDetectronROIFeatureExtractor(Op):
             level.offset = 0.5 if self.aligned else 0
             places = np.flatnonzero(levels == number)
             found[places] = level.run(features, rois[places], np.zeros(len(places), np.int64))
-        return found, rois  # OpenVINO: in their order; the specification has them in that of their levels
+        return found, rois  # OpenVINO: the regions keep their order; the specification orders them by level
 
 
 def _levels(rois: np.ndarray, count: int) -> np.ndarray:
-    """The level of each region: 2 for one of 224 x 224 pixels, one more for twice the side; -1 for an empty one."""
+    """Return the level of each region: 2 for 224 x 224 pixels, one more for each doubling of the side, -1 if empty."""
     areas = (rois[:, 2] - rois[:, 0]) * (rois[:, 3] - rois[:, 1])
     with np.errstate(divide="ignore", invalid="ignore"):
         levels = np.floor(2 + np.log2(np.sqrt(areas) / 224 + 1e-6))

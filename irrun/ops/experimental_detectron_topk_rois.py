@@ -1,4 +1,4 @@
-"""ExperimentalDetectronTopKROIs: the regions that are likeliest.  Spec: sort/experimental-detectron-top-krois-6."""
+"""ExperimentalDetectronTopKROIs: the most probable regions.  Spec: sort/experimental-detectron-top-krois-6."""
 
 import numpy as np
 

@@ -9,9 +9,9 @@ from irrun.types import Dim, PartialShape
 
 @op("ExtractImagePatches", since=3, spec="movement/extract-image-patches-3")
 class ExtractImagePatches(Op):
-    """Stack the pixels that a window of ``sizes`` sees, ``rates`` apart, at each place ``strides`` apart.
+    """Stack the pixels of each window: ``sizes`` pixels, ``rates`` apart, in windows ``strides`` apart.
 
-    Channels are ordered by row, by column and by depth of the pixel. Pads are zeros.
+    The channels of the output are ordered by row, column and channel of the pixel in its window. Pads are zeros.
 
     C1  ``data`` is 4D.
     C2  ``sizes``, ``strides`` and ``rates`` have two entries each, all positive.
@@ -33,13 +33,14 @@ class ExtractImagePatches(Op):
         return data.reshaped([batch, depth * (self.sizes[0] * self.sizes[1]), *windows])
 
     def _windows(self, axis: int, size: Dim) -> Dim:
-        """How many windows there are along one axis of the image."""
+        """Return the number of windows along one axis of the image."""
         stride = self.strides[axis]
         if self.auto_pad != "valid":
             return size.ceil_div(stride)
         return (size + (stride - self._span(axis))).max(0) // stride
 
     def _span(self, axis: int) -> int:
+        """Return the number of elements from the first to the last that a window sees along one axis."""
         return (self.sizes[axis] - 1) * self.rates[axis] + 1
 
     def run(self, data: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from irrun.types import Dim, PartialShape
 class Eye(Op):
     """``num_rows`` by ``num_columns`` zeros, with ones ``diagonal_index`` columns right of the main diagonal.
 
-    ``batch_shape`` says how many of them.
+    The output holds ``batch_shape`` such matrices, or one if it is absent.
 
     C1  ``num_rows``, ``num_columns`` and ``diagonal_index`` have one element each, as a scalar or 1D.
     C2  ``num_rows``, ``num_columns`` and the entries of ``batch_shape`` are not negative.

@@ -35,6 +35,6 @@ class FakeConvert(Op):
         narrow = ELEMENT_TYPES[self.destination_type].dtype
         most = np.float32(ml_dtypes.finfo(narrow).max)
         with np.errstate(all="ignore"):
-            # OpenVINO: beyond its range the type keeps its largest
+            # OpenVINO: numbers beyond the type's range become its largest
             rounded = np.clip(x * factor - offset, -most, most).astype(narrow).astype(np.float32)
             return np.asarray((rounded + offset) / factor).astype(data.dtype)

@@ -49,7 +49,7 @@ class FakeQuantize(Elementwise):
         self, x: np.ndarray, in_low: np.ndarray, in_high: np.ndarray, out_low: np.ndarray, out_high: np.ndarray,
         *, out: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """As ``run``, where the input range is one."""
+        """As ``run``, for floats and finite input ranges whose low end is below the high end."""
         steps = x.dtype.type(self.levels - 1)
         out = x.clip(in_low, in_high, out)
         np.subtract(out, in_low, out)
@@ -76,13 +76,14 @@ class FakeQuantize(Elementwise):
         return cast(np.where(x <= np.minimum(in_low, in_high), out_low, found), element_type)
 
     def _onto(self, data: np.ndarray, limit: np.ndarray) -> np.ndarray:
+        """Return ``limit`` in a shape that numpy broadcasts to ``data``."""
         if self.auto_broadcast == "numpy" and limit.ndim > data.ndim:
             return limit.reshape(limit.shape[limit.ndim - data.ndim :])
         return self.aligned(data, limit)
 
 
 def _within(limit: PartialShape, rank: int | None) -> PartialShape:
-    """The shape without the 1s that stand before ``rank`` dims."""
+    """Return the shape without leading 1s beyond ``rank`` dims; unchanged where one of those dims cannot be 1."""
     if limit.dims is None or rank is None or len(limit) <= rank:
         return limit
     beyond = len(limit) - rank

@@ -14,7 +14,7 @@ from irrun.types import UNKNOWN_RANK, Dim
 
 @op("Gather", since=8, spec="movement/gather-8")
 class Gather8(Op):
-    """Take the slices of ``data`` along ``axis`` that ``indices`` number, batch by batch.
+    """Take the slices of ``data`` at ``indices`` along ``axis``, batch by batch.
 
     Negative indices count from the end; those outside the axis give 0.
 
@@ -74,7 +74,7 @@ class Gather8(Op):
             return Kernel(lambda data, *_: data[(*before, int(at), ...)], "view")
 
         def call(data: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-            return np.take(data, at, place, out, "clip")  # which checks nothing and needs no copy
+            return np.take(data, at, place, out, "clip")  # "clip" needs no check and no buffer
 
         return Kernel(call, out=True)
 
@@ -87,7 +87,7 @@ class Gather8(Op):
     def _taken(
         self, place: int, data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, out: np.ndarray | None = None
     ) -> np.ndarray:
-        """For indices that are known only now."""
+        """Gather with indices known only at run time. ``run`` takes over where one is negative or outside the axis."""
         if not indices.size or indices.min() < 0 or indices.max() >= data.shape[place] or not data.size:
             return copied(self.run(data, indices, axis), out)
         return np.asarray(np.take(data, indices.astype(np.intp, copy=False), place, out, "clip"))

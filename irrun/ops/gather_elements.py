@@ -9,7 +9,7 @@ from irrun.types import Dim
 
 @op("GatherElements", since=6, spec="movement/gather-elements-6")
 class GatherElements(Op):
-    """Take, for each of ``indices``, the element of ``data`` at its own position but that index along ``axis``.
+    """Take, for each of ``indices``, the element of ``data`` at the same position, but at that index along ``axis``.
 
     C1  ``data`` and ``indices`` are of one rank, which is at least 1.
     C2  ``axis`` is within that rank.

@@ -53,7 +53,7 @@ class GatherND8(Op):
         return data.reshaped([*self._batches(batches), *indices.shape.dims[batch:-1], *sliced])
 
     def _batches(self, dims: list[Dim]) -> list[Dim]:
-        """The batch dims of the output."""
+        """Return the batch dims of the output; ``dims`` are those of the broadcast inputs."""
         return dims
 
     def run(self, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ class GatherND8(Op):
         indices = np.broadcast_to(indices, batches + indices.shape[batch:])
         outer = indices.shape[:-1]
         columns = [from_front(indices[..., i], data.shape[batch + i], "C5") for i in range(indices.shape[-1])]
-        # the leading axis of 1 and its zeros stand for the place of a tuple of no indices
+        # the added axis of length 1, indexed with zeros, makes tuples of no indices work
         return np.asarray(data[None][(np.zeros(outer, np.int64), *along(outer, batch), *columns)])
 
 

@@ -42,7 +42,7 @@ class GatherTree(Op):
         found = np.full(step_ids.shape, end_token)
         at = np.broadcast_to(np.arange(beams), (batches, beams)).copy()
         for time in reversed(range(times)):
-            running = time < lengths  # a shorter batch starts from its own last step
+            running = time < lengths  # a shorter sequence starts at its own last step
             beam = from_front(at[running], beams, "C4", negative=False)
             found[time, running] = np.take_along_axis(step_ids[time, running], beam, 1)
             at[running] = np.take_along_axis(parent_ids[time, running], beam, 1).astype(np.int64)

@@ -13,7 +13,7 @@ from irrun.ops._unary import Unary
 
 @op("Gelu", since=7, spec="activation/gelu-7")
 class Gelu7(Unary):
-    """``x * Φ(x)``, Φ by the error function or approximated by a tanh."""
+    """``x * Φ(x)``, with Φ computed by the error function or approximated with tanh."""
 
     approximation_mode = attr.choice("erf", "tanh", default="erf")
     types = {"T": "float"}

@@ -13,7 +13,7 @@ from irrun.types import Dim, ElementType, PartialShape
 
 @op("GenerateProposals", since=9, spec="detection/generate-proposals-9")
 class GenerateProposals(Op):
-    """Of each image: anchors moved by deltas, the best of them that do not overlap; their scores; how many there are.
+    """The best anchors of each image, moved by deltas, that do not overlap; their scores; their number for each image.
 
     C1  ``im_info`` is [images, 3] or [images, 4], the other inputs are 4D, and an anchor is four numbers.
     C2  For ``anchors`` [height, width, anchors, 4], ``boxesdeltas`` are [images, anchors * 4, height, width] and
@@ -70,7 +70,7 @@ class GenerateProposals(Op):
         return found[:, :4], found[:, 4], number
 
     def _of_image(self, anchors: np.ndarray, info: np.ndarray, deltas: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """The rows ``[box, score]`` of one image."""
+        """Return the rows ``[box, score]`` of one image."""
         margin = 0 if self.normalized else 1
         least = self.min_size * np.array([info[-1], info[2]])
         boxes, scores, large = proposals(anchors, deltas, scores, info[1::-1], least, margin)
@@ -80,7 +80,7 @@ class GenerateProposals(Op):
         return np.column_stack([boxes[places], scores[places]])
 
     def _thresholds(self) -> Iterator[float]:
-        """What is too much of an overlap, after each box that is taken."""
+        """Yield the IoU threshold to use after each box that is taken."""
         threshold = self.nms_threshold
         while True:
             if threshold > 0.5:

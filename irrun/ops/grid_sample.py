@@ -7,12 +7,12 @@ from irrun.ops._sampling import cubic_weights, is_integer, saturated
 from irrun.types import PartialShape
 
 _FAR = 2.0**40
-"""Beyond any image, and still an exact index."""
+"""A coordinate beyond any image that f32 and i64 still hold exactly."""
 
 
 @op("GridSample", since=9, spec="image/grid-sample-9")
 class GridSample(Op):
-    """Read ``data`` [N,C,H,W] at each ``grid`` [N,Ho,Wo,2], pairs (x, y) in which -1 and 1 are the image's ends.
+    """Sample ``data`` [N,C,H,W] at the pairs (x, y) in ``grid`` [N,Ho,Wo,2], where -1 and 1 are the image's ends.
 
     C1  ``data`` and ``grid`` are 4D.
     C2  The last dim of ``grid`` is 2.
@@ -52,14 +52,15 @@ class GridSample(Op):
             for column, of_column in columns:
                 line += of_column[:, None] * self._read(data, row, column)
             out += of_row[:, None] * line
-        # OpenVINO: so the CPU plugin for u8 and i8, while it cuts off to i32 and i64
+        # OpenVINO: the CPU plugin rounds u8 and i8, too, but truncates i32 and i64
         return saturated(np.rint(out), data.dtype) if is_integer(data.dtype) else out.astype(data.dtype)
 
     def _denormalised(self, place: np.ndarray, size: int) -> np.ndarray:
+        """Return coordinates between -1 and 1 as coordinates in pixels along an axis of ``size``."""
         return (place + 1) * (size - 1) / 2 if self.align_corners else ((place + 1) * size - 1) / 2
 
     def _neighbours(self, place: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The pixels about each place along an axis, and their weights."""
+        """Return the coordinates of the pixels around each place along an axis, with their weights."""
         first = np.floor(place)
         part = place - first
         if self.mode == "bilinear":
@@ -68,7 +69,7 @@ class GridSample(Op):
         return [(first + i - 1, weights[..., i]) for i in range(4)]
 
     def _read(self, data: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The pixels of all channels at whole coordinates [N,Ho,Wo], which may lie outside the image."""
+        """Return the pixels [N,C,Ho,Wo] at integer coordinates [N,Ho,Wo], which may lie outside the image."""
         rows, columns = self._inside(y, data.shape[2]), self._inside(x, data.shape[3])
         batch = np.arange(len(data))[:, None, None]
         found = np.moveaxis(data[batch, :, rows, columns], -1, 1)
@@ -78,7 +79,7 @@ class GridSample(Op):
         return found
 
     def _inside(self, place: np.ndarray, size: int) -> np.ndarray:
-        """The index of the pixel that stands in for each place."""
+        """Return the index of the pixel that ``padding_mode`` reads for each place along an axis of ``size``."""
         index = np.nan_to_num(np.clip(place, -_FAR, _FAR), nan=-_FAR).astype(np.int64)
         if self.padding_mode != "reflection":
             return np.clip(index, 0, size - 1)

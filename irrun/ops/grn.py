@@ -9,7 +9,7 @@ from irrun.ops._unary import through_floats
 
 @op("GRN", since=1, spec="normalization/grn-1")
 class GRN(Op):
-    """``data`` over the root of its sum of squares across the channels (axis 1) plus ``bias``.
+    """Divide ``data`` by the root of ``bias`` plus the sum of its squares along the channels (axis 1).
 
     C1  The rank of ``data`` is 2 to 4.
     """

@@ -12,7 +12,7 @@ from irrun.types import Dim
 
 @op("GroupConvolution", since=1, spec="convolution/group-convolution-1")
 class GroupConvolution(ConvolutionBase):
-    """Split the channels of ``data`` into groups and correlate each with its own of ``filters`` (groups, out, in, …).
+    """Split the channels of ``data`` into groups and correlate each with its own ``filters`` (groups, out, in, …).
 
     C1  ``data`` has rank 3, 4 or 5, ``filters`` one axis more.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.

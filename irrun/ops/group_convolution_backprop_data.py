@@ -12,7 +12,7 @@ from irrun.types import Dim
 
 @op("GroupConvolutionBackpropData", since=1, spec="convolution/group-convolution-backprop-data-1")
 class GroupConvolutionBackpropData(BackpropBase):
-    """Split the channels of ``data`` into groups; spread the elements of each through its own of ``filters``.
+    """Split the channels of ``data`` into groups and spread the elements of each through its own ``filters``.
 
     The filters are (groups, in, out, spatial axes).
 

@@ -11,7 +11,7 @@ from irrun.ops._unary import through_floats
 
 @op("GroupNormalization", since=12, spec="normalization/group-normalization-12")
 class GroupNormalization(Op):
-    """Each group of channels less its mean, over its deviation; times ``scale``, plus ``bias`` of each channel.
+    """Normalise each group of channels to mean 0 and deviation 1, then apply ``scale`` and ``bias`` per channel.
 
     C1  ``data`` has at least rank 2.
     C2  ``scale`` and ``bias`` are 1D and have one element for each channel.
@@ -78,11 +78,11 @@ class GroupNormalization(Op):
         cuts = blocks((high,), broad * channels * data.type.dtype.itemsize, SMALL)
 
         def along(row: np.ndarray) -> np.ndarray:
-            """What there is of each channel, for a row of all places: numpy is slow at short ones."""
+            """Repeat the values of the channels for each pixel of a row: numpy is slow on short rows."""
             return np.tile(row, broad)
 
         def mean(row: np.ndarray) -> np.ndarray:
-            """Of each group, for each of its channels, from sums over the columns."""
+            """Return the mean of each group, once per channel; ``row`` holds the sums over the rows of an image."""
             sums = np.add.reduce(row.reshape(broad, channels), 0).reshape(-1, size).sum(1)
             return np.repeat(sums / row.dtype.type(high * broad * size), size)
 

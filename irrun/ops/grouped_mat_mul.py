@@ -11,9 +11,9 @@ from irrun.types import Dim, PartialShape
 
 @op("GroupedMatMul", since=17, spec="matrix/grouped-matmul-17")
 class GroupedMatMul(Op):
-    """Multiply each group of rows of ``mat_a`` with its own of ``mat_b`` (groups, columns, K), transposed.
+    """Multiply each group of rows of ``mat_a`` by its own matrix in ``mat_b`` (groups, columns, K), transposed.
 
-    With ``offsets``, each the end of a group, ``mat_a`` is (rows, K); without, (groups, rows, K).
+    With ``offsets``, which hold the end of each group, ``mat_a`` is (rows, K). Without, it is (groups, rows, K).
 
     C1  ``mat_b`` is 3D; ``mat_a`` is 2D where ``offsets`` are given, otherwise 3D.
     C2  ``offsets`` are 1D, one for each group of ``mat_b``.
@@ -48,20 +48,20 @@ class GroupedMatMul(Op):
         return mat_a.reshaped([rows, columns])
 
     def run(self, mat_a: np.ndarray, mat_b: np.ndarray, offsets: np.ndarray | None = None) -> np.ndarray:
-        turned = mat_b.swapaxes(1, 2)
+        transposed = mat_b.swapaxes(1, 2)
         if offsets is None:
-            return matmul(mat_a, turned)
+            return matmul(mat_a, transposed)
         ends = tuple(offsets.tolist())
         if fault := _fault(ends, Dim(len(mat_a))):
             raise Refused(fault, "C3")
         out = np.empty((len(mat_a), mat_b.shape[1]), mat_a.dtype)
         for group, (start, end) in enumerate(itertools.pairwise((0, *ends))):
-            out[start:end] = matmul(mat_a[start:end], turned[group])
+            out[start:end] = matmul(mat_a[start:end], transposed[group])
         return out
 
 
 def _fault(ends: tuple[int, ...], rows: Dim) -> str | None:
-    """What is wrong with offsets."""
+    """Return what is wrong with the offsets, or None."""
     if list(ends) == sorted(ends) and min(ends, default=0) >= 0 and rows.fits(max(ends, default=0)):
         return None
     return f"offsets {list(ends)} do not ascend to {rows} rows"

@@ -8,7 +8,7 @@ from irrun.ops._rnn import GRU, RecurrentSequence
 class GRUSequence5(RecurrentSequence):
     """All hidden states, and the last one; the gates are z, r, h.
 
-    ``sequence_lengths`` tells how many elements each sequence of the batch has; what is beyond gives zeros.
+    ``sequence_lengths`` holds the length of each sequence of the batch; hidden states beyond it are zeros.
 
     C1  ``activations`` names sigmoid, tanh or relu for each of f and g.
     C2  ``X``, the state, ``W`` and ``R`` are 3D, ``B`` is 2D, ``sequence_lengths`` is 1D.

@@ -42,7 +42,10 @@ class If(Op):
 
 
 def _outputs(branch: str, outputs: int, given: tuple[Any, ...], bodies: Bodies, maps: Maps) -> list[Any]:
-    """What a branch gives for each output, of Values as of arrays."""
+    """Return the result of a branch for each output; None for one that its port map does not name.
+
+    ``given`` are the inputs of the layer, ``cond`` first: Values give Values, arrays give arrays.
+    """
     entries = maps.get(f"{branch}_port_map", ())
     inside = {e.internal: given[e.external] for e in entries if e.kind == "input" and e.external is not None}
     results = bodies[f"{branch}_body"](inside)
@@ -54,10 +57,12 @@ def _outputs(branch: str, outputs: int, given: tuple[Any, ...], bodies: Bodies, 
 
 
 def _unknown() -> Value:
+    """Return a Value of unknown type and rank."""
     return Value(ELEMENT_TYPES["dynamic"], UNKNOWN_RANK)
 
 
 def _either(at: Site, position: int, a: Value | None, b: Value | None) -> Value:
+    """Return what is known of an output that either branch may give. Refuses two element types (C2)."""
     if a is None or b is None:
         return a or b or _unknown()
     at.require(a.type is b.type, "C2", f"output {position} is {a.type} in then_body and {b.type} in else_body")

@@ -1,7 +1,7 @@
 """Interpolate: resize a tensor along some axes.  Spec: image/interpolate-{1,4,11}.
 
-Every mode is a product of sums, one per axis: each output element along an axis is a weighted sum of a few input
-elements, its taps. The axes are resized one after the other.
+Every mode is separable, so the axes are resized one after the other. Along an axis, each output element is a weighted
+sum of a few input elements, its taps.
 """
 
 import math
@@ -24,17 +24,19 @@ _COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel
 _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 
 Taps = tuple[np.ndarray, np.ndarray]
-"""Of each output element along an axis (rows): the indices of its taps and their weights."""
+"""The taps along an axis: two arrays, of indices and of weights, with a row for each output element."""
 
 Strip = tuple[slice, slice, np.ndarray]
-"""Output elements along an axis, the input elements that these see, and their weights: a row for each of the former."""
+"""A run of output elements along an axis, the run of input elements that they read, and the matrix of weights between
+them, with a row for each output element and a column for each input element."""
 
 Pass = tuple[int, int, int | np.ndarray | list[Strip]]
-"""An axis and its size in the output; and how often each input element stands there (the last axis only), or the index
-of one for each output element, or the strips."""
+"""How to resize one axis: the axis, its size in the output, and one of three: how often each input element is repeated
+(last axis only), the index of the input element for each output element, or strips."""
 
 _STRIP: Final = 32
-"""Elements in and out of a strip. With fewer, less of the weights is 0, but products of matrices are slower."""
+"""The output elements of a strip where an axis grows, its input elements where the axis shrinks. Shorter strips hold
+fewer zero weights, but their matrix products are slower."""
 
 
 @op("Interpolate", since=11, spec="image/interpolate-11")
@@ -48,8 +50,8 @@ class Interpolate11(Op):
     C5  Sizes are integers, scales are floats.
     """
 
-    # OpenVINO: the CPU plugin antialiases otherwise than its core kernel and the specification, takes cube_coeff for
-    # -0.5 in mode bicubic_pillow, and rounds i32 and i64 only once in the modes of Pillow
+    # OpenVINO: the CPU plugin antialiases differently from its core kernel and the specification, uses -0.5 in place
+    # of cube_coeff in mode bicubic_pillow, and rounds i32 and i64 only once in the modes of Pillow
 
     mode = attr.choice(*_MODES, "bilinear_pillow", "bicubic_pillow")
     shape_calculation_mode = attr.choice("sizes", "scales")
@@ -73,7 +75,7 @@ class Interpolate11(Op):
         return self.resized(at, image, scales_or_sizes, axes)
 
     def resized(self, at: Site, image: Value, values: Value, axes: Value | None) -> Value:
-        """The output for sizes or scales as ``values``."""
+        """Infer the output. ``values`` are sizes or scales, as ``shape_calculation_mode`` says."""
         rank = image.rank
         count = Dim.unknown() if rank is None else Dim(rank)
         if axes is not None:
@@ -98,7 +100,7 @@ class Interpolate11(Op):
         return image.reshaped(dims)
 
     def _size(self, at: Site, dim: Dim, values: Value, i: int) -> Dim:
-        """The dim that the i-th value makes of ``dim``."""
+        """Return the size of an axis of size ``dim`` after entry ``i`` of ``values`` has resized it."""
         if self.shape_calculation_mode == "sizes":
             sizes = values.dims()
             size = Dim.unknown() if sizes is None else sizes[i]
@@ -114,7 +116,7 @@ class Interpolate11(Op):
         return Dim(_scaled(dim.lo, scale), INF if dim.hi == INF else _scaled(dim.hi, scale), term)
 
     def _pads(self, rank: int) -> list[tuple[int, int]]:
-        """Begin and end of each axis; lists that are too short go on with 0, and too long ones are cut."""
+        """Return (begin, end) for each axis. Attributes too short are filled up with 0, those too long are cut."""
         begin, end = ((*pads, *(0,) * rank)[:rank] for pads in (self.pads_begin, self.pads_end))
         return list(zip(begin, end))
 
@@ -122,7 +124,7 @@ class Interpolate11(Op):
         return self.resize(image, scales_or_sizes, range(image.ndim) if axes is None else axes.tolist())
 
     def resize(self, image: np.ndarray, values: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-        """The kernel, for sizes or scales as ``values``."""
+        """Resize ``image`` along ``axes``. ``values`` are sizes or scales, as ``shape_calculation_mode`` says."""
         pads = self._pads(image.ndim)
         if any(map(any, pads)):
             image = np.pad(image, pads)
@@ -137,13 +139,14 @@ class Interpolate11(Op):
             x = _weighted(x, axis, *self._taps(size, scale, image.shape[axis], shrinks))
             if whole and self.mode.endswith("pillow"):
                 x = _rounded(x)
-        # OpenVINO: so the CPU plugin, while the core kernel cuts off in modes linear_onnx and cubic, and wraps
+        # OpenVINO: the CPU plugin rounds and saturates, too, while the core kernel truncates in modes linear_onnx and
+        # cubic, and wraps around
         return saturated(np.rint(x), image.dtype) if whole else x.astype(image.dtype, copy=False)
 
     def _resized(
         self, shape: Sequence[int], values: np.ndarray, axes: Sequence[int]
     ) -> tuple[list[tuple[int, int, np.float32]], bool]:
-        """The axes to resize, one after the other, each with its size and scale; and whether to antialias."""
+        """Return (axis, size, scale) of each axis to resize, in the order of resizing, and whether to antialias."""
         if self.shape_calculation_mode == "scales":
             scales = [np.float32(scale) for scale in values.tolist()]
             sizes = [_scaled(shape[axis], scale) for axis, scale in zip(axes, scales)]
@@ -160,7 +163,7 @@ class Interpolate11(Op):
         return self.prepared(image, values, axes) or Kernel(self.run)
 
     def prepared(self, image: Value | None, values: Value | None, axes: Value | None) -> Kernel | None:
-        """The kernel for floats of one shape, without pads, and constant sizes or scales; None for others."""
+        """Return the kernel for f32 or f64 of a static shape, without pads, and constant sizes or scales; else None."""
         if image is None or values is None or any((*self.pads_begin, *self.pads_end)):
             return None
         shape, given = image.shape.static, values.exact
@@ -188,7 +191,7 @@ class Interpolate11(Op):
         return self.prepared_channels_last(image, values, axes)
 
     def prepared_channels_last(self, image: Value | None, values: Value | None, axes: Value | None) -> Kernel | None:
-        """The same of an image with channels last."""
+        """Return the kernel of ``prepared`` for an ``image`` of rank 4 in channels-last layout, or None."""
         places = range(4) if axes is None else axes.ints()
         if image is None or places is None:
             return None
@@ -196,7 +199,7 @@ class Interpolate11(Op):
         return kernel and replace(kernel, algorithm=f"{kernel.algorithm}, channels last")
 
     def _coordinates(self, size: int, scale: np.float32, count: int) -> np.ndarray:
-        """Where each of ``size`` output elements lies among the ``count`` of the input; in f32, as OpenVINO."""
+        """Return the coordinates of ``size`` output elements on an input axis of ``count``; in f32, as in OpenVINO."""
         x = np.arange(size, dtype=np.float32)
         half = np.float32(0.5)
         if self.coordinate_transformation_mode == "asymmetric":
@@ -210,19 +213,20 @@ class Interpolate11(Op):
         return (x + half) / scale - half
 
     def _nearest(self, size: int, scale: np.float32, count: int) -> np.ndarray:
-        """The index of the input element for each output element."""
+        """Return the index of the input element for each output element."""
         x = self._coordinates(size, scale, count)
         if self.nearest_mode == "round_prefer_floor":
-            found = np.ceil(x - np.float32(0.5))
+            index = np.ceil(x - np.float32(0.5))
         elif self.nearest_mode == "round_prefer_ceil":
-            found = _rounded(x)
+            index = _rounded(x)
         elif self.nearest_mode == "ceil" or (self.nearest_mode == "simple" and scale < 1):
-            found = np.ceil(x)
+            index = np.ceil(x)
         else:
-            found = np.floor(x)
-        return np.clip(found.astype(np.int64), 0, count - 1)
+            index = np.floor(x)
+        return np.clip(index.astype(np.int64), 0, count - 1)
 
     def _taps(self, size: int, scale: np.float32, count: int, shrinks: bool) -> Taps:
+        """Return the taps of ``size`` output elements on an input axis of ``count``, antialiased with ``shrinks``."""
         if self.mode == "bilinear_pillow":
             return _pillow(size, count, 1, lambda x: 1 - x)
         if self.mode == "bicubic_pillow":
@@ -240,23 +244,27 @@ class Interpolate11(Op):
         return np.clip(near, 0, count - 1), cubic_weights(x - low, self.cube_coeff)
 
     def _bicubic(self, x: np.ndarray) -> np.ndarray:
+        """Return the weights of a cubic filter at the distances ``x``, from 0 to 2."""
         a = self.cube_coeff
         return np.where(x < 1, ((a + 2) * x - (a + 3)) * x * x + 1, (((x - 5) * x + 8) * x - 4) * a)
 
 
 def _scaled(n: int, scale: np.float32) -> int:
-    """``floor(n * scale)``. OpenVINO: with a little more than the scale, in f32."""
+    """Return ``floor(n * scale)``. OpenVINO: adds 1e-6 to the scale, and computes in f32."""
     return int(np.floor(np.float32(n) * (scale + np.float32(1e-6))))
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:
-    """The nearest whole numbers, halves away from 0."""
+    """Round to the nearest integers, halves away from 0."""
     whole = np.trunc(x)
     return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)
 
 
 def _linear(x: np.ndarray, count: int, a: np.float32) -> Taps:
-    """Triangles about each coordinate, as wide as ``a`` is small; what lies outside the input has no weight."""
+    """Return the taps of a triangular filter around each coordinate, which falls to 0 at a distance of 1 / ``a``.
+
+    Taps outside the input have the weight 0.
+    """
     reach = int(np.ceil(2 / a))
     near = _rounded(x).astype(np.int64)[:, None] + np.arange(-reach, reach + 1)
     weights = np.maximum(0, 1 - np.abs(a * (x[:, None] - near.astype(np.float32))))
@@ -265,7 +273,10 @@ def _linear(x: np.ndarray, count: int, a: np.float32) -> Taps:
 
 
 def _pillow(size: int, count: int, reach: int, filter: Callable[[np.ndarray], np.ndarray]) -> Taps:
-    """The taps of Pillow's resampling: a filter about the middle of each element, wider where the image shrinks."""
+    """Return the taps of Pillow's resampling: ``filter`` around the centre of each output element.
+
+    ``filter`` takes distances below ``reach``; it is stretched where the image shrinks.
+    """
     scale = count / size
     width = max(scale, 1.0)
     middle = (np.arange(size) + 0.5) * scale
@@ -278,12 +289,13 @@ def _pillow(size: int, count: int, reach: int, filter: Callable[[np.ndarray], np
 
 
 def _normalised(weights: np.ndarray) -> np.ndarray:
+    """Divide the weights of each output element by their sum, unless that is 0."""
     total = weights.sum(axis=-1, keepdims=True)
     return weights / np.where(total == 0, 1, total)
 
 
 def _weighted(x: np.ndarray, axis: int, indices: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The sum of the taps along an axis, in the type of ``x``."""
+    """Return the weighted sums of the taps of ``x`` along ``axis``, in the dtype of ``x``."""
     out = np.zeros((*x.shape[:axis], len(indices), *x.shape[axis + 1 :]), x.dtype)
     weights = weights.astype(x.dtype)
     for column in np.flatnonzero(weights.any(axis=0)):
@@ -293,20 +305,23 @@ def _weighted(x: np.ndarray, axis: int, indices: np.ndarray, weights: np.ndarray
 
 
 def _strips(indices: np.ndarray, weights: np.ndarray, count: int, dtype: np.dtype) -> list[Strip]:
-    """The taps of an axis of ``count`` elements as strips."""
-    found: list[Strip] = []
+    """Return the taps of an axis of ``count`` input elements as strips."""
+    strips: list[Strip] = []
     step = max(1, min(_STRIP, _STRIP * len(indices) // count))
     for start in range(0, len(indices), step):
         near = indices[start : start + step]
         first = int(near.min())
         matrix = np.zeros((len(near), int(near.max()) + 1 - first), dtype)
         np.add.at(matrix, (np.arange(len(near))[:, None], near - first), weights[start : start + step])
-        found.append((slice(start, start + len(near)), slice(first, first + matrix.shape[1]), matrix))
-    return found
+        strips.append((slice(start, start + len(near)), slice(first, first + matrix.shape[1]), matrix))
+    return strips
 
 
 def _in_blocks(shape: Sequence[int], passes: Sequence[Pass], plain: Callable[[np.ndarray], np.ndarray]) -> Kernel:
-    """The kernel that resizes one axis after the other, block by block of those before; ``plain`` resizes all axes."""
+    """Return the kernel that resizes one axis after the other, in blocks of the axes before the first resized one.
+
+    ``plain`` resizes all axes of a block that holds NaN or infinity.
+    """
     sizes = list(shape)
     for axis, size, _ in passes:
         sizes[axis] = size
@@ -314,7 +329,7 @@ def _in_blocks(shape: Sequence[int], passes: Sequence[Pass], plain: Callable[[np
     weighted = any(isinstance(along, list) for _, _, along in passes)
 
     def resize(x: np.ndarray, out: np.ndarray) -> None:
-        if weighted and not np.isfinite(x.max() - x.min()):  # in a product each of a strip would become NaN
+        if weighted and not np.isfinite(x.max() - x.min()):  # 0 * inf would make a whole strip NaN
             out[...] = plain(x)
             return
         for number, (axis, size, along) in enumerate(passes, 1):
@@ -324,7 +339,7 @@ def _in_blocks(shape: Sequence[int], passes: Sequence[Pass], plain: Callable[[np
                 for i in range(along):
                     target[..., i::along] = x
             elif isinstance(along, np.ndarray):
-                np.take(x, along, axis, out=target, mode="clip")  # which writes to its place, unlike "raise"
+                np.take(x, along, axis, out=target, mode="clip")  # "raise" would buffer the output
             else:
                 _multiplied(x, axis, along, target)
             x = target
@@ -339,7 +354,7 @@ def _in_blocks(shape: Sequence[int], passes: Sequence[Pass], plain: Callable[[np
 
 
 def _multiplied(x: np.ndarray, axis: int, strips: list[Strip], out: np.ndarray) -> None:
-    """Fill ``out``, which is C-contiguous, with the products of ``x`` and the weights along an axis."""
+    """Fill ``out``, which is C-contiguous, with the products of ``x`` and the weights of ``strips`` along ``axis``."""
     inner = math.prod(x.shape[axis + 1 :])
     x, into = (array.reshape(-1, array.shape[axis], inner) for array in (x, out))
     for places, seen, weights in strips:
@@ -351,7 +366,7 @@ def _multiplied(x: np.ndarray, axis: int, strips: list[Strip], out: np.ndarray) 
 
 @op("Interpolate", since=4, spec="image/interpolate-4")
 class Interpolate4(Interpolate11):
-    """As Interpolate-11 without the modes of Pillow, and with sizes and scales as two inputs, one of which counts.
+    """As Interpolate-11 without Pillow's modes; ``shape_calculation_mode`` selects the input ``sizes`` or ``scales``.
 
     C1  ``sizes`` or ``scales``, whichever counts, and ``axes`` are 1D and of one length.
     C2  ``axes`` are indices of axes of ``data`` from the front, and no two are the same.
@@ -427,7 +442,7 @@ class Interpolate1(Op):
         return self._newer(4).prepared_channels_last(data, target_spatial_shape, axes)
 
     def _newer(self, rank: int) -> Interpolate11:
-        """The operation in the words of Interpolate-11, which OpenVINO makes of it; the specification is silent."""
+        """Return the Interpolate-11 that OpenVINO computes instead; the specification leaves these details open."""
         mode = "linear_onnx" if self.mode == "linear" and rank < 5 else self.mode
         pads = any((*self.pads_begin, *self.pads_end))
         if self.align_corners:

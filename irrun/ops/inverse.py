@@ -36,9 +36,10 @@ class Inverse(Op):
 
 
 def _inverted(matrices: np.ndarray) -> np.ndarray:
+    """Return the inverses of square matrices; NaN for singular ones."""
     try:
         return np.linalg.inv(matrices)
-    except np.linalg.LinAlgError:  # of a batch, only the singular ones are lost
+    except np.linalg.LinAlgError:  # one is singular: invert them one by one
         if matrices.ndim == 2:
             return np.full_like(matrices, np.nan)
         return np.stack([_inverted(m) for m in matrices])

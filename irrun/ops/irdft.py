@@ -11,7 +11,7 @@ from irrun.types import Dim
 class IRDFT(Fourier):
     """Transform ``data`` back along ``axes``, each cut or filled up with zeros to its ``signal_size``.
 
-    Along the last of ``axes``, ``data`` holds the first half only: the other one is its mirror image.
+    Along the last of ``axes``, ``data`` holds only the first half: the second half mirrors it, conjugated.
 
     C1  The last dim of ``data`` is 2, the parts of complex numbers, and there is another.
     C2  ``axes`` is 1D and holds axes of ``data``, without that of the two parts, each once; at least

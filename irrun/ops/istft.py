@@ -12,10 +12,10 @@ from irrun.types import UNKNOWN_RANK, Dim
 
 @op("ISTFT", since=16, spec="signals/istft-16")
 class ISTFT(Op):
-    """Transform each frame back, multiply it by ``window``, in its middle, and put the frames together.
+    """Transform each frame back, multiply it by ``window``, centred in the frame, and add the overlapping frames.
 
-    Where frames overlap, they are averaged with the squares of the window as weights. The signal is cut or filled
-    up with zeros to ``signal_length``; with ``center``, half a frame was put before and after it.
+    The sum is divided by the sum of the squared windows. With ``center``, the first half frame is padding and is
+    removed. The signal is cut or filled up with zeros to ``signal_length``.
 
     C1  ``data`` is 3D or 4D; its last dim is 2.
     C2  ``window`` is 1D and not longer than a frame.
@@ -60,6 +60,7 @@ class ISTFT(Op):
         return data.reshaped([*batch, length.max(0)])
 
     def _length(self, frames: Dim, size: Dim, step: Dim) -> Dim:
+        """Return the default length of the signal."""
         steps = ((frames - 1) * step).max(0)
         return steps if self.center else steps + size
 
@@ -88,13 +89,13 @@ class ISTFT(Op):
 
 
 def _overlapped(frames: np.ndarray, step: int) -> np.ndarray:
-    """The sum of frames that begin ``step`` after one another."""
+    """Return the sum of ``frames``, each of which begins ``step`` elements after the one before."""
     *batch, count, size = frames.shape
     pieces = -(-size // step)
     padded = np.zeros((*batch, count, pieces * step), frames.dtype)
     padded[..., :size] = frames
     split = padded.reshape(*batch, count, pieces, step)
     total = np.zeros((*batch, count + pieces - 1, step), frames.dtype)
-    for piece in range(pieces):  # all first pieces of the frames, all second ones …
+    for piece in range(pieces):  # the first pieces of all frames, then the second pieces …
         total[..., piece : piece + count, :] += split[..., piece, :]
     return total.reshape(*batch, -1)[..., : (count - 1) * step + size]

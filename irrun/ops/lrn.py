@@ -47,7 +47,7 @@ class LRN(Op):
         return through_floats(kernel, data)
 
     def _around(self, x: np.ndarray, axis: int) -> np.ndarray:
-        """Each element with its neighbours along ``axis`` added, zeros beyond the ends."""
+        """Return the sum of each element and its neighbours along ``axis``; beyond the ends there are zeros."""
         # OpenVINO: a region of even size is one smaller; the specification's formula makes it one larger
         reach = min((self.size - 1) // 2, x.shape[axis])
         out = x.copy()

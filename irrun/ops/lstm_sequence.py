@@ -8,7 +8,7 @@ from irrun.ops._rnn import LSTM, RecurrentSequence
 class LSTMSequence5(RecurrentSequence):
     """All hidden states, and the last hidden and cell state; the gates are f, i, c, o.
 
-    ``sequence_lengths`` tells how many elements each sequence of the batch has; what is beyond gives zeros.
+    ``sequence_lengths`` holds the length of each sequence of the batch; hidden states beyond it are zeros.
 
     C1  ``activations`` names sigmoid, tanh or relu for each of f, g and h.
     C2  ``X``, both states, ``W`` and ``R`` are 3D, ``B`` is 2D, ``sequence_lengths`` is 1D.

@@ -14,9 +14,9 @@ from irrun.types import Dim, PartialShape
 
 @op("MatMul", since=1, spec="matrix/matmul-1")
 class MatMul(Op):
-    """The product over the last two axes; the axes before them are a batch and broadcast.
+    """Multiply the matrices in the last two axes; the axes before them are batch axes and are broadcast.
 
-    A 1D ``a`` is a row, a 1D ``b`` a column; the axis that makes it a matrix is not in the output.
+    A 1D ``a`` counts as a row, a 1D ``b`` as a column; the output lacks the axis of length 1 added for this.
 
     C1  Neither input is a scalar.
     C2  The columns of ``a`` are as many as the rows of ``b``.
@@ -54,28 +54,28 @@ class MatMul(Op):
             return Kernel(self.run)
         if a.type.dtype != wide(a.type.dtype):
             return self._widened(b) if b.data is not None else Kernel(self.run)
-        turn_a, turn_b = self.transpose_a, self.transpose_b
-        found = self.infer(Site(), a, b).shape.static
-        turned = None
-        if turn_b and ranks[1] == 2 and b.data is not None and b.data.size:
-            turned, turn_b = Turned.of(b.data), False
-        inner = a.shape[-2 if turn_a else -1].value or 0
-        flops = 0 if found is None else 2 * math.prod(found) * inner
-        cuts = None if found is None or ranks[1] > 2 else _cuts(found, a.type.dtype.itemsize)
+        transpose_a, transpose_b = self.transpose_a, self.transpose_b
+        shape = self.infer(Site(), a, b).shape.static
+        transposed = None
+        if transpose_b and ranks[1] == 2 and b.data is not None and b.data.size:
+            transposed, transpose_b = Turned.of(b.data), False
+        inner = a.shape[-2 if transpose_a else -1].value or 0
+        flops = 0 if shape is None else 2 * math.prod(shape) * inner
+        cuts = None if shape is None or ranks[1] > 2 else _cuts(shape, a.type.dtype.itemsize)
 
         def call(
             a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None
         ) -> np.ndarray:
-            if turn_a:
+            if transpose_a:
                 a = a.swapaxes(-1, -2)
-            if turned is not None:
-                b = turned.array
-            elif turn_b:
+            if transposed is not None:
+                b = transposed.array
+            elif transpose_b:
                 b = b.swapaxes(-1, -2)
             if finish is None:
                 return matmul(a, b, out)
-            assert found is not None
-            whole = np.empty(found, a.dtype) if out is None else out
+            assert shape is not None
+            whole = np.empty(shape, a.dtype) if out is None else out
             if cuts is None:
                 return finish_in_blocks(matmul(a, b, whole), finish)
 
@@ -84,22 +84,22 @@ class MatMul(Op):
                 for part in within(index, whole.itemsize, SMALL):
                     finish(whole[part], part)
 
-            each_block(fill, found, whole.itemsize, work=flops, **cuts)
+            each_block(fill, shape, whole.itemsize, work=flops, **cuts)
             return whole
 
-        ignores = () if turned is None else (1,)
-        return Kernel(call, out=True, finish=found is not None, flops=flops, ignores=ignores)
+        ignores = () if transposed is None else (1,)
+        return Kernel(call, out=True, finish=shape is not None, flops=flops, ignores=ignores)
 
     def _widened(self, b: Value) -> Kernel:
-        """For a constant ``b`` of a narrow type, which is not converted again every time."""
+        """Return a kernel for floats narrower than f32. It converts the constant ``b`` once, not in each call."""
         assert b.data is not None
         weights = b.data.astype(np.float32)
         if self.transpose_b:
             weights = weights.swapaxes(-1, -2)
 
         def call(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-            turned = a.swapaxes(-1, -2) if self.transpose_a else a
-            return narrow(matmul(turned.astype(np.float32), weights), a.dtype)
+            left = a.swapaxes(-1, -2) if self.transpose_a else a
+            return narrow(matmul(left.astype(np.float32), weights), a.dtype)
 
         return Kernel(call, "widened", ignores=(1,))
 
@@ -116,9 +116,10 @@ def _swapped(dims: tuple[Dim, ...], transpose: bool) -> tuple[Dim, ...]:
 
 
 def _cuts(shape: tuple[int, ...], size: int) -> dict[str, Any]:
-    """How ``each_block`` cuts a product of many rows with one matrix.
+    """Return the arguments of ``each_block`` that divide a product with one matrix into blocks.
 
-    It is cut along the longer side, for each block reads all of the other matrix again.
+    ``shape`` is the shape of the product, ``size`` the bytes of an element. The product is divided along its longer
+    side, because each block reads the whole of the other operand again.
     """
     *batch, rows, columns = shape
     by_columns = math.prod(batch) * rows <= columns
@@ -129,4 +130,5 @@ def _cuts(shape: tuple[int, ...], size: int) -> dict[str, Any]:
 
 
 _LEAST: Final = 256
-"""Rows or columns below which a block of a product is not worth its while."""
+"""The least rows or columns of a block of a product (half as many where threads share the blocks): smaller blocks
+spend too much time on reading the other operand again."""

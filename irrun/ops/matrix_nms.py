@@ -1,4 +1,4 @@
-"""MatrixNms: scores sink by how much boxes overlap, all at once.  Spec: sort/matrix-non-max-suppression-8."""
+"""MatrixNms: overlapping boxes lower each other's scores, all at once.  Spec: sort/matrix-non-max-suppression-8."""
 
 import numpy as np
 
@@ -9,10 +9,10 @@ from irrun.ops._nms import iou
 
 @op("MatrixNms", since=8, spec="sort/matrix-non-max-suppression-8")
 class MatrixNms(Detections):
-    """A row [class, score, xmin, ymin, xmax, ymax] for each box kept; its place; and how many each batch has.
+    """A row [class, score, xmin, ymin, xmax, ymax] for each box kept; its index; and the number kept in each batch.
 
-    A score sinks the more, the more its box overlaps better ones of its class, and the less these overlap still
-    better ones; a box is dropped where its score is no longer above ``post_threshold``.
+    The more a box overlaps better boxes of its class, the more its score is lowered; a better box counts less if it
+    overlaps a still better one itself. A box is dropped if its score is then not above ``post_threshold``.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.
@@ -31,7 +31,7 @@ class MatrixNms(Detections):
         overlap = iou(boxes, 0 if self.normalized else 1, apart=True)
         if not order.size:
             return order, scores[order]
-        # row i, column j: how much j overlaps a better i
+        # row i, column j: the IoU of box j with the better box i
         found = np.triu(np.stack([overlap(one, order) for one in order]), 1)
         worst = found.max(axis=0)[:, None]
         if self.decay_function == "gaussian":

@@ -14,7 +14,7 @@ from irrun.types import ElementType
 
 @op("MaxPool", since=14, spec="pooling/max-pool-14")
 class MaxPool14(Pooling):
-    """The largest element of each window, and its place in ``data`` flattened from ``axis`` on.
+    """The largest element of each window, and its index in ``data`` flattened from ``axis`` on.
 
     C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each axis of the kernel.
@@ -49,7 +49,7 @@ class MaxPool14(Pooling):
         return self.prepared(data, lambda data: _largest(data, self.axes(data.shape[2:], self.kernel)), _blockwise)
 
     def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        """Of the first output; the layout asks where nobody reads the other."""
+        """Return a kernel of the first output; it is used only where the second output has no consumer."""
         (data,) = inputs
         assert data is not None
         return self.prepared_channels_last(data, _by_rows)
@@ -98,7 +98,7 @@ class MaxPool1(Pooling):
 
 
 def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
-    """The largest element of each window: along one axis, and of these along the next."""
+    """Return the largest element of each window: first along one axis, then of these results along the next."""
     best, lowest = _comparable(data), _lowest(data.dtype)
     for axis, windows in enumerate(axes, 2):
         whole = best
@@ -112,20 +112,23 @@ def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
 
 
 def _blockwise(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray) -> None:
-    """The same, of f32 or f64."""
+    """Fill ``out`` with the largest element of each window, for f32 or f64."""
     reduced(np.maximum, -np.inf, data, axes, out)
 
 
 def _by_rows(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray, rows: slice) -> None:
-    """The same, with channels last."""
+    """Fill ``out`` as ``_blockwise`` does, for channels-last data. ``rows`` is not used."""
     reduced(np.maximum, -np.inf, data, axes, out, first=1)
 
 
 def _places(data: np.ndarray, best: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
-    """Where in the flattened ``data`` the ``best`` of each window stands; for windows of pads, the channel does."""
+    """Return the index in the flattened ``data`` of the ``best`` element of each window.
+
+    A window that covers only pads has the index of the first element of its channel.
+    """
     data, best = _comparable(data), _comparable(best)
     count, any_nan = math.prod(axis.kernel for axis in axes), bool((best != best).any())
-    # the taps in reverse: of those that see the best, the first has the greatest number
+    # taps are numbered downwards, so that the maximum finds the first tap that sees the best element
     number = np.zeros(best.shape, np.min_scalar_type(count))
     steps = [math.prod(data.shape[axis:]) for axis in range(3, data.ndim + 1)]
     offsets = np.zeros(count + 1, np.int64)
@@ -147,13 +150,13 @@ def _places(data: np.ndarray, best: np.ndarray, axes: tuple[Axis, ...]) -> np.nd
 
 
 def _comparable(data: np.ndarray) -> np.ndarray:
-    """The elements in a type that numpy compares fast."""
+    """Return the elements in a dtype that numpy compares fast: narrow floats are widened."""
     work = wide(data.dtype)
     return data.astype(work, copy=False) if work.kind == "f" else data
 
 
 def _lowest(dtype: np.dtype) -> np.generic:
-    """What a pad counts as: minus infinity, or the least of a type that has none."""
+    """Return the value of a pad: minus infinity, or the least value of a type without infinity."""
     # OpenVINO: f32 pads count as the lowest finite number
     kind = ElementType.of(dtype)
     if kind is None or kind.kind == "boolean":

@@ -11,7 +11,7 @@ from irrun.ops._nms import iou, suppress
 
 @op("MulticlassNms", since=9, spec="sort/multiclass-non-max-suppression-9")
 class MulticlassNms9(Detections):
-    """A row [class, score, xmin, ymin, xmax, ymax] for each box kept; its place; and how many each batch has.
+    """A row [class, score, xmin, ymin, xmax, ymax] for each box kept; its index; and the number kept in each batch.
 
     A box is dropped where its IoU with a better one of its class exceeds a threshold; after each box kept, a
     threshold above 0.5 is multiplied by ``nms_eta``.
@@ -51,7 +51,7 @@ class MulticlassNms9(Detections):
         classes, count = scores.shape
         if roisnum.sum() != count:
             raise Refused(f"roisnum is {roisnum.tolist()}, num_boxes is {count}", "C5")
-        # OpenVINO: counts box by box, and within it class by class
+        # OpenVINO: numbers them box by box, and within a box class by class
         places = np.arange(classes * count).reshape(count, classes).T
         ends = np.cumsum(roisnum)[:-1]
         yield from zip(*(np.split(a, ends, axis=1) for a in (boxes, scores, places)))
@@ -64,6 +64,7 @@ class MulticlassNms9(Detections):
         return taken, scores[taken]
 
     def _thresholds(self, dtype: np.dtype) -> Iterator[float]:
+        """Yield the IoU threshold to use after each box that is kept."""
         threshold = dtype.type(self.iou_threshold)
         while True:
             if self.nms_eta < 1 and threshold > 0.5:

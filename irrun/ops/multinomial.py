@@ -10,9 +10,9 @@ from irrun.types import Dim
 
 @op("Multinomial", since=13, spec="generation/multinomial-13")
 class Multinomial(Op):
-    """``num_samples`` classes for each row of ``probs``, which are weights, or with ``log_probs`` their logarithms.
+    """Draw ``num_samples`` classes for each row of ``probs``, which holds weights or, with ``log_probs``, logarithms.
 
-    The seeds determine them; both 0: other ones every time.
+    The seeds determine the samples. If both seeds are 0, the samples differ in every run.
 
     C1  ``probs`` is 2D.
     C2  ``num_samples`` has one element, as a scalar or 1D, and is not negative.
@@ -54,10 +54,12 @@ class Multinomial(Op):
             return classes(cdf, wanted).astype(self.convert_type.dtype)
 
     def _with_replacement(self, cdf: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """Return the class in which each of the ``wanted`` numbers (0 to 1) falls; ``cdf`` cumulates probabilities."""
         classes = [np.searchsorted(row, numbers) for row, numbers in zip(cdf, wanted)]
         return np.reshape(classes, wanted.shape)
 
     def _without_replacement(self, cdf: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """As ``_with_replacement``, but draw each class of a row at most once."""
         classes = np.empty(wanted.shape, np.int64)
         columns = np.arange(cdf.shape[1])
         for i, number in enumerate(wanted.T):

@@ -13,7 +13,7 @@ from irrun.ops._unary import through_floats
 
 @op("MVN", since=6, spec="normalization/mvn-6")
 class MVN6(Op):
-    """``data`` less its mean along ``axes``; with ``normalize_variance`` over its deviation.
+    """Subtract the mean of ``data`` along ``axes``; with ``normalize_variance``, also divide by the deviation.
 
     C1  ``axes`` is 1D.
     C2  Each of ``axes`` is within the rank of ``data``.
@@ -53,7 +53,7 @@ class MVN6(Op):
 
 @op("MVN", since=2, spec="normalization/mvn-1")
 class MVN2(Op):
-    """As MVN-6 with ``eps`` inside the root, along ``reduction_axes``, or else from axis 1 or 2 on.
+    """As MVN-6 with ``eps`` inside the root, along ``reduction_axes`` or, without them, all axes from 1 or 2 on.
 
     C1  Each of ``reduction_axes`` is within the rank of ``data``.
     """
@@ -85,6 +85,7 @@ class MVN2(Op):
         return moved(self, inputs, reduction_axes=along)
 
     def _along(self, rank: int) -> tuple[int, ...]:
+        """Return the axes to normalise, counted from the front."""
         along = tuple({axis % rank for axis in self.reduction_axes})
         return along or tuple(range(1 if self.across_channels else 2, rank))
 

@@ -1,4 +1,4 @@
-"""NMSRotated: of the rotated boxes of a class that overlap, the best.  Spec: sort/nms-rotated-13."""
+"""NMSRotated: the best of overlapping rotated boxes of a class.  Spec: sort/nms-rotated-13."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from irrun.ops._nms import Overlap, Suppression, over_union
 
 @op("NMSRotated", since=13, spec="sort/nms-rotated-13")
 class NMSRotated(Suppression):
-    """A row [batch, class, box] for each box that is kept, best first; the scores likewise; and their number.
+    """Rows [batch, class, box] of the boxes that are kept, best first; rows [batch, class, score]; their number.
 
     A box [x_center, y_center, width, height, angle] is dropped where its IoU with a better one of its class
     exceeds ``iou_threshold``.
@@ -35,7 +35,7 @@ class NMSRotated(Suppression):
         areas = boxes[:, 2:4].prod(axis=1) * (half > 0).all(axis=1)
 
         def inside(points: np.ndarray, box: np.ndarray | int) -> np.ndarray:
-            """Whether each of the points [n, k, 2] is in its box, or on its edge."""
+            """Return whether each of the points [n, k, 2] lies in its box or on its edge."""
             local = (points - center[box][..., None, :]) @ axes[box].swapaxes(-1, -2)
             limit = half[box][..., None, :]
             return (np.abs(local) <= limit * (1 + 1e-9)).all(axis=-1)
@@ -51,11 +51,12 @@ class NMSRotated(Suppression):
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the cross product of vectors [..., 2]."""
     return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
 
 
 def _crossings(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each edge of quadrilaterals a [n, 4, 2] meets each edge of b, and whether it does."""
+    """Return the points [n, 16, 2] where edges of the quadrilaterals a and b [n, 4, 2] cross, and whether they do."""
     from_a, from_b = a[:, :, None], b[:, None, :]
     along_a, along_b = (np.roll(x, -1, axis=1) - x for x in (a, b))
     along_a, along_b = along_a[:, :, None], along_b[:, None, :]
@@ -63,18 +64,19 @@ def _crossings(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(divide="ignore", invalid="ignore"):
         determinant = _cross(along_a, along_b)
         s, t = _cross(between, along_b) / determinant, _cross(between, along_a) / determinant
-        meet = (s >= 0) & (s <= 1) & (t >= 0) & (t <= 1)  # nowhere if the edges are parallel
+        meet = (s >= 0) & (s <= 1) & (t >= 0) & (t <= 1)  # false for parallel edges
         points = np.where(meet[..., None], from_a + s[..., None] * along_a, 0)
     return points.reshape(len(a), 16, 2), meet.reshape(len(a), 16)
 
 
 def _convex_area(points: np.ndarray, valid: np.ndarray) -> np.ndarray:
-    """The area of the convex polygon that the valid ones of points [n, k, 2] are the corners of."""
+    """Return the area of the convex polygon whose corners are the valid ones of the points [n, k, 2]."""
     count = np.maximum(valid.sum(axis=1), 1)[:, None]
     points = np.where(valid[..., None], points, 0)
     points = points - (points.sum(axis=1) / count)[:, None]
     angle = np.where(valid, np.arctan2(points[..., 1], points[..., 0]), np.inf)
     order = np.argsort(angle, axis=1)[..., None]
     ring = np.take_along_axis(points, order, axis=1)
-    ring = np.where(np.take_along_axis(valid[..., None], order, axis=1), ring, ring[:, :1])  # the first point closes it
+    # each invalid point is replaced by the first point, which adds nothing to the area
+    ring = np.where(np.take_along_axis(valid[..., None], order, axis=1), ring, ring[:, :1])
     return np.abs(_cross(ring, np.roll(ring, -1, axis=1)).sum(axis=1)) / 2

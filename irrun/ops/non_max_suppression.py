@@ -1,4 +1,4 @@
-"""NonMaxSuppression: of the boxes of a class that overlap, the best.  Spec: sort/non-max-suppression-{1,3,4,5,9}."""
+"""NonMaxSuppression: the best of overlapping boxes of a class.  Spec: sort/non-max-suppression-{1,3,4,5,9}."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from irrun.types import ELEMENT_TYPES, Dim
 
 @op("NonMaxSuppression", since=9, spec="sort/non-max-suppression-9")
 class NonMaxSuppression9(Suppression):
-    """A row [batch, class, box] for each box that is kept, best first; the scores likewise; and their number.
+    """Rows [batch, class, box] of the boxes that are kept, best first; rows [batch, class, score]; their number.
 
     A box is dropped where its IoU with a better one of its class exceeds ``iou_threshold``; with
     ``soft_nms_sigma``, its score is multiplied by exp(-IoU**2 / 2 sigma) instead.
@@ -30,7 +30,7 @@ class NonMaxSuppression9(Suppression):
         if self.box_encoding == "center":
             center, half = boxes[:, :2], boxes[:, 2:] / 2
             return iou(np.concatenate([center - half, center + half], axis=1))
-        one, other = boxes[:, :2], boxes[:, 2:]  # any two opposite corners
+        one, other = boxes[:, :2], boxes[:, 2:]  # two opposite corners, in any order
         return iou(np.concatenate([np.minimum(one, other), np.maximum(one, other)], axis=1))
 
     def select(
@@ -41,13 +41,13 @@ class NonMaxSuppression9(Suppression):
         return soften(scores, scores > least, overlap, limit, lambda found: self.weight(found, threshold, sigma), least)
 
     def weight(self, found: np.ndarray, threshold: float, sigma: float) -> np.ndarray:
-        """What a score is multiplied by, for an IoU with a better box."""
+        """Return the factors of scores whose boxes have the IoUs ``found`` with a better box."""
         return np.exp(-0.5 * found * found / sigma)
 
 
 @op("NonMaxSuppression", since=5, spec="sort/non-max-suppression-5")
 class NonMaxSuppression5(NonMaxSuppression9):
-    """As NonMaxSuppression-9, but ``iou_threshold`` holds with ``soft_nms_sigma``, too.
+    """As NonMaxSuppression-9, but ``iou_threshold`` also applies with ``soft_nms_sigma``.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.
@@ -62,7 +62,7 @@ class NonMaxSuppression5(NonMaxSuppression9):
 
 @op("NonMaxSuppression", since=4, spec="sort/non-max-suppression-4")
 class NonMaxSuppression4(NonMaxSuppression9):
-    """Only the rows [batch, class, box], as many as there could be: those left over hold -1.
+    """Only the rows [batch, class, box], as many as boxes could be kept at most: unused rows hold -1.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.
@@ -106,7 +106,7 @@ class NonMaxSuppression3(NonMaxSuppression4):
 
 @op("NonMaxSuppression", since=1, spec="sort/non-max-suppression-1")
 class NonMaxSuppression1(NonMaxSuppression3):
-    """As NonMaxSuppression-3, in i64.
+    """As NonMaxSuppression-3, with indices of i64.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.

@@ -14,9 +14,9 @@ from irrun.ops._unary import through_floats
 
 @op("NormalizeL2", since=1, spec="normalization/normalize-l2-1")
 class NormalizeL2(Op):
-    """``data`` over the root of its sum of squares along ``axes``, to which ``eps`` is added or which it bounds.
+    """Divide ``data`` by the root of its sum of squares along ``axes``; ``eps`` is added to the sum, or is its minimum.
 
-    Without ``axes``, 1 for what is not 0.
+    Without ``axes``, the output is 1 where ``data`` is not 0, else 0.
 
     C1  ``axes`` is a scalar or 1D.
     C2  Each of ``axes`` is within the rank of ``data``.

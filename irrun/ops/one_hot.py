@@ -37,7 +37,7 @@ class _OneHot(Op):
 
 @op("OneHot", since=16, spec="sequence/one-hot-16")
 class OneHot16(_OneHot):
-    """A new axis of length ``depth``: ``on_value`` where it stands at the index, elsewhere ``off_value``.
+    """Add an axis of length ``depth``, which holds ``on_value`` at the index and ``off_value`` elsewhere.
 
     An index outside ``depth`` switches nothing on; with ``normalize``, -1 to -``depth`` count from the end.
 
@@ -59,7 +59,7 @@ class OneHot16(_OneHot):
 
 @op("OneHot", since=1, spec="sequence/one-hot-1")
 class OneHot1(_OneHot):
-    """A new axis of length ``depth``: ``on_value`` where it stands at the index, elsewhere ``off_value``.
+    """Add an axis of length ``depth``, which holds ``on_value`` at the index and ``off_value`` elsewhere.
 
     An index outside ``depth`` switches nothing on.
 

@@ -46,6 +46,7 @@ class Pad12(Op):
         return data.reshaped(dims)
 
     def _rank(self, at: Site, data: Value, pads_begin: Value, pads_end: Value) -> Dim:
+        """Return the rank of ``data``, inferred from the pads where unknown. Refuses pads that do not fit (C1)."""
         rank = Dim.unknown() if data.rank is None else Dim(data.rank)
         for name, pads in (("pads_begin", pads_begin), ("pads_end", pads_end)):
             at.require(pads.rank in (None, 1), "C1", f"{name} is {pads.shape}, not 1D")
@@ -56,7 +57,7 @@ class Pad12(Op):
         return rank
 
     def _check(self, at: Site, axis: int, dim: Dim, begin: Dim, end: Dim) -> None:
-        """Whether the dim has what the pads are made of. Pads of 0 or less need nothing."""
+        """Refuse pads (C3) for which ``dim`` has too few elements to repeat or mirror. Pads of 0 or less need none."""
         most = {"constant": INF, "edge": INF if dim.hi > 0 else 0, "reflect": dim.hi - 1, "symmetric": dim.hi}
         for pad in (begin, end):
             enough = pad.lo <= max(most[self.pad_mode], 0)
@@ -64,11 +65,11 @@ class Pad12(Op):
 
     def prepare(self, *inputs: Value | None) -> Kernel:
         data, begins, ends = inputs[:3]
-        found = [None if value is None else value.ints() for value in (begins, ends)]
+        known = [None if value is None else value.ints() for value in (begins, ends)]
         plain = data is not None and data.type.kind not in ("string", "dynamic")
-        if self.pad_mode != "constant" or not plain or found[0] is None or found[1] is None or not found[0]:
+        if self.pad_mode != "constant" or not plain or known[0] is None or known[1] is None or not known[0]:
             return Kernel(self.run)
-        pads = list(zip(*found))
+        pads = list(zip(*known))
 
         def call(
             data: np.ndarray, begins: np.ndarray, ends: np.ndarray, value: np.ndarray | None = None,
@@ -89,7 +90,7 @@ class Pad12(Op):
             return _filled(data, pads, np.zeros((), data.dtype) if pad_value is None else pad_value)
         for axis, (begin, end) in enumerate(pads):
             dim = data.shape[axis]
-            # a negative pad moves the window over the data, of which the pad at the other end still sees all
+            # a negative pad only moves the window: the pad at the other end may still mirror the elements it crops
             at = np.arange(-begin, max(dim + end, -begin))
             if self.pad_mode == "edge":
                 at = np.clip(at, 0, max(dim - 1, 0))
@@ -105,10 +106,11 @@ class Pad12(Op):
 def _filled(
     data: np.ndarray, pads: list[tuple[int, int]], value: np.ndarray, out: np.ndarray | None = None
 ) -> np.ndarray:
+    """Fill ``out``, or a new array, with ``data`` surrounded by ``value``. Negative pads crop ``data``."""
     if out is None:
         shape = [max(begin + n + end, 0) for n, (begin, end) in zip(data.shape, pads)]
         out = np.empty(shape, np.result_type(data, value))
-    here, there = [], []  # the same elements in out and in data
+    here, there = [], []  # the index of the same elements in out and in data
     for n, m, (begin, _) in zip(data.shape, out.shape, pads):
         first = min(max(begin, 0), m)
         last = max(min(begin + n, m), first)
@@ -122,7 +124,7 @@ def _filled(
 
 @op("Pad", since=1, spec="movement/pad-1")
 class Pad1(Pad12):
-    """As Pad-12, without taking away.
+    """As Pad-12, without negative pads.
 
     C1  ``pads_begin`` and ``pads_end`` are 1D, with one entry per axis of ``data``.
     C2  constant: ``pad_value`` is a scalar.

@@ -6,7 +6,7 @@ from irrun.types import Dim, PartialShape
 
 @op("Parameter", since=1, spec="infrastructure/parameter-1")
 class Parameter(Op):
-    """A tensor that the caller brings; it has no inputs and no kernel."""
+    """A tensor that the caller passes; it has no inputs and no kernel."""
 
     element_type = attr.element_type()
     shape = attr.shape()
@@ -14,6 +14,6 @@ class Parameter(Op):
     def infer(self, at: Site) -> Value:
         if self.shape.dims is None:
             return Value(self.element_type, self.shape)
-        # each dim is named after its place, so that it keeps its identity through the model
+        # each unknown dim is named after the layer and the axis, so that it can be traced through the model
         named = [Dim(d.lo, d.hi, Dim.unknown(f"{at.name}[{axis}]").term) for axis, d in enumerate(self.shape)]
         return Value(self.element_type, PartialShape(tuple(named)))

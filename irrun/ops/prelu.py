@@ -39,13 +39,14 @@ class PReLU(Op):
     def run(self, data: np.ndarray, slope: np.ndarray) -> np.ndarray:
         if slope.ndim == 1 and data.ndim > 1 and len(slope) == data.shape[1]:
             slope = slope.reshape(-1, *(1,) * (data.ndim - 2))
-        elif slope.ndim > data.ndim:  # only 1s stand before the dims of data
+        elif slope.ndim > data.ndim:  # the surplus leading dims are all 1
             slope = slope.reshape(slope.shape[slope.ndim - data.ndim :])
         with np.errstate(all="ignore"):
             return np.where(data < 0, np.multiply(data, slope), data)
 
 
 def _fits(data: PartialShape, slope: PartialShape) -> bool:
+    """Return whether ``slope`` may be one number per channel of ``data``, or be broadcast to ``data``."""
     if data.rank is None or slope.dims is None:
         return True
     if slope.rank == 1 and data.rank > 1 and slope[0].meet(data[1]) is not None:

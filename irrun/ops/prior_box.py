@@ -11,7 +11,7 @@ from irrun.ops._priors import Priors, around
 
 @op("PriorBox", since=8, spec="detection/prior-box-8")
 class PriorBox8(Priors):
-    """Boxes [xmin, ymin, xmax, ymax], relative to the image, in row 0, and in row 1 their variances.
+    """Boxes [xmin, ymin, xmax, ymax], relative to the image, in row 0, and their variances in row 1.
 
     C1  ``output_size`` and ``image_size`` are 1D, with two elements.
     C2  ``variance`` has 0, 1 or 4 elements.
@@ -39,8 +39,8 @@ class PriorBox8(Priors):
             f"density has {len(self.density)} elements, fixed_size {len(self.fixed_size)}",
         )  # fmt: skip
         for name in ("min_size", "max_size", "aspect_ratio", "fixed_size", "fixed_ratio", "density"):
-            found = getattr(self, name)
-            at.require(all(n > 0 for n in found), "C4", f"{name} is {list(found)}")
+            values = getattr(self, name)
+            at.require(all(n > 0 for n in values), "C4", f"{name} is {list(values)}")
         at.require(all(n >= 1 for n in self.density), "C4", f"density is {list(self.density)}")
         return self.priors(at, output_size, image_size, len([*self._fixed(), *self._free(1)]))
 
@@ -65,7 +65,10 @@ class PriorBox8(Priors):
         return self.output(boxes.clip(0, 1) if self.clip else boxes)
 
     def _fixed(self) -> Iterator[tuple[float, float, float, float]]:
-        """Center (from the point) and half size (x, y) of the boxes of a fixed size: a grid of ``density`` a side."""
+        """Yield the boxes of a fixed size, a grid of ``density`` by ``density`` for each size and ratio.
+
+        A box is (x, y, half the width, half the height), its centre relative to the point.
+        """
         for size, density in zip(self.fixed_size, self.density):
             count = int(density)
             shift = int(size / count)
@@ -77,7 +80,7 @@ class PriorBox8(Priors):
                 yield from ((x, y, *half) for y in places for x in places)
 
     def _free(self, scale: float) -> Iterator[tuple[float, float, float, float]]:
-        """Center (from the point) and half size (x, y) of the boxes between a least and a greatest size."""
+        """Yield the boxes of ``min_size`` (times ``scale``), ``max_size`` and the ratios, as ``_fixed`` does."""
         sizes = [size * scale for size in self.min_size]
         for n, size in enumerate(sizes):
             yield 0, 0, size / 2, size / 2
@@ -92,17 +95,17 @@ class PriorBox8(Priors):
             yield from greatest + ratios if self.min_max_aspect_ratios_order else ratios + greatest
 
     def _ratios(self) -> list[float]:
-        """1 and the aspect ratios, each once, and with ``flip`` their inverses."""
-        found = [1.0]
+        """Return 1 and the aspect ratios without duplicates, with ``flip`` each followed by its inverse."""
+        ratios = [1.0]
         for ratio in self.aspect_ratio:
-            if all(abs(ratio - other) >= 1e-6 for other in found):
-                found += [ratio, 1 / ratio] if self.flip else [ratio]
-        return found
+            if all(abs(ratio - other) >= 1e-6 for other in ratios):
+                ratios += [ratio, 1 / ratio] if self.flip else [ratio]
+        return ratios
 
 
 @op("PriorBox", since=1, spec="detection/prior-box-1")
 class PriorBox1(PriorBox8):
-    """As PriorBox-8, in the order of ``min_size``, ``max_size``, ``aspect_ratio``.
+    """As PriorBox-8, with the boxes of a point always in the order ``min_size``, ``max_size``, ``aspect_ratio``.
 
     C1  ``output_size`` and ``image_size`` are 1D, with two elements.
     C2  ``variance`` has 0, 1 or 4 elements.

@@ -8,7 +8,7 @@ from irrun.ops._priors import Priors, around
 
 @op("PriorBoxClustered", since=1, spec="detection/prior-box-clustered-1")
 class PriorBoxClustered(Priors):
-    """Boxes [xmin, ymin, xmax, ymax], relative to the image, in row 0, and in row 1 their variances.
+    """Boxes [xmin, ymin, xmax, ymax], relative to the image, in row 0, and their variances in row 1.
 
     C1  ``output_size`` and ``image_size`` are 1D, with two elements.
     C2  ``variance`` has 0, 1 or 4 elements.

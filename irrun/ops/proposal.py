@@ -12,7 +12,7 @@ from irrun.types import Dim, PartialShape
 
 @op("Proposal", since=4, spec="detection/proposal-4")
 class Proposal4(Op):
-    """A row [batch, x0, y0, x1, y1] for each box, the best first, and their probabilities; -1 follows the last batch.
+    """A row [batch, x0, y0, x1, y1] for each box, best first, and their probabilities; -1 ends a batch of fewer boxes.
 
     C1  ``class_probs`` and ``bbox_deltas`` are 4D, ``image_shape`` is 1D with 3 or 4 elements.
     C2  batch_size, H and W are the same in ``class_probs`` [batch_size, 2*K, H, W] and ``bbox_deltas``
@@ -56,7 +56,7 @@ class Proposal4(Op):
 
     @property
     def _offset(self) -> int:
-        """A box in Caffe holds its last pixel."""
+        """The pixels to add to a side: in Caffe, a box includes its last pixel."""
         return 0 if self.framework == "tensorflow" else 1
 
     def run(self, class_probs: np.ndarray, bbox_deltas: np.ndarray, image_shape: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -69,9 +69,9 @@ class Proposal4(Op):
         boxes = self._boxes(deltas, image)
         least = self.min_size * np.array([scales[-1], scales[0]], work)
         large = (boxes[..., 2:] - boxes[..., :2] + self._offset >= least).all(axis=-1)
-        scores = scores * large  # one too small is the last choice
+        scores = scores * large  # boxes that are too small come last
         rows = np.zeros((batches, self.post_nms_topn, 5), work)
-        found = np.zeros((batches, self.post_nms_topn), work)
+        probabilities = np.zeros((batches, self.post_nms_topn), work)
         for batch in range(batches):
             taken = self._select(boxes[batch].reshape(-1, 4), scores[batch].ravel())
             kept = boxes[batch].reshape(-1, 4)[taken]
@@ -81,18 +81,18 @@ class Proposal4(Op):
                 kept = kept / image
             rows[batch, : len(kept), 0] = batch
             rows[batch, : len(kept), 1:] = kept
-            found[batch, : len(kept)] = scores[batch].ravel()[taken]
+            probabilities[batch, : len(kept)] = scores[batch].ravel()[taken]
             rows[batch, len(kept) : len(kept) + 1, 0] = -1
-        return narrow(rows.reshape(-1, 5), class_probs.dtype), narrow(found.ravel(), class_probs.dtype)
+        return narrow(rows.reshape(-1, 5), class_probs.dtype), narrow(probabilities.ravel(), class_probs.dtype)
 
     def _image(self, image_shape: np.ndarray) -> np.ndarray:
-        """The greatest box."""
-        # OpenVINO: in tensorflow it is [y0, x0, y1, x1], but its reference kernel takes height for width
+        """Return the limits of a box: twice (width, height), or twice (height, width) for tensorflow."""
+        # OpenVINO: in tensorflow a box is [y0, x0, y1, x1], but its reference kernel takes height for width
         sizes = image_shape[:2] if self.framework == "tensorflow" else image_shape[1::-1]
         return np.tile(sizes, 2)
 
     def _boxes(self, deltas: np.ndarray, image: np.ndarray) -> np.ndarray:
-        """The boxes [batch, H, W, anchor, 4] in pixels of the image."""
+        """Return the boxes [batch, H, W, anchor, 4], in pixels: the anchors at each point, moved by ``deltas``."""
         rows, columns = (np.arange(n, dtype=deltas.dtype) * self.feat_stride for n in deltas.shape[1:3])
         y, x = np.meshgrid(rows, columns, indexing="ij")
         if self.framework == "tensorflow":
@@ -109,7 +109,7 @@ class Proposal4(Op):
         return boxes.clip(0, image - self._offset) if self.clip_before_nms else boxes
 
     def _anchors(self) -> np.ndarray:
-        """The boxes [anchor, 4] around the first point."""
+        """Return the anchors [anchor, 4]: the boxes around the first point of the feature map."""
         ratio = np.array(self.ratio)[:, None]
         width = np.sqrt(self.base_size**2 / ratio)
         if self.framework != "tensorflow":
@@ -123,6 +123,7 @@ class Proposal4(Op):
         return np.concatenate([center - half, center + half], axis=-1)
 
     def _select(self, boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Return the indices of the boxes that non-maximum suppression keeps, best first."""
         order = best_first(scores, np.ones(len(scores), bool))[: self.pre_nms_topn]
         overlap = iou(boxes, self._offset, apart=True)
         return suppress(order, overlap, self.post_nms_topn, repeat(self.nms_thresh))

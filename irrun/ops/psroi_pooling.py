@@ -11,8 +11,9 @@ from irrun.ops._rois import bilinear, check_batches, check_regions, regions, rou
 class PSROIPooling(Op):
     """Divide each region into ``group_size``² bins and take the mean of each.
 
-    average: bin by bin from its own channel of ``data``. bilinear: the mean over ``spatial_bins``, each from its own
-    channels, of ``data`` at one place; the coordinates are fractions of the feature map.
+    In mode average, each bin is the mean of its own channel of ``data``. In mode bilinear, it is the mean over the
+    spatial bins, each of which interpolates its own channels of ``data`` at one place; coordinates are then fractions
+    of the feature map.
 
     C1  ``data`` is 4D, ``rois`` are 2D with five columns.
     C2  ``output_dim``, ``group_size`` and, for bilinear, ``spatial_bins_x`` and ``spatial_bins_y`` are positive.
@@ -57,6 +58,7 @@ class PSROIPooling(Op):
         return narrow(out, data.dtype)
 
     def _average(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        """Return the bins (outputs, rows, columns) of one region, each the mean of the elements that it covers."""
         height, width = maps.shape[1:]
         x1, y1, x2, y2 = (rounded(box) + np.array([0, 0, 1, 1], box.dtype)) * box.dtype.type(self.spatial_scale)
         split = maps.reshape(self.output_dim, self.group_size, self.group_size, height, width)
@@ -68,9 +70,10 @@ class PSROIPooling(Op):
         return out
 
     def _bilinear(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        """Return the bins (outputs, rows, columns) of one region, each the mean over its spatial bins."""
         height, width = maps.shape[1:]
         x1, y1, x2, y2 = box * box.dtype.type(self.spatial_scale)
-        # channels are spatial bins (y, x) by outputs
+        # the channels are ordered by spatial bin (y, x), then by output
         channel = np.arange(len(maps)).reshape(self.spatial_bins_y, self.spatial_bins_x, self.output_dim, 1, 1)
         y = _places(y1, y2, self.spatial_bins_y, self.group_size, height)[:, np.newaxis, np.newaxis, :, np.newaxis]
         x = _places(x1, x2, self.spatial_bins_x, self.group_size, width)[:, np.newaxis, np.newaxis, :]
@@ -80,14 +83,20 @@ class PSROIPooling(Op):
 
 
 def _bins(start: np.floating, end: np.floating, count: int, size: int) -> list[slice]:
-    """``count`` bins, each with all the elements that it touches; together a tenth of one at least."""
+    """Return ``count`` bins between ``start`` and ``end`` as slices of an axis of ``size`` elements.
+
+    Each bin holds all the elements that it touches. Together the bins are at least a tenth of an element long.
+    """
     step = max(end - start, start.dtype.type(0.1)) / start.dtype.type(count)
     edges = [(np.floor(start + n * step), np.ceil(start + (n + 1) * step)) for n in range(count)]
     return [slice(int(np.clip(first, 0, size)), int(np.clip(last, 0, size))) for first, last in edges]
 
 
 def _places(start: np.floating, end: np.floating, parts: int, count: int, size: int) -> np.ndarray:
-    """``count`` places in each of ``parts`` parts of an axis; a single one is in the middle."""
+    """Return ``count`` coordinates in each of ``parts`` parts of an axis, as (parts, count).
+
+    ``start`` and ``end`` are fractions of the axis. A single coordinate lies in the middle of its part.
+    """
     step = (end - start) / start.dtype.type(parts)
     begin = (start + np.arange(parts, dtype=start.dtype) * step)[:, np.newaxis] * (size - 1)
     if count == 1:

@@ -10,10 +10,10 @@ from irrun.ops._random import fractions, mersenne_twister, pairs, philox, seeds
 
 @op("RandomUniform", since=8, spec="generation/random-uniform-8")
 class RandomUniform(Op):
-    """A tensor of ``shape`` of random numbers from ``minval`` up to, not including, ``maxval``.
+    """A tensor of ``shape`` with random numbers from ``minval`` up to but not including ``maxval``.
 
-    The seeds determine the numbers, those of TensorFlow's or PyTorch's generators; both 0: fresh ones every time.
-    With TensorFlow's each run goes on in the stream where the last one ended.
+    The seeds determine the numbers, which are those of TensorFlow's or PyTorch's generator. If both seeds are 0, the
+    numbers differ in every run. TensorFlow's generator continues in each run where the last one ended.
 
     C1  ``shape`` is 1D; none of it is negative.
     C2  ``minval`` and ``maxval`` have one element each, as a scalar or 1D.
@@ -54,7 +54,7 @@ class RandomUniform(Op):
         def go_on(shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray) -> np.ndarray:
             nonlocal position
             found = self._draw(shape, minval, maxval, position)
-            position += 256 * found.size  # as TensorFlow reserves them
+            position += 256 * found.size  # as many as TensorFlow reserves
             return found
 
         return Kernel(go_on)
@@ -63,12 +63,13 @@ class RandomUniform(Op):
         return self._draw(shape, minval, maxval, 0)
 
     def _draw(self, shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray, position: int) -> np.ndarray:
+        """Return an array of ``shape``. ``position`` is where to begin in the stream of TensorFlow's generator."""
         least, most = minval.reshape(()), maxval.reshape(())
         if not least < most:
             raise Refused(f"minval {least.item()} is not less than maxval {most.item()}", "C5")
         dims = tuple(shape.tolist())
         count = math.prod(dims)
-        # PyTorch makes an i64 of one number where that suffices
+        # PyTorch makes an i64 of one 32-bit number where that suffices
         double = self.output_type.bits == 64 and not (
             self.alignment == "pytorch" and self.output_type.is_integer and max(least, most) < 2**32
         )
@@ -78,10 +79,12 @@ class RandomUniform(Op):
             return make(pairs(numbers) if double else numbers, least, most).reshape(dims)
 
     def _numbers(self, count: int, position: int) -> np.ndarray:
+        """Return ``count`` random uint32 numbers."""
         key, counter = seeds(self.global_seed, self.op_seed)
         return mersenne_twister(key, count) if self.alignment == "pytorch" else philox(key, counter, position, count)
 
     def _floats(self, numbers: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
+        """Return floats from ``least`` up to ``most``, made of random bits."""
         dtype = self.output_type.dtype
         digits = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}[self.output_type.name]
         if self.alignment == "pytorch":  # f16 and bf16 are rounded at the end only
@@ -91,6 +94,7 @@ class RandomUniform(Op):
         return (found * (most - least) + least).astype(dtype, copy=False)
 
     def _integers(self, numbers: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
+        """Return integers from ``least`` up to ``most``, made of random bits."""
         if numbers.dtype == np.uint64 and self.alignment == "tensorflow":
             numbers = numbers >> np.uint64(32) | numbers << np.uint64(32)
         span = numbers.dtype.type(int(most) - int(least))

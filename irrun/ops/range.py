@@ -11,7 +11,7 @@ from irrun.types import INF, Dim, ElementType
 
 class _Range(Op):
     def element_type(self, start: ElementType) -> ElementType:
-        """The type of the output."""
+        """Return the element type of the output for a ``start`` of this type."""
         raise NotImplementedError
 
     def infer(self, at: Site, start: Value, stop: Value, step: Value) -> Value:
@@ -23,6 +23,7 @@ class _Range(Op):
         return Value(element_type, start.shape).reshaped([self._count(element_type, start, stop, step)])
 
     def _count(self, element_type: ElementType, start: Value, stop: Value, step: Value) -> Dim:
+        """Return the number of elements: exact where all inputs are known, otherwise as far as it is known."""
         count = self._dim(start, stop, step)
         if start.exact is None or stop.exact is None or step.exact is None:
             return count
@@ -30,7 +31,7 @@ class _Range(Op):
         return Dim(exact, exact, count.term if count == exact else None)
 
     def _dim(self, start: Value, stop: Value, step: Value) -> Dim:
-        """The count as far as dims tell."""
+        """Return the number of elements, as far as integer inputs determine it; these may be known only in part."""
         distance = step.scalar() if step.type.is_integer else None
         if not distance or not (start.type.is_integer and stop.type.is_integer):
             return Dim.unknown()
@@ -52,7 +53,10 @@ class _Range(Op):
 def _numbers(
     start: np.ndarray, stop: np.ndarray, step: np.ndarray, element_type: ElementType
 ) -> tuple[int, int, int] | tuple[float, float, int]:
-    """The first number, their distance, and how many there are: as ints for an integer type, else as floats."""
+    """Return the first number, the step and the count: ints for an integer ``element_type``, else floats and the count.
+
+    Raises Refused where the step is 0 (C2) or a number is not finite (C3).
+    """
     distance = _step(step, element_type)
     first, last = _finite(start, "start"), _finite(stop, "stop")
     if element_type.is_integer:
@@ -62,6 +66,7 @@ def _numbers(
 
 
 def _step(step: np.ndarray, element_type: ElementType) -> float | int:
+    """Return the step. Raises Refused (C2) where it is 0 as ``element_type``, and (C3) where it is not finite."""
     distance = _finite(step, "step")
     if (math.trunc(distance) if element_type.is_integer else distance) == 0:
         raise Refused(f"step is {distance}, which is 0 as {element_type}", "C2")
@@ -69,6 +74,7 @@ def _step(step: np.ndarray, element_type: ElementType) -> float | int:
 
 
 def _finite(value: np.ndarray, name: str) -> float | int:
+    """Return the value as a Python number. Raises Refused (C3) where it is not finite."""
     number = plain(value).item()
     if not math.isfinite(number):
         raise Refused(f"{name} is {number}", "C3")
@@ -77,9 +83,9 @@ def _finite(value: np.ndarray, name: str) -> float | int:
 
 @op("Range", since=4, spec="generation/range-4")
 class Range4(_Range):
-    """From ``start`` up to, not including, ``stop``, every ``step``; computed in f64, or exactly for integers.
+    """Numbers from ``start`` up to, not including, ``stop``, ``step`` apart; computed in f64, or exactly for integers.
 
-    For an integer ``output_type`` the inputs are first cut to integers.
+    For an integer ``output_type`` the inputs are first truncated to integers.
 
     C1  ``start``, ``stop`` and ``step`` are scalars.
     C2  ``step`` is not zero, nor becomes it as ``output_type``.
@@ -102,7 +108,7 @@ class Range4(_Range):
 
 @op("Range", since=1, spec="generation/range-1")
 class Range1(_Range):
-    """From ``start`` up to, not including, ``stop``, every ``step``; computed in f64, or exactly for integers.
+    """Numbers from ``start`` up to, not including, ``stop``, ``step`` apart; computed in f64, or exactly for integers.
 
     C1  ``start``, ``stop`` and ``step`` are scalars.
     C2  ``step`` is not zero.

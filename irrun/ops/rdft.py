@@ -11,7 +11,7 @@ from irrun.types import Dim
 class RDFT(Fourier):
     """Transform ``data`` along ``axes``, each cut or filled up with zeros to its ``signal_size``.
 
-    Along the last of ``axes``, only the first half is given: the other one is its mirror image.
+    Along the last of ``axes``, the output holds only the first half: the second half would mirror it, conjugated.
 
     C1  ``data`` is no scalar.
     C2  ``axes`` is 1D and holds axes of ``data``, each once; at least one.

@@ -8,7 +8,7 @@ from irrun.types import PartialShape
 
 @op("ReadValue", since=6, spec="infrastructure/read-value-6")
 class ReadValue6(Op):
-    """What Assign gave the variable in the run before; at first ``init_value`` or, without one, zeros.
+    """The value that Assign stored in an earlier run; before that ``init_value`` or, without one, zeros.
 
     C1  ``init_value`` fits ``variable_shape`` and ``variable_type``.
     """
@@ -44,13 +44,13 @@ class ReadValue6(Op):
 
 
 def _zeros(shape: PartialShape, dtype: np.dtype) -> np.ndarray:
-    """A variable without initial value: zeros, none along dims that are not known."""
+    """Return the value of a variable without ``init_value``: zeros, with the least length along unknown dims."""
     return np.zeros([d.lo for d in shape.dims or ()], dtype)
 
 
 @op("ReadValue", since=3, spec="infrastructure/read-value-3")
 class ReadValue3(Op):
-    """What Assign gave the variable in the run before; ``init_value`` at first."""
+    """The value that Assign stored in an earlier run; before that ``init_value``."""
 
     variable_id = attr.str()
     inputs = ports(init_value="any")

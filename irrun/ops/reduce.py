@@ -16,7 +16,7 @@ from irrun.ops._last import moved, moved_axes
 from irrun.types import UNKNOWN_RANK, Dim, PartialShape
 
 Fold = Callable[[np.ndarray, tuple[int, ...]], np.ndarray]
-"""Reduces an array over some axes and keeps them as 1; the element type may be wider than the array's."""
+"""Reduces an array over some axes, which stay with length 1. The result may have a wider element type."""
 
 _CLAUSES = """
     C1  ``axes`` is a scalar or 1D.
@@ -30,33 +30,33 @@ class _Reduce(Op):
     inputs = ports(data="T", axes="T_IND")
     fold: ClassVar[Fold]
     ufunc: ClassVar[np.ufunc | None] = None
-    """What of numpy reduces floats of 32 or 64 bits so."""
+    """The numpy function whose ``reduce`` computes this reduction of f32 and f64, or None."""
     mean: ClassVar[bool] = False
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
         at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}")
-        count, found, room = axes.shape.count(), axes.ints(), None
+        count, known, room = axes.shape.count(), axes.ints(), None
         if data.rank is not None:
             room = max(data.rank, 1)  # OpenVINO: a scalar has an axis 0 to reduce
             at.require(count.lo <= room, "C3", f"there are {count} axes, data has rank {data.rank}")
-        if found is not None:
-            found = tuple(at.axis(axis, room, "C2") for axis in found)
-            at.require(len(set(found)) == len(found), "C3", f"axes {list(found)} name one twice")
+        if known is not None:
+            known = tuple(at.axis(axis, room, "C2") for axis in known)
+            at.require(len(set(known)) == len(known), "C3", f"axes {list(known)} name one twice")
         if data.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK)
-        if found is None:
+        if known is None:
             return data.reshaped(self._blurred(data.shape.dims, count.value))
         if self.keep_dims:
-            return data.reshaped([Dim(1) if axis in found else dim for axis, dim in enumerate(data.shape)])
-        return data.reshaped([dim for axis, dim in enumerate(data.shape) if axis not in found])
+            return data.reshaped([Dim(1) if axis in known else dim for axis, dim in enumerate(data.shape)])
+        return data.reshaped([dim for axis, dim in enumerate(data.shape) if axis not in known])
 
     def _blurred(self, dims: tuple[Dim, ...], count: int | None) -> PartialShape:
-        """The output where it is not known which axes are reduced, and perhaps (None) not how many."""
+        """Return the output shape where the axes are unknown. ``count`` is their number, or None where unknown, too."""
         if self.keep_dims:
             return PartialShape(tuple(Dim(1) if count == len(dims) else dim.union(Dim(1)) for dim in dims))
         if count is None:
             return UNKNOWN_RANK
-        windows = (dims[i : i + count + 1] for i in range(len(dims) - count))  # each output is one of these
+        windows = (dims[i : i + count + 1] for i in range(len(dims) - count))  # the candidates for axis i
         return PartialShape(tuple(reduce(Dim.union, window) for window in windows))
 
     def prepare(self, *inputs: Value | None) -> Kernel:
@@ -77,10 +77,10 @@ class _Reduce(Op):
                 kept = x.shape[: -len(places)]
                 shape = (*kept, *(1,) * len(places)) if self.keep_dims else kept
                 found = np.empty(shape, x.dtype) if out is None else out
-                np.vecdot(x.reshape(-1, count), np.ones(count, x.dtype), out=found.reshape(-1))  # faster, by BLAS
+                np.vecdot(x.reshape(-1, count), np.ones(count, x.dtype), out=found.reshape(-1))  # by BLAS: faster
             else:
                 if ufunc is np.add and not (rows and x.flags.c_contiguous):
-                    for axis in places[:0:-1]:  # numpy adds one by one here: not through all of them
+                    for axis in places[:0:-1]:  # numpy adds sequentially here: one axis at a time rounds less
                         x = ufunc.reduce(x, axis=axis, keepdims=True)
                 found = np.asarray(ufunc.reduce(x, axis=places, out=out, keepdims=self.keep_dims))
             return np.divide(found, count, found) if self.mean else found
@@ -104,7 +104,10 @@ class _Reduce(Op):
 
 
 def _empty(x: np.ndarray, axes: tuple[int, ...], end: str) -> np.ndarray:
-    """The identity, as in ONNX and numpy: the specification leaves undefined what no elements give."""
+    """Return the maximum of no elements (``end`` is min) or their minimum (max): that end of the type's range.
+
+    ONNX and numpy define it so; the specification leaves it undefined.
+    """
     # OpenVINO: the CPU plugin gives the least or largest finite float
     shape = [1 if axis in axes else n for axis, n in enumerate(x.shape)]
     if kind(x) == "float":
@@ -117,6 +120,7 @@ def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Return the mean; that of integers is rounded towards 0."""
     total, count = _sum(x, axes), max(math.prod(x.shape[axis] for axis in axes), 1)  # OpenVINO: 0 for no elements
     if total.dtype.kind == "f":
         return total / count
@@ -141,6 +145,7 @@ def _l1(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _l2(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Return the root of the sum of squares; of integers it is computed in f64 and truncated."""
     if kind(x) == "float":
         return np.sqrt(np.add.reduce(np.square(wide(x)), axes, keepdims=True))
     return np.sqrt(np.add.reduce(np.square(x.astype(np.float64)), axes, keepdims=True)).astype(np.int64)
@@ -162,13 +167,13 @@ _UFUNCS: dict[Fold, np.ufunc] = {
     _sum: np.add, _mean: np.add, _prod: np.multiply, _max: np.maximum, _min: np.minimum,
 }  # fmt: skip
 _ROW = 1 << 16
-"""Elements up to which a row may be summed one after another: beyond, numpy's sums by halves are more exact."""
+"""The longest row, in elements, summed by a dot product. For longer rows, numpy's pairwise sums are more exact."""
 
 
 def _row(
     name: str, does: str, fold: Fold, *, since: int = 1, over: str = "numeric", carries: bool = False
 ) -> type[_Reduce]:
-    """Declare a reduction over some element types."""
+    """Declare the reduction ``name``, computed by ``fold``. ``does`` describes it, ``over`` lists its element types."""
     cls = type(name, (_Reduce,), {
         "__doc__": f"{does} Without ``axes``, the identity.\n{_CLAUSES}",
         "__module__": __name__,

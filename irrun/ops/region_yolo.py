@@ -10,17 +10,18 @@ from irrun.types import UNKNOWN_RANK, Dim, product
 
 @op("RegionYolo", since=1, spec="detection/region-yolo-1")
 class RegionYolo(Op):
-    """Of each region the center and the confidence through a sigmoid, the classes through softmax or a sigmoid.
+    """Apply a sigmoid to the center and confidence of each region, and softmax or a sigmoid to its classes.
 
-    The channels of a region are its coordinates (x, y, width, height), confidence and classes. There are ``num``
-    regions with ``do_softmax``, and the output is then flat from ``axis`` to ``end_axis``; else as many as in ``mask``.
+    The channels of a region are its coordinates (x, y, width, height), confidence and classes. With ``do_softmax``
+    there are ``num`` regions, and the output is flattened from ``axis`` to ``end_axis``. Without it there are as many
+    regions as entries in ``mask``.
 
     C1  ``data`` is 4D [N, C, H, W].
     C2  C is enough for all regions: (classes + coords + 1) times their number.
     C3  do_softmax: ``axis`` and ``end_axis`` are within the rank, and in this order.
     """
 
-    anchors = attr.floats(())  # for those who decode the output
+    anchors = attr.floats(())  # not used here: applications decode the output with it
     axis = attr.int()
     end_axis = attr.int()
     coords = attr.int()

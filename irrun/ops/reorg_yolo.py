@@ -35,7 +35,7 @@ class ReorgYolo(Op):
         stride = self.stride[0]
         n, c, h, w = data.shape
         batch, channel, row, column = np.ogrid[:n, :c, :h, :w]
-        # the elements as those of [N, C/stride**2, H*stride, W*stride], rounded down
+        # index data as if its shape were [N, C/stride**2, H*stride, W*stride], rounded down
         channels = c // stride**2
         block, channel = np.divmod(channel, channels)
         row, column = row * stride + block // stride, column * stride + block % stride

@@ -12,7 +12,7 @@ from irrun.types import UNKNOWN_RANK, Dim, product
 
 @op("Reshape", since=1, spec="shape/reshape-1")
 class Reshape(Op):
-    """Give ``data`` the dims in ``shape``: -1 stands for what is left, with ``special_zero`` 0 for the dim of ``data``.
+    """Give ``data`` the dims in ``shape``: -1 is inferred, and with ``special_zero`` a 0 copies the dim of ``data``.
 
     C1  ``shape`` is 1D.
     C2  ``shape`` holds dims and at most one -1.
@@ -36,7 +36,7 @@ class Reshape(Op):
         at.require(all(n.hi >= -1 for n in entries), "C2", f"{target} has an entry below -1")
         at.require(sum(n == -1 for n in entries) <= 1, "C2", f"{target} has more than one -1")
         copied = [i for i, n in enumerate(entries) if n == 0] if self.special_zero else []
-        dims = [n if n.lo >= 0 else Dim.unknown() for n in entries]  # what may be -1 may be any dim
+        dims = [n if n.lo >= 0 else Dim.unknown() for n in entries]  # an entry that may be -1 may be any dim
         if data.shape.dims is None:
             return data.reshaped([Dim.unknown() if i in copied else n for i, n in enumerate(dims)])
         at.require(
@@ -45,7 +45,7 @@ class Reshape(Op):
         for i, (n, own) in enumerate(zip(dims, data.shape)):
             if i in copied:
                 dims[i] = own
-            elif self.special_zero and n.fits(0) and n.hi < own.hi:  # it may turn out to be a 0
+            elif self.special_zero and n.fits(0) and n.hi < own.hi:  # the entry may be 0
                 dims[i] = n.union(own)
         left = next((i for i, n in enumerate(entries) if n == -1), None)
         whole = [n for i, n in enumerate(data.shape) if i not in copied]
@@ -72,7 +72,7 @@ class Reshape(Op):
         entries = [int(n) for n in shape.tolist()]
         copied = [i for i, n in enumerate(entries) if n == 0] if self.special_zero else []
         dims = [data.shape[i] if i in copied else n for i, n in enumerate(entries)]
-        if -1 in dims:  # numpy does not infer it beside a dim of 0
+        if -1 in dims:  # numpy does not infer -1 beside a dim of 0
             whole = math.prod(n for i, n in enumerate(data.shape) if i not in copied)
             parts = math.prod(n for i, n in enumerate(dims) if i not in copied and n != -1)
             dims[dims.index(-1)] = whole // parts if parts else 1
@@ -83,7 +83,7 @@ class Reshape(Op):
 
 
 def _cancel(whole: list[Dim], parts: dict[int, Dim], may_be_zero: bool) -> None:
-    """Remove what stands on both sides: of the unknown, what may be 0 only where there is a -1 to infer."""
+    """Remove in place the dims that both sides have in common; one that may be 0 only if there is a -1 to infer."""
     for i, n in list(parts.items()):
         twin = next((k for k, d in enumerate(whole) if d.same(n)), None)
         if twin is not None and (n.lo > 0 or (may_be_zero and n != 0)):
@@ -91,14 +91,14 @@ def _cancel(whole: list[Dim], parts: dict[int, Dim], may_be_zero: bool) -> None:
 
 
 def _only_unknown(parts: dict[int, Dim]) -> int | None:
-    """The one part that the number of elements determines."""
+    """Return the index of the one unknown part, if the number of elements determines it, else None."""
     unknown = [i for i, n in parts.items() if not n.is_static]
     determined = len(unknown) == 1 and all(n.lo > 0 for i, n in parts.items() if i not in unknown)
     return unknown[0] if determined else None
 
 
 def _quotient(whole: list[Dim], parts: list[Dim]) -> Dim | None:
-    """The product of ``whole`` over that of ``parts``; None where it cannot be an integer."""
+    """Return the product of ``whole`` divided by that of ``parts``; None where that cannot be an integer."""
     a, b = (math.prod(d.lo for d in dims if d.is_static) for dims in (whole, parts))
     shared = math.gcd(a, b) or 1
     over = product([d for d in whole if not d.is_static]) * (a // shared)
@@ -112,6 +112,6 @@ def _quotient(whole: list[Dim], parts: list[Dim]) -> Dim | None:
     quotient = over // under
     if over.ceil_div(under).lo > quotient.hi:
         return None
-    if quotient.is_static:  # a history that tells of every dim
+    if quotient.is_static:  # so that the term names every dim, not only unknown ones
         return Dim(quotient.lo, quotient.hi, (product(whole) // product(parts)).term)
     return quotient

@@ -43,8 +43,8 @@ class ReverseSequence(Op):
             _check_length(int(n), steps)
         lengths = seq_lengths.astype(np.int64)[:, None]
         at = np.arange(steps)
-        turned = rows[np.arange(count)[:, None], np.where(at < lengths, lengths - 1 - at, at)]
-        return np.moveaxis(turned, (0, 1), (self.batch_axis, self.seq_axis))
+        reversed_rows = rows[np.arange(count)[:, None], np.where(at < lengths, lengths - 1 - at, at)]
+        return np.moveaxis(reversed_rows, (0, 1), (self.batch_axis, self.seq_axis))
 
 
 def _check_length(length: int, steps: int) -> None:

@@ -1,4 +1,4 @@
-"""RMS: divide by the root mean square.  OpenVINO's own: it stands in models saved after a plugin's transformations."""
+"""RMS: divide by the root mean square.  Internal to OpenVINO: models saved after a plugin's transformations hold it."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ _DYNAMIC = ELEMENT_TYPES["dynamic"]
 
 @op("RMS", since=14, spec="normalization/rms-norm-14")
 class RMS(Op):
-    """``data`` over the root of the mean of its squares along the last axis plus ``epsilon``; times ``gamma``.
+    """Divide ``data`` by the root of ``epsilon`` plus its mean square along the last axis; multiply by ``gamma``.
 
     C1  ``data`` has at least rank 1.
     C2  numpy broadcasts ``gamma`` to ``data``, one way.

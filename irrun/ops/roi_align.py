@@ -25,7 +25,7 @@ class _ROIAlign(RoiAlignBase):
 
 @op("ROIAlign", since=9, spec="detection/roi-align-9")
 class ROIAlign9(_ROIAlign):
-    """Divide each region (x1, y1, x2, y2) into bins: of each, the largest or the mean of samples between pixels.
+    """Divide each region (x1, y1, x2, y2) into bins; each gives the largest or the mean of its interpolated samples.
 
     C1  ``data`` is 4D, ``rois`` are 2D with four columns, ``batch_indices`` are 1D.
     C2  There is a batch index for each region.

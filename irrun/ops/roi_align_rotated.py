@@ -1,4 +1,4 @@
-"""ROIAlignRotated: as ROIAlign, of turned regions.  Spec: detection/roi-align-rotated-15."""
+"""ROIAlignRotated: ROIAlign of rotated regions.  Spec: detection/roi-align-rotated-15."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from irrun.ops._roi_align import RoiAlignBase
 
 @op("ROIAlignRotated", since=15, spec="detection/roi-align-rotated-15")
 class ROIAlignRotated(RoiAlignBase):
-    """Divide each region (centre x and y, width, height, angle) into bins: of each, the mean of samples between pixels.
+    """Divide each region (centre x and y, width, height, angle) into bins; each gives the mean of interpolated samples.
 
     C1  ``data`` is 4D, ``rois`` are 2D with five columns, ``batch_indices`` are 1D.
     C2  There is a batch index for each region.

@@ -9,7 +9,7 @@ from irrun.ops._rois import bilinear, check_batches, check_regions, regions, rou
 
 @op("ROIPooling", since=2, spec="detection/roi-pooling-1")
 class ROIPooling(Op):
-    """Divide each region into bins: of each the largest element (max), or ``data`` at one place (bilinear).
+    """Divide each region into bins; each gives its largest element (max) or ``data`` at one place (bilinear).
 
     For bilinear, the coordinates are fractions of the feature map. Bins outside it are 0.
 
@@ -46,6 +46,7 @@ class ROIPooling(Op):
         return narrow(out, data.dtype)
 
     def _largest(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        """Return the bins (channels, rows, columns) of one region, each the largest element that it covers, or 0."""
         x1, y1, x2, y2 = rounded(box * box.dtype.type(self.spatial_scale))
         out = np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
         for row, down in enumerate(_bins(y1, y2, self.pooled_h, maps.shape[1])):
@@ -55,6 +56,7 @@ class ROIPooling(Op):
         return out
 
     def _between(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
+        """Return the bins (channels, rows, columns) of one region, each at one place; bins outside ``maps`` are 0."""
         x1, y1, x2, y2 = box
         y = _places(y1, y2, self.pooled_h, maps.shape[1])[:, np.newaxis]
         x = _places(x1, x2, self.pooled_w, maps.shape[2])
@@ -63,14 +65,20 @@ class ROIPooling(Op):
 
 
 def _bins(start: np.floating, end: np.floating, count: int, size: int) -> list[slice]:
-    """``count`` bins from ``start`` to ``end`` inclusive, at least one element in all, cut to what there is."""
+    """Return ``count`` bins from ``start`` to ``end`` inclusive, as slices within an axis of ``size`` elements.
+
+    Together the bins are at least one element long.
+    """
     step = max(end - start + 1, start.dtype.type(1)) / start.dtype.type(count)
     edges = [(start + np.floor(n * step), start + np.ceil((n + 1) * step)) for n in range(count)]
     return [slice(int(np.clip(first, 0, size)), int(np.clip(last, 0, size))) for first, last in edges]
 
 
 def _places(start: np.floating, end: np.floating, count: int, size: int) -> np.ndarray:
-    """``count`` places from one fraction of an axis to the other; a single one is in the middle."""
+    """Return ``count`` coordinates from ``start`` to ``end``, which are fractions of an axis of ``size`` elements.
+
+    A single coordinate lies in the middle.
+    """
     if count == 1:
         return np.array([(start + end) * (size - 1) / 2])
     step = (end - start) * (size - 1) / (count - 1)

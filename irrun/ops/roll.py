@@ -1,4 +1,4 @@
-"""Roll: elements shifted along axes, round the end to the beginning.  Spec: movement/roll-7."""
+"""Roll: elements shifted along axes, from the end around to the beginning.  Spec: movement/roll-7."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from irrun.opdef import Op, Site, Value, op, ports
 
 @op("Roll", since=7, spec="movement/roll-7")
 class Roll(Op):
-    """Shift ``data`` along each of ``axes`` by its entry of ``shift``, or by the one shift there is.
+    """Shift ``data`` along each of ``axes`` by its entry of ``shift``, or by a scalar ``shift``.
 
     C1  ``shift`` and ``axes`` are scalars or 1D.
     C2  ``shift`` is a scalar, or ``axes`` is 1D with as many entries.

@@ -15,7 +15,8 @@ from irrun.types import Dim, PartialShape
 class ScaledDotProductAttention(Op):
     """The mean of ``value`` for each query, weighted by softmax(query · key * ``scale`` + ``attention_mask``).
 
-    A boolean mask is true where a query may attend; ``causal``: to no key behind its own place, whatever the mask.
+    A boolean mask is true where a query may attend. With ``causal``, a query attends to no key after its own position,
+    and the mask is ignored.
 
     C1  ``query``, ``key`` and ``value`` have at least rank 3.
     C2  ``query`` and ``key`` agree in their last dim, ``key`` and ``value`` in the one before it.
@@ -26,7 +27,7 @@ class ScaledDotProductAttention(Op):
     """
 
     causal = attr.bool()
-    # OpenVINO: the sixth input is not in the specification: for each query a weight that goes to no key
+    # OpenVINO: has a sixth input, not in the specification: for each query, the logit of a weight that goes to no key
     inputs = ports(
         query="T", key="T", value="T", attention_mask=opt("float boolean"), scale=opt("T"), sink=opt("T")
     )  # fmt: skip
@@ -55,15 +56,15 @@ class ScaledDotProductAttention(Op):
         at.require(batch is not None, "C3", f"query is {query.shape}, key is {key.shape}, value is {value.shape}")
         assert batch is not None
         if mask is not None and mask.rank:
-            joined = _joined([*batch, queries, keys], mask.shape, kept=2) if mask.rank > 1 else None
+            dims = _broadcast([*batch, queries, keys], mask.shape, kept=2) if mask.rank > 1 else None
             message = f"attention_mask {mask.shape} does not fit weights [...,{queries},{keys}] of a batch {batch}"
-            at.require(joined is not None, "C4", message)
-            assert joined is not None
-            batch = PartialShape.of(joined[:-2])
+            at.require(dims is not None, "C4", message)
+            assert dims is not None
+            batch = PartialShape.of(dims[:-2])
         if sink is not None and sink.rank is not None:
-            joined = _joined([*batch, queries, Dim(1)], sink.shape, kept=len(batch) + 2)
+            dims = _broadcast([*batch, queries, Dim(1)], sink.shape, kept=len(batch) + 2)
             message = f"sink {sink.shape} does not fit query {query.shape}"
-            at.require(joined is not None and sink.rank == query.rank, "C6", message)
+            at.require(dims is not None and sink.rank == query.rank, "C6", message)
         return query.reshaped([*batch, queries, width])
 
     def prepare(self, *inputs: Value | None) -> Kernel:
@@ -113,8 +114,8 @@ class ScaledDotProductAttention(Op):
             return narrow(matmul(weights / total, value.astype(work)), query.dtype)
 
 
-def _joined(weights: Sequence[Dim], given: PartialShape, kept: int) -> list[Dim] | None:
-    """What broadcasting of the two gives, or None where it would change one of the last ``kept`` dims of the first."""
+def _broadcast(weights: Sequence[Dim], given: PartialShape, kept: int) -> list[Dim] | None:
+    """Return the dims of ``weights`` broadcast with ``given``, or None if one of the last ``kept`` would change."""
     both = PartialShape.of(weights).broadcast(given)
     if both is None or any(a.meet(b) is None for a, b in zip(list(both)[-kept:], weights[-kept:])):
         return None

@@ -11,7 +11,7 @@ from irrun.ops._indices import along, check_indices, from_front, one_number, sca
 
 @op("ScatterElementsUpdate", since=12, spec="movement/scatter-elements-update-12")
 class ScatterElementsUpdate12(Op):
-    """Put each of ``updates`` into ``data`` at its own position but at the index along ``axis`` that ``indices`` has.
+    """Put each of ``updates`` into ``data`` at its own position, but along ``axis`` at its index in ``indices``.
 
     C1  ``axis`` holds one number.
     C2  ``axis`` is within the rank of ``data``.

@@ -41,7 +41,7 @@ class ScatterNDUpdate15(Op):
             column = None if indices.exact is None else indices.exact[..., i]
             check_indices(at, "C4", column, data.shape[i])
         wanted = PartialShape((*indices.shape.dims[:-1], *data.shape.dims[count:]))
-        single = len(wanted) == 0 and updates.shape.count().fits(1)  # one element, of whatever rank, is as good
+        single = len(wanted) == 0 and updates.shape.count().fits(1)  # a single element may have any rank
         fits = single or updates.shape.meet(wanted) is not None
         at.require(fits, "C3", f"updates is {updates.shape}, not {wanted}")
         return data.reshaped(data.shape)
@@ -49,7 +49,7 @@ class ScatterNDUpdate15(Op):
     def run(self, data: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
         count = indices.shape[-1]
         columns = [from_front(indices[..., i], n, "C4") for i, n in enumerate(data.shape[:count])]
-        # the leading axis of 1 and its zeros stand for the place of a tuple of no indices
+        # the added axis of length 1, indexed with zeros, makes tuples of no indices work
         place = (np.zeros(indices.shape[:-1], np.int64), *columns)
         updates = updates.reshape(indices.shape[:-1] + data.shape[count:])
         return scatter(data[None], place, updates, self.reduction)[0]

@@ -9,7 +9,7 @@ from irrun.types import PartialShape
 
 @op("ScatterUpdate", since=3, spec="movement/scatter-update-3")
 class ScatterUpdate(Op):
-    """Replace the slices of ``data`` along ``axis`` that ``indices`` number; of several for one place, the last stays.
+    """Replace the slices of ``data`` at ``indices`` along ``axis``; where an index repeats, the last update wins.
 
     C1  ``axis`` holds one number.
     C2  ``axis`` is within the rank of ``data``.

@@ -9,16 +9,16 @@ from irrun.types import PartialShape
 
 @op("SearchSorted", since=15, spec="sort/search-sorted-15")
 class SearchSorted(Op):
-    """The index in its row of ``sorted_sequence`` before which each value can be inserted, or the last one of them.
+    """The first index (last with ``right_mode``) where each value can be inserted into its row of ``sorted_sequence``.
 
-    A 1D sequence is the row of all values.
+    A 1D sequence is the row for all values.
 
     C1  ``sorted_sequence`` is not a scalar.
     C2  ``sorted_sequence`` is 1D, or has the rank of ``values`` and all its dims but the last.
     C3  ``output_type`` is i32 or i64.
     """
 
-    # the specification calls it right, and has no output_type
+    # the specification calls right_mode right, and has no output_type
     right_mode = attr.bool(default=False, aliases=("right",))
     output_type = attr.element_type(default="i64")
     inputs = ports(sorted_sequence="T", values="T")
@@ -47,7 +47,7 @@ class SearchSorted(Op):
         return np.asarray(found, self.output_type.dtype)
 
     def _by_halves(self, rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """A binary search in all rows at once."""
+        """Return the index of each value in its row, by a binary search in all rows at once."""
         length = rows.shape[-1]
         low, high = np.zeros(wanted.shape, np.int64), np.full(wanted.shape, length)
         for _ in range(length.bit_length()):

@@ -10,7 +10,7 @@ from irrun.types import Dim, ElementType
 
 @op("SegmentMax", since=16, spec="arithmetic/segment-max-16")
 class SegmentMax(Op):
-    """Row i is the maximum of the rows of ``data`` whose entry in ``segment_ids`` is i, or ``fill_mode`` without any.
+    """Row i is the maximum of the rows of ``data`` with i in ``segment_ids``; without any, ``fill_mode`` decides.
 
     C1  The rank of ``data`` is 1 or more.
     C2  ``segment_ids`` is 1D, with an entry per row of ``data``.
@@ -54,6 +54,7 @@ class SegmentMax(Op):
 
 
 def _lowest(dtype: np.dtype) -> float:
+    """Return the least finite value of a type."""
     element_type = ElementType.of(dtype)
     assert element_type is not None
     if element_type.kind == "float":

@@ -43,5 +43,6 @@ class Select(Elementwise):
 
 
 def _select(cond: Dim | bool, then: Dim | int, otherwise: Dim | int) -> Dim:
+    """Return the chosen Dim; where ``cond`` is not known, the union of both."""
     known = as_dim(cond).value
     return as_dim(then).union(as_dim(otherwise)) if known is None else as_dim(then if known else otherwise)

@@ -36,7 +36,7 @@ class ShuffleChannels(Op):
         axis, order = CHANNELS_LAST[self.axis], np.arange(count).reshape(self.group, -1).T.ravel()
 
         def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-            return np.take(data, order, axis, out, "clip")  # which checks nothing and needs no copy
+            return np.take(data, order, axis, out, "clip")  # "clip" needs no check and no buffer
 
         return Kernel(call, "channels last", out=True)
 

@@ -12,7 +12,7 @@ from irrun.types import product
 
 @op("SpaceToBatch", since=2, spec="movement/space-to-batch-2")
 class SpaceToBatch(Op):
-    """Pad each axis with zeros, then make of every block of ``block_shape`` as many batches.
+    """Pad each axis with zeros, then move the elements of every block of ``block_shape`` into batches of their own.
 
     C1  The rank of ``data`` is at least 2.
     C2  ``block_shape``, ``pads_begin`` and ``pads_end`` are 1D, with one entry per axis of ``data``.

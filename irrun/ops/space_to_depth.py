@@ -10,9 +10,9 @@ from irrun.types import Dim
 
 @op("SpaceToDepth", since=1, spec="movement/space-to-depth-1")
 class SpaceToDepth(Op):
-    """Make of every block of ``block_size`` along each axis of ``[N, C, D1 … DK]`` ``block_size**K`` channels.
+    """Move each block of ``block_size`` along D1 to DK of ``[N, C, D1 … DK]`` into ``block_size**K`` channels.
 
-    The channels of a block are C apart (blocks_first) or in a row (depth_first).
+    The channels of a block are C apart (blocks_first) or adjacent (depth_first).
 
     C1  The rank of ``data`` is at least 3.
     C2  ``block_size`` is positive.
@@ -36,17 +36,17 @@ class SpaceToDepth(Op):
 
     def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
         size = self.block_size
-        if self.mode == "depth_first":  # every element would be copied by itself
+        if self.mode == "depth_first":  # elements would be copied one by one
             return None
 
         def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
             batch, rows, columns, channels = data.shape
             smaller = rows // size, columns // size
             split = data.reshape(batch, smaller[0], size, smaller[1], size, channels)
-            found = split.swapaxes(2, 3)
+            blocks = split.swapaxes(2, 3)
             if out is None:
                 out = np.empty((batch, *smaller, channels * size**2), data.dtype)
-            copy_to(out.reshape(found.shape), found)
+            copy_to(out.reshape(blocks.shape), blocks)
             return out
 
         return Kernel(call, "channels last", out=True)

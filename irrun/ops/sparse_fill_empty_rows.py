@@ -9,7 +9,7 @@ from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 
 @op("SparseFillEmptyRows", since=16, spec="sparse/fill-empty-rows-16")
 class SparseFillEmptyRows(Op):
-    """Put ``default_value`` at column 0 of each row that ``indices`` does not name; all in row-major order.
+    """Put ``default_value`` at column 0 of each row that ``indices`` does not name; the output is in row-major order.
 
     C1  ``values`` is 1D, ``indices`` 2D with a row and a column for each of them.
     C2  ``dense_shape`` is 1D with two entries, neither negative.
@@ -59,7 +59,7 @@ class SparseFillEmptyRows(Op):
 
 
 def _count(given: Dim, rows: Dim, indices: np.ndarray | None) -> Dim:
-    """How many values there are in the end, of ``given`` ones."""
+    """Return the number of values in the output; ``given`` is their number in the input."""
     if given == 0:
         return rows
     if indices is not None:

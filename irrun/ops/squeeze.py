@@ -9,9 +9,10 @@ from irrun.types import UNKNOWN_RANK
 
 @op("Squeeze", since=15, spec="shape/squeeze-15")
 class Squeeze15(Op):
-    """Drop those of ``axes`` whose dim is 1: every such axis where ``axes`` is empty or not given.
+    """Drop those of ``axes`` whose dim is 1; if ``axes`` is empty or absent, every axis whose dim is 1.
 
-    An unknown dim at one of ``axes`` is taken to be 1, unless ``allow_axis_skip`` says to wait and see.
+    Shape inference assumes that an unknown dim at one of ``axes`` is 1. With ``allow_axis_skip`` it assumes nothing:
+    the rank of the output is then unknown.
 
     C1  ``axes`` is a scalar or 1D.
     C2  Each of ``axes`` is within the rank of ``data``.

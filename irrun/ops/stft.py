@@ -11,7 +11,7 @@ from irrun.types import UNKNOWN_RANK
 
 @op("STFT", since=15, spec="signals/stft-15")
 class STFT(Op):
-    """Cut ``signal`` into frames, multiply each by ``window``, in its middle, and transform it.
+    """Cut ``signal`` into frames, multiply each by ``window``, centred in the frame, and transform it.
 
     C1  ``signal`` is 1D or 2D.
     C2  ``window`` is 1D and not longer than a frame.

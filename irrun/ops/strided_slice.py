@@ -11,10 +11,11 @@ from irrun.types import INF, UNKNOWN_RANK, Dim
 
 @op("StridedSlice", since=1, spec="movement/strided-slice-1")
 class StridedSlice(Op):
-    """Take ``data[begin:end:strides]``, where masks open ends, insert axes, drop axes and skip some.
+    """Take ``data[begin:end:strides]``; masks ignore bounds, insert axes, drop axes, and stand for several axes.
 
     Each entry of ``begin`` stands for an axis of ``data``, for a new axis of 1, or (ellipsis) for all axes
-    that no other entry names. Where two masks are set, ellipsis wins over new axis, and that over shrink.
+    that no other entry names. Where two masks are set for an entry, ellipsis wins over new axis, and new axis over
+    shrink.
 
     C1  ``begin``, ``end`` and ``strides`` are 1D and of one length.
     C2  No stride of a sliced axis is 0.
@@ -75,7 +76,7 @@ class StridedSlice(Op):
         return data.reshaped(dims)
 
     def _kinds(self, count: int) -> list[str]:
-        """What each entry of ``begin`` stands for."""
+        """Return what each entry of ``begin`` stands for: slice, new, ellipsis or shrink."""
         masks = {"ellipsis": self.ellipsis_mask, "new": self.new_axis_mask, "shrink": self.shrink_axis_mask}
         return [next((kind for kind, mask in masks.items() if _bit(mask, i)), "slice") for i in range(count)]
 
@@ -97,7 +98,7 @@ class StridedSlice(Op):
         return viewing_channels_last((*slices[:place], *(slice(None),) * (4 - len(slices)), *slices[place:]))
 
     def _index(self, begin: np.ndarray, end: np.ndarray, strides: np.ndarray | None) -> list[Any]:
-        """What numpy is to take; an ellipsis is among it."""
+        """Return the entries of the numpy index, exactly one of which is an Ellipsis."""
         index: list[Any] = []
         kinds = self._kinds(len(begin))
         for i, kind in enumerate(kinds):
@@ -127,5 +128,5 @@ class StridedSlice(Op):
 
 
 def _bit(mask: tuple[int, ...], i: int) -> bool:
-    """Masks may be shorter than ``begin`` (zeros follow) or longer (the rest is ignored)."""
+    """Return whether ``mask`` is set at ``i``. It may be shorter than ``begin`` (zeros follow) or longer."""
     return i < len(mask) and mask[i] == 1

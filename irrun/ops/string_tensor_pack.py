@@ -8,7 +8,7 @@ from irrun.types import ELEMENT_TYPES
 
 @op("StringTensorPack", since=15, spec="type/string-tensor-pack-15")
 class StringTensorPack(Op):
-    """Make of ``symbols``, UTF-8 bytes, the strings that go from each of ``begins`` up to each of ``ends``.
+    """Decode ``symbols``, UTF-8 bytes, to strings, each from its entry of ``begins`` up to its entry of ``ends``.
 
     C1  ``begins`` and ``ends`` have one shape.
     C2  ``symbols`` is 1D.
@@ -32,7 +32,7 @@ class StringTensorPack(Op):
         strings: list[str] = []
         for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist()):
             _check(Site(), begin, end, len(text))
-            strings.append(text[begin:end].decode(errors="surrogateescape"))  # so that no byte is lost
+            strings.append(text[begin:end].decode(errors="surrogateescape"))  # keeps invalid bytes
         return np.array(strings, np.str_).reshape(begins.shape)
 
 

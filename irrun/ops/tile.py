@@ -46,7 +46,7 @@ class Tile(Op):
         if 0 in shape:
             return np.empty(shape, data.dtype) if out is None else out
         run = 1
-        for axis in reversed(range(rank)):  # what is too short for a strided copy is first made longer
+        for axis in reversed(range(rank)):  # runs too short for a strided copy are first lengthened
             run *= dims[axis]
             if counts[axis] > 1 and run < _SHORT:
                 data = data.reshape(-1, run).repeat(counts[axis], 0)
@@ -62,4 +62,4 @@ class Tile(Op):
 
 
 _SHORT = 64
-"""Elements in a row below which numpy's strided copy is slower than ``repeat``."""
+"""The number of contiguous elements below which numpy's strided copy is slower than ``repeat``."""

@@ -25,7 +25,7 @@ class _TopK(Op):
         axis = at.axis(self.axis, data.rank, "C1")
         length = data.shape[axis]
         count = (k.dims() or (Dim.unknown(),))[0].max(0).meet(Dim(0, length.hi))
-        # the specification asks for at least one; OpenVINO's shape rule allows none
+        # the specification requires a k of at least 1; OpenVINO's shape rule allows 0
         fits = count is not None and (k.scalar() or 0) >= 0
         at.require(fits, "C3", f"k is {k.scalar()}, axis {axis} of data has {length} elements")
         assert count is not None
@@ -46,7 +46,7 @@ class _TopK(Op):
         return np.take_along_axis(data, indices, self.axis), indices.astype(self.index_element_type.dtype)
 
     def _chosen(self, x: np.ndarray, count: int) -> np.ndarray:
-        """The indices of the ``count`` first by value, ascending."""
+        """Return the indices of the ``count`` elements that come first by value, in ascending order of index."""
         length = x.shape[-1]
         if count in (0, length) or _has_nan(x):
             return np.sort(self._order(x)[..., :count])
@@ -59,14 +59,15 @@ class _TopK(Op):
         return np.nonzero(taken)[-1].reshape(*x.shape[:-1], count)
 
     def _order(self, x: np.ndarray) -> np.ndarray:
-        """The stable order by value."""
+        """Return the indices that sort the last axis by value: ascending for mode min, descending for max, stable."""
         if self.mode == "min":
             return _ascending(x)
-        # descending is ascending backwards, with the input backwards so that equal elements keep their order
+        # sort the reversed input ascending and reverse the result: descending, and equal elements keep their order
         return x.shape[-1] - 1 - _ascending(x[..., ::-1])[..., ::-1]
 
 
 def _ascending(x: np.ndarray) -> np.ndarray:
+    """Return the indices that sort the last axis, stable and ascending."""
     # "NaN values are treated as smaller than any valid number"
     return np.lexsort((x, ~np.isnan(x)), axis=-1) if _has_nan(x) else np.argsort(x, axis=-1, kind="stable")
 

@@ -36,7 +36,7 @@ class Transpose(Op):
             return data.reshaped(data.shape.dims[::-1])
         if axes is not None:
             return data.reshaped([data.shape[a] for a in axes])
-        return data.reshaped([reduce(Dim.union, data.shape)] * rank)  # in some order
+        return data.reshaped([reduce(Dim.union, data.shape)] * rank)  # the axes are in an unknown order
 
     def run(self, data: np.ndarray, order: np.ndarray) -> np.ndarray:
         axes = [int(a) for a in order]

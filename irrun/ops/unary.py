@@ -39,7 +39,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def _mish(x: np.ndarray) -> np.ndarray:
-    """``x * tanh(softplus(x))`` with the logarithm and the tanh multiplied out."""
+    """Return ``x * tanh(softplus(x))``, written with a single exponential instead of a logarithm and a tanh."""
     power = np.exp(np.minimum(x, 20))
     power *= power + 2
     return x * (power / (power + 2))
@@ -58,11 +58,11 @@ _of_floats = partial(unary, types="float")
 Abs = unary("Abs", np.abs, _abs, exact=True, doc="``|x|``.", spec="arithmetic/abs-1")
 Ceiling = unary(
     "Ceiling", _ceiling, _same, exact=True, fast=np.ceil,
-    doc="The least integer from x on.", spec="arithmetic/ceiling-1",
+    doc="The least integer not less than x.", spec="arithmetic/ceiling-1",
 )  # fmt: skip
 Floor = unary(
     "Floor", _floor, _same, exact=True, fast=np.floor,
-    doc="The greatest integer up to x.", spec="arithmetic/floor-1",
+    doc="The greatest integer not greater than x.", spec="arithmetic/floor-1",
 )  # fmt: skip
 Negative = unary("Negative", np.negative, Dim.__neg__, exact=True, doc="``-x``.", spec="arithmetic/negative-1")
 Sign = unary("Sign", np.sign, exact=True, doc="-1, 0 or 1; NaN for NaN.", spec="arithmetic/sign-1")
@@ -91,7 +91,7 @@ Atanh = unary("Atanh", np.arctanh, doc="The inverse hyperbolic tangent.", spec="
 # OpenVINO: the CPU plugin's ReLU and HSigmoid of NaN are 0
 ReLU = unary(
     "ReLU", _relu, lambda x: x.max(0), exact=True, fast=relu,
-    doc="x, or 0 where that is more.", spec="activation/relu-1",
+    doc="``max(x, 0)``.", spec="activation/relu-1",
 )  # fmt: skip
 Sigmoid = unary(
     "Sigmoid", _sigmoid, fast=in_blocks(sigmoid),
@@ -119,7 +119,7 @@ SoftSign = _of_floats(
 
 
 class _Test(Unary):
-    """One tensor of floats; the output is boolean."""
+    """Base of the tests of floats, whose output is boolean."""
 
     def result(self, data: Value) -> np.dtype:
         return _BOOLEAN.dtype

@@ -12,9 +12,10 @@ from irrun.types import Dim, PartialShape
 
 @op("Unique", since=10, spec="movement/unique-10")
 class Unique(Op):
-    """The unique elements, where each first stands, which one of them every element is, and how many of each there are.
+    """The unique elements, the index where each first occurs, which unique element each element is, and the counts.
 
-    With ``axis``, slices along it take the place of the elements. ``sorted`` or in the order of their first occurrence.
+    With ``axis``, slices along it are compared instead of elements. The unique ones are ``sorted``, or in the order of
+    their first occurrence.
 
     C1  ``axis`` has one element, as a scalar or 1D.
     C2  ``axis`` lies within the rank, or before it by less than the rank.
@@ -34,7 +35,7 @@ class Unique(Op):
             at.require(element_type.name in ("i32", "i64"), "C3", f"{name} is {element_type}")
         if axis is None:
             total = data.shape.count()
-            shape = PartialShape((_found(total),))
+            shape = PartialShape((_unique(total),))
         else:
             one_number(at, "C1", axis)
             total, shape = Dim.unknown(), data.shape
@@ -44,8 +45,8 @@ class Unique(Op):
                 if number is not None:
                     number = at.axis(number, data.rank, "C2")
                     total = data.shape[number]
-                    shape = data.shape.replace(number, _found(total))
-        found = [_found(total)]
+                    shape = data.shape.replace(number, _unique(total))
+        found = [_unique(total)]
         return (
             data.reshaped(shape),
             Value(index, data.shape).reshaped(found),
@@ -79,6 +80,6 @@ class Unique(Op):
         )
 
 
-def _found(total: Dim) -> Dim:
-    """How many are unique of this many."""
+def _unique(total: Dim) -> Dim:
+    """Return the number of unique ones among ``total`` elements, as far as it is known."""
     return total if total.is_static and total.lo <= 1 else Dim(min(total.lo, 1), total.hi)

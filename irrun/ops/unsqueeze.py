@@ -14,7 +14,7 @@ _D = TypeVar("_D")
 
 @op("Unsqueeze", since=1, spec="shape/unsqueeze-1")
 class Unsqueeze(Op):
-    """Insert an axis of length 1 at each of ``axes``, which count within the output.
+    """Insert an axis of length 1 at each of ``axes``, which are positions in the output.
 
     C1  ``axes`` is a scalar or 1D, and not empty.
     C2  Each of ``axes`` is within the rank of the output.
@@ -49,6 +49,7 @@ class Unsqueeze(Op):
 
 
 def _inserted(shape: Sequence[_D], axes: Sequence[int], one: _D) -> list[_D]:
+    """Return ``shape`` with ``one`` inserted at each of ``axes``, which are axes of the result."""
     # OpenVINO: inserts an axis that is named twice once
     rank = len(shape) + len(set(axes))
     dims = list(shape)

@@ -12,7 +12,7 @@ from irrun.types import INF, Dim
 
 @op("VariadicSplit", since=1, spec="movement/variadic-split-1")
 class VariadicSplit(Op):
-    """Cut ``data`` along ``axis`` into parts as long as ``split_lengths`` says; -1 stands for what is left.
+    """Cut ``data`` along ``axis`` into parts of the lengths ``split_lengths``; -1 stands for the rest.
 
     C1  ``axis`` is a scalar or holds one number.
     C2  ``axis`` is within the rank of ``data``.
@@ -60,8 +60,8 @@ class VariadicSplit(Op):
 
 
 def _parts(dim: Dim, lengths: Sequence[Dim]) -> list[Dim] | None:
-    """Each length as far as it and what the others leave of ``dim`` tell, or None where they contradict."""
-    known = [n if n.lo >= 0 else Dim.unknown() for n in lengths]  # what may be -1 may be any length
+    """Return each length, narrowed by what the other lengths leave of ``dim``; None where they contradict it."""
+    known = [n if n.lo >= 0 else Dim.unknown() for n in lengths]  # an entry that may be -1 may be any length
     before = list(accumulate(known, initial=Dim(0)))
     after = list(accumulate(reversed(known), initial=Dim(0)))[::-1]
     parts: list[Dim] = []

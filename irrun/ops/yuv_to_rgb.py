@@ -1,7 +1,7 @@
 """From NV12 and I420 images to RGB and BGR.  Spec: image/nv12-to-{rgb,bgr}-8, image/i420-to-{rgb,bgr}-8.
 
-Both have a brightness Y for each pixel and two colours U and V for each square of four: NV12 as pairs, I420 as two
-planes of their own.
+Both formats hold a brightness Y for each pixel, and two colour values U and V for each square of four pixels: NV12 as
+pairs in one plane, I420 in two planes.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class _YuvToRgb(Op):
         for plane in given[1:]:
             parts, rows, columns, colours = plane.shape.dims or PartialShape.of_rank(4)
             met = [a.meet(b) for a, b in ((batch, parts), (height, rows * 2), (width, columns * 2))]
-            fits = None not in met and colours.fits(4 - len(given))  # pairs of U and V, or one of them
+            fits = None not in met and colours.fits(4 - len(given))  # two channels (U and V) or one
             at.require(fits, "C4", f"the first plane is {first.shape}, a plane of colours {plane.shape}")
             batch, height, width = (dim for dim in met if dim is not None)
         return first.reshaped([batch, height, width, 3])
@@ -51,18 +51,19 @@ class _YuvToRgb(Op):
         return (np.rint(image) if given[0].dtype == np.uint8 else image).astype(given[0].dtype)
 
     def _planes(self, given: Sequence[np.ndarray]) -> Planes:
+        """Return the three planes from the inputs that are present."""
         raise NotImplementedError
 
 
 def _split(plane: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A single plane as Y [N,H,W] and what follows it, flat."""
+    """Split a single plane into Y [N,H,W] and the colours below Y, flattened to [N,H*W/2]."""
     height = plane.shape[1] // 3 * 2
     return plane[:, :height, :, 0], plane[:, height:].reshape(len(plane), plane.shape[1] // 3 * plane.shape[2])
 
 
 @op("NV12toRGB", since=8, spec="image/nv12-to-rgb-8")
 class NV12toRGB(_YuvToRgb):
-    """An RGB image [N,H,W,3] of Y [N,H,W,1] and UV [N,H/2,W/2,2], or of one plane that has UV below Y.
+    """An RGB image [N,H,W,3] from Y [N,H,W,1] and UV [N,H/2,W/2,2], or from one plane with UV below Y.
 
     C1  Each plane is 4D.
     C2  The first plane has one channel.
@@ -96,7 +97,7 @@ class NV12toBGR(NV12toRGB):
 
 @op("I420toRGB", since=8, spec="image/i420-to-rgb-8")
 class I420toRGB(_YuvToRgb):
-    """An RGB image [N,H,W,3] of Y [N,H,W,1], U and V [N,H/2,W/2,1], or of one plane that has them one after another.
+    """An RGB image [N,H,W,3] from Y [N,H,W,1], U and V [N,H/2,W/2,1], or from one plane with U and then V below Y.
 
     C1  Each plane is 4D.
     C2  The first plane has one channel.
