@@ -268,8 +268,8 @@ def _print(out: Console, inputs: Sequence[Input], outputs: Sequence[Output], tap
 def _print_profile(out: Console, profile: Profile) -> None:
     _terminal.title(out, "profile")
     columns = ("layer", "type", "algorithm", "ms", "share", "GFLOP/s", "GB/s", "MB")
-    told = profile.record()
-    steps = told["steps"]
+    summary = profile.record()
+    steps = summary["steps"]
     rows = [
         (
             step["layers"][-1], step["type"], step["algorithm"] or "", f"{step['seconds'] * 1e3:.3f}",
@@ -279,7 +279,7 @@ def _print_profile(out: Console, profile: Profile) -> None:
         for step in steps
     ]  # fmt: skip
     total = f"{profile.seconds * 1e3:.3f}"
-    rows.append((f"{len(steps)} steps", "", f"matrix products: {told['matrix_products']}", total, "", "", "", ""))
+    rows.append((f"{len(steps)} steps", "", f"matrix products: {summary['matrix_products']}", total, "", "", "", ""))
     _terminal.print_table(out, columns, rows, right=columns[3:])
 
 
