@@ -1,6 +1,6 @@
-"""The command line: one file per command, each imported when it is called.
+"""The command line. Each command has a file of its own, which is imported only when the command is called.
 
-``irrun --help`` must answer at once, so nothing but click is imported here.
+``irrun --help`` must answer at once, so this module imports no other package than click.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["cli", "main"]
 
 COMMANDS: Final = {
     "run": "Run a model and show its outputs.",
-    "check": "Check models: every shape and precision that they declare.",
-    "why": "Tell where the dims of a layer come from.",
-    "extract": "Cut a model out of another.",
-    "show": "Show what a model takes, gives and consists of.",
+    "check": "Check every shape and precision that models declare.",
+    "why": "Trace where the dims of a layer come from.",
+    "extract": "Cut a sub-model out of a model.",
+    "show": "Show the inputs, outputs, operations and weights of a model.",
     "ops": "List the operations that irrun knows.",
     "op": "Show an operation: inputs, attributes, constraints.",
     "explain": "Explain the code of a finding, such as IR401.",
 }
-"""Name and short help; the command is ``command`` in the file of its name."""
+"""The short help of each command, keyed by its name. The module ``irrun.cli.NAME`` defines it as ``command``."""
 
 
 class _Commands(click.Group):
@@ -53,7 +53,7 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, which returns its exit status, and turn what it raises into one."""
+        """Run a command. Exit with the status that it returns, or the status for the exception that it raises."""
         try:
             status = super().invoke(ctx)
             sys.stdout.flush()
@@ -61,7 +61,7 @@ class _Commands(click.Group):
             raise
         except KeyboardInterrupt:
             status = 130
-        except BrokenPipeError:  # the reader of our output, such as head, has seen enough
+        except BrokenPipeError:  # the program that reads the output, such as head, has closed the pipe
             _discard_output()
             status = 141
         except Exception as error:
@@ -76,8 +76,8 @@ def _failed(error: Exception) -> int:
 
 
 def _discard_output() -> None:
-    """Let what is still buffered go nowhere, so that Python's last flush does not fail again."""
-    with contextlib.suppress(OSError, ValueError):  # a stream without a descriptor
+    """Redirect standard output to the null device, so that Python's last flush does not fail again."""
+    with contextlib.suppress(OSError, ValueError):  # standard output has no file descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -96,22 +96,22 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     is_eager=True,
     expose_value=False,
     callback=_version,
-    help="Show the version, and what multiplies matrices, and exit.",
+    help="Show the version and the library that computes matrix products, and exit.",
 )
 def cli() -> None:
     """Read, check and run OpenVINO IR (model.xml + model.bin) in pure Python.
 
-    Exit status: 0 all right, 1 findings or a run that failed, 2 bad usage or unreadable input, 3 something
-    that irrun does not support yet.
+    Exit status: 0 success, 1 an error in the model or a failed run, 2 bad usage or an unreadable input, 3 an
+    operation that irrun does not support yet.
     """
 
 
 def main() -> None:
-    """The entry point."""
+    """Run the command line: the entry point of the program ``irrun``."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name must not break a terminal that has no such letter
+        if isinstance(stream, io.TextIOWrapper):  # write letters that the encoding of the terminal lacks as escapes
             stream.reconfigure(errors="backslashreplace")
     try:
         cli(prog_name="irrun")
-    except OSError as error:  # --help, onto a full disk
+    except OSError as error:  # for example, --help cannot be written because the disk is full
         sys.exit(_failed(error))

@@ -1,4 +1,4 @@
-"""``[tool.irrun]`` of pyproject.toml: what a project selects and ignores."""
+"""The settings under ``[tool.irrun]`` in pyproject.toml: the codes that a project selects and ignores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _KEYS: Final = ("select", "ignore", "per-file-ignores")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings of a project; ``folder`` is where its pyproject.toml lies."""
+    """The settings of a project. ``folder`` holds its pyproject.toml, or is the current folder if there is none.
+
+    All codes may be prefixes, such as ``IR4``.
+    """
 
     folder: Path
     select: tuple[str, ...] = ()
@@ -31,31 +34,40 @@ class Config:
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def ignored_in(self, file: str) -> tuple[str, ...]:
-        """What ``per-file-ignores`` says of a file. Patterns match its name, or its path from ``folder``."""
+        """Return the codes that ``per-file-ignores`` lists for a file.
+
+        A pattern matches the name of the file, or its path: relative to ``folder``, or absolute if it lies elsewhere.
+        """
         path = Path(os.path.abspath(file))
         place = (path.relative_to(self.folder) if path.is_relative_to(self.folder) else path).as_posix()
-        found: list[str] = []
+        every: list[str] = []
         for pattern, ignored in self.per_file_ignores:
-            patterns = {pattern, pattern.replace("**/", "")}  # ** may stand for no folder at all
+            patterns = {pattern, pattern.replace("**/", "")}  # ** also matches no folder at all
             if any(fnmatchcase(name, p) for name in (place, path.name) for p in patterns):
-                found += ignored
-        return tuple(found)
+                every += ignored
+        return tuple(every)
 
 
 def codes(values: Iterable[str]) -> tuple[str, ...]:
-    """Codes, prefixes of codes and names, also separated by commas, as codes. Raises ValueError."""
+    """Return codes and prefixes of codes, with the names of codes replaced by the codes.
+
+    A value may hold several, separated by commas or white space. Raises ValueError for an unknown code or name.
+    """
     names = {code.name: code.id for code in CODES.values()}
-    found: list[str] = []
+    prefixes: list[str] = []
     for value in filter(None, re.split(r"[\s,]+", ",".join(values))):
         code = names.get(value.lower(), value.upper())
         if code != "IR" and not any(known.startswith(code) for known in CODES):
             raise ValueError(f"{value} is no code; irrun explain lists them")
-        found.append(code)
-    return tuple(found)
+        prefixes.append(code)
+    return tuple(prefixes)
 
 
 def read_config() -> Config:
-    """That of the nearest pyproject.toml with a ``[tool.irrun]``, from the current folder upwards."""
+    """Return the settings of the nearest pyproject.toml with a ``[tool.irrun]``, from the current folder upwards.
+
+    Without such a file, the settings are empty. Raises click.UsageError for invalid settings.
+    """
     here = Path.cwd()
     for folder in (here, *here.parents):
         file = folder / "pyproject.toml"
@@ -65,7 +77,7 @@ def read_config() -> Config:
             tool = tomllib.loads(file.read_text("utf-8")).get("tool")
             if isinstance(tool, dict) and "irrun" in tool:
                 return _config(folder, tool["irrun"])
-        except ValueError as error:  # no TOML, no UTF-8, or no settings of ours
+        except ValueError as error:  # invalid TOML, UTF-8 or settings
             raise click.UsageError(f"{file}: {error}") from None
     return Config(here)
 

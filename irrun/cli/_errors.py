@@ -1,4 +1,4 @@
-"""What went wrong, and the exit status for it."""
+"""Print errors, and choose the exit status for them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,19 @@ from irrun.diagnostics import Diagnostic, IrrunError
 __all__ = ["UNREADABLE", "exit_status", "failed", "show"]
 
 UNREADABLE: Final = ("IR000", "IR001", "IR002", "IR003", "IR004", "IR005", "IR006")
-"""Codes that mean: there is no model to speak about."""
+"""The codes of files that cannot be read, so that there is no model to check."""
 _UNSUPPORTED: Final = ("IR201", "IR207")
+"""The codes of operations and operation sets that irrun does not know."""
 _MOST: Final = 10
+"""The most diagnostics that ``show`` prints: a screenful. `irrun check` prints all."""
 
 
 def exit_status(found: Iterable[Diagnostic]) -> int:
-    """2 where an input cannot be read or does not fit, 3 where all errors are irrun's gaps, 1 for any other error."""
+    """Return the exit status for diagnostics. Warnings do not count.
+
+    It is 2 if a file cannot be read, or an input or a selected layer does not fit the model, 3 if irrun does not
+    support an operation and there is no other error, 1 for any other error, and 0 without errors.
+    """
     codes = {d.code for d in found if d.severity == "error"}
     if not codes:
         return 0
@@ -30,7 +36,7 @@ def exit_status(found: Iterable[Diagnostic]) -> int:
 
 
 def show(found: Sequence[Diagnostic]) -> None:
-    """Print diagnostics to stderr, the first of many."""
+    """Print at most ``_MOST`` diagnostics to standard error, and how many are left out."""
     sys.stdout.flush()
     err = _terminal.console(stderr=True)
     for number, diagnostic in enumerate(found[:_MOST]):
@@ -42,7 +48,11 @@ def show(found: Sequence[Diagnostic]) -> None:
 
 
 def failed(error: Exception) -> int:
-    """Tell the user about an exception; the exit status for it."""
+    """Print an exception to standard error, and return the exit status for it.
+
+    The status is that of the diagnostics of an IrrunError, 2 for an OSError, 1 for a MemoryError, and 70 for any
+    other exception, which is a bug in irrun.
+    """
     if isinstance(error, IrrunError):
         show(error.diagnostics)
         return exit_status(error.diagnostics)

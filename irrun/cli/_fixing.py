@@ -1,4 +1,4 @@
-"""Models put right for ``irrun check --fix``, and what that changes for ``--diff``."""
+"""Fix models for ``irrun check --fix``, and show the changes for ``--diff``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ __all__ = ["Outcome", "fixed", "show_diff", "summarize_diff", "write"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A file before and after its fixes, how many findings they put right, what is left, and its examples."""
+    """The result of fixing a file.
+
+    ``before`` and ``after`` are its bytes, both empty if the file cannot be fixed (unreadable, or a page). ``count``
+    is the number of fixed findings, ``left`` the findings that remain, and ``examples`` the number of examples if
+    the file is a page.
+    """
 
     before: bytes
     after: bytes
@@ -34,7 +39,10 @@ class Outcome:
 
 
 def fixed(file: str, weights: str | None, wanted: Callable[[Diagnostic], bool], *, unsafe: bool) -> Outcome:
-    """Fix what is wanted of a model. A page with examples is only checked."""
+    """Fix the ``wanted`` findings of a model, and return the result without writing it.
+
+    Fixes that change the meaning of the model are applied only if ``unsafe``. A page with examples is only checked.
+    """
     try:
         items = _models.load(file, weights, may_be_empty=True)
     except IrrunError as error:
@@ -48,7 +56,7 @@ def fixed(file: str, weights: str | None, wanted: Callable[[Diagnostic], bool], 
 
 
 def write(file: str, outcome: Outcome) -> None:
-    """Put the fixed model in the place of the other; that of standard input goes to standard output."""
+    """Replace the file by the fixed model if it has changed. Write a model from standard input to standard output."""
     if file == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(outcome.after)
@@ -61,10 +69,11 @@ def write(file: str, outcome: Outcome) -> None:
 # differences
 
 _CONTEXT: Final = 3
+"""The number of unchanged lines shown before and after each change."""
 
 
 def show_diff(file: str, outcome: Outcome) -> None:
-    """Print what fixing changes as a unified diff: in colours on a terminal, elsewhere just the bytes in UTF-8."""
+    """Print the changes as a unified diff: coloured on a terminal, otherwise as plain UTF-8."""
     if outcome.after == outcome.before:
         return
     lines = list(_unified("<stdin>" if file == "-" else Path(file).as_posix(), outcome.before, outcome.after))
@@ -80,12 +89,16 @@ def show_diff(file: str, outcome: Outcome) -> None:
 
 
 def summarize_diff(count: int, left: Sequence[Diagnostic]) -> int:
-    """Print how many findings would be put right and left; the exit status, 1 where there are some of the former."""
+    """Print how many findings would be fixed and how many would be left, and return the exit status.
+
+    It is 2 if a file cannot be read, 1 if a finding would be fixed, and otherwise 0.
+    """
     _terminal.console(stderr=True).print(f"would fix {counted(count, 'finding')}; {len(left)} would be left")
     return 2 if exit_status(left) == 2 else int(count > 0)
 
 
 def _unified(name: str, before: bytes, after: bytes) -> Iterator[str]:
+    """Yield the lines of a unified diff, each with its line end."""
     a, b = (_lines(data) for data in (before, after))
     yield f"--- {name}\n"
     yield f"+++ {name}\n"
@@ -109,6 +122,7 @@ def _unified(name: str, before: bytes, after: bytes) -> Iterator[str]:
 def _hunk(
     a: Sequence[str], b: Sequence[str], changes: Sequence[tuple[int, int, int, int]], start: int, end: int
 ) -> Iterator[str]:
+    """Yield the lines of a hunk, which spans the lines ``start`` to ``end`` of ``a``, with their signs."""
     at = start
     for first, last, to, until in changes:
         yield from (f" {line}" for line in a[at:first])
@@ -119,9 +133,9 @@ def _hunk(
 
 
 def _changes(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """The stretches of lines that differ, as (start, end) in ``a`` and in ``b``.
+    """Yield the ranges of lines that differ, as (start, end) in ``a`` followed by (start, end) in ``b``.
 
-    In time linear in the file, since fixes change few lines in one place: difflib is not, where most lines repeat.
+    This takes linear time, because fixes change few lines in one place. difflib takes longer if most lines repeat.
     """
     i = j = 0
     while i < len(a) or j < len(b):
@@ -141,5 +155,6 @@ def _changes(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int
 
 
 def _lines(data: bytes) -> list[str]:
+    """Return the lines of a file, each with its line end."""
     text = data.decode(encoding_of(data), "replace")
     return [line for line in text.replace("\n", "\n\0").split("\0") if line]

@@ -1,4 +1,4 @@
-"""``-i NAME=SPEC``: files, pictures, JSON literals and generated numbers as the inputs of a model."""
+"""The inputs of a run, from ``-i NAME=SPEC``: array files, pictures, JSON literals and generated numbers."""
 
 from __future__ import annotations
 
@@ -28,18 +28,23 @@ _PICTURE: Final = re.compile(r".+\.(png|jpe?g|bmp|gif|webp|tiff?|p[bgpn]m)", re.
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What goes into a model, and where it comes from, as the output says it."""
+    """An input of a model. ``origin`` describes where the array comes from, as `irrun run` prints it."""
 
     name: str
     type: ElementType
     array: np.ndarray
     origin: str
     chosen: PartialShape | None = None
-    """The declared shape, where dims were chosen for want of any."""
+    """The declared shape if it is dynamic and irrun had to choose the dims, otherwise None."""
 
 
 def gather(model: Model, given: Sequence[str], seed: int, max_memory: int) -> list[Input]:
-    """The inputs of a model in order: as given, as a comment tells, or drawn. Raises FeedError (IR601)."""
+    """Return the inputs of a model in the order of its Parameters.
+
+    ``given`` are texts NAME=SPEC. An input that is not among them comes from the comment of an example, or is random
+    numbers drawn with ``seed``. ``max_memory`` limits the bytes of each generated array. Raises FeedError (IR601),
+    ExecutionError (IR604) for an array that is too large, and click.BadParameter for a text without ``=``.
+    """
     specs = _by_position(model, given)
     loaded = {number: _file(model, number, spec) for number, spec in specs.items() if _ARRAY.fullmatch(spec)}
     types = element_types(model, loaded)
@@ -50,6 +55,7 @@ def gather(model: Model, given: Sequence[str], seed: int, max_memory: int) -> li
 
 
 def _by_position(model: Model, given: Sequence[str]) -> dict[int, str]:
+    """Return the SPEC of each given input, keyed by the position of the input. Raises FeedError (IR601)."""
     specs: dict[int, str] = {}
     for text in given:
         number, spec = _split(model, text)
@@ -60,7 +66,7 @@ def _by_position(model: Model, given: Sequence[str]) -> dict[int, str]:
 
 
 def _split(model: Model, text: str) -> tuple[int, str]:
-    """``NAME=SPEC``, where a name may hold a ``=`` itself."""
+    """Split ``NAME=SPEC`` into the position of the input and the SPEC. The name may contain a ``=`` itself."""
     for equals in re.finditer("=", text):
         number = position(model, text[: equals.start()])
         if number is not None:
@@ -119,16 +125,17 @@ def _dims(model: Model, parameter: Layer, text: str) -> tuple[int, ...]:
 
 
 def _file(model: Model, number: int, spec: str) -> np.ndarray:
+    """Read the array for input ``number`` from a .npy or .npz file. Raises FeedError (IR601)."""
     match = _ARRAY.fullmatch(spec)
     assert match is not None
     parameter = model.parameters[number]
     path = match[1] or match[2]
     try:
-        with open(path, "rb") as file:  # numpy leaves it open where it is broken
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray) == (match[1] is None):
+        with open(path, "rb") as file:  # np.load leaves a broken file open if it opens the file itself
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray) == (match[1] is None):
                 raise ValueError(f"it is a {'.npy' if match[1] is None else '.npz'}")
-            return found if match[1] else found[_key(model, parameter, path, found.files, match[3])]
+            return loaded if match[1] else loaded[_key(model, parameter, path, loaded.files, match[3])]
     except OSError as error:
         raise bad_feed(model, parameter, f"cannot be read from {path}: {_why(error)}", "check the path") from None
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
@@ -136,7 +143,7 @@ def _file(model: Model, number: int, spec: str) -> np.ndarray:
 
 
 def _key(model: Model, parameter: Layer, path: str, keys: list[str], key: str | None) -> str:
-    """The array meant: the one named, or called as the input is, or the only one."""
+    """Return the key of the array to read from a .npz: ``key``, or a name of the input, or the only key."""
     named = [key] if key is not None else [n for n in model.input_names(parameter) if n in keys] or keys
     if len(named) == 1 and named[0] in keys:
         return named[0]
@@ -150,7 +157,10 @@ def _why(error: OSError) -> str:
 
 
 def _native(array: np.ndarray, wanted: ElementType) -> np.ndarray:
-    """The array as numpy holds it here: .npy knows other byte orders, and no bf16, f8 or 4-bit types."""
+    """Return the array in the byte order of this machine, and as ml_dtypes array if the input is of such a type.
+
+    .npy files know no bf16, f8 or 4-bit types: they hold bare bytes of the same size, or a stand-in (``stand_in``).
+    """
     array = np.asarray(array, array.dtype.newbyteorder("="))
     if wanted.dtype.isbuiltin != 2:  # 2: a type of ml_dtypes
         return array
@@ -163,7 +173,7 @@ def _native(array: np.ndarray, wanted: ElementType) -> np.ndarray:
 
 
 def stand_in(dtype: np.dtype) -> np.dtype:
-    """The type that an ml_dtypes array has in a .npz: float32 or int8 hold all of its values."""
+    """Return the type that replaces an ml_dtypes type in a .npz: float32 or int8, which hold all of its values."""
     return np.dtype(np.int8 if dtype.name.startswith(("int", "uint")) else np.float32)
 
 
@@ -172,7 +182,10 @@ def stand_in(dtype: np.dtype) -> np.dtype:
 
 
 def _picture(model: Model, parameter: Layer, path: str, shape: PartialShape, element_type: ElementType) -> np.ndarray:
-    """A picture scaled to the input's height and width, as raw 0..255 in its type and layout."""
+    """Return a picture scaled to the height and width of the input, in its element type and layout.
+
+    The values are 0 to 255, not normalised. Raises FeedError (IR601).
+    """
     try:
         from PIL import Image, ImageOps
     except ImportError:
@@ -204,7 +217,7 @@ def _picture(model: Model, parameter: Layer, path: str, shape: PartialShape, ele
 
 
 def _layout(shape: PartialShape) -> str | None:
-    """``NCHW``, ``NHWC``, ``CHW``, ``HWC`` or ``HW``, by where 1 or 3 channels stand; None for no picture."""
+    """Return ``NCHW``, ``NHWC``, ``CHW``, ``HWC`` or ``HW``: C is the dim that is 1 or 3. None if no picture fits."""
     dims = shape.dims
     if dims is None or (len(dims) == 4 and not dims[0].fits(1)):
         return None
@@ -223,9 +236,10 @@ def _layout(shape: PartialShape) -> str | None:
 
 
 def _literal(model: Model, parameter: Layer, text: str, element_type: ElementType, *, free: bool) -> np.ndarray:
-    """A JSON literal as an array of ``element_type``, without rounding a number to an integer or wrapping it.
+    """Return a JSON literal as an array of ``element_type``.
 
-    ``free``: the model leaves the type open, so that true is a boolean and "text" a string.
+    Raises FeedError (IR601) for a number that an integer type cannot hold: it is neither rounded nor wrapped. With
+    ``free``, the model does not declare a type, so that ``true`` is a boolean and ``"text"`` is a string.
     """
 
     def wrong(what: str, help: str | None = None) -> FeedError:
@@ -272,4 +286,5 @@ _JSON_NAMES: Final[dict[type, str]] = {dict: "an object", type(None): "null"}
 
 
 def _first(items: np.ndarray, leaves: set[type]) -> Any:
+    """Return the first string among the items, or the first item if there is no string, as JSON."""
     return next(json.dumps(i) for i in items.flat if (str not in leaves) or isinstance(i, str))

@@ -1,4 +1,4 @@
-"""The same function over many files, in processes where there are enough of them."""
+"""Call a function for many files, in several processes if there are enough files."""
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ __all__ = ["default_jobs", "in_order", "with_bar"]
 T = TypeVar("T")
 
 _FEW: Final = 8
-"""So many files are done sooner than processes are started."""
+"""Up to this many files, starting processes takes longer than the work itself."""
 
 
 def default_jobs(files: int) -> int:
-    """How many processes so many files are worth."""
+    """Return how many processes to use for a number of files."""
     if files <= _FEW:
         return 1
     try:
         cpus = len(os.sched_getaffinity(0))
-    except AttributeError:  # only Linux has it
+    except AttributeError:  # exists only on Linux
         cpus = os.cpu_count() or 1
     return min(cpus, files)
 
 
 def in_order(function: Callable[[str], T], files: Sequence[str], jobs: int) -> Iterator[T]:
-    """``function`` of each file, in the order of the files. It and what it gives must be picklable."""
+    """Yield the result of ``function`` for each file, in the order of the files, computed by ``jobs`` processes.
+
+    The function and its results must be picklable. Raises click.ClickException if a process is killed.
+    """
     if min(jobs, len(files)) < 2 or sys.platform in ("emscripten", "wasi"):  # no processes in the browser
         yield from map(function, files)
         return
@@ -47,7 +50,7 @@ def in_order(function: Callable[[str], T], files: Sequence[str], jobs: int) -> I
         yield from pool.map(function, files, chunksize=chunk)
     except BrokenProcessPool:
         raise click.ClickException("a process was ended from outside, perhaps for want of memory; try -j 1") from None
-    except BaseException:  # interrupted, or nobody wants the rest
+    except BaseException:  # interrupted, or the caller has stopped iterating
         for process in multiprocessing.active_children():
             process.terminate()
         raise
@@ -56,14 +59,14 @@ def in_order(function: Callable[[str], T], files: Sequence[str], jobs: int) -> I
 
 
 def _begin(plugins: Sequence[str]) -> None:
-    """Make a new process ready: with the plugins where it does not inherit them, and silent when interrupted."""
+    """Prepare a new process: import plugins that it has not inherited, and let Ctrl-C end it without a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for file in set(plugins) - set(_options.plugins()):
         _options.load_plugin(file)
 
 
 def with_bar(found: Iterable[T], total: int, err: Console) -> Iterator[T]:
-    """Hand on what comes, and show how far it is once several files take a second."""
+    """Yield the items of ``found``, and show a progress bar if there are several and they take over a second."""
     if total < 2 or not err.is_interactive:
         yield from found
         return

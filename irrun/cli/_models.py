@@ -1,4 +1,4 @@
-"""How commands get at the models in a file."""
+"""Load the models in a file for a command."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ __all__ = ["is_example", "load", "title"]
 
 
 def load(path: str, weights: str | None = None, *, may_be_empty: bool = False) -> list[Parsed | ReadError]:
-    """The model of an IR file, or the examples of a page: each read, or why it cannot be. Raises ReadError.
+    """Return the model of an IR file, or each example of a page: parsed, or the ReadError that says why it cannot be.
 
-    The path ``-`` is standard input. A page without examples is an error unless it ``may_be_empty``.
+    The path ``-`` is standard input. Raises ReadError for a file that cannot be read, and for a page without examples
+    unless it ``may_be_empty``.
     """
     data = sys.stdin.buffer.read() if path == "-" else None
     found = api.load_all(STDIN if path == "-" else path, weights, data)
@@ -25,12 +26,12 @@ def load(path: str, weights: str | None = None, *, may_be_empty: bool = False) -
 
 
 def is_example(found: Parsed | ReadError) -> bool:
-    """Whether it was cut from a page. (What is wrong with a whole file is raised, not listed.)"""
+    """Return whether an item of ``load`` is an example of a page. (``load`` raises the errors of whole files.)"""
     return isinstance(found, ReadError) or found.model.is_fragment
 
 
 def title(path: str, found: Parsed | ReadError) -> str:
-    """How an example of a page is called: ``broadcast-3.en.txt:75  Broadcast``."""
+    """Return the title of an example of a page, such as ``broadcast-3.en.txt:75  Broadcast``."""
     if isinstance(found, ReadError):
         first = found.diagnostics[0]
         return f"{path}:{first.line}" if first.line else path

@@ -1,4 +1,4 @@
-"""Options that several commands share, or that need reading."""
+"""Command line options that several commands share, or that have to be parsed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Size(click.ParamType):
-    """A number of bytes such as ``2GiB``, ``500M`` or ``1000``; units are powers of 1024."""
+    """The type of a parameter that is a number of bytes, such as ``2GiB``, ``500M`` or ``1000``. K is 1024 bytes."""
 
     name = "size"
 
@@ -35,21 +35,26 @@ class Size(click.ParamType):
 
 
 def format_option(*formats: str) -> Any:
+    """Return the option ``--format``, which passes ``form`` to the command. The first format is the default."""
     return click.option(
-        "--format", "form", type=click.Choice(formats), default=formats[0], show_default=True, help="How to print it."
+        "--format", "form", type=click.Choice(formats), default=formats[0], show_default=True, help="Output format."
     )
 
 
 weights_option: Final = click.option(
-    "-w", "--weights", metavar="BIN", help="The .bin file. [default: beside the .xml under the same name]"
+    "-w", "--weights", metavar="BIN", help="The .bin file. [default: next to the .xml, with the same name]"
 )
 
 
 _PLUGIN: Final = "irrun_plugin_"
+"""The prefix of the names of plugin modules in ``sys.modules``."""
 
 
 def load_plugin(file: str) -> None:
-    """Import a file that registers operations (``@irrun.op``). Raises ValueError and whatever stands in it."""
+    """Import a file that registers operations (``@irrun.op``).
+
+    Raises OSError or ValueError if it cannot be imported, and whatever the file itself raises.
+    """
     name = _PLUGIN + re.sub(r"[^a-zA-Z0-9_]", "_", Path(file).stem)
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -59,12 +64,13 @@ def load_plugin(file: str) -> None:
 
 
 def plugins() -> list[str]:
-    """The files that have been imported so."""
+    """Return the paths of the files that ``load_plugin`` has imported."""
     modules = [module for name, module in sys.modules.items() if name.startswith(_PLUGIN)]
     return [module.__file__ for module in modules if module.__file__]
 
 
 def _import(ctx: click.Context, param: click.Parameter, files: Sequence[str]) -> None:
+    """Import plugin files. Raises click.BadParameter with the line of the file that fails."""
     for file in files:
         try:
             load_plugin(file)
@@ -80,25 +86,25 @@ def _import(ctx: click.Context, param: click.Parameter, files: Sequence[str]) ->
 
 plugin_option: Final = click.option(
     "--plugin", metavar="FILE.py", multiple=True, callback=_import, expose_value=False, is_eager=True,
-    help="Operations of your own, registered with @irrun.op. May be repeated.",
+    help="A Python file that registers operations of your own with @irrun.op. May be repeated.",
 )  # fmt: skip
 
 
 def shape_option(help: str) -> Any:
-    """``--shape NAME=SHAPE``, as ``shapes``."""
+    """Return the option ``--shape NAME=SHAPE``, which passes ``shapes`` to the command."""
     return click.option(
         "--shape", "shapes", metavar="NAME=SHAPE", multiple=True, callback=_shapes, help=f"{help} May be repeated."
     )
 
 
 def _shapes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> Shapes:
-    """Each ``NAME=SHAPE``; a name may hold a ``=`` itself."""
-    found: dict[str | int, str] = {}
+    """Return the shape of each named input from texts ``NAME=SHAPE``. A name may contain a ``=`` itself."""
+    shapes: dict[str | int, str] = {}
     for value in values:
         name, equals, shape = value.rpartition("=")
         if not equals:
             raise click.BadParameter(f"{value} is not NAME=SHAPE, such as data=[1,3,224,224]", ctx, param)
-        if name in found:
+        if name in shapes:
             raise click.BadParameter(f"{name} is given twice", ctx, param)
-        found[name] = shape
-    return found
+        shapes[name] = shape
+    return shapes

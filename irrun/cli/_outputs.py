@@ -1,4 +1,4 @@
-"""The outputs of a run: in figures, and as a .npz file."""
+"""The outputs of a run: statistics for the table of outputs, and the .npz file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ from irrun.types import ElementType, PartialShape
 __all__ = ["Output", "describe", "describe_taps", "number", "save"]
 
 _FIRST: Final = 6
+"""The number of first values that are shown of each output: as many as fit in a row of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One output. ``least``, ``mean`` and ``most`` are of the finite values, None where there is none."""
+    """An output and its statistics.
+
+    ``least``, ``mean`` and ``most`` are over the finite values, and None if there are none. ``nans`` and
+    ``infinities`` count elements, and ``first`` holds the first elements in C order.
+    """
 
     name: str
     array: np.ndarray
@@ -39,7 +44,7 @@ class Output:
 
     @property
     def as_declared(self) -> bool | None:
-        """Whether it is what its port declares; None where that declares nothing."""
+        """Whether type and shape agree with the output's port; None if the port declares neither."""
         if self.declared_type is None and self.declared_shape is None:
             return None
         type_fits = self.declared_type in (None, self.type) or self.declared_type.kind == "dynamic"
@@ -47,29 +52,29 @@ class Output:
 
 
 def describe(executable: Executable, outputs: Outputs) -> list[Output]:
-    """The outputs in order, in figures."""
+    """Return the outputs with their statistics, in the order of the model's Results."""
     model, plan = executable.model, executable.plan
-    found: list[Output] = []
+    described: list[Output] = []
     names: set[str] = set()
     for result, slot, array in zip(model.results, plan.results, outputs.arrays):
-        own = [n for n in model.result_names(result) if n not in names] or [f"output {len(found)}"]
+        own = [n for n in model.result_names(result) if n not in names] or [f"output {len(described)}"]
         names.add(own[0])
         fed = model.fed_by(result, 0)
         port = fed[1] if fed else None
-        found.append(_output(own[0], array, plan.types[slot], port))
-    return found
+        described.append(_output(own[0], array, plan.types[slot], port))
+    return described
 
 
 def describe_taps(executable: Executable, outputs: Outputs) -> list[Output]:
-    """The intermediate values that were asked for, in figures."""
+    """Return the tapped intermediate values with their statistics."""
     model = executable.model
     keys = {model.output_name(id, i): (id, i) for id, l in model.layers.items() for i in range(len(l.outputs))}
-    found: list[Output] = []
+    described: list[Output] = []
     for name, array in outputs.taps.items():
         id, position = keys[name]
         known = executable.plan.values[id, position].type
-        found.append(_output(name, array, known, model.layers[id].outputs[position]))
-    return found
+        described.append(_output(name, array, known, model.layers[id].outputs[position]))
+    return described
 
 
 def _output(name: str, array: np.ndarray, known: ElementType, port: Port | None) -> Output:
@@ -79,6 +84,7 @@ def _output(name: str, array: np.ndarray, known: ElementType, port: Port | None)
 
 
 def _figures(array: np.ndarray) -> tuple[Any, float | None, Any, int, int]:
+    """Return the least value, the mean, the greatest value, the number of NaNs, and the number of infinities."""
     if array.dtype.kind in "UTO":
         return None, None, None, 0, 0
     if array.dtype.isbuiltin == 2:
@@ -98,7 +104,7 @@ def _figures(array: np.ndarray) -> tuple[Any, float | None, Any, int, int]:
 
 
 def _plain(item: Any) -> Any:
-    """A number, boolean or text of Python."""
+    """Return an element as a number, boolean or string of Python."""
     if isinstance(item, str):
         return str(item)
     if isinstance(item, (bool, np.bool_)):
@@ -110,7 +116,7 @@ def _plain(item: Any) -> Any:
 
 
 def number(value: Any) -> str:
-    """A value as a table shows it."""
+    """Return a value as the table of outputs shows it."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -121,9 +127,10 @@ def number(value: Any) -> str:
 
 
 def save(path: Path, outputs: Iterable[Output]) -> list[Output]:
-    """Write a .npz under the outputs' names, whole or not at all; those that went as a stand-in.
+    """Write a .npz file that holds each output under its name, and return the outputs saved as a stand-in type.
 
-    (Not by numpy.savez: it takes names as keywords of its own.)
+    The file is written as a whole or not at all. numpy.savez is not used because it cannot save an array named
+    ``file``: names are its keyword arguments.
     """
     target = path.resolve()
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")

@@ -1,4 +1,4 @@
-"""What goes to the terminal: consoles, tables and JSON."""
+"""Print to the terminal: consoles, tables and JSON."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from irrun.checking.render import printable
 __all__ = ["console", "print_json", "print_table", "title"]
 
 _UNBOUNDED: Final = 1_000_000
+"""The width in columns of an output that is no terminal: so large that no table is wrapped."""
 
 
 class _Console(Console):
@@ -25,7 +26,10 @@ class _Console(Console):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that prints text as it is: no markup, no guesses, styles on a terminal only, lines of any length."""
+    """Return a console on standard output, or on standard error if ``stderr``.
+
+    It prints text unchanged: no markup, no highlighting, no line breaks. Styles are printed only on a terminal.
+    """
     stream = sys.stderr if stderr else sys.stdout
     return _Console(
         stderr=stderr,
@@ -39,13 +43,14 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def title(out: Console, text: str) -> None:
+    """Print a heading."""
     out.print(Text(text, "bold"))
 
 
 def print_table(
     out: Console, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], *, right: Sequence[str] = ()
 ) -> None:
-    """Print rows under their column names, indented; the columns in ``right`` flush right."""
+    """Print an indented table. The columns named in ``right`` are aligned to the right."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in columns:
         number = column in right
@@ -59,5 +64,5 @@ def print_table(
 
 
 def print_json(data: Any) -> None:
-    """JSON in ASCII, which every terminal and encoding can carry."""
+    """Print JSON in ASCII, which every terminal and encoding can show."""
     sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")

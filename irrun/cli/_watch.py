@@ -1,4 +1,4 @@
-"""Wait until files change."""
+"""Watch files for changes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Final
 __all__ = ["changes"]
 
 _PAUSE: Final = 0.3
-"""Seconds between two looks."""
+"""Seconds between two checks whether files have changed."""
 
 _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 def changes(files: Callable[[], Sequence[str]], weights: str | None) -> Iterator[tuple[list[str], list[str]]]:
-    """The files, and those of them that are new or changed: at once, and whenever something changes.
+    """Yield all files and those that are new or changed: once at the start, then after every change, without end.
 
-    A model counts as changed with its ``.bin``, too. ``files`` is asked again each time.
+    A model also counts as changed if its ``.bin`` changes. ``files`` is called again for each check.
     """
     seen: dict[str, _Stamp] = {}
     while True:
@@ -32,12 +32,13 @@ def changes(files: Callable[[], Sequence[str]], weights: str | None) -> Iterator
 
 
 def _stamp(file: str, weights: str | None) -> _Stamp:
+    """Return a value that changes when the model or its ``.bin`` changes."""
     return tuple(_state(path) for path in (file, weights or Path(file).with_suffix(".bin")))
 
 
 def _state(path: str | Path) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,4 +1,4 @@
-"""``irrun check``: compare what models declare with what follows from their layers."""
+"""``irrun check``: compare the shapes and precisions that models declare with the inferred ones."""
 
 from __future__ import annotations
 
@@ -39,36 +39,44 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
 @weights_option
 @plugin_option
 @format_option("full", "concise", *FORMATS, "text")
-@click.option("--select", metavar="CODE", multiple=True, callback=_codes, help="Only these, such as IR401 or IR4.")
-@click.option("--ignore", metavar="CODE", multiple=True, callback=_codes, help="All but these.")
-@shape_option("Does it reshape? Check it with this input at [1,3,224,224], [?,1..512] or [...].")
-@click.option("--fix", "fixes", is_flag=True, help="Put right what is safe to, and tell the rest.")
-@click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
-@click.option("--unsafe-fixes", "unsafe", is_flag=True, help="With --fix or --diff: also what changes the meaning.")
-@click.option("--statistics", is_flag=True, help="Only how often each code was found.")
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 still where a file cannot be read.")
-@click.option("-j", "--jobs", type=click.IntRange(1), help="Processes. [default: one a CPU, from 9 files on]")
-@click.option("--watch", is_flag=True, help="Check again whatever changes, until Ctrl-C.")
+@click.option(
+    "--select", metavar="CODE", multiple=True, callback=_codes, help="Report only these codes, such as IR401 or IR4."
+)
+@click.option("--ignore", metavar="CODE", multiple=True, callback=_codes, help="Report all codes but these.")
+@shape_option("Check the model with this input at another shape, such as [1,3,224,224], [?,1..512] or [...].")
+@click.option("--fix", "fixes", is_flag=True, help="Apply the safe fixes and report the rest.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change, but change nothing.")
+@click.option(
+    "--unsafe-fixes", "unsafe", is_flag=True,
+    help="With --fix or --diff: also apply fixes that change the meaning of the model.",
+)  # fmt: skip
+@click.option("--statistics", is_flag=True, help="Show only how often each code was found.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 despite errors, but with 2 if a file cannot be read.")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(1),
+    help="Number of processes. [default: 1, or one for each CPU if there are more than 8 files]",
+)  # fmt: skip
+@click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
 def command(
     paths: Sequence[str], weights: str | None, form: str, select: Sequence[str], ignore: Sequence[str],
     shapes: Shapes, fixes: bool, diff: bool, unsafe: bool, statistics: bool, exit_zero: bool, jobs: int | None,
     watch: bool,
 ) -> int:  # fmt: skip
-    """Check models: every shape and precision that they declare.
+    """Check every shape and precision that models declare.
 
-    PATH is an IR file, a folder (every IR in it and in those below), a glob such as 'models/**/*.xml', a page
-    with <layer> examples, or - for standard input. Exit status 1 where there is an error.
+    PATH is an IR file, a folder (every IR file in it and in its sub-folders), a glob such as 'models/**/*.xml', a
+    documentation page with <layer> examples, or - for standard input. The exit status is 1 if there is an error.
 
-    --select never hides that a file cannot be read. --select and --ignore stand in pyproject.toml as well, under
-    [tool.irrun], with per-file-ignores. In a model, <!-- irrun: ignore IR401 --> ignores a finding on its line or,
-    alone on a line, on the next. The format `text` is another name of `full`.
+    --select never hides that a file cannot be read. Under [tool.irrun], pyproject.toml can set select, ignore and
+    per-file-ignores. In a model, the comment <!-- irrun: ignore IR401 --> suppresses findings on its own line or, if
+    it is alone on its line, on the next line. The format `text` is another name of `full`.
 
-    With --shape, the dims that the file declares are not compared: it is told which layer breaks at those shapes,
-    as openvino.Model.reshape would break, and nothing where it reshapes.
+    With --shape, the dims that the file declares are not compared. irrun reports the layer that cannot take those
+    shapes, where openvino.Model.reshape would fail.
 
-    --fix rewrites wrong dims, precisions and sizes in place and leaves every other byte as it is. What came from
-    standard input goes to standard output. --unsafe-fixes also renames misspelt attributes, writes missing ones where
-    only one value is possible, corrects those that contradict the ports, and rewrites what follows from a change.
+    --fix rewrites wrong dims, precisions and sizes in place and keeps every other byte. A model from standard input
+    is written to standard output. --unsafe-fixes also renames misspelt attributes, adds missing ones if only one value
+    is possible, corrects those that contradict the ports, and updates the layers that depend on such a change.
     """
     form = "full" if form == "text" else form
     if statistics and form not in ("full", "concise", "json"):
@@ -87,7 +95,7 @@ def command(
     check_one = functools.partial(_check, weights=weights, shapes=shapes)
 
     def checked(files: Sequence[str]) -> Iterator[_Checked]:
-        """What is found in each file and wanted, in their order."""
+        """Yield the selected findings of each file, in the order of the files."""
         processes = 1 if "-" in files else jobs or default_jobs(len(files))
         for file, one in zip(files, in_order(check_one, files, processes)):
             ignored = (*ignore, *config.ignored_in(file))
@@ -118,36 +126,41 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """What was found in a file, and how many examples it holds if it is a page."""
+    """The findings of a file, and the number of its examples if it is a page."""
 
     found: list[Diagnostic]
     examples: int = 0
 
 
 def _check(file: str, weights: str | None, shapes: Shapes) -> _Checked:
-    found: list[Diagnostic] = []
+    """Check one file; runs in a process of its own if there are several jobs."""
+    diagnostics: list[Diagnostic] = []
     examples = 0
     try:
         for item in _models.load(file, weights, may_be_empty=True):
             examples += _models.is_example(item)
             if isinstance(item, ReadError):
-                found += item.diagnostics
+                diagnostics += item.diagnostics
             else:
-                found += check(reshaped(item, shapes) if shapes else item)
+                diagnostics += check(reshaped(item, shapes) if shapes else item)
     except IrrunError as error:
-        found += error.diagnostics
-    return _Checked(found, examples)
+        diagnostics += error.diagnostics
+    return _Checked(diagnostics, examples)
 
 
 def _show(
     files: Sequence[str], checked: Iterable[_Checked], form: str, statistics: bool, fixed: int | None = None,
     aside: bool = False,
 ) -> list[Diagnostic]:  # fmt: skip
-    """Print what is found, file by file as it comes (to standard error if ``aside``); all of it."""
+    """Print the findings of each file as soon as they are known, then a summary, and return all findings.
+
+    They go to standard error if ``aside``, because standard output is for the fixed model. ``fixed`` is the number of
+    fixed findings, None without --fix.
+    """
     out, err = _terminal.console(stderr=aside), _terminal.console(stderr=True)
     checked = with_bar(checked, len(files), err)
     if out.is_terminal and err.is_interactive and len(files) > 1:
-        checked = list(checked)  # the bar and the findings would stand in each other's way
+        checked = list(checked)  # so that findings are not printed into the progress bar
     found: dict[str, list[Diagnostic]] = {}
     examples = 0
     for file, one in zip(files, checked):
@@ -177,13 +190,14 @@ def _watch(
     out, err = _terminal.console(), _terminal.console(stderr=True)
     for now, changed in changes(files, weights):
         known |= dict(zip(changed, checked(changed)))
-        out.clear()  # which only a terminal shows
+        out.clear()  # has an effect only on a terminal
         _show(now, [known[file] for file in now], form, statistics)
         err.print("watching for changes; Ctrl-C ends it")
     raise AssertionError("there is always another look")
 
 
 def _wanted(found: Diagnostic, select: Sequence[str], ignore: Sequence[str]) -> bool:
+    """Return whether to report a finding. A file that cannot be opened and a wrong --shape are always reported."""
     if found.code in ("IR000", "IR601"):
         return True
     selected = not select or found.code.startswith(tuple(select)) or found.code in _errors.UNREADABLE
@@ -191,7 +205,7 @@ def _wanted(found: Diagnostic, select: Sequence[str], ignore: Sequence[str]) -> 
 
 
 def _print_statistics(found: Iterable[Diagnostic], form: str) -> None:
-    """How often each code was found, the most frequent first."""
+    """Print how often each code was found, the most frequent first."""
     counts = sorted(Counter(d.code for d in found).items(), key=lambda row: (-row[1], row[0]))
     if form == "json":
         rows = [{"code": code, "name": CODES[code].name, "count": count} for code, count in counts]
@@ -212,7 +226,7 @@ def _summary(files: int, examples: int, found: Sequence[Diagnostic], fixed: int 
 
 
 # ---------------------------------------------------------------------------------------------
-# which files
+# find the files
 
 
 def _all_files(paths: Iterable[str]) -> list[str]:
@@ -220,7 +234,7 @@ def _all_files(paths: Iterable[str]) -> list[str]:
 
 
 def _files(path: str) -> list[str]:
-    """The models that a path means. A file that is not there is left to be reported as one."""
+    """Return the files that a path stands for. A missing file is among them, so that it is reported when it is read."""
     if Path(path).is_dir():
         found = sorted(str(p) for p in Path(path).rglob("*.xml") if p.is_file() and _may_be_ir(p))
         if not found:
@@ -235,10 +249,11 @@ def _files(path: str) -> list[str]:
 
 
 _BLOCK: Final = 1 << 14
+"""Bytes to read at a time. The root element is nearly always in the first block."""
 
 
 def _may_be_ir(path: Path) -> bool:
-    """Whether the root element is <net>, or cannot be told."""
+    """Return whether the root element is <net>, or is unknown because the file cannot be read."""
     root: list[str] = []
     parser = expat.ParserCreate()
     parser.StartElementHandler = lambda tag, _: root.append(tag)
@@ -247,5 +262,5 @@ def _may_be_ir(path: Path) -> bool:
             while not root and (block := file.read(_BLOCK)):
                 parser.Parse(block, False)
     except (OSError, expat.ExpatError, ValueError, LookupError):
-        pass  # what cannot be read is reported
+        pass  # the file is reported when it is checked
     return not root or root[0].lower() == "net"

@@ -1,6 +1,6 @@
-"""``irrun explain CODE``: what a kind of finding means, a wrong example, and how to put it right.
+"""``irrun explain CODE``: what a finding means and how to fix it, with a wrong example and a right one.
 
-The examples are the pages in ``irrun/explanations``, one for each code.
+The texts and examples are the pages in ``irrun/explanations``, one for each code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["command"]
 def command(code: str | None) -> None:
     """Explain the code of a finding, such as IR401.
 
-    CODE may be a name as well, such as dims-mismatch. Without CODE, all codes are listed.
+    CODE may also be a name, such as dims-mismatch. Without CODE, all codes are listed.
     """
     out = _terminal.console()
     if code is None:
@@ -44,7 +44,10 @@ def command(code: str | None) -> None:
 
 
 def _print_page(out: Console, page: str, width: int) -> None:
-    """Print Markdown of headings, paragraphs and fences: filled, and the code indented as it is."""
+    """Print a page of Markdown that consists of headings, paragraphs and fenced code.
+
+    Paragraphs are filled to ``width`` columns. Code is indented and otherwise unchanged.
+    """
     is_code = False
     for part in page.split("```"):
         if is_code:

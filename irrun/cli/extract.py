@@ -1,4 +1,4 @@
-"""``irrun extract``: cut a model out of another."""
+"""``irrun extract``: cut a sub-model out of a model."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ __all__ = ["command"]
 @weights_option
 @click.option(
     "--from", "begin", metavar="LAYER", multiple=True,
-    help="Where it begins, by name or glob. May be repeated. [default: the inputs]",
+    help="First layer of the sub-model, by name or glob. May be repeated. [default: the inputs]",
 )  # fmt: skip
 @click.option(
     "--to", "end", metavar="LAYER", multiple=True,
-    help="Where it ends, by name or glob. May be repeated. [default: the outputs]",
+    help="Last layer of the sub-model, by name or glob. May be repeated. [default: the outputs]",
 )  # fmt: skip
-@click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with a .bin beside it.")
+@click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
 def command(model: str, weights: str | None, begin: Sequence[str], end: Sequence[str], output: str) -> int:
-    """Cut a model out of another.
+    """Cut a sub-model out of a model.
 
-    It holds the layers on all ways from some layers to others, both included. What comes from outside and is
-    not constant becomes an input, called as the layer that gave it. The .bin holds only what the part needs.
+    The sub-model holds the layers on all paths from the first layers to the last layers, both included. A
+    non-constant value that enters the sub-model becomes an input, named after the layer that produced it. The new
+    .bin holds only the constants of the sub-model.
     """
     if not output.endswith(".xml"):
         raise click.BadParameter(f"{output} does not end in .xml", param_hint="-o")

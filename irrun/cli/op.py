@@ -1,4 +1,4 @@
-"""``irrun op NAME``: an operation as it is declared."""
+"""``irrun op NAME``: show the declaration of an operation."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SPECIFICATION: Final = (
 def command(name: str) -> None:
     """Show an operation: inputs, attributes, constraints.
 
-    NAME is a type in any case of letters (broadcast), of which every version is shown, or a version as
-    opsets number it (Broadcast-3, or Broadcast-8 for the one that opset8 holds).
+    NAME is a type in upper or lower case (broadcast), which shows all its versions, or a type with the number of
+    an opset (Broadcast-8), which shows the version that this opset contains.
     """
     type, dash, version = name.rpartition("-")
     if not (dash and version.isascii() and version.isdigit()):
@@ -89,12 +89,12 @@ def port_types(cls: type[Op], port: Input) -> str:
 
 
 def multiplicity(port: Input) -> str:
-    """Return ``repeated``, ``optional``, or nothing for an input that is always there once."""
+    """Return ``repeated``, ``optional``, or an empty text for an input that occurs exactly once."""
     return "repeated" if port.variadic else "optional" if port.optional else ""
 
 
 def spellings(attribute: Attribute) -> str:
-    """Return the names under which an attribute may stand in a file."""
+    """Return the names that a file may use for an attribute."""
     return ", or ".join((attribute.name, *attribute.aliases))
 
 
@@ -115,7 +115,7 @@ def default_of(attribute: Attribute) -> str:
 
 
 def place(cls: type[Op]) -> tuple[str, int]:
-    """Where an operation is declared: the file, beginning with ``irrun/`` where it is one of ours, and the line."""
+    """Return the file and line that declare an operation. The files of irrun begin with ``irrun/``."""
     module = sys.modules[cls.__module__]
     path = Path(module.__file__ or "")
     home = Path(irrun.__file__).parent.parent
@@ -124,7 +124,7 @@ def place(cls: type[Op]) -> tuple[str, int]:
 
 
 def _line(lines: list[str], cls: type[Op]) -> int:
-    """The line of its class, or of the row of a table that makes it."""
+    """Return the line of the operation's class, or of the table row that defines it; 1 if neither is found."""
     ours = re.compile(rf"class {cls.__name__}\b")
     row = re.compile(rf"[\"']{cls.type}[\"'].*\b{cls.since}\b|[\"']{cls.type}[\"']")
     for pattern in (ours, row):
@@ -135,7 +135,7 @@ def _line(lines: list[str], cls: type[Op]) -> int:
 
 
 def _shortest(file: str) -> str:
-    """The path from here, where that is shorter, so that an editor finds it."""
+    """Return the path relative to the current folder or the absolute one, whichever is shorter. Editors open both."""
     path = Path(irrun.__file__).parent.parent / file
     near = os.path.relpath(path) if path.drive == Path.cwd().drive else str(path)
     return min(near, str(path), key=len)

@@ -1,4 +1,4 @@
-"""``irrun ops``: the operations that irrun knows, from its registry."""
+"""``irrun ops``: list the operations in the registry."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["command"]
 def command(form: str) -> None:
     """List the operations that irrun knows.
 
-    The markdown table tells for each version the element types and the constraints that it enforces; a test
-    holds that each of these has a row that breaks it.
+    The markdown table lists the element types and the enforced constraints of each version. irrun's tests break
+    each of these constraints.
     """
     if form == "json":
         _terminal.print_json([_record(cls) for cls in all_ops()])

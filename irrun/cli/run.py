@@ -40,32 +40,36 @@ __all__ = ["command"]
 @weights_option
 @click.option(
     "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
-    help="An input, by parameter name, tensor name or position. May be repeated.",
+    help="The value of an input, by parameter name, tensor name or position. May be repeated.",
 )  # fmt: skip
-@click.option("-o", "--output", metavar="OUT.npz", help="Write the outputs to a file.")
+@click.option("-o", "--output", metavar="OUT.npz", help="Write the outputs to a .npz file.")
 @click.option(
     "--tap", "taps", metavar="LAYER", multiple=True,
-    help="Show and write what this layer gives as well, by name or glob. May be repeated.",
+    help="Also show, and write with -o, the outputs of this layer, by name or glob. May be repeated.",
 )  # fmt: skip
-@click.option("--dump", metavar="DIR", help="Write what every layer gives to a folder, with an index.json.")
+@click.option("--dump", metavar="DIR", help="Write the outputs of every layer to a folder, with an index.json.")
 @plugin_option
 @format_option("text", "json")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of random inputs.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option(
     "--strict/--no-strict", default=True, show_default=True,
-    help="Stop where a layer gives another type or shape than it declares.",
+    help="Stop at a layer whose outputs differ from the declared type or shape.",
 )  # fmt: skip
 @click.option(
-    "--profile", "profiled", is_flag=True, help="Show what each step of the run took, and how it was computed."
+    "--profile", "profiled", is_flag=True, help="Show the time of each step of the run, and how it was computed."
 )
-@click.option("--trace", metavar="FILE.json", help="Write when each step ran, for chrome://tracing and Perfetto.")
+@click.option("--trace", metavar="FILE.json", help="Write a timeline of the steps, for chrome://tracing and Perfetto.")
 @click.option(
     "--runs", type=click.IntRange(min=1), default=1, show_default=True,
-    help="Run so often; the first of several does not count in the profile.",
+    help="Number of runs. With more than one, the profile leaves the first out.",
 )  # fmt: skip
-@click.option("--exact", is_flag=True, default=None, help="Layer by layer, each by the kernel that defines it.")
-@click.option("--max-memory", type=Size(), help="The most that one tensor may take. [default: 3/4 of the memory]")
-@click.option("--example", type=click.IntRange(min=1), metavar="N", help="Of a page with several examples, the Nth.")
+@click.option(
+    "--exact", is_flag=True, default=None, help="Compute each layer on its own, by the kernel that defines it."
+)
+@click.option(
+    "--max-memory", type=Size(), help="The largest size of one tensor, such as 2GiB. [default: 3/4 of the memory]"
+)
+@click.option("--example", type=click.IntRange(min=1), metavar="N", help="Run only the Nth example of a page.")
 def command(
     model: str,
     weights: str | None,
@@ -85,7 +89,7 @@ def command(
 ) -> int:
     """Run a model and show its outputs.
 
-    MODEL.xml is an IR file, or a page with <layer> examples, each of which is run.
+    MODEL.xml is an IR file, or a documentation page with <layer> examples, each of which is run.
 
     \b
     SPEC is one of
@@ -93,10 +97,10 @@ def command(
       picture.png          scaled to the input's height and width, values 0 to 255
       [1,16,50,50]  3.5    JSON; text as '"text"'
       random  zeros  ones  arange
-      random:[1,3,64,64]   with dims, for an input that leaves them open
+      random:[1,3,64,64]   with dims, for an input whose dims are dynamic
 
-    An input that is not given is drawn at random, in the smallest shape allowed that is not empty.
-    min, mean and max are of the finite values.
+    An input that is not passed is random, in the smallest non-empty shape that the model allows.
+    min, mean and max are over the finite values.
     """
     target, trace_file = _target(output, "-o"), _target(trace, "--trace")
     found = _models.load(model, weights)
@@ -143,7 +147,7 @@ def command(
 
 
 def _target(output: str | None, option: str) -> Path | None:
-    """Where something is written to, refused before the run rather than after it."""
+    """Return the path of a file to write. Raises click.BadParameter, before the run, if it cannot be written."""
     if output is None:
         return None
     path = Path(output)
@@ -159,7 +163,7 @@ def _target(output: str | None, option: str) -> Path | None:
 
 @dataclass(frozen=True)
 class _Watch:
-    """What to look at while a model runs, and how often it runs."""
+    """How to observe the runs of a model, and the number of runs."""
 
     taps: Sequence[str]
     dump: str | None
@@ -171,7 +175,7 @@ def _run(
     item: Parsed | ReadError, specs: Sequence[str], watch: _Watch, seed: int, strict: bool, exact: bool | None,
     max_memory: int,
 ) -> tuple[list[Input], list[Output], list[Output]]:  # fmt: skip
-    """What went in, what came out, and what was tapped."""
+    """Run a model, and return its inputs, its outputs and the tapped values. Raises IrrunError."""
     if isinstance(item, ReadError):
         raise item
     err = _terminal.console(stderr=True)
@@ -208,7 +212,7 @@ def _execute(executable: Executable, inputs: Sequence[Input], watch: _Watch, err
 
 
 class _Bar:
-    """A hook that shows how far a run is, once it takes a second."""
+    """A hook that shows a progress bar once a run takes more than a second."""
 
     joined = True
 
@@ -233,7 +237,7 @@ class _Bar:
 
 
 def _hint(inputs: Sequence[Input], err: Console) -> None:
-    """A run may well have failed because of a shape that nobody chose."""
+    """Print the shapes that irrun chose for dynamic inputs: the run may have failed because of them."""
     for item in inputs:
         if item.chosen is not None:
             name, shape = printable(item.name), PartialShape.of(item.array.shape)
@@ -242,7 +246,7 @@ def _hint(inputs: Sequence[Input], err: Console) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
-# what is printed
+# print the results
 
 
 def _print(out: Console, inputs: Sequence[Input], outputs: Sequence[Output], taps: Sequence[Output]) -> None:
@@ -264,8 +268,8 @@ def _print(out: Console, inputs: Sequence[Input], outputs: Sequence[Output], tap
 def _print_profile(out: Console, profile: Profile) -> None:
     _terminal.title(out, "profile")
     columns = ("layer", "type", "algorithm", "ms", "share", "GFLOP/s", "GB/s", "MB")
-    told = profile.record()
-    steps = told["steps"]
+    summary = profile.record()
+    steps = summary["steps"]
     rows = [
         (
             step["layers"][-1], step["type"], step["algorithm"] or "", f"{step['seconds'] * 1e3:.3f}",
@@ -275,7 +279,7 @@ def _print_profile(out: Console, profile: Profile) -> None:
         for step in steps
     ]  # fmt: skip
     total = f"{profile.seconds * 1e3:.3f}"
-    rows.append((f"{len(steps)} steps", "", f"matrix products: {told['matrix_products']}", total, "", "", "", ""))
+    rows.append((f"{len(steps)} steps", "", f"matrix products: {summary['matrix_products']}", total, "", "", "", ""))
     _terminal.print_table(out, columns, rows, right=columns[3:])
 
 
@@ -338,13 +342,14 @@ def _fields(output: Output) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    """JSON has no word for NaN and infinities."""
+    """Return the value, with NaN and infinities as strings, because JSON has no numbers for them."""
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     return value
 
 
 def _save(target: Path, outputs: Sequence[Output]) -> None:
+    """Write the outputs to a .npz file, and print a note for each that is saved as another type."""
     for output in save(target, outputs):
         message = f'note: "{printable(output.name)}" is {output.type}, which .npz cannot hold; '
         kept = "float32" if output.type.kind == "float" else "int8"

@@ -1,4 +1,4 @@
-"""``irrun show``: what a model takes, gives and consists of. Needs no .bin."""
+"""``irrun show``: the inputs, outputs, operations and weights of a model, and the memory of a run."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = ["command"]
 @click.argument("model", metavar="MODEL.xml")
 @weights_option
 @format_option("text", "json")
-@click.option("--memory", "memory_too", is_flag=True, help="Also how much memory a run will take, told from its plan.")
-@shape_option("With --memory: take this input at [1,3,224,224].")
+@click.option("--memory", "memory_too", is_flag=True, help="Predict the peak memory of a run from its plan.")
+@shape_option("With --memory: the shape of an input, such as [1,3,224,224].")
 def command(model: str, weights: str | None, form: str, memory_too: bool, shapes: Shapes) -> int:
-    """Show what a model takes, gives and consists of.
+    """Show the inputs, outputs, operations and weights of a model.
 
-    The .bin is not needed, but for --memory. Layers in the bodies of If, Loop and TensorIterator are counted as well.
+    The .bin is needed only for --memory. Layers in the bodies of If, Loop and TensorIterator are counted as well.
     """
     if shapes and not memory_too:
         raise click.UsageError("--shape goes with --memory")
@@ -68,7 +68,7 @@ def _facts(model: Model) -> dict[str, Any]:
     layers = list(_layers(model))
     constants = [layer.attributes for layer in layers if layer.type.lower() in ("const", "constant")]
     shapes = [PartialShape.parse(c.get("shape", "")) for c in constants]
-    # several constants may share their bytes
+    # constants may share their bytes, which count once
     bytes = {(c.get("offset"), c["size"]) for c in constants if c.get("size", "").isdigit()}
     weights = model.weights.path if model.weights else None
     counts = Counter((layer.type, layer.version) for layer in layers)
@@ -89,20 +89,22 @@ def _facts(model: Model) -> dict[str, Any]:
 
 
 def _memory(model: Model) -> dict[str, Any]:
+    """Return the predicted memory of a run in bytes, by purpose. Raises IrrunError if it cannot be predicted."""
     if model.weights is None and model.constants:
         raise ModelError(weights_missing(model))
-    found = predicted(model, default_max_memory())
-    if found is None:
+    prediction = predicted(model, default_max_memory())
+    if prediction is None:
         message = "what a run takes follows from dims that are open"
         help = "give all inputs dims with --shape; where they are open within the model, only a run can tell"
         raise FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=help))
     return {
-        "total": found.total, "weights": found.weights, "prepared": found.prepared, "values": found.values,
-        "at": found.layer.name if found.layer else None,
+        "total": prediction.total, "weights": prediction.weights, "prepared": prediction.prepared,
+        "values": prediction.values, "at": prediction.layer.name if prediction.layer else None,
     }  # fmt: skip
 
 
 def _layers(model: Model) -> Iterator[Layer]:
+    """Yield the layers of a model, including those in bodies."""
     for layer in model.layers.values():
         yield layer
         for body in layer.bodies.values():

@@ -1,4 +1,4 @@
-"""``irrun why``: where the dims of a layer come from."""
+"""``irrun why``: trace where the dims of a layer come from."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ __all__ = ["command"]
 @weights_option
 @plugin_option
 @format_option("text", "json")
-@click.option("--all", "everything", is_flag=True, help="Tell of every layer, also of those that only pass a dim on.")
+@click.option("--all", "everything", is_flag=True, help="Show every layer, also those that only pass a dim on.")
 def command(path: str, what: str | None, weights: str | None, form: str, everything: bool) -> int:
-    """Tell where the dims of a layer come from.
+    """Trace where the dims of a layer come from.
 
-    Each dim is followed back to Parameters, constants and attributes.
+    Each dim is traced back to Parameters, constants and attributes.
 
-    LAYER is the name of a layer, in a body as well, or of a tensor; PORT the id of one of its ports, as a
-    finding of `irrun check` names it. A line may stand for it, as in MODEL.xml:39 or MODEL.xml:39:6: that of a
-    layer, a port, a <dim> or an <edge>. Without either, the outputs of the model are explained.
+    LAYER is the name of a layer (also of a layer in a body) or of a tensor. PORT is the id of one of the layer's
+    ports, as a finding of `irrun check` shows it. A position in the file can replace them, as in MODEL.xml:39 or
+    MODEL.xml:39:6: the line of a layer, a port, a <dim> or an <edge>. Without a layer or a position, the outputs of
+    the model are explained.
 
-    A formula is shown with its numbers. What the layer's attributes give stands beside it; each other number comes
-    from the line below that begins with it. Unknown dims are called as the Parameter has them (ids[1]), or n1, n2, …
+    A formula is shown with its numbers. The attributes of the layer are listed beside its formula. A number that does
+    not come from them is explained by the line below that begins with this number. Unknown dims are named after their
+    Parameter (ids[1]), otherwise n1, n2, …
 
-    MODEL.xml may be a page with <layer> examples, or - for standard input.
+    MODEL.xml may be a documentation page with <layer> examples, or - for standard input.
     """
     file, position = _position(path)
     if what is not None and position:
@@ -62,7 +64,7 @@ def command(path: str, what: str | None, weights: str | None, form: str, everyth
 
 
 def _position(path: str) -> tuple[str, Sequence[int]]:
-    """The file, and the line and column that may stand behind it."""
+    """Split ``FILE:LINE:COLUMN`` into the file and the numbers. The column and the line may be missing."""
     match = re.fullmatch(r"(.+?)((?::\d+){1,2}):?", path)
     if match is None or Path(path).exists():
         return path, ()
@@ -70,6 +72,7 @@ def _position(path: str) -> tuple[str, Sequence[int]]:
 
 
 def _asked(traces: Sequence[Trace], what: str | None, position: Sequence[int]) -> list[Asked]:
+    """Return the outputs or dims to explain. A number that is no name is a line. Raises ModelError (IR606)."""
     if position:
         return [at_line(traces, *position)]
     if what is None:
