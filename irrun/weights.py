@@ -38,7 +38,7 @@ class Weights:
             return np.frombuffer(self._map, np.uint8)
         if self.given is not None or self.path is None:
             return np.frombuffer(self.given or b"", np.uint8)
-        return np.fromfile(self.path, np.uint8)
+        return _frozen(np.fromfile(self.path, np.uint8))
 
     @cached_property
     def _map(self) -> mmap.mmap | None:
