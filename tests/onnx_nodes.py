@@ -26,7 +26,7 @@ import irrun
 _WORKER = """
 import pickle, sys
 from pathlib import Path
-sys.modules["openvino_telemetry"] = None  # convert_model would ask the network and write into the home directory
+sys.modules["openvino_telemetry"] = None
 sys.path.insert(0, sys.argv[1])
 import onnx
 import openvino as ov
