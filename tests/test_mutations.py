@@ -7,7 +7,7 @@ import pytest
 from mutations import ATTRIBUTE_KINDS, KINDS, PORT_KINDS, Figures, run
 from oracle import Oracle
 
-COUNT, SEED = 2000, 2026
+COUNT, SEED = 1000, 2026
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def figures(ov: Any, oracle: Oracle) -> Figures:
 
 def test_what_can_be_known_is_reported_at_its_layer_and_line(figures: Figures) -> None:
     assert figures.total == COUNT
-    assert all(figures.counts[kind, "known"] > 50 for kind in KINDS)
+    assert all(figures.counts[kind, "known"] > 25 for kind in KINDS)
     assert figures.rate("reported", KINDS) >= 0.99, figures.table()
     assert all(figures.rate("reported", [kind]) >= 0.98 for kind in KINDS), figures.table()
 
