@@ -26,44 +26,53 @@ import irrun
 _WORKER = """
 import pickle, sys
 from pathlib import Path
-sys.modules["openvino_telemetry"] = None
 sys.path.insert(0, sys.argv[1])
-import onnx
+sys.modules["openvino_telemetry"] = None
 import openvino as ov
-from onnx_nodes import cases, same
-from onnx.backend.test.case.test_case import TestCase
+from onnx_nodes import Node, same
 
-folder, skip = Path(sys.argv[2]), set(pickle.loads(bytes.fromhex(sys.argv[3])))
+folder, done = Path(sys.argv[2]), set(sys.argv[3:])
 core = ov.Core()
 hints = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
-for case in cases():
-    if case.name in skip:
+for node in pickle.loads((folder / "nodes.pickle").read_bytes()):
+    if node.name in done:
         continue
-    print("begin", case.name, flush=True)
+    print("begin", node.name, flush=True)
     verdict = "OpenVINO differs"
     try:
         source = folder / "case.onnx"
-        onnx.save(case.model, source)
+        source.write_bytes(node.model)
         model = ov.convert_model(source)
-        ov.serialize(model, folder / f"{case.name}.xml")
+        ov.serialize(model, folder / f"{node.name}.xml")
     except Exception:
         verdict = "not converted"
     else:
         try:
             request = core.compile_model(model, "CPU", hints).create_infer_request()
             verdict = "right"
-            for inputs, expected in case.data_sets:
+            for inputs, expected in node.data_sets:
                 results = request.infer([ov.Tensor(a) if a.size else ov.Tensor(ov.Type(a.dtype), ov.Shape(a.shape)) for a in inputs])
                 got = []
                 for i in range(len(results)):
                     t = request.get_output_tensor(i)
                     got.append(t.str_data if t.element_type == ov.Type.string else t.data)
-                if not same(got, expected, case):
+                if not same(got, expected, node):
                     verdict = "OpenVINO differs"
         except Exception:
             verdict = "OpenVINO refuses"
-    print("end", case.name, verdict, flush=True)
+    print("end", node.name, verdict, flush=True)
 """
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node test: an ONNX model, pairs of inputs and expected outputs, and the tolerances."""
+
+    name: str
+    model: bytes
+    data_sets: Sequence[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
+    rtol: float
+    atol: float
 
 
 @dataclass(frozen=True)
@@ -75,21 +84,25 @@ class Outcome:
 
 
 @functools.cache
-def cases() -> list[Any]:
+def cases() -> list[Node]:
     """The node tests whose inputs and outputs are all tensors."""
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = collect_testcases(None)  # type: ignore[arg-type]  (None: of every operation)
-    return [c for c in found if c.data_sets and all(_tensors(arrays) for pair in c.data_sets for arrays in pair)]
+        found: Any = collect_testcases(None)  # type: ignore[arg-type]  (None: of every operation)
+    return [
+        Node(c.name, c.model.SerializeToString(), c.data_sets, c.rtol, c.atol)
+        for c in found
+        if c.data_sets and all(_tensors(arrays) for pair in c.data_sets for arrays in pair)
+    ]
 
 
 def _tensors(arrays: Sequence[Any]) -> bool:
     return all(isinstance(a, (np.ndarray, np.generic)) for a in arrays)
 
 
-def same(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], case: Any) -> bool:
+def same(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], case: Node) -> bool:
     """Whether outputs are those that ONNX expects, within the case's tolerance."""
     if len(got) != len(expected):
         return False
@@ -109,13 +122,13 @@ def same(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], case: Any) -
 
 
 def run(names: Sequence[str] | None = None) -> Iterator[Outcome]:
-    """The outcome of each case, or of those named."""
+    """The outcome of each case, or of those named. OpenVINO is started again where it crashes on one."""
     wanted = {c.name: c for c in cases() if names is None or c.name in names}
-    done = {c.name for c in cases()} - wanted.keys()
+    done: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
-        while done < {c.name for c in cases()}:
-            skip = pickle.dumps(sorted(done)).hex()
-            command = [sys.executable, "-W", "ignore", "-c", _WORKER, str(Path(__file__).parent), folder, skip]
+        Path(folder, "nodes.pickle").write_bytes(pickle.dumps(list(wanted.values())))
+        while done < wanted.keys():
+            command = [sys.executable, "-W", "ignore", "-c", _WORKER, str(Path(__file__).parent), folder, *done]
             current = None
             with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as worker:
                 assert worker.stdout is not None
@@ -133,7 +146,7 @@ def run(names: Sequence[str] | None = None) -> Iterator[Outcome]:
             yield Outcome(current, "OpenVINO crashes")
 
 
-def _outcome(case: Any, verdict: str, path: Path) -> Outcome:
+def _outcome(case: Node, verdict: str, path: Path) -> Outcome:
     if verdict != "right":
         return Outcome(case.name, verdict)
     try:
