@@ -201,31 +201,37 @@ def against_openvino(cases: Sequence[Case]) -> Callable[..., None]:
     for static declarations. Cases that differ only in their element types or contents share the dynamic
     declarations: the first of them is tried with all, the lane ``slow`` tries the others.
     """
-    rows, seen = [], set()
+    rows, later, seen = [], [], set()
     for case in cases:
-        declarations = DECLARATIONS if case.form not in seen else DECLARATIONS[:1]
-        rows.append(pytest.param(case, declarations, id=case.id))
-        if case.form in seen:
-            rows.append(pytest.param(case, DECLARATIONS[1:], id=f"{case.id}-dynamic", marks=pytest.mark.slow))
+        known = case.form in seen
+        rows.append(pytest.param([case], DECLARATIONS[:1] if known else DECLARATIONS, id=case.id))
+        later += [case] * known
         seen.add(case.form)
+    if later:
+        rows.append(pytest.param(later, DECLARATIONS[1:], id="the-others-dynamic", marks=pytest.mark.slow))
 
-    @pytest.mark.parametrize(("case", "declarations"), rows)
-    def test(case: Case, declarations: Sequence[str], oracle: Oracle, answers: Answers) -> None:
-        expected = _expected(case, oracle, answers)
-        for declared in declarations:
-            for as_parameters in (False, True) if case.shapes else (False,):
-                # not tmp_path: pytest looks through the folders of all tests of this name before it makes one
-                with tempfile.TemporaryDirectory() as folder:
-                    path = Path(folder, "case.xml")
-                    feeds = build(case, path, declared, as_parameters)
-                    report = irrun.check(path)
-                    assert not report.diagnostics, f"{declared}: {report.diagnostics}"
-                    outputs = irrun.run(path, feeds, strict=True).arrays
-                assert len(outputs) == len(expected)
-                for got, want in zip(outputs, expected):
-                    compare(got, want, case)
+    @pytest.mark.parametrize(("cases", "declarations"), rows)
+    def test(cases: Sequence[Case], declarations: Sequence[str], oracle: Oracle, answers: Answers) -> None:
+        for case in cases:
+            _run_as_declared(case, declarations, _expected(case, oracle, answers))
 
     return _of(cases, test)
+
+
+def _run_as_declared(case: Case, declarations: Sequence[str], expected: Sequence[np.ndarray]) -> None:
+    """Build, check and run a case with its inputs declared in each of these ways, as Parameters and as constants."""
+    for declared in declarations:
+        for as_parameters in (False, True) if case.shapes else (False,):
+            # not tmp_path: pytest looks through the folders of all tests of this name before it makes one
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder, "case.xml")
+                feeds = build(case, path, declared, as_parameters)
+                report = irrun.check(path)
+                assert not report.diagnostics, f"{case.id}, {declared}: {report.diagnostics}"
+                outputs = irrun.run(path, feeds, strict=True).arrays
+            assert len(outputs) == len(expected), case.id
+            for got, want in zip(outputs, expected):
+                compare(got, want, case)
 
 
 def _of(rows: Sequence[Any], test: Any) -> Callable[..., None]:

@@ -6,6 +6,7 @@
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -81,8 +82,13 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(source: str) -> Iterator[tuple[str, str | None, bool]]:
-    """Yield each imported module, the name imported from it, and whether the import stands within a function."""
+@cache
+def imports(source: str) -> list[tuple[str, str | None, bool]]:
+    """Return each imported module, the name imported from it, and whether the import stands within a function."""
+    return list(_imports(source))
+
+
+def _imports(source: str) -> Iterator[tuple[str, str | None, bool]]:
     tree = ast.parse(source)
     inner = {
         child
