@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not item.get_closest_marker("slow") and not item.get_closest_marker("openvino"):
             needs_openvino = WITNESSES & set(getattr(item, "fixturenames", ()))
             item.add_marker("openvino" if needs_openvino else "spec")
+
+
+def pytest_sessionstart() -> None:
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from going through tens of thousands of collected tests again and again."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
