@@ -453,7 +453,7 @@ class invariant:  # noqa: N801
 
 @dataclass(frozen=True, eq=False)
 class concatenated:  # noqa: N801
-    """An output of a body of which the values of all iterations are concatenated along ``axis``.
+    """Mark an output of a body: the values of all its iterations are concatenated along ``axis``.
 
     ``part_size`` is the dim of one value on that axis, by default the inferred dim.
     """

@@ -40,7 +40,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def ov() -> Any:
-    """The module openvino, to build models with."""
+    """Return the module openvino, which builds models."""
     import openvino
 
     return openvino
@@ -48,7 +48,7 @@ def ov() -> Any:
 
 @pytest.fixture(scope="session")
 def oracle() -> Iterator[Oracle]:
-    """OpenVINO in a process of its own."""
+    """Start OpenVINO in a process of its own, and end it with the tests."""
     oracle = Oracle()
     yield oracle
     oracle.close()
@@ -56,5 +56,5 @@ def oracle() -> Iterator[Oracle]:
 
 @pytest.fixture(scope="session")
 def answers() -> Answers:
-    """What OpenVINO answered to the tables of operations."""
+    """Return the stored answers of OpenVINO to the tables of operations."""
     return Answers()

@@ -138,7 +138,7 @@ class Case:
 
     @property
     def form(self) -> str:
-        """All that decides how inputs can be declared: the operation, its attributes, ranks and constants."""
+        """What decides how inputs can be declared: the operation, its attributes, input shapes and constants."""
         return repr(
             (self.op, sorted(self.attributes.items()), [np.shape(i) for i in self.inputs], self.shapes, self.constants)
         )
@@ -199,14 +199,16 @@ def against_openvino(cases: Sequence[Case]) -> Callable[..., None]:
 
     Each model is built and serialised by OpenVINO, must check clean, and must give the outputs that OpenVINO gives
     for static declarations. Cases that differ only in their element types or contents share the dynamic
-    declarations: the first of them is tried with all, the lane ``slow`` tries the others.
+    declarations: the first of them is built with all three; the lane ``slow`` builds the others with the dynamic ones.
     """
     rows, later, seen = [], [], set()
     for case in cases:
-        known = case.form in seen
-        rows.append(pytest.param([case], DECLARATIONS[:1] if known else DECLARATIONS, id=case.id))
-        later += [case] * known
-        seen.add(case.form)
+        if case.form in seen:
+            rows.append(pytest.param([case], DECLARATIONS[:1], id=case.id))
+            later.append(case)
+        else:
+            rows.append(pytest.param([case], DECLARATIONS, id=case.id))
+            seen.add(case.form)
     if later:
         rows.append(pytest.param(later, DECLARATIONS[1:], id="the-others-dynamic", marks=pytest.mark.slow))
 
@@ -235,7 +237,7 @@ def _run_as_declared(case: Case, declarations: Sequence[str], expected: Sequence
 
 
 def _of(rows: Sequence[Any], test: Any) -> Callable[..., None]:
-    """Let a test show the rows that it was made of, for ``tables``."""
+    """Return the test with its table in the attribute ``rows``, where ``tables`` finds it."""
     test.rows = rows
     return test
 

@@ -52,7 +52,7 @@ def test_rates() -> None:
 
 
 def test_the_operations_of_a_product() -> None:
-    """Two for each element of the result and each term of its sum; none are told where a shape is not known."""
+    """A product has two operations for each element and term; a layer of unknown shape reports none."""
     for rows, flops in ((5, 2 * 5 * 3 * 4), (None, 0)):
         x = b.parameter([rows, 4], "f32", name="x")
         executable = irrun.compile(b.model({"y": b.MatMul(x, b.constant(np.ones((4, 3), np.float32)))}), exact=False)

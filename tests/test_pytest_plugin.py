@@ -26,7 +26,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def _environment(ci: bool) -> dict[str, str]:
-    """In which pytest loads no plugin but those it is told of."""
+    """Return an environment in which pytest loads only the plugins that the command line names."""
     kept = {k: v for k, v in os.environ.items() if k not in ("CI", "COLUMNS") and not k.startswith("PYTEST_")}
     return kept | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | ({"CI": "true"} if ci else {})
 

@@ -51,7 +51,7 @@ def _home(cls: type[Op]) -> tuple[str, str]:
 
 @cache
 def _modules() -> dict[str, str]:
-    """The files of operations: their names, and their sources in lower case (empty where there is none)."""
+    """Return the source of each file of operations in lower case, by module name; empty if there is no source."""
     package = importlib.import_module("irrun.ops")
     found: dict[str, str] = {}
     for module in pkgutil.iter_modules(package.__path__):
@@ -64,7 +64,7 @@ def _modules() -> dict[str, str]:
 
 @cache
 def _load(type: str | None) -> None:
-    """Import the files that may hold a type: the one of its name and those that name it; all of them for None."""
+    """Import the files that may declare a type: the one named after it and those whose text names it; all for None."""
     for name, source in _modules().items():
         if type is None or name.replace("_", "") == type or not source or f'"{type}"' in source:
             importlib.import_module(f"irrun.ops.{name}")
@@ -72,7 +72,7 @@ def _load(type: str | None) -> None:
 
 @cache
 def _load_plugins() -> None:
-    """Import what other packages offer under the entry point group ``irrun.ops``."""
+    """Import the operations that other packages declare in the entry point group ``irrun.ops``."""
     from importlib import metadata  # slow to import, and seldom needed
 
     for entry_point in metadata.entry_points(group="irrun.ops"):
@@ -84,7 +84,7 @@ def _load_plugins() -> None:
 
 
 def find(type: str) -> dict[int, type[Op]]:
-    """All versions of the operations of one type, by ``since``; empty where there is none."""
+    """Return all versions of the operations of one type, by ``since``; empty if the type is unknown."""
     key = type.lower()
     if key not in _registry:
         _load(key)
@@ -96,7 +96,7 @@ def find(type: str) -> dict[int, type[Op]]:
 
 
 def resolve(type: str, opset: int | None) -> type[Op] | None:
-    """The newest version that opset ``opset`` holds (the newest of all for None), or None."""
+    """Return the newest version that opset ``opset`` holds (the newest of all for None), or None."""
     versions = [since for since in find(type) if opset is None or since <= opset]
     return find(type)[max(versions)] if versions else None
 
