@@ -20,7 +20,8 @@ import irrun
 from answers import Answers
 from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
-from irrun.opdef import Kernel, Op, Site, Value, resolve
+from irrun.opdef import Index, Kernel, Op, Site, Value, resolve
+from irrun.running import requests
 from irrun.types import ELEMENT_TYPES, Dim, ElementType, PartialShape
 from oracle import Oracle
 
@@ -371,25 +372,27 @@ def check_laws(op: Op, arrays: Sequence[np.ndarray | None], outputs: int = 1) ->
     return tuple(np.asarray(r) for r in results)
 
 
+def kernel_of(op: Op, *inputs: Value | None, outputs: int = 1) -> Kernel:
+    """The kernel of an operation for what is known of its inputs; ``outputs`` are read."""
+    return requests.kernel(op, inputs, outputs)
+
+
 def filled(kernel: Kernel, shape: Sequence[int], dtype: Any, *arrays: np.ndarray) -> np.ndarray:
-    """What a kernel writes to ``out``: the parts that it finishes are disjoint and cover it, and nothing is added."""
+    """What a kernel writes to ``out``: the tiles that it reports are disjoint and cover it, and nothing is added."""
     out, times = np.full(shape, 99, dtype), np.zeros(shape, int)
     found = np.empty(shape, dtype)
 
-    def finish(part: np.ndarray, index: tuple[slice, ...]) -> None:
+    def on_tile_ready(index: Index) -> None:
         assert len(index) == out.ndim
-        assert part.shape == out[index].shape
-        assert not part.size or np.shares_memory(part, out)
-        found[index] = part
+        found[index] = out[index]
         times[index] += 1
-        part[...] = 77
+        out[index] = 77
 
-    assert kernel.out
-    assert kernel.finish
-    assert kernel.call(*arrays, out=out, finish=finish) is out
+    assert kernel.out == "tiles"
+    assert kernel.call(*arrays, out=out, on_tile_ready=on_tile_ready) is out
     assert (times == 1).all()
-    assert (out == 77).all(), "what was finished was computed again"
-    assert kernel.call(*arrays, out=out, finish=None) is out
+    assert (out == 77).all(), "a tile was computed again after it had been reported"
+    assert kernel.call(*arrays, out=out) is out
     np.testing.assert_array_equal(out, found)
     return found
 

@@ -555,8 +555,8 @@ def test_a_bug_is_called_a_bug(where: str, tmp_path: Path) -> None:
                 raise MemoryError
             return 1 // 0
 
-        def prepare(self, *inputs: Any) -> Any:
-            return 1 // 0 if where == "prepare" else super().prepare(*inputs)
+        def prepare(self, request: Any) -> Any:
+            return 1 // 0 if where == "prepare" else super().prepare(request)
 
     op(f"Bad{where}", since=1, spec="none")(Bad)
     path = failing(tmp_path, f"Bad{where}")

@@ -18,8 +18,8 @@ from irrun.cli._options import format_option, shape_option, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError
 from irrun.inference.propagate import weights_missing
 from irrun.model import Layer, Model
+from irrun.running.failures import human
 from irrun.running.memory import predicted
-from irrun.running.plan import human
 from irrun.types import ElementType, PartialShape
 
 __all__ = ["command"]

@@ -92,7 +92,7 @@ def needed(op: Op, model: Model, layer: Layer) -> dict[str, Any]:
     """Return the keyword arguments that ``Op.infer`` takes in addition to the inputs, one for each of ``Op.needs``.
 
     ``weights`` are those of the model. ``bodies`` (by the name of their element), ``maps`` and ``back_edges`` are those
-    of the layer. ``variables`` is None because there is no state before a run.
+    of the layer. ``stream`` and ``variables`` are None because there is no state before a run.
     """
     return {name: _OFFERS[name](model, layer) for name in op.needs}
 
@@ -102,6 +102,7 @@ _OFFERS: dict[str, Callable[[Model, Layer], Any]] = {
     "bodies": lambda model, layer: _Bodies((tag, InferredBody(body)) for tag, body in layer.bodies.items()),
     "maps": lambda model, layer: layer.maps,
     "back_edges": lambda model, layer: layer.back_edges,
+    "stream": lambda model, layer: None,
     "variables": lambda model, layer: None,
 }
 

@@ -8,10 +8,10 @@ from functools import cache
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, Index, each_block, finish_in_blocks, scratch
+from irrun.kernels.blocks import BLOCK, each_block, report_in_blocks, scratch
 from irrun.kernels.matmul import matmul
 from irrun.kernels.softmax import exponentials, sums
-from irrun.opdef import Finish
+from irrun.opdef import Index, OnTileReady, ignore_tile
 
 
 def attention(
@@ -23,21 +23,23 @@ def attention(
     masks: Sequence[np.ndarray] = (),
     causal: bool = False,
     out: np.ndarray | None = None,
-    finish: Finish | None = None,
+    on_tile_ready: OnTileReady = ignore_tile,
 ) -> np.ndarray:
     """Return ``softmax(query @ key * scale + masks) @ value``. The weights are never in memory all at once.
 
     ``query`` is [..., L, E], ``key`` is [..., E, S] (the keys transposed) and ``value`` is [..., S, Ev], all f32 or all
     f64. Each mask broadcasts to [..., L, S]. It holds floats, which are added, or booleans, which are true where a
     query may attend. With ``causal``, query i attends to no key after key i. The result is [..., L, Ev], and 0 where
-    there are no keys. It is written to ``out`` if that is an array. ``finish`` is called with each part that is ready.
+    there are no keys. It is written to ``out`` if that is an array. ``on_tile_ready`` is called with the index of each
+    tile that is complete.
     """
     queries, keys = query.shape[-2], key.shape[-1]
     batch = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value)), *(m.shape[:-2] for m in masks))
     whole = np.empty((*batch, queries, value.shape[-1]), query.dtype) if out is None else out
     if not keys:
         whole.fill(0)
-        return finish_in_blocks(whole, finish)
+        report_in_blocks(whole, on_tile_ready)
+        return whole
     added = [_added(mask, query.dtype) for mask in masks]
     query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
     every = slice(None)
@@ -57,8 +59,7 @@ def attention(
         total = sums(weights, weights.ndim - 1)
         part = matmul(weights, value[(*at, seen, every)], whole[first])
         np.divide(part, total, part)
-        if finish is not None:
-            finish(part, (*first, slice(0, value.shape[-1])))
+        on_tile_ready((*first, slice(0, value.shape[-1])))
 
     counts = *batch, queries, keys
     each_block(fill, counts, query.itemsize, BLOCK, work=128 * math.prod(counts), least=BLOCK, whole=(len(batch) + 1,))

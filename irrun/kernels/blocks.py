@@ -11,14 +11,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.threads import PIECES, each, shared, threads
-from irrun.opdef import Finish, Kernel, Value
-
-Index = tuple[slice, ...]
-"""A part of an array: a slice for each axis."""
-
-Done = Callable[[Index], object]
-"""A callback with the index of a part of an array. The thread that computed the part calls it, as soon as the part is
-ready."""
+from irrun.opdef import Index, Kernel, OnTileReady, ignore_tile
 
 BLOCK: Final = 1 << 19
 """Bytes of a block that stays in the second-level cache of a core."""
@@ -72,22 +65,21 @@ def each_block(
     each(function, blocks(counts, size, limit, whole), work)
 
 
-def finishing(function: Callable[[Index], object], out: np.ndarray, finish: Finish | None) -> Callable[[Index], object]:
-    """Return a function that fills a part of ``out`` with ``function`` and then calls ``finish`` with it.
+def reporting(
+    function: Callable[[Index], object], out: np.ndarray, on_tile_ready: OnTileReady
+) -> Callable[[Index], object]:
+    """Return a function that fills a tile of ``out`` with ``function`` and then reports it to ``on_tile_ready``.
 
     An index may leave out the last axes, which are then whole.
     """
+    if on_tile_ready is ignore_tile:
+        return function
 
-    def both(index: Index) -> None:
+    def fill_and_report(index: Index) -> None:
         function(index)
-        if finish is not None:
-            finish(out[index], (*index, *map(slice, out.shape[len(index) :])))
+        on_tile_ready((*index, *map(slice, out.shape[len(index) :])))
 
-    return both
-
-
-def unfinished(_: Index) -> None:
-    """Do nothing: the ``Done`` where no step follows."""
+    return fill_and_report
 
 
 def within(block: Index, size: int, limit: int = BLOCK) -> list[Index]:
@@ -111,7 +103,7 @@ class _Scratch(threading.local):
     def __call__(self, number: int, dtype: np.dtype, *shape: int) -> np.ndarray:
         """Return an uninitialised array in the buffer with this number. The next call with the number uses it again.
 
-        Kernels use the numbers 0 to 2, functions that finish their parts use numbers from 3 on.
+        Kernels use the numbers 0 to 2, fused steps use numbers from 3 on.
         """
         size = math.prod(shape) * dtype.itemsize
         if size > self._memory[number].size:
@@ -122,27 +114,26 @@ class _Scratch(threading.local):
 scratch: Final = _Scratch()
 
 
-def whole_along(function: InPlace, data: Value, axes: tuple[int, ...]) -> Kernel:
-    """Return the kernel that applies ``function`` to blocks of ``data`` that are not cut along ``axes``.
+def whole_along(function: InPlace, axes: tuple[int, ...]) -> Kernel:
+    """Return the kernel that applies ``function`` to blocks of its first input that are not cut along ``axes``.
 
     ``axes`` are counted from the front.
     """
 
     def call(
-        x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None, finish: Finish | None = None
+        x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
     ) -> np.ndarray:
         if out is None:
             out = np.empty(x.shape, x.dtype)
         filled = out
-        fill = finishing(lambda index: function(x[index], filled[index]), filled, finish)
+        fill = reporting(lambda index: function(x[index], filled[index]), filled, on_tile_ready)
         each_block(fill, x.shape, x.itemsize, BLOCK, work=8 * x.nbytes, whole=axes)
         return filled
 
-    return Kernel(call, "in blocks", out=True, finish=data.shape.is_static)
+    return Kernel(call, "in blocks", out="tiles")
 
 
-def finish_in_blocks(out: np.ndarray, finish: Finish | None) -> np.ndarray:
-    """Call ``finish`` with each block of ``out``, and return ``out``."""
-    if finish is not None:
-        each(lambda index: finish(out[index], index), blocks(out.shape, out.itemsize, SMALL), out.nbytes)
-    return out
+def report_in_blocks(out: np.ndarray, on_tile_ready: OnTileReady) -> None:
+    """Report each block of ``out``, which is complete, to ``on_tile_ready``."""
+    if on_tile_ready is not ignore_tile:
+        each(on_tile_ready, blocks(out.shape, out.itemsize, SMALL), out.nbytes)

@@ -14,7 +14,7 @@ import numpy as np
 from irrun.kernels.blas import asked
 from irrun.kernels.copies import copy_to
 from irrun.kernels.mkl import Cblas, mkl
-from irrun.kernels.threads import each, products_are_shared, shared, shares
+from irrun.kernels.threads import each, only_numpy, products_are_shared, shared, shares
 from irrun.types import ElementType
 
 
@@ -160,7 +160,7 @@ def _cut(array: np.ndarray, axis: int, cut: slice) -> np.ndarray:
 
 
 def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    library = _library()
+    library = None if only_numpy() else _library()
     large = a.shape[-2] * a.shape[-1] * b.shape[-1] >= _LARGE
     if library is None or not large or not library.product(a, b, out):
         np.matmul(a, b, out=out)

@@ -162,7 +162,8 @@ def fill(target: np.ndarray, source: np.ndarray) -> None:
 
 
 _busy: Final = contextvars.ContextVar("busy", default=False)
-"""Whether this thread already works on a shared job."""
+"""Whether this thread already works on a shared job, or must not share one."""
+_plain: Final = contextvars.ContextVar("plain", default=False)
 
 
 @cache
@@ -210,6 +211,23 @@ def products_are_shared_here() -> Iterator[None]:
 def products_are_shared() -> bool:
     """Return whether ``each`` shares matrix products among threads, instead of BLAS."""
     return _blas.limited and threads() > 1
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Use one thread, and no BLAS but numpy's, while the context is open."""
+    before, alone = _busy.set(True), _plain.set(True)
+    try:
+        with products_are_shared_here():
+            yield
+    finally:
+        _plain.reset(alone)
+        _busy.reset(before)
+
+
+def only_numpy() -> bool:
+    """Return whether matrix products must use numpy's BLAS: see ``one_thread``."""
+    return _plain.get()
 
 
 class _Blas:

@@ -1,52 +1,79 @@
-"""The kernel of one layer: the function that computes it, and what the planner may ask of that function."""
+"""Kernels: what the planner requests for one layer, and the function that an operation returns to compute it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Literal
 
-import numpy as np
+from irrun.opdef.values import Value
 
-__all__ = ["CHANNELS_LAST", "ORDER", "Finish", "Kernel"]
+__all__ = ["AxisRole", "Index", "Kernel", "OnTileReady", "Request", "ignore_tile"]
+
+Index = tuple[slice, ...]
+"""A part of an array: a slice for each axis."""
+
+OnTileReady = Callable[[Index], object]
+"""A callback with the index of a tile of ``out`` that is complete. The thread that computed the tile calls it."""
+
+
+def ignore_tile(index: Index) -> None:
+    """Do nothing: the ``OnTileReady`` where no step is fused with the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the planner knows of a layer when it requests a kernel from ``Op.prepare``."""
+
+    inputs: tuple[Value | None, ...]
+    """What is known of each input, in port order; None for an absent optional one. The ``data`` of a constant input
+    is its array. Shapes are those of the specification, also with ``channels_last``."""
+    outputs: int = 1
+    """How many outputs, counted from the first, have a consumer. A kernel may leave out the outputs after them."""
+    channels_last: bool = False
+    """Whether the kernel reads and writes values of rank 4 in channels-last layout: (batch, rows, columns, channels).
+    All shapes are then static. Only operations that declare ``Op.channels_last`` get such a request."""
+
+    def first(self, count: int) -> tuple[Value | None, ...]:
+        """Return the first ``count`` inputs, with None in place of those that the layer does not have."""
+        return (*self.inputs, *(None,) * count)[:count]
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """How one layer is computed, chosen when its model is compiled.
 
-    ``call`` takes the input arrays in port order (None for an absent optional one) and gives an array or a tuple.
-    What it may be asked for beyond that, a kernel says here; it is then a single output of known shape.
+    ``call`` takes the input arrays in port order (None for an absent optional one) and returns an array or a tuple.
     """
 
     call: Callable[..., Any]
     algorithm: str = ""
-    """Which of several ways of computing this is: a word or two, as the profile shows them."""
-    out: bool = False
-    """Whether ``call`` takes ``out=``: a C-contiguous array of the output's type and shape, or None. It fills and
-    returns it; it does not overlap with an input."""
-    elementwise: bool = False
-    """Whether each element of the output follows from the elements at its place in the inputs, which numpy
-    broadcasts. ``out`` may then be one of the inputs, and ``call`` is given corresponding parts of all of them."""
-    finish: bool = False
-    """Whether ``call`` takes ``finish=``, too: a function that it calls once for each part of ``out`` as soon as that
-    is computed, on any thread, as ``finish(out[index], index)`` with a slice for each axis. What follows is then done
-    in place."""
+    """The name of the algorithm, where an operation has several: a word or two, as the profile shows them."""
+    out: Literal["new", "whole", "tiles", "elementwise"] = "new"
+    """Which memory ``call`` fills. All but ``new`` have a single output; ``out`` and ``on_tile_ready`` are passed only
+    where its shape is static.
+
+    - ``new``: it allocates its outputs, or returns views of its inputs.
+    - ``whole``: it takes ``out=``, a C-contiguous array of the output's type and shape that overlaps with no input, or
+      None. It fills and returns ``out``, or a new array.
+    - ``tiles``: it also takes ``on_tile_ready=`` (see ``OnTileReady``) and calls it once for each tile of ``out``, on
+      any thread. The tiles are disjoint and cover ``out``. The callback changes the tile in place.
+    - ``elementwise``: it takes ``out=``, which may be one of the inputs. Each element of the output depends on the
+      elements at its place in the inputs, which numpy broadcasts, so that ``call`` may get corresponding tiles of all
+      of them.
+    """
     flops: int = 0
-    """Multiplications and additions of a call, where they are what takes its time."""
-    ignores: tuple[int, ...] = ()
-    """The inputs, constant ones, whose contents ``call`` does not look at: it has them in another form."""
+    """Multiplications and additions of a call, if these take most of its time."""
+    prepacked: tuple[int, ...] = ()
+    """The constant inputs whose contents ``call`` does not read, because the kernel holds them in another form."""
     pack: Callable[[], object] | None = None
-    """Brings constant inputs into that form, where this is not done yet: the first ``call`` would do it otherwise."""
+    """Creates that form, if the kernel does not hold it yet. Otherwise the first ``call`` would create it."""
 
 
-Finish = Callable[[np.ndarray, tuple[slice, ...]], None]
-"""What a kernel is asked to call with each part of its output: see ``Kernel.finish``."""
+AxisRole = Literal["axes", "entries", "leading"]
+"""What a constant input or an attribute says about axes, so that irrun can adapt it to another layout.
 
-
-CHANNELS_LAST: Final = {0: 0, 1: 3, 2: 1, 3: 2, -4: 0, -3: 3, -2: 1, -1: 2}
-"""Where each axis of a value of rank 4 stands when its channels are last: see ``Op.prepare_channels_last``."""
-
-
-ORDER: Final = (0, 2, 3, 1)
-"""The axes of a value of rank 4 in the order in which its channels are last."""
+- ``axes``: it holds one axis or several.
+- ``entries``: it holds an entry for each axis.
+- ``leading``: it counts leading axes.
+"""

@@ -10,11 +10,11 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.opdef.attributes import REQUIRED, Attribute
-from irrun.opdef.kernel import Kernel
+from irrun.opdef.kernel import AxisRole, Kernel, Request
 from irrun.opdef.values import Value
 from irrun.types import Dim, ElementType
 
-__all__ = ["Body", "Input", "Op", "Site", "Variables", "opt", "ports", "variadic"]
+__all__ = ["Body", "Input", "Op", "Site", "Stream", "Variables", "opt", "ports", "variadic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,12 @@ class Op:
     """Whether ``run`` gives views of its first input: in other strides, or (reshaped) if that has none of its own."""
     needs: ClassVar[tuple[str, ...]] = ()
     """What ``infer`` and ``run`` take as keywords beyond the inputs, such as ``weights``."""
+    channels_last: ClassVar[bool | Mapping[str, AxisRole]] = False
+    """Whether the operation has kernels for values of rank 4 in channels-last layout (NHWC).
+
+    True: ``prepare`` answers such requests. Names of attributes and constant inputs, each with its role: only the axes
+    change. irrun adapts these attributes and inputs, and then uses the kernel of the channels-first layout.
+    """
     attributes: ClassVar[dict[str, Attribute]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -130,26 +136,10 @@ class Op:
         """The outputs as arrays. Never mutates an input; may return a view of one."""
         raise TypeError(f"{self.type} has no kernel")
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        """The kernel for inputs of which this is known; the ``data`` of constant ones are their arrays.
+    def prepare(self, request: Request, /) -> Kernel | None:
+        """Return a kernel that is faster than ``run`` for what is known of a layer, or None if there is none.
 
-        Called once for a layer, when a model is compiled; with ``exact``, only where the operation is not ``pure``.
-        """
-        return Kernel(self.run)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        """The kernel that takes and gives values of rank 4 with the second axis last: (batch, rows, columns, channels).
-
-        For static shapes and outputs of rank 4; a kernel that takes ``out`` gives the first alone. ``inputs`` are in
-        the order of the specification. Constant inputs that the kernel ``ignores`` stay in it, too. None where the
-        operation has no such kernel.
-        """
-        return None
-
-    def prepare_first(self, *inputs: Value | None) -> Kernel | None:
-        """The kernel that gives the first output alone, for a layer of whose others nobody reads any.
-
-        None where that is not less work.
+        The planner calls this once for a layer, when it compiles a model, but not with ``exact``.
         """
         return None
 
@@ -164,6 +154,13 @@ class Body(Protocol):
     def __call__(self, inputs: Mapping[int, Any]) -> Mapping[int, Any]:
         """The Results for these Parameters, both by layer id."""
         ...
+
+
+class Stream:
+    """Where a layer continues its sequence of random numbers in the next run."""
+
+    def __init__(self) -> None:
+        self.position = 0
 
 
 class Variables:

@@ -10,7 +10,12 @@ import numpy as np
 
 from irrun.types import INF, UNKNOWN_RANK, Dim, ElementType, PartialShape, as_dim
 
-__all__ = ["CONTENTS_LIMIT", "Value", "pack"]
+__all__ = ["CHANNELS_LAST", "CONTENTS_LIMIT", "ORDER", "Value", "pack"]
+
+CHANNELS_LAST: Final = {0: 0, 1: 3, 2: 1, 3: 2, -4: 0, -3: 3, -2: 1, -1: 2}
+"""The place of each axis of a value of rank 4 in channels-last layout (batch, rows, columns, channels)."""
+ORDER: Final = (0, 2, 3, 1)
+"""The axes of a value of rank 4 in the order of the channels-last layout."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +60,11 @@ class Value:
     def reshaped(self, shape: PartialShape | Sequence[Dim | int]) -> Value:
         """The same element type, another shape; contents are not carried over."""
         return Value(self.type, shape if isinstance(shape, PartialShape) else PartialShape.of(shape))
+
+    def channels_last(self) -> Value:
+        """The same value of rank 4 in channels-last layout; contents are not carried over."""
+        dims = tuple(self.shape)
+        return self.reshaped([dims[axis] for axis in ORDER])
 
     def typed(self, element_type: ElementType) -> Value:
         """The same shape, another element type; contents are not carried over."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, Index, each_block, finishing, scratch
+from irrun.kernels.blocks import BLOCK, each_block, reporting, scratch
 from irrun.kernels.elementwise import native
-from irrun.opdef import Finish, Kernel, Op, Site, Value, ports
+from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, ignore_tile, ports
 from irrun.types import PartialShape
 
 
@@ -45,23 +45,30 @@ class AdaptiveBase(Op):
         )
         return data.reshaped([batch, channels, *wanted])
 
+    channels_last = True
+
     def prepared(
         self,
-        data: Value,
-        plain: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        request: Request,
         merge: np.ufunc,
         end: Callable[[np.ndarray, np.ndarray], object] = lambda out, counts: None,
-    ) -> Kernel:
-        """Return the kernel of an operation with one output. It fills the output block by block.
+    ) -> Kernel | None:
+        """Return the kernel of an operation with one output, or None for types other than f32 and f64.
 
-        ``merge`` reduces the elements of a window. ``end(out, counts)`` then finishes a part of the output in place,
-        with the number of elements in each window. Types other than f32 and f64 use the kernel ``plain``.
+        It fills the output block by block. ``merge`` reduces the elements of a window. ``end(out, counts)`` then
+        completes a part of the output in place, with the number of elements in each window.
         """
-        if not native(data):
-            return Kernel(plain)
+        if not native(request.inputs[0]):
+            return None
+        if request.channels_last:
+            return self._prepared_channels_last(merge, end)
 
         def call(
-            data: np.ndarray, output_shape: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None
+            data: np.ndarray,
+            output_shape: np.ndarray,
+            *,
+            out: np.ndarray | None = None,
+            on_tile_ready: OnTileReady = ignore_tile,
         ) -> np.ndarray:
             sizes = tuple(output_shape.tolist())
             whole = np.empty((*data.shape[:2], *sizes), data.dtype) if out is None else out
@@ -80,23 +87,13 @@ class AdaptiveBase(Op):
                 end(whole[index], counts)
 
             size = math.prod(data.shape[2:]) * data.itemsize
-            each_block(finishing(fill, whole, finish), data.shape[:2], size, BLOCK, work=data.nbytes)
+            each_block(reporting(fill, whole, on_tile_ready), data.shape[:2], size, BLOCK, work=data.nbytes)
             return whole
 
-        return Kernel(call, "in blocks", out=True, finish=True)
+        return Kernel(call, "in blocks", out="tiles")
 
-    def prepared_channels_last(
-        self,
-        data: Value,
-        merge: np.ufunc,
-        end: Callable[[np.ndarray, np.ndarray], object] = lambda out, counts: None,
-    ) -> Kernel | None:
-        """Return the kernel for channels-last data, or None for types other than f32 and f64.
-
-        It reduces one spatial axis after the other. ``merge`` and ``end`` are those of ``prepared``.
-        """
-        if not native(data):
-            return None
+    def _prepared_channels_last(self, merge: np.ufunc, end: Callable[[np.ndarray, np.ndarray], object]) -> Kernel:
+        """Return the kernel for channels-last data. It reduces one spatial axis after the other."""
 
         def call(data: np.ndarray, output_shape: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
             sizes = output_shape.tolist()
@@ -110,7 +107,7 @@ class AdaptiveBase(Op):
             end(whole, counted(windows)[..., np.newaxis])
             return whole
 
-        return Kernel(call, "channels last", out=True)
+        return Kernel(call, "channels last", out="whole")
 
 
 def counted(windows: Sequence[Sequence[slice]]) -> np.ndarray:

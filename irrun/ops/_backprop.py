@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from irrun.kernels.blocks import Done, blocks, scratch, unfinished
+from irrun.kernels.blocks import blocks, scratch
 from irrun.kernels.convolution.channels_last import spread as spread_channels_last
 from irrun.kernels.convolution.planes import Filters, Method
 from irrun.kernels.convolution.windows import Axis, taps
 from irrun.kernels.convolution.winograd import packed
 from irrun.kernels.matmul import matmul, narrow, wide
-from irrun.opdef import Kernel, Site, Value, attr, opt, ports
+from irrun.opdef import Kernel, OnTileReady, Request, Site, Value, attr, ignore_tile, opt, ports
 from irrun.ops._convolution import Chosen, Filtering, choose, filling, prepared
 from irrun.ops._sliding import at_least, entry
 from irrun.types import Dim, PartialShape
@@ -93,13 +93,17 @@ class BackpropBase(Filtering):
         # OpenVINO: explicit pads at the beginning stay, and valid has none; the specification halves the difference
         return Axis(wanted, kernel, stride, dilation, begin, whole - wanted - begin, size)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, filters, output_shape = (*inputs, None)[:3]
+    channels_last = True
+
+    def prepare(self, request: Request) -> Kernel | None:
+        data, filters, output_shape = request.first(3)
         assert data is not None
         assert filters is not None
+        if request.channels_last:
+            return self._prepare_channels_last(data, filters, output_shape)
         both = any(entry(self.dilations, n, 1) > 1 < stride for n, stride in enumerate(self.strides))
         if filters.data is None or not filters.data.size or wide(filters.data.dtype).kind != "f" or both:
-            return Kernel(self.run)
+            return None
         array = filters.data.reshape(*(1,) * (3 - self.leading), *filters.data.shape)
         constant = Transposed(array)
         wanted = None if output_shape is None else output_shape.ints()
@@ -114,10 +118,7 @@ class BackpropBase(Filtering):
         flops = 0 if known.static is None else 2 * array.size * math.prod((known.static[0], *known.static[2:]))
         return replace(kernel, flops=flops)
 
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        data, filters, output_shape = (*inputs, None)[:3]
-        assert data is not None
-        assert filters is not None
+    def _prepare_channels_last(self, data: Value, filters: Value, output_shape: Value | None) -> Kernel | None:
         shape, array, wanted = data.shape.static, filters.data, None if output_shape is None else output_shape.ints()
         unknown = output_shape is not None and wanted is None
         if shape is None or array is None or unknown or not array.size or array.dtype != wide(array.dtype):
@@ -128,7 +129,9 @@ class BackpropBase(Filtering):
             return None
         matrix = np.ascontiguousarray(array[0].transpose(0, 2, 3, 1))  # (in, rows, columns, out)
         whole = shape[0], *(axis.size for axis in axes), array.shape[2]
-        kernel = filling(functools.partial(spread_channels_last, matrix), whole, "matmul", len(inputs))
+        kernel = filling(
+            functools.partial(spread_channels_last, matrix), whole, "matmul", 2 if output_shape is None else 3
+        )
         return replace(kernel, flops=2 * array.size * math.prod((shape[0], *shape[2:])))
 
 
@@ -209,7 +212,7 @@ def _phase(axis: Axis, first: int) -> tuple[Axis, slice]:
     return Axis(axis.out, kernel, 1, axis.dilation, begin, end, count), slice(tap, None, axis.stride)
 
 
-def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray, done: Done) -> None:
+def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady) -> None:
     """Fill ``out`` (batch, groups, out, …) with one convolution for each phase of the strides."""
     for places, method in phases:
         part = out[(..., *places)]
@@ -217,11 +220,11 @@ def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray, done: 
             part[...] = 0
         elif part.size:
             result = np.empty(part.shape, part.dtype)
-            method(data, result, unfinished)
+            method(data, result, ignore_tile)
             part[...] = result
     (batch, groups, outs), sizes = out.shape[:3], out.shape[3:]
     for lead in blocks((batch, groups, outs), math.prod(sizes) * out.itemsize):
-        done((*lead, *map(slice, sizes)))
+        on_tile_ready((*lead, *map(slice, sizes)))
 
 
 def is_disjoint(axis: Axis) -> bool:
@@ -229,7 +232,7 @@ def is_disjoint(axis: Axis) -> bool:
     return axis == Axis(axis.out * axis.kernel, axis.kernel, axis.kernel, 1, 0, 0, axis.out)
 
 
-def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray, done: Done) -> None:
+def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady) -> None:
     """Fill ``out`` with a transposed convolution whose strides equal the kernel size, without pads.
 
     ``filters`` is (groups, out, …, in). Each output element is one product.
@@ -247,4 +250,4 @@ def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray, done: Done)
         for tap in np.ndindex(*kernel):
             places = (slice(n, None, step) for n, step in zip(tap, kernel))
             target[(..., *places)] = products[(slice(None),) * 3 + tap]
-        done((images, some, slice(0, outs), lines, *map(slice, out.shape[4:])))
+        on_tile_ready((images, some, slice(0, outs), lines, *map(slice, out.shape[4:])))

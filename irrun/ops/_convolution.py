@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from irrun.kernels.blocks import Index, unfinished
 from irrun.kernels.convolution.channels_last import Method as LastMethod
 from irrun.kernels.convolution.channels_last import choose as choose_channels_last
 from irrun.kernels.convolution.fft import pays, spectra, spectral
@@ -16,7 +15,7 @@ from irrun.kernels.convolution.planes import Filters, Method, columns, planes, p
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.convolution.winograd import packed, suits, winograd
 from irrun.kernels.matmul import narrow, wide
-from irrun.opdef import Finish, Kernel, Site, Value, attr, ports
+from irrun.opdef import Index, Kernel, OnTileReady, Request, Site, Value, attr, ignore_tile, ports
 from irrun.ops._sliding import Sliding
 from irrun.types import Dim, PartialShape
 
@@ -81,12 +80,16 @@ class ConvolutionBase(Filtering):
     def infer(self, at: Site, data: Value, filters: Value) -> Value:
         return self.correlated(at, data, filters)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, filters = inputs
+    channels_last = True
+
+    def prepare(self, request: Request) -> Kernel | None:
+        data, filters = request.inputs
         assert data is not None
         assert filters is not None
+        if request.channels_last:
+            return self._prepare_channels_last(data, filters)
         if filters.data is None or not filters.data.size or wide(filters.data.dtype).kind != "f":
-            return Kernel(self.run)
+            return None
         constant = Filters(filters.data.reshape(*(1,) * (3 - self.leading), *filters.data.shape))
         matrices = functools.cache(lambda: packed(constant))
 
@@ -100,10 +103,7 @@ class ConvolutionBase(Filtering):
             return replace(kernel, pack=matrices)
         return kernel
 
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        data, filters = inputs
-        assert data is not None
-        assert filters is not None
+    def _prepare_channels_last(self, data: Value, filters: Value) -> Kernel | None:
         shape, array = data.shape.static, filters.data
         if shape is None or array is None or not array.size or array.dtype != wide(array.dtype):
             return None
@@ -139,29 +139,28 @@ def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: Part
         output_shape: np.ndarray | None = None,
         *,
         out: np.ndarray | None = None,
-        finish: Finish | None = None,
+        on_tile_ready: OnTileReady = ignore_tile,
     ) -> np.ndarray:
         sizes, _name, method = chosen(data.shape, None if output_shape is None else tuple(output_shape.tolist()))
         whole = np.empty((len(data), groups * outs, *sizes), data.dtype) if out is None else out
         sums = whole if whole.dtype == work else np.empty(whole.shape, work)
         split = data.reshape(len(data), groups, ins, *data.shape[2:]).astype(work, copy=False)
 
-        def done(part: Index) -> None:
-            images, some, rows, *windows = part
+        def report(tile: Index) -> None:
+            images, some, rows, *windows = tile
             index = (images, slice(some.start * outs + rows.start, (some.stop - 1) * outs + rows.stop), *windows)
             if sums is not whole:
                 whole[index] = narrow(sums[index], whole.dtype)
-            if finish is not None:
-                finish(whole[index], index)
+            on_tile_ready(index)
 
-        method(split, sums.reshape(len(data), groups, outs, *sizes), done)
+        method(split, sums.reshape(len(data), groups, outs, *sizes), report)
         return whole
 
     if shape.static is None:
-        return Kernel(call, ignores=(1,))
+        return Kernel(call, prepacked=(1,))
     sizes, algorithm, _ = chosen(shape.static, wanted)
     flops = 2 * filters.array.size * shape.static[0] * math.prod(sizes)
-    return Kernel(call, algorithm, out=True, finish=True, flops=flops, ignores=(1,))
+    return Kernel(call, algorithm, out="tiles", flops=flops, prepacked=(1,))
 
 
 def filling(method: LastMethod, shape: tuple[int, ...], algorithm: str, inputs: int = 2) -> Kernel:
@@ -174,13 +173,13 @@ def filling(method: LastMethod, shape: tuple[int, ...], algorithm: str, inputs: 
         data: np.ndarray,
         *_: np.ndarray,
         out: np.ndarray | None = None,
-        finish: Finish | None = None,
+        on_tile_ready: OnTileReady = ignore_tile,
     ) -> np.ndarray:
         whole = np.empty(shape, data.dtype) if out is None else out
-        method(data, whole, unfinished if finish is None else lambda index: finish(whole[index], index))
+        method(data, whole, on_tile_ready)
         return whole
 
-    return Kernel(call, f"{algorithm}, channels last", out=True, finish=True, ignores=tuple(range(1, inputs)))
+    return Kernel(call, f"{algorithm}, channels last", out="tiles", prepacked=tuple(range(1, inputs)))
 
 
 def choose(

@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irrun.kernels.elementwise import gives, native, out_of
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.kernels.elementwise import elementwise, gives, native, out_of
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._broadcasting import refuse
-from irrun.ops._pointwise import pointwise
 from irrun.types import Dim, ElementType, PartialShape, as_dim
 
 
@@ -104,18 +103,18 @@ class Binary(Elementwise):
         """Return the dtype of the output."""
         return a.type.dtype
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        a, b = inputs
+    def prepare(self, request: Request) -> Kernel | None:
+        a, b = request.inputs
         assert a is not None
         assert b is not None
         if not self.as_numpy(a, b):
-            return Kernel(self.run)
+            return None
         call = self.fast(a, b)
         if call is None and isinstance(self.kernel, np.ufunc) and gives(self.kernel, self.result(a), a, b):
             call = self.kernel
         if call is None and native(a, b):
             call = out_of(self.run)
-        return Kernel(self.run) if call is None else pointwise(self, call, a, b)
+        return None if call is None else elementwise(call, a, b)
 
     def run(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         b = self.aligned(a, b)

@@ -1,23 +1,24 @@
 """What operations share that only reshape their data: a kernel for known shapes."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from irrun.opdef import Kernel, Op, Value
 
 
-def reshaping(op: Op, *inputs: Value | None) -> Kernel:
+def reshaping(op: Op, inputs: Sequence[Value | None]) -> Kernel | None:
     """Return the kernel of ``op``, whose first input is its data, and whose other inputs determine the shape.
 
-    Where the shapes are known and not empty, the kernel is a single ``reshape``.
+    The kernel is a single ``reshape``. Return None if a shape is not known, or empty.
     """
     data, *more = inputs
     others = [None if value is None else value.exact for value in more]
     if data is None or data.shape.static is None or any(v is not None and a is None for v, a in zip(more, others)):
-        return Kernel(op.run)
+        return None
     if math.prod(data.shape.static) == 0:
-        return Kernel(op.run)
+        return None
     dims = op.run(np.broadcast_to(np.False_, data.shape.static), *others).shape
 
     def call(data: np.ndarray, *_: np.ndarray | None) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.kernels.recurrence import Packed, gru, gru_linear, lstm, rnn
-from irrun.opdef import Kernel, Op, Site, Value, attr
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr
 from irrun.types import Dim
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -230,17 +230,17 @@ class Cell(_Recurrent):
         dims = self.dims(at, (x, *others))
         return tuple(x.reshaped(dims("batch_size hidden_size")) for _ in range(self.formula.states))
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        packed = self.packed(inputs)
+    def prepare(self, request: Request) -> Kernel | None:
+        packed = self.packed(request.inputs)
         if packed is None:
-            return Kernel(self.run)
+            return None
         (weights,), states = packed, self.formula.states
 
         def call(x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
             y = np.empty((len(x), 1, self.hidden_size), x.dtype)
             return weights.run(x[:, None], others[:states], y)  # type: ignore[arg-type]
 
-        return Kernel(call, "packed", ignores=self.weights)
+        return Kernel(call, "packed", prepacked=self.weights)
 
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
         given = self.named((x, *others))
@@ -265,10 +265,10 @@ class RecurrentSequence(_Recurrent):
         states = [x.reshaped(dims("batch_size num_directions hidden_size")) for _ in range(self.formula.states)]
         return (x.reshaped(dims("batch_size num_directions seq_length hidden_size")), *states)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        packed = self.packed(inputs)
+    def prepare(self, request: Request) -> Kernel | None:
+        packed = self.packed(request.inputs)
         if packed is None:
-            return Kernel(self.run)
+            return None
         backwards = [self.direction == "reverse", True]
         states = self.formula.states
 
@@ -285,11 +285,11 @@ class RecurrentSequence(_Recurrent):
             ]
             return y, *(np.stack(both, axis=1) for both in zip(*last))
 
-        known, data = inputs[1 + states], inputs[0]
+        known, data = request.inputs[1 + states], request.inputs[0]
         lengths = None if known is None else known.exact
         shape = None if data is None else data.shape.static
         whole = lengths is not None and shape is not None and 0 not in shape and (lengths >= shape[1]).all()
-        return Kernel(call, "packed", ignores=self.weights if whole else ())
+        return Kernel(call, "packed", prepacked=self.weights if whole else ())
 
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
         given = self.named((x, *others))

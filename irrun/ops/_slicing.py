@@ -1,5 +1,7 @@
 """What Slice, StridedSlice and SliceScatter share: the shape of a slice, and the region that it takes."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from irrun.opdef import ORDER, Kernel, Site, Value
@@ -119,7 +121,13 @@ def region(
     return tuple(index)
 
 
-def viewing_channels_last(index: tuple[slice, ...]) -> Kernel:
-    """Return the kernel that takes the view ``index``, of four axes, of channels-last data."""
+def constants(inputs: Sequence[Value | None]) -> list[np.ndarray | None] | None:
+    """Return the contents of the inputs, None for an absent one; None unless all inputs are constant."""
+    arrays = [None if value is None else value.exact for value in inputs]
+    return None if any(v is not None and a is None for v, a in zip(inputs, arrays)) else arrays
+
+
+def view_channels_last(index: tuple[slice, ...]) -> Kernel:
+    """Return the kernel that returns the view ``index``, of four axes, of channels-last data."""
     permuted = tuple(index[axis] for axis in ORDER)
     return Kernel(lambda data, *_: data[permuted], "view, channels last")

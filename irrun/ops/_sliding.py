@@ -8,10 +8,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, Index, each_block, finishing
+from irrun.kernels.blocks import BLOCK, each_block, reporting
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.elementwise import native
-from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, ports
+from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, ports
 from irrun.types import Dim, PartialShape
 
 
@@ -133,44 +133,50 @@ class Pooling(Sliding):
         batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(rank)
         return data.reshaped([batch, channels, *self.slide(at, sizes, [Dim(k) for k in self.kernel])])
 
+    channels_last = True
+
     def prepared(
         self,
-        data: Value,
-        plain: Callable[[np.ndarray], np.ndarray],
+        request: Request,
         pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray], None],
-    ) -> Kernel:
-        """Return the kernel of an operation with one output. ``pool`` fills the output in blocks of channels.
+        pool_rows: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray, slice], None],
+    ) -> Kernel | None:
+        """Return the kernel of an operation with one output, or None for types other than f32 and f64.
 
-        ``pool(data, axes, out)`` gets parts of data and output. Types other than f32 and f64 use the kernel ``plain``.
+        ``pool(data, axes, out)`` fills the windows of some channels. ``pool_rows(data, axes, out, rows)`` is the same
+        for channels-last data: it fills the rows of windows at the slice ``rows``. Both get parts of data and output.
         """
+        (data,) = request.inputs
+        assert data is not None
         if not native(data):
-            return Kernel(plain)
+            return None
+        if request.channels_last:
+            return self._prepared_channels_last(data, pool_rows)
         axes_of = lru_cache(lambda sizes: self.axes(sizes, self.kernel))
 
-        def call(data: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
+        def call(
+            data: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
+        ) -> np.ndarray:
             axes = axes_of(data.shape[2:])
             whole = np.empty((*data.shape[:2], *(axis.out for axis in axes)), data.dtype) if out is None else out
-            fill = finishing(lambda index: pool(data[index], axes, whole[index]), whole, finish)
+            fill = reporting(lambda index: pool(data[index], axes, whole[index]), whole, on_tile_ready)
             each_block(fill, data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, 2 * BLOCK, work=data.nbytes)
             return whole
 
-        return Kernel(call, "in blocks", out=True, finish=data.shape.is_static)
+        return Kernel(call, "in blocks", out="tiles")
 
-    def prepared_channels_last(
+    def _prepared_channels_last(
         self, data: Value, pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray, slice], None]
     ) -> Kernel | None:
-        """Return the kernel for channels-last data, or None if the shape is not static or the type not f32 or f64.
-
-        It works in blocks of rows. The last argument of ``pool(data, axes, out, rows)`` is the slice of output rows to
-        fill.
-        """
         shape = data.shape.static
-        if shape is None or not native(data):
+        if shape is None:
             return None
         rows, line = self.axes(shape[2:], self.kernel)
         size = rows.stride * line.size * shape[1] * data.type.dtype.itemsize
 
-        def call(data: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
+        def call(
+            data: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
+        ) -> np.ndarray:
             whole = np.empty((shape[0], rows.out, line.out, shape[1]), data.dtype) if out is None else out
 
             def fill(index: Index) -> None:
@@ -178,10 +184,10 @@ class Pooling(Sliding):
                 first, elements = rows.part(part)
                 pool(data[images, elements], (first, line), whole[index], part)
 
-            each_block(finishing(fill, whole, finish), (shape[0], rows.out), size, BLOCK // 2, work=data.nbytes)
+            each_block(reporting(fill, whole, on_tile_ready), (shape[0], rows.out), size, BLOCK // 2, work=data.nbytes)
             return whole
 
-        return Kernel(call, "in blocks, channels last", out=True, finish=True)
+        return Kernel(call, "in blocks, channels last", out="tiles")
 
 
 def entry(values: tuple[int, ...], axis: int, default: int) -> int:

@@ -4,8 +4,7 @@ import numpy as np
 
 from irrun.kernels.blocks import whole_along
 from irrun.kernels.elementwise import native
-from irrun.opdef import CHANNELS_LAST, Kernel, Op, Site, Value, attr, ports
-from irrun.ops._last import moved
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, ports
 from irrun.ops._unary import through_floats
 
 
@@ -16,6 +15,7 @@ class AlongAxis(Op):
     inputs = ports(data="T")
     # OpenVINO: takes integers and booleans as well
     types = {"T": "boolean numeric"}
+    channels_last = {"axis": "axes"}
 
     def kernel(self, x: np.ndarray, axis: int) -> np.ndarray:
         """Return the result for floats of at least 32 bits."""
@@ -25,15 +25,12 @@ class AlongAxis(Op):
         """Fill ``out``, which may be ``x``, with the result."""
         raise NotImplementedError
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        (data,) = inputs
+    def prepare(self, request: Request) -> Kernel | None:
+        (data,) = request.inputs
         if data is None or not native(data) or not data.rank:
-            return Kernel(self.run)
+            return None
         axis = self.axis % data.rank
-        return whole_along(lambda x, out: self.block(x, out, axis), data, (axis,))
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        return moved(self, inputs, axis=CHANNELS_LAST[self.axis])
+        return whole_along(lambda x, out: self.block(x, out, axis), (axis,))
 
     def infer(self, at: Site, data: Value) -> Value:
         # OpenVINO: a scalar counts as 1D

@@ -8,9 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from irrun.kernels.cast import cast, is_float, plain
-from irrun.kernels.elementwise import gives, native, out_of
-from irrun.opdef import Kernel, Op, Site, Value, op, ports
-from irrun.ops._pointwise import pointwise
+from irrun.kernels.elementwise import elementwise, gives, native, out_of
+from irrun.opdef import Kernel, Op, Request, Site, Value, op, ports
 from irrun.types import Dim, ElementType, as_dim
 
 
@@ -42,15 +41,15 @@ class Unary(Op):
     def infer(self, at: Site, data: Value) -> Value:
         return data.reshaped(data.shape)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        (data,) = inputs
+    def prepare(self, request: Request) -> Kernel | None:
+        (data,) = request.inputs
         assert data is not None
         numpy_has_it = isinstance(self.kernel, np.ufunc) and gives(self.kernel, self.result(data), data)
         if numpy_has_it and (self.exact or native(data)):
-            return pointwise(self, self.kernel, data)
+            return elementwise(self.kernel, data)
         if native(data):
-            return pointwise(self, self.fast(data) or out_of(self.run), data)
-        return Kernel(self.run)
+            return elementwise(self.fast(data) or out_of(self.run), data)
+        return None
 
     def run(self, data: np.ndarray) -> np.ndarray:
         if data.dtype == object:

@@ -4,7 +4,7 @@ import numpy as np
 
 from irrun.kernels.convolution.windows import means
 from irrun.kernels.matmul import narrow, wide
-from irrun.opdef import Kernel, Site, Value, op
+from irrun.opdef import Kernel, Request, Site, Value, op
 from irrun.ops._adaptive import AdaptiveBase, counted, joined, parts
 
 
@@ -28,15 +28,8 @@ class AdaptiveAvgPool(AdaptiveBase):
             total = joined([total[(*before, window)].sum(axis) for window in windows[-1]], total, axis)
         return narrow(means(total, counted(windows)), data.dtype)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data = inputs[0]
-        assert data is not None
-        return self.prepared(data, self.run, np.add, _divide)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        data = inputs[0]
-        assert data is not None
-        return self.prepared_channels_last(data, np.add, _divide)
+    def prepare(self, request: Request) -> Kernel | None:
+        return self.prepared(request, np.add, _divide)
 
 
 def _divide(total: np.ndarray, counts: np.ndarray) -> None:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from irrun.opdef import Kernel, Site, Value, attr, op
+from irrun.opdef import Kernel, Request, Site, Value, attr, op
 from irrun.ops._adaptive import AdaptiveBase, joined, parts
 
 
@@ -41,13 +41,10 @@ class AdaptiveMaxPool(AdaptiveBase):
             data, places = joined(best, data, axis), joined(found, places, axis)
         return data, places.astype(self.index_element_type.dtype)
 
-    def prepare_first(self, *inputs: Value | None) -> Kernel:
-        data = inputs[0]
-        assert data is not None
-        return self.prepared(data, lambda data, output_shape: self.run(data, output_shape)[0], np.maximum)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        """Return a kernel of the first output; it is used only where the second output has no consumer."""
-        data = inputs[0]
-        assert data is not None
-        return self.prepared_channels_last(data, np.maximum)
+    def prepare(self, request: Request) -> Kernel | None:
+        if request.outputs > 1:
+            return None
+        kernel = self.prepared(request, np.maximum)
+        if kernel is not None or request.channels_last:
+            return kernel
+        return Kernel(lambda data, output_shape: self.run(data, output_shape)[0])

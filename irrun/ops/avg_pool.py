@@ -7,7 +7,7 @@ import numpy as np
 
 from irrun.kernels.convolution.windows import Axis, means, reduced
 from irrun.kernels.matmul import narrow, wide
-from irrun.opdef import Kernel, Site, Value, attr, op
+from irrun.opdef import Kernel, Request, Site, Value, attr, op
 from irrun.ops._sliding import Pooling
 
 
@@ -24,31 +24,23 @@ class _AvgPool(Pooling):
             total = _sums(total, axis, windows)
         return narrow(means(total, self._counts(axes)), data.dtype)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        (data,) = inputs
-        assert data is not None
+    def prepare(self, request: Request) -> Kernel | None:
         counts = functools.lru_cache(lambda axes: np.maximum(self._counts(axes), 1))
 
         def pool(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray) -> None:
             reduced(np.add, 0, data, axes, out)
             np.divide(out, counts(axes).astype(out.dtype), out=out)
 
-        return self.prepared(data, self.run, pool)
+        (data,) = request.inputs
+        shape = None if data is None else data.shape.static
+        whole = self.axes(shape[2:], self.kernel) if shape is not None else ()
 
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        (data,) = inputs
-        assert data is not None
-        if data.shape.static is None:
-            return None
-        axes = self.axes(data.shape.static[2:], self.kernel)
-        counts = np.maximum(self._counts(axes), 1).astype(data.type.dtype)
-        counts = np.broadcast_to(counts, [axis.out for axis in axes])[..., np.newaxis]
-
-        def pool(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray, rows: slice) -> None:
+        def pool_rows(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray, rows: slice) -> None:
             reduced(np.add, 0, data, axes, out, first=1)
-            np.divide(out, counts[rows], out=out)
+            divisors = np.broadcast_to(counts(whole), [axis.out for axis in whole])[rows, :, np.newaxis]
+            np.divide(out, divisors.astype(out.dtype), out=out)
 
-        return self.prepared_channels_last(data, pool)
+        return self.prepared(request, pool, pool_rows)
 
     def _counts(self, axes: tuple[Axis, ...]) -> np.ndarray:
         """Return the divisor of each window: the number of its elements that count."""

@@ -1,14 +1,11 @@
 """BatchNormInference: normalise channels by given statistics.  Spec: normalization/batch-norm-inference-{1,5}."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, SMALL, Index, each_block, finishing
+from irrun.kernels.blocks import BLOCK, SMALL, each_block, reporting
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import narrow, wide
-from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._last import permuted
+from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, ports
 
 
 @op("BatchNormInference", since=5, spec="normalization/batch-norm-inference-5")
@@ -38,19 +35,13 @@ class BatchNormInference5(Op):
             channels = met or channels
         return data if data.rank is None else data.reshaped(data.shape.replace(1, channels))
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        return self._prepared([inputs[self.order[i]] for i in range(5)], 1) or Kernel(self.run)
+    channels_last = True
 
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        data, *statistics = (inputs[self.order[i]] for i in range(5))
-        return None if data is None else self._prepared([permuted(data), *statistics], 3)
-
-    def _prepared(self, inputs: Sequence[Value | None], axis: int) -> Kernel | None:
-        """Return the kernel for a static shape and constant statistics, else None.
-
-        ``inputs`` are in the order of version 5; ``axis`` is the axis of the channels.
-        """
-        data, *statistics = inputs
+    def prepare(self, request: Request) -> Kernel | None:
+        data, *statistics = (request.inputs[number] for number in self.order)
+        axis = 1
+        if request.channels_last and data is not None:
+            data, axis = data.channels_last(), 3
         known = None if data is None else data.shape.static
         contents = [v.exact for v in statistics if v is not None and v.exact is not None]
         if data is None or known is None or len(contents) < 4 or not native(data, *statistics):
@@ -61,7 +52,9 @@ class BatchNormInference5(Op):
             shift = beta - mean * scale
         place = self.order[0]
 
-        def call(*arrays: np.ndarray, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
+        def call(
+            *arrays: np.ndarray, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
+        ) -> np.ndarray:
             x = arrays[place]
             if out is None:
                 out = np.empty(known, x.dtype)
@@ -72,10 +65,10 @@ class BatchNormInference5(Op):
                 np.multiply(x[index], scale[channels], part)
                 np.add(part, shift[channels], part)
 
-            each_block(finishing(fill, whole, finish), known, x.itemsize, SMALL, work=x.nbytes, least=BLOCK)
+            each_block(reporting(fill, whole, on_tile_ready), known, x.itemsize, SMALL, work=x.nbytes, least=BLOCK)
             return whole
 
-        return Kernel(call, out=True, finish=True)
+        return Kernel(call, out="tiles")
 
     def run(
         self, data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray, variance: np.ndarray, /

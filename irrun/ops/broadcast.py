@@ -4,7 +4,7 @@ import numpy as np
 
 from irrun.drawing import in_columns
 from irrun.kernels.elementwise import copied
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
 from irrun.ops._broadcasting import refuse
 from irrun.types import PartialShape
 
@@ -78,14 +78,14 @@ class Broadcast3(Op):
         at.require(all(0 <= a < target for a in axes), "C2", f"axes_mapping {list(axes)} is outside a rank of {target}")
         return axes
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, target_shape, axes_mapping = (*inputs, None)[:3]
+    def prepare(self, request: Request) -> Kernel | None:
+        data, target_shape, axes_mapping = request.first(3)
         if data is None or target_shape is None:
-            return Kernel(self.run)
+            return None
         shape, target = data.shape.static, target_shape.ints()
         if shape is None or target is None or (axes_mapping is not None and axes_mapping.ints() is None):
-            return Kernel(self.run)
-        out_shape = self.infer(Site(), *inputs).shape.static  # type: ignore[arg-type]
+            return None
+        out_shape = self.infer(Site(), *request.inputs).shape.static  # type: ignore[arg-type]
         assert out_shape is not None
         axes = range(len(out_shape) - len(shape), len(out_shape)) if axes_mapping is None else axes_mapping.ints()
         aligned = [1] * len(out_shape)
@@ -96,7 +96,7 @@ class Broadcast3(Op):
             data = data.reshape(aligned)
             return np.broadcast_to(data, out_shape) if out is None else copied(data, out)
 
-        return Kernel(call, out=True)
+        return Kernel(call, out="whole")
 
     def run(self, data: np.ndarray, target_shape: np.ndarray, axes_mapping: np.ndarray | None = None) -> np.ndarray:
         target = tuple(int(n) for n in target_shape.tolist())

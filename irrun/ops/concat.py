@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from irrun.drawing import in_columns
-from irrun.opdef import CHANNELS_LAST, Kernel, Op, Site, Value, attr, op, ports, variadic
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports, variadic
 from irrun.types import INF, UNKNOWN_RANK, Dim
 
 
@@ -23,6 +23,7 @@ class Concat(Op):
     inputs = ports(data=variadic("T"))
     types = {"T": "any"}
     carries = True
+    channels_last = {"axis": "axes"}
 
     def infer(self, at: Site, *inputs: Value) -> Value:
         known = [(i, v.shape) for i, v in enumerate(inputs) if v.rank is not None]
@@ -48,11 +49,8 @@ class Concat(Op):
             merged = both
         return inputs[0].reshaped(merged.replace(axis, total))
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        return Kernel(partial(_concatenated, self.axis), out=True)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel:
-        return Kernel(partial(_concatenated, CHANNELS_LAST[self.axis]), "channels last", out=True)
+    def prepare(self, request: Request) -> Kernel | None:
+        return Kernel(partial(_concatenated, self.axis), out="whole")
 
     def run(self, *inputs: np.ndarray) -> np.ndarray:
         return np.concatenate(inputs, self.axis)

@@ -3,9 +3,8 @@
 import numpy as np
 
 from irrun.kernels.cast import cast
-from irrun.kernels.elementwise import converting, out_of
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._pointwise import pointwise
+from irrun.kernels.elementwise import converting, elementwise, out_of
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.types import ElementType
 
 
@@ -27,18 +26,18 @@ class Convert(Op):
         at.require(fine, "C1", f"destination_type is {self.destination_type}; nothing can be converted to it")
         return data.typed(self.destination_type)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        (data,) = inputs
+    def prepare(self, request: Request) -> Kernel | None:
+        (data,) = request.inputs
         assert data is not None
         to = self.destination_type
         both = all(dtype.isbuiltin == 1 and dtype.kind in "fiub" for dtype in (data.type.dtype, to.dtype))
         plain = both and to.name not in ("u1", "u3", "u6", "nf4")
         if not plain or data.type.dtype == to.dtype:
-            return Kernel(self.run)
+            return None
         if to.kind == "boolean":
-            return pointwise(self, lambda x, out=None: np.not_equal(x, 0, out), data)
+            return elementwise(lambda x, out=None: np.not_equal(x, 0, out), data)
         checked = data.type.dtype.kind == "f" and to.is_integer
-        return pointwise(self, out_of(self.run) if checked else converting(to.dtype), data)
+        return elementwise(out_of(self.run) if checked else converting(to.dtype), data)
 
     def run(self, data: np.ndarray) -> np.ndarray:
         return cast(data, self.destination_type)

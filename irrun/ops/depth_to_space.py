@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.kernels.copies import copy_to
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._parts import part
 from irrun.types import Dim
 
@@ -34,7 +34,11 @@ class DepthToSpace(Op):
         channels = part(at, depth, Dim(size ** len(space)), "C3", f"the depth of data {data.shape}")
         return data.reshaped([batch, channels, *(n * size for n in space)])
 
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel:
+    channels_last = True
+
+    def prepare(self, request: Request) -> Kernel | None:
+        if not request.channels_last:
+            return None
         size = self.block_size
 
         def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
@@ -49,7 +53,7 @@ class DepthToSpace(Op):
             copy_to(out.reshape(split.shape), split)
             return out
 
-        return Kernel(call, "channels last", out=True)
+        return Kernel(call, "channels last", out="whole")
 
     def run(self, data: np.ndarray) -> np.ndarray:
         batch, depth, *space = data.shape

@@ -3,10 +3,9 @@
 import numpy as np
 
 from irrun.kernels.cast import cast, plain
-from irrun.kernels.elementwise import native
-from irrun.opdef import Kernel, Site, Value, attr, op, ports
+from irrun.kernels.elementwise import elementwise, native
+from irrun.opdef import Kernel, Request, Site, Value, attr, op, ports
 from irrun.ops._elementwise import Elementwise, is_integer, reaches
-from irrun.ops._pointwise import pointwise
 from irrun.types import ElementType, PartialShape
 
 
@@ -36,14 +35,14 @@ class FakeQuantize(Elementwise):
                 shape = self.broadcast(at, shape, limit.shape, ("data", port.name))
         return data.reshaped(shape)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        values = [value for value in inputs if value is not None]
+    def prepare(self, request: Request) -> Kernel | None:
+        values = [value for value in request.inputs if value is not None]
         low, high = values[1].exact, values[2].exact
         ranks = [value.rank or 0 for value in values]
         plain = native(*values) and self.as_numpy(*values) and max(ranks) == ranks[0]
         if not plain or low is None or high is None or not ((low < high) & np.isfinite(high - low)).all():
-            return Kernel(self.run)
-        return pointwise(self, self._quantized, *inputs)
+            return None
+        return elementwise(self._quantized, *request.inputs)
 
     def _quantized(
         self, x: np.ndarray, in_low: np.ndarray, in_high: np.ndarray, out_low: np.ndarray, out_high: np.ndarray,

@@ -6,9 +6,8 @@ from functools import partial
 import numpy as np
 
 from irrun.kernels.elementwise import copied
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._indices import one_number
-from irrun.ops._last import moved, moved_axes
 from irrun.types import UNKNOWN_RANK, Dim
 
 
@@ -28,6 +27,7 @@ class Gather8(Op):
     inputs = ports(data="T", indices="T_IND", axis="T_AXIS")
     types = {"T": "any", "T_IND": "int", "T_AXIS": "int"}
     carries = True
+    channels_last = {"axis": "axes", "batch_dims": "leading"}
 
     def infer(self, at: Site, data: Value, indices: Value, axis: Value) -> Value:
         one_number(at, "C1", axis)
@@ -57,17 +57,17 @@ class Gather8(Op):
     def _batch(self, rank: int) -> int:
         return self.batch_dims + rank if self.batch_dims < 0 else self.batch_dims
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, indices, axis = inputs
+    def prepare(self, request: Request) -> Kernel | None:
+        data, indices, axis = request.inputs
         place = None if axis is None else axis.scalar()
         if data is None or indices is None or place is None or not data.rank or indices.rank is None:
-            return Kernel(self.run)
+            return None
         if self._batch(indices.rank) != 0 or data.type.kind == "string":
-            return Kernel(self.run)
+            return None
         place %= data.rank
         count, at = data.shape[place].value, indices.exact
         if at is None or count is None or not ((at >= -count) & (at < count)).all():
-            return Kernel(partial(self._taken, place), out=data.rank + indices.rank > 1)
+            return Kernel(partial(self._taken, place), out="whole" if data.rank + indices.rank > 1 else "new")
         at = np.where(at < 0, at + count, at).astype(np.intp)
         if at.ndim == 0:
             before = (slice(None),) * place
@@ -76,13 +76,7 @@ class Gather8(Op):
         def call(data: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
             return np.take(data, at, place, out, "clip")  # "clip" needs no check and no buffer
 
-        return Kernel(call, out=True)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        indices = inputs[1]
-        if self.batch_dims or indices is None or indices.exact is None:
-            return None
-        return moved(self, inputs, {2: moved_axes})
+        return Kernel(call, out="whole")
 
     def _taken(
         self, place: int, data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, out: np.ndarray | None = None

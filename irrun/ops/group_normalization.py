@@ -5,7 +5,7 @@ import numpy as np
 from irrun.kernels.blocks import SMALL, blocks
 from irrun.kernels.elementwise import native
 from irrun.kernels.normalization import standardise, standardised
-from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, ports
 from irrun.ops._unary import through_floats
 
 
@@ -38,10 +38,14 @@ class GroupNormalization(Op):
         at.require(divided, "C3", f"{channels} channels cannot be divided into {groups} groups")
         return data if data.rank is None else data.reshaped(data.shape.replace(1, channels))
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, scale, bias = inputs
+    channels_last = True
+
+    def prepare(self, request: Request) -> Kernel | None:
+        data, scale, bias = request.inputs
         if data is None or not native(data, scale, bias) or data.shape.static is None:
-            return Kernel(self.run)
+            return None
+        if request.channels_last:
+            return self._prepare_channels_last(data.shape.static, data.type.dtype)
         batch, channels, *spatial = data.shape.static
         groups, size = self.num_groups, channels // self.num_groups
         along = tuple(range(2, len(spatial) + 3))
@@ -50,7 +54,7 @@ class GroupNormalization(Op):
 
         def call(
             x: np.ndarray, scale: np.ndarray, bias: np.ndarray,
-            *, out: np.ndarray | None = None, finish: Finish | None = None,
+            *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile,
         ) -> np.ndarray:  # fmt: skip
             if out is None:
                 out = np.empty(x.shape, x.dtype)
@@ -61,21 +65,18 @@ class GroupNormalization(Op):
                 function(grouped[index], part)
                 np.multiply(part, weights[index[1]], part)
                 np.add(part, biases[index[1]], part)
-                if finish is not None:
-                    of_group = index[1]
-                    place = index[0], slice(of_group.start * size, of_group.stop * size), *index[3:]
-                    finish(out[place], place)
+                of_group = index[1]
+                on_tile_ready((index[0], slice(of_group.start * size, of_group.stop * size), *index[3:]))
             return out
 
-        return Kernel(call, "in blocks", out=True, finish=True)
+        return Kernel(call, "in blocks", out="tiles")
 
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        data, scale, bias = inputs
-        if data is None or not native(data, scale, bias) or data.shape.static is None or not all(data.shape.static):
+    def _prepare_channels_last(self, shape: tuple[int, ...], dtype: np.dtype) -> Kernel | None:
+        if not all(shape):
             return None
-        batch, channels, high, broad = data.shape.static
-        size, epsilon = channels // self.num_groups, data.type.dtype.type(self.epsilon)
-        cuts = blocks((high,), broad * channels * data.type.dtype.itemsize, SMALL)
+        batch, channels, high, broad = shape
+        size, epsilon = channels // self.num_groups, dtype.type(self.epsilon)
+        cuts = blocks((high,), broad * channels * dtype.itemsize, SMALL)
 
         def along(row: np.ndarray) -> np.ndarray:
             """Repeat the values of the channels for each pixel of a row: numpy is slow on short rows."""
@@ -88,7 +89,7 @@ class GroupNormalization(Op):
 
         def call(
             x: np.ndarray, scale: np.ndarray, bias: np.ndarray,
-            *, out: np.ndarray | None = None, finish: Finish | None = None,
+            *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile,
         ) -> np.ndarray:  # fmt: skip
             if out is None:
                 out = np.empty(x.shape, x.dtype)
@@ -104,12 +105,10 @@ class GroupNormalization(Op):
                     part = into[rows]
                     np.multiply(part, weights, part)
                     np.add(part, biases, part)
-                    if finish is not None:
-                        place = slice(image, image + 1), rows, slice(0, broad), slice(0, channels)
-                        finish(out[place], place)
+                    on_tile_ready((slice(image, image + 1), rows, slice(0, broad), slice(0, channels)))
             return out
 
-        return Kernel(call, "in blocks, channels last", out=True, finish=True)
+        return Kernel(call, "in blocks, channels last", out="tiles")
 
     def run(self, data: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
         batch, channels, *spatial = data.shape

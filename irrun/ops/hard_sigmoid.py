@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from irrun.kernels.elementwise import hard_sigmoid, in_blocks, native
-from irrun.opdef import Kernel, Op, Site, Value, op, ports
-from irrun.ops._pointwise import pointwise
+from irrun.kernels.elementwise import elementwise, hard_sigmoid, in_blocks, native
+from irrun.opdef import Kernel, Op, Request, Site, Value, op, ports
 from irrun.ops._unary import through_floats
 
 
@@ -24,11 +23,11 @@ class HardSigmoid(Op):
             at.require(value.rank in (None, 0), "C1", f"{name} is {value.shape}, not a scalar")
         return data.reshaped(data.shape)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        found = [None if value is None else value.exact for value in inputs[1:]]
-        if not native(inputs[0]) or found[0] is None or found[1] is None:
-            return Kernel(self.run)
-        return pointwise(self, in_blocks(hard_sigmoid(found[0].item(), found[1].item())), *inputs)
+    def prepare(self, request: Request) -> Kernel | None:
+        found = [None if value is None else value.exact for value in request.inputs[1:]]
+        if not native(request.inputs[0]) or found[0] is None or found[1] is None:
+            return None
+        return elementwise(in_blocks(hard_sigmoid(found[0].item(), found[1].item())), *request.inputs)
 
     def run(self, data: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
         return through_floats(lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1), data, alpha, beta)

@@ -6,16 +6,14 @@ sum of a few input elements, its taps.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, each_block, finishing, scratch
+from irrun.kernels.blocks import BLOCK, each_block, reporting, scratch
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul
-from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, opt, ports
-from irrun.ops._last import moved_axes, permuted
+from irrun.opdef import CHANNELS_LAST, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, opt, ports
 from irrun.ops._sampling import cubic_weights, is_integer, saturated
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 
@@ -158,16 +156,23 @@ class Interpolate11(Op):
         # Pillow resizes rows first, then rounds, then columns
         return sorted(resized, reverse=True), self.antialias and any(scale < 1 for scale in scales)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        image, values, axes = (*inputs, None)[:3]
-        return self.prepared(image, values, axes) or Kernel(self.run)
+    channels_last = True
 
-    def prepared(self, image: Value | None, values: Value | None, axes: Value | None) -> Kernel | None:
+    def prepare(self, request: Request) -> Kernel | None:
+        image, values, axes = request.first(3)
+        return self.prepared(image, values, axes, request.channels_last)
+
+    def prepared(
+        self, image: Value | None, values: Value | None, axes: Value | None, channels_last: bool
+    ) -> Kernel | None:
         """Return the kernel for f32 or f64 of a static shape, without pads, and constant sizes or scales; else None."""
         if image is None or values is None or any((*self.pads_begin, *self.pads_end)):
             return None
-        shape, given = image.shape.static, values.exact
-        places = range(len(shape or ())) if axes is None else axes.ints()
+        given = values.exact
+        places = range(image.rank or 0) if axes is None else axes.ints()
+        if channels_last and places is not None:
+            image, places = image.channels_last(), [CHANNELS_LAST[axis] for axis in places]
+        shape = image.shape.static
         if shape is None or given is None or places is None:
             return None
         if not native(image) or not math.prod(shape):
@@ -185,18 +190,6 @@ class Interpolate11(Op):
         if not passes or not all(size for _, size, _ in passes):
             return None
         return _in_blocks(shape, passes, lambda part: self.resize(part, given, places))
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        image, values, axes = (*inputs, None)[:3]
-        return self.prepared_channels_last(image, values, axes)
-
-    def prepared_channels_last(self, image: Value | None, values: Value | None, axes: Value | None) -> Kernel | None:
-        """Return the kernel of ``prepared`` for an ``image`` of rank 4 in channels-last layout, or None."""
-        places = range(4) if axes is None else axes.ints()
-        if image is None or places is None:
-            return None
-        kernel = self.prepared(permuted(image), values, Value.of(moved_axes(np.array(places))))
-        return kernel and replace(kernel, algorithm=f"{kernel.algorithm}, channels last")
 
     def _coordinates(self, size: int, scale: np.float32, count: int) -> np.ndarray:
         """Return the coordinates of ``size`` output elements on an input axis of ``count``; in f32, as in OpenVINO."""
@@ -344,13 +337,15 @@ def _in_blocks(shape: Sequence[int], passes: Sequence[Pass], plain: Callable[[np
                 _multiplied(x, axis, along, target)
             x = target
 
-    def call(image: np.ndarray, *_: Any, out: np.ndarray | None = None, finish: Finish | None = None) -> np.ndarray:
+    def call(
+        image: np.ndarray, *_: Any, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
+    ) -> np.ndarray:
         whole = np.empty(sizes, image.dtype) if out is None else out
-        fill = finishing(lambda index: resize(image[index], whole[index]), whole, finish)
+        fill = reporting(lambda index: resize(image[index], whole[index]), whole, on_tile_ready)
         each_block(fill, tuple(lead), math.prod(sizes[len(lead) :]) * image.itemsize, 2 * BLOCK, work=whole.nbytes)
         return whole
 
-    return Kernel(call, "in blocks", out=True, finish=True)
+    return Kernel(call, "in blocks", out="tiles")
 
 
 def _multiplied(x: np.ndarray, axis: int, strips: list[Strip], out: np.ndarray) -> None:
@@ -389,15 +384,10 @@ class Interpolate4(Interpolate11):
         values = scales if self.shape_calculation_mode == "scales" else sizes
         return self.resize(data, values, range(data.ndim) if axes is None else axes.tolist())
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, sizes, scales, axes = (*inputs, None)[:4]
+    def prepare(self, request: Request) -> Kernel | None:
+        data, sizes, scales, axes = request.first(4)
         values = scales if self.shape_calculation_mode == "scales" else sizes
-        return self.prepared(data, values, axes) or Kernel(self.run)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        data, sizes, scales, axes = (*inputs, None)[:4]
-        values = scales if self.shape_calculation_mode == "scales" else sizes
-        return self.prepared_channels_last(data, values, axes)
+        return self.prepared(data, values, axes, request.channels_last)
 
 
 @op("Interpolate", since=1, spec="image/interpolate-1")
@@ -430,16 +420,13 @@ class Interpolate1(Op):
     def run(self, data: np.ndarray, target_spatial_shape: np.ndarray) -> np.ndarray:
         return self._newer(data.ndim).resize(data, target_spatial_shape, self.axes)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, target_spatial_shape = inputs
+    channels_last = True
+
+    def prepare(self, request: Request) -> Kernel | None:
+        data, target_spatial_shape = request.inputs
         axes = Value.of(np.array(self.axes, np.int64))
         newer = self._newer((data and data.rank) or 4)
-        return newer.prepared(data, target_spatial_shape, axes) or Kernel(self.run)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        data, target_spatial_shape = inputs
-        axes = Value.of(np.array(self.axes, np.int64))
-        return self._newer(4).prepared_channels_last(data, target_spatial_shape, axes)
+        return newer.prepared(data, target_spatial_shape, axes, request.channels_last)
 
     def _newer(self, rank: int) -> Interpolate11:
         """Return the Interpolate-11 that OpenVINO computes instead; the specification leaves these details open."""

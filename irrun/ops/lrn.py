@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._last import moved, moved_axes
+from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.ops._normalization import check_axes, places
 from irrun.ops._unary import through_floats
 
@@ -24,15 +23,13 @@ class LRN(Op):
     inputs = ports(data="T", axes="T_IND")
     # OpenVINO: takes integers and booleans as well
     types = {"T": "boolean numeric", "T_IND": "int"}
+    channels_last = {"axes": "axes"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
         at.require(self.size >= 1, "C3", f"size is {self.size}")
         at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}")
         check_axes(at, data, axes)
         return data.reshaped(data.shape)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        return moved(self, inputs, {1: moved_axes})
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         along = places(axes, data.ndim)

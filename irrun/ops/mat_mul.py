@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, SMALL, Index, each_block, finish_in_blocks, within
+from irrun.kernels.blocks import BLOCK, SMALL, each_block, report_in_blocks, within
 from irrun.kernels.matmul import Turned, matmul, narrow, wide
-from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, ports
+from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, ports
 from irrun.ops._broadcasting import refuse
 from irrun.types import Dim, PartialShape
 
@@ -47,13 +47,13 @@ class MatMul(Op):
             refuse(at, "C3", message, ("batch of a", "batch of b"), *batches)
         return a.reshaped([*batch, *([rows] if a.rank != 1 else []), *([columns] if b.rank != 1 else [])])
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        a, b = (value for value in inputs if value is not None)
+    def prepare(self, request: Request) -> Kernel | None:
+        a, b = (value for value in request.inputs if value is not None)
         ranks = a.rank or 0, b.rank or 0
         if min(ranks) < 2 or a.type is not b.type or a.type.kind != "float":
-            return Kernel(self.run)
+            return None
         if a.type.dtype != wide(a.type.dtype):
-            return self._widened(b) if b.data is not None else Kernel(self.run)
+            return self._widened(b) if b.data is not None else None
         transpose_a, transpose_b = self.transpose_a, self.transpose_b
         shape = self.infer(Site(), a, b).shape.static
         transposed = None
@@ -64,7 +64,7 @@ class MatMul(Op):
         cuts = None if shape is None or ranks[1] > 2 else _cuts(shape, a.type.dtype.itemsize)
 
         def call(
-            a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None, finish: Finish | None = None
+            a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
         ) -> np.ndarray:
             if transpose_a:
                 a = a.swapaxes(-1, -2)
@@ -72,23 +72,23 @@ class MatMul(Op):
                 b = transposed.array
             elif transpose_b:
                 b = b.swapaxes(-1, -2)
-            if finish is None:
+            if on_tile_ready is ignore_tile:
                 return matmul(a, b, out)
             assert shape is not None
             whole = np.empty(shape, a.dtype) if out is None else out
             if cuts is None:
-                return finish_in_blocks(matmul(a, b, whole), finish)
+                report_in_blocks(matmul(a, b, whole), on_tile_ready)
+                return whole
 
             def fill(index: Index) -> None:
                 matmul(a[index[:-1]], b[:, index[-1]], whole[index])
                 for part in within(index, whole.itemsize, SMALL):
-                    finish(whole[part], part)
+                    on_tile_ready(part)
 
             each_block(fill, shape, whole.itemsize, work=flops, **cuts)
             return whole
 
-        ignores = () if transposed is None else (1,)
-        return Kernel(call, out=True, finish=shape is not None, flops=flops, ignores=ignores)
+        return Kernel(call, out="tiles", flops=flops, prepacked=() if transposed is None else (1,))
 
     def _widened(self, b: Value) -> Kernel:
         """Return a kernel for floats narrower than f32. It converts the constant ``b`` once, not in each call."""
@@ -101,7 +101,7 @@ class MatMul(Op):
             left = a.swapaxes(-1, -2) if self.transpose_a else a
             return narrow(matmul(left.astype(np.float32), weights), a.dtype)
 
-        return Kernel(call, "widened", ignores=(1,))
+        return Kernel(call, "widened", prepacked=(1,))
 
     def run(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if self.transpose_a and a.ndim > 1:

@@ -7,7 +7,7 @@ import numpy as np
 
 from irrun.kernels.convolution.windows import Axis, reduced, taps
 from irrun.kernels.matmul import wide
-from irrun.opdef import Kernel, Site, Value, attr, op
+from irrun.opdef import Kernel, Request, Site, Value, attr, op
 from irrun.ops._sliding import Pooling
 from irrun.types import ElementType
 
@@ -43,16 +43,13 @@ class MaxPool14(Pooling):
         places = _places(data, best, axes) % max(1, math.prod(data.shape[self.axis :]))
         return best, places.astype(self.index_element_type.dtype)
 
-    def prepare_first(self, *inputs: Value | None) -> Kernel:
-        (data,) = inputs
-        assert data is not None
-        return self.prepared(data, lambda data: _largest(data, self.axes(data.shape[2:], self.kernel)), _blockwise)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        """Return a kernel of the first output; it is used only where the second output has no consumer."""
-        (data,) = inputs
-        assert data is not None
-        return self.prepared_channels_last(data, _by_rows)
+    def prepare(self, request: Request) -> Kernel | None:
+        if request.outputs > 1:
+            return None
+        kernel = self.prepared(request, _blockwise, _by_rows)
+        if kernel is not None or request.channels_last:
+            return kernel
+        return Kernel(lambda data: _largest(data, self.axes(data.shape[2:], self.kernel)))
 
 
 @op("MaxPool", since=8, spec="pooling/max-pool-8")
@@ -86,15 +83,8 @@ class MaxPool1(Pooling):
     def run(self, data: np.ndarray) -> np.ndarray:
         return _largest(data, self.axes(data.shape[2:], self.kernel))
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        (data,) = inputs
-        assert data is not None
-        return self.prepared(data, self.run, _blockwise)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        (data,) = inputs
-        assert data is not None
-        return self.prepared_channels_last(data, _by_rows)
+    def prepare(self, request: Request) -> Kernel | None:
+        return self.prepared(request, _blockwise, _by_rows)
 
 
 def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:

@@ -5,8 +5,7 @@ import numpy as np
 from irrun.kernels.blocks import whole_along
 from irrun.kernels.elementwise import native
 from irrun.kernels.normalization import mean, standardise, standardised
-from irrun.opdef import CHANNELS_LAST, Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._last import moved, moved_axes
+from irrun.opdef import CHANNELS_LAST, Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._normalization import check_axes, places
 from irrun.ops._unary import through_floats
 
@@ -25,23 +24,21 @@ class MVN6(Op):
     inputs = ports(data="T", axes="T_IND")
     # OpenVINO: takes integers as well
     types = {"T": "numeric", "T_IND": "i32 i64"}
+    channels_last = {"axes": "axes"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
         at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}")
         check_axes(at, data, axes)
         return data.reshaped(data.shape)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, axes = inputs
+    def prepare(self, request: Request) -> Kernel | None:
+        data, axes = request.inputs
         found = None if axes is None else axes.exact
         if data is None or not native(data) or not data.rank or found is None or not found.size:
-            return Kernel(self.run)
+            return None
         along, inside = places(found, data.rank), self.eps_mode == "inside_sqrt"
         function = standardise(along, data.rank, self.eps, inside=inside, deviation=self.normalize_variance)
-        return whole_along(function, data, along)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        return moved(self, inputs, {1: moved_axes})
+        return whole_along(function, along)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         along = places(axes, data.ndim)
@@ -66,23 +63,22 @@ class MVN2(Op):
     inputs = ports(data="T")
     # OpenVINO: takes integers and booleans as well
     types = {"T": "boolean numeric"}
+    channels_last = True
 
     def infer(self, at: Site, data: Value) -> Value:
         for axis in self.reduction_axes:
             at.axis(axis, data.rank, "C1")
         return data.reshaped(data.shape)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        (data,) = inputs
+    def prepare(self, request: Request) -> Kernel | None:
+        (data,) = request.inputs
         if data is None or not native(data) or not data.rank or not self._along(data.rank):
-            return Kernel(self.run)
+            return None
         along = self._along(data.rank)
+        if request.channels_last:
+            along = tuple(CHANNELS_LAST[axis] for axis in along)
         function = standardise(along, data.rank, self.eps, deviation=self.normalize_variance)
-        return whole_along(function, data, along)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        along = tuple(CHANNELS_LAST[axis] for axis in self._along(4))
-        return moved(self, inputs, reduction_axes=along)
+        return whole_along(function, along)
 
     def _along(self, rank: int) -> tuple[int, ...]:
         """Return the axes to normalise, counted from the front."""

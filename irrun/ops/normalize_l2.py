@@ -6,8 +6,7 @@ from irrun.kernels.blocks import whole_along
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import row_sums
 from irrun.kernels.normalization import total
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._last import moved, moved_axes
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._normalization import check_axes, places
 from irrun.ops._unary import through_floats
 
@@ -28,6 +27,7 @@ class NormalizeL2(Op):
     inputs = ports(data="T", axes="T_IND")
     # OpenVINO: takes integers and booleans as well
     types = {"T": "boolean numeric", "T_IND": "int"}
+    channels_last = {"axes": "axes"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
         at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}")
@@ -38,11 +38,11 @@ class NormalizeL2(Op):
             at.require(len(distinct) == len(found), "C3", f"axes {list(found)} name one twice")
         return data.reshaped(data.shape)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, axes = inputs
+    def prepare(self, request: Request) -> Kernel | None:
+        data, axes = request.inputs
         found = None if axes is None else axes.exact
         if data is None or not native(data) or not data.rank or found is None or not found.size:
-            return Kernel(self.run)
+            return None
         along = places(found, data.rank)
         last = along == (data.rank - 1,)
 
@@ -50,10 +50,7 @@ class NormalizeL2(Op):
             squares, eps = row_sums(x, x) if last else total(np.multiply(x, x), along), x.dtype.type(self.eps)
             np.divide(x, np.sqrt(squares + eps if self.eps_mode == "add" else np.maximum(squares, eps)), out)
 
-        return whole_along(function, data, along)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        return moved(self, inputs, {1: moved_axes})
+        return whole_along(function, along)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         if not axes.size:

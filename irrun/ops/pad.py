@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
-from irrun.ops._last import moved, moved_entries
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 
 
@@ -21,6 +20,7 @@ class Pad12(Op):
     # OpenVINO: pads_begin and pads_end may differ in type
     inputs = ports(data="T", pads_begin="T_BEGIN", pads_end="T_END", pad_value=opt("T"))
     types = {"T": "any", "T_BEGIN": "int", "T_END": "int"}
+    channels_last = {"pads_begin": "entries", "pads_end": "entries"}
     carries = True
 
     def infer(self, at: Site, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None) -> Value:
@@ -63,12 +63,12 @@ class Pad12(Op):
             enough = pad.lo <= max(most[self.pad_mode], 0)
             at.require(enough, "C3", f"pad_mode is {self.pad_mode}: axis {axis} of {dim} cannot be padded by {pad}")
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, begins, ends = inputs[:3]
+    def prepare(self, request: Request) -> Kernel | None:
+        data, begins, ends = request.inputs[:3]
         known = [None if value is None else value.ints() for value in (begins, ends)]
         plain = data is not None and data.type.kind not in ("string", "dynamic")
         if self.pad_mode != "constant" or not plain or known[0] is None or known[1] is None or not known[0]:
-            return Kernel(self.run)
+            return None
         pads = list(zip(*known))
 
         def call(
@@ -77,10 +77,7 @@ class Pad12(Op):
         ) -> np.ndarray:  # fmt: skip
             return _filled(data, pads, np.zeros((), data.dtype) if value is None else value, out)
 
-        return Kernel(call, out=True)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        return moved(self, inputs, {1: moved_entries, 2: moved_entries})
+        return Kernel(call, out="whole")
 
     def run(
         self, data: np.ndarray, pads_begin: np.ndarray, pads_end: np.ndarray, pad_value: np.ndarray | None = None

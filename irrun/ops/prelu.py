@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from irrun.kernels.elementwise import in_blocks, leaky, leaky_along, native
-from irrun.opdef import Kernel, Op, Site, Value, op, ports
+from irrun.kernels.elementwise import elementwise, in_blocks, leaky, leaky_along, native
+from irrun.opdef import Kernel, Op, Request, Site, Value, op, ports
 from irrun.ops._elementwise import reaches
-from irrun.ops._pointwise import pointwise
 from irrun.types import PartialShape
 
 
@@ -25,16 +24,16 @@ class PReLU(Op):
         at.require(_fits(data.shape, slope.shape), "C1", f"slope {slope.shape} does not fit data {data.shape}")
         return (slope if data.type.kind == "dynamic" else data).reshaped(data.shape)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, slope = inputs
+    def prepare(self, request: Request) -> Kernel | None:
+        data, slope = request.inputs
         found = None if slope is None else slope.exact
         if data is None or not native(data, slope) or found is None or not np.isfinite(found).all():
-            return Kernel(self.run)
+            return None
         if found.size == 1:
-            return pointwise(self, in_blocks(leaky(found.item())), data)
+            return elementwise(in_blocks(leaky(found.item())), data)
         rank = data.rank or 0
         by_channel = found.ndim == 1 and rank > 2 and data.shape[1].fits(len(found))
-        return Kernel(self.run) if by_channel or found.ndim > rank else pointwise(self, leaky_along(found), data)
+        return None if by_channel or found.ndim > rank else elementwise(leaky_along(found), data)
 
     def run(self, data: np.ndarray, slope: np.ndarray) -> np.ndarray:
         if slope.ndim == 1 and data.ndim > 1 and len(slope) == data.shape[1]:

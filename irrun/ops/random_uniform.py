@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Refused, Site, Value, attr, op, ports
+from irrun.opdef import Op, Refused, Site, Stream, Value, attr, op, ports
 from irrun.ops._random import fractions, mersenne_twister, pairs, philox, seeds
 
 
@@ -29,8 +29,9 @@ class RandomUniform(Op):
     inputs = ports(shape="T_SHAPE", minval="T_VALUE", maxval="T_VALUE")
     types = {"T_SHAPE": "i32 i64", "T_VALUE": "numeric"}
     pure = False
+    needs = ("stream",)
 
-    def infer(self, at: Site, shape: Value, minval: Value, maxval: Value) -> Value:
+    def infer(self, at: Site, shape: Value, minval: Value, maxval: Value, *, stream: Stream | None = None) -> Value:
         names = ("i32", "i64", "f16", "bf16", "f32", "f64")
         at.require(self.output_type.name in names, "C4", f"output_type is {self.output_type}")
         at.require(shape.rank in (None, 1), "C1", f"shape is {shape.shape}, not 1D")
@@ -48,19 +49,13 @@ class RandomUniform(Op):
             at.require(least.item() < most.item(), "C5", f"minval {least.item()} is not less than maxval {most.item()}")
         return Value(self.output_type, wanted)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        position = 0
-
-        def go_on(shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray) -> np.ndarray:
-            nonlocal position
-            found = self._draw(shape, minval, maxval, position)
-            position += 256 * found.size  # as many as TensorFlow reserves
-            return found
-
-        return Kernel(go_on)
-
-    def run(self, shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray) -> np.ndarray:
-        return self._draw(shape, minval, maxval, 0)
+    def run(
+        self, shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray, *, stream: Stream | None = None
+    ) -> np.ndarray:
+        numbers = self._draw(shape, minval, maxval, 0 if stream is None else stream.position)
+        if stream is not None:
+            stream.position += 256 * numbers.size  # as many as TensorFlow reserves
+        return numbers
 
     def _draw(self, shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray, position: int) -> np.ndarray:
         """Return an array of ``shape``. ``position`` is where to begin in the stream of TensorFlow's generator."""

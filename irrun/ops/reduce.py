@@ -10,9 +10,8 @@ import ml_dtypes
 import numpy as np
 
 from irrun.kernels.elementwise import copied, native
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._accumulate import kind, wide
-from irrun.ops._last import moved, moved_axes
 from irrun.types import UNKNOWN_RANK, Dim, PartialShape
 
 Fold = Callable[[np.ndarray, tuple[int, ...]], np.ndarray]
@@ -28,6 +27,7 @@ _CLAUSES = """
 class _Reduce(Op):
     keep_dims = attr.bool(False)
     inputs = ports(data="T", axes="T_IND")
+    channels_last = {"axes": "axes"}
     fold: ClassVar[Fold]
     ufunc: ClassVar[np.ufunc | None] = None
     """The numpy function whose ``reduce`` computes this reduction of f32 and f64, or None."""
@@ -59,14 +59,14 @@ class _Reduce(Op):
         windows = (dims[i : i + count + 1] for i in range(len(dims) - count))  # the candidates for axis i
         return PartialShape(tuple(reduce(Dim.union, window) for window in windows))
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, axes = inputs
+    def prepare(self, request: Request) -> Kernel | None:
+        data, axes = request.inputs
         ufunc, found = self.ufunc, None if axes is None else axes.exact
         if ufunc is None or data is None or not native(data) or found is None or not data.rank or not found.size:
-            return Kernel(self.run)
+            return None
         places = tuple(sorted({int(axis) % data.rank for axis in found.flat}))
         if len(places) == data.rank and not self.keep_dims:
-            return Kernel(self.run)
+            return None
         rows = ufunc is np.add and places == tuple(range(data.rank - len(places), data.rank))
 
         def call(x: np.ndarray, axes: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
@@ -85,10 +85,7 @@ class _Reduce(Op):
                 found = np.asarray(ufunc.reduce(x, axis=places, out=out, keepdims=self.keep_dims))
             return np.divide(found, count, found) if self.mean else found
 
-        return Kernel(call, out=True)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        return moved(self, inputs, {1: moved_axes}) if self.keep_dims else None
+        return Kernel(call, out="whole")
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         if axes.size == 0:

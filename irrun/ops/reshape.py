@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from irrun.drawing import elements
-from irrun.opdef import Kernel, Op, Refused, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Refused, Request, Site, Value, attr, op, ports
 from irrun.ops._reshaping import reshaping
 from irrun.types import UNKNOWN_RANK, Dim, product
 
@@ -65,8 +65,8 @@ class Reshape(Op):
             dims[left] = fitting
         return data.reshaped(dims)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        return reshaping(self, *inputs)
+    def prepare(self, request: Request) -> Kernel | None:
+        return reshaping(self, request.inputs)
 
     def run(self, data: np.ndarray, shape: np.ndarray) -> np.ndarray:
         entries = [int(n) for n in shape.tolist()]

@@ -7,7 +7,7 @@ from irrun.kernels.cast import cast, plain
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import row_sums
 from irrun.kernels.normalization import mean
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
 from irrun.ops._elementwise import reaches
 from irrun.types import ELEMENT_TYPES, ElementType
 
@@ -34,13 +34,13 @@ class RMS(Op):
             at.require(reaches(data.shape, gamma.shape), "C2", f"gamma {gamma.shape} does not fit data {data.shape}")
         return data.typed(data.type if self.output_type.kind == "dynamic" else self.output_type)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, gamma = (*inputs, None)[:2]
+    def prepare(self, request: Request) -> Kernel | None:
+        data, gamma = request.first(2)
         if data is None or not native(data) or not data.rank or self.output_type not in (data.type, _DYNAMIC):
-            return Kernel(self.run)
+            return None
         weights = None if gamma is None else gamma.exact
         if gamma is not None and (not native(data, gamma) or weights is None or weights.size not in weights.shape[-1:]):
-            return Kernel(self.run)
+            return None
 
         def function(x: np.ndarray, out: np.ndarray) -> None:
             count = np.asarray(x.shape[-1], x.dtype)
@@ -48,7 +48,7 @@ class RMS(Op):
             if weights is not None:
                 np.multiply(out, weights, out)
 
-        return whole_along(function, data, (data.rank - 1,))
+        return whole_along(function, (data.rank - 1,))
 
     def run(self, data: np.ndarray, gamma: np.ndarray | None = None) -> np.ndarray:
         x = plain(data)

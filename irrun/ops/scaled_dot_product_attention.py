@@ -7,7 +7,7 @@ import numpy as np
 from irrun.kernels.attention import attention
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
-from irrun.opdef import Finish, Kernel, Op, Site, Value, attr, op, opt, ports
+from irrun.opdef import Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, opt, ports
 from irrun.types import Dim, PartialShape
 
 
@@ -67,27 +67,26 @@ class ScaledDotProductAttention(Op):
             at.require(dims is not None and sink.rank == query.rank, "C6", message)
         return query.reshaped([*batch, queries, width])
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        query, key, value, mask, _, sink = (*inputs, None, None, None)[:6]
+    def prepare(self, request: Request) -> Kernel | None:
+        query, key, value, mask, _, sink = request.first(6)
         if not native(query, key, value) or query is None or sink is not None:
-            return Kernel(self.run)
+            return None
         if mask is not None and not self.causal and mask.type.kind != "boolean" and not native(query, mask):
-            return Kernel(self.run)
-        known = self.infer(Site(), *inputs).shape.static is not None  # type: ignore[arg-type]
+            return None
 
         def call(
             query: np.ndarray, key: np.ndarray, value: np.ndarray,
             attention_mask: np.ndarray | None = None, scale: np.ndarray | None = None, sink: np.ndarray | None = None,
-            *, out: np.ndarray | None = None, finish: Finish | None = None,
+            *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile,
         ) -> np.ndarray:  # fmt: skip
             factor = float(query.shape[-1]) ** -0.5 if scale is None else scale.item()
             masks = () if attention_mask is None or self.causal else (attention_mask,)
             return attention(
                 query, key.swapaxes(-1, -2), value, scale=factor, masks=masks, causal=self.causal,
-                out=out, finish=finish,
+                out=out, on_tile_ready=on_tile_ready,
             )  # fmt: skip
 
-        return Kernel(call, "in blocks", out=True, finish=known)
+        return Kernel(call, "in blocks", out="tiles")
 
     def run(
         self, query: np.ndarray, key: np.ndarray, value: np.ndarray,

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from irrun.kernels.elementwise import select
-from irrun.opdef import Kernel, Site, Value, op, ports
+from irrun.kernels.elementwise import elementwise, select
+from irrun.opdef import Kernel, Request, Site, Value, op, ports
 from irrun.ops._elementwise import Elementwise
-from irrun.ops._pointwise import pointwise
 from irrun.types import Dim, as_dim
 
 
@@ -28,12 +27,12 @@ class Select(Elementwise):
         shape = self.broadcast(at, shape, cond.shape, ("then", "cond"))
         return (otherwise if then.type.kind == "dynamic" else then).reshaped(shape)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        cond, then, otherwise = values = [value for value in inputs if value is not None]
+    def prepare(self, request: Request) -> Kernel | None:
+        cond, then, otherwise = values = [value for value in request.inputs if value is not None]
         of_bits = then.type.kind not in ("string", "dynamic") and then.type is otherwise.type
         if not of_bits or cond.type.kind == "dynamic" or not self.as_numpy(*values):
-            return Kernel(self.run)
-        return pointwise(self, select, *inputs)
+            return None
+        return elementwise(select, *request.inputs)
 
     def run(self, cond: np.ndarray, then: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
         cond, otherwise = self.aligned(then, cond), self.aligned(then, otherwise)

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from irrun.kernels.elementwise import elu, in_blocks, native
-from irrun.opdef import Kernel, Op, Site, Value, op, ports
-from irrun.ops._pointwise import pointwise
+from irrun.kernels.elementwise import elementwise, elu, in_blocks, native
+from irrun.opdef import Kernel, Op, Request, Site, Value, op, ports
 from irrun.ops._unary import through_floats
 
 
@@ -25,11 +24,11 @@ class Selu(Op):
             )
         return data.reshaped(data.shape)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        alpha, scale = (None if value is None else value.exact for value in inputs[1:])
-        if not native(inputs[0]) or alpha is None or scale is None:
-            return Kernel(self.run)
-        return pointwise(self, in_blocks(elu(alpha.item(), scale.item())), inputs[0])
+    def prepare(self, request: Request) -> Kernel | None:
+        alpha, scale = (None if value is None else value.exact for value in request.inputs[1:])
+        if not native(request.inputs[0]) or alpha is None or scale is None:
+            return None
+        return elementwise(in_blocks(elu(alpha.item(), scale.item())), request.inputs[0])
 
     def run(self, data: np.ndarray, alpha: np.ndarray, lambda_: np.ndarray) -> np.ndarray:
         return through_floats(_selu, data, alpha.reshape(()), lambda_.reshape(()))

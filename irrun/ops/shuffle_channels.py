@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.opdef import CHANNELS_LAST, Kernel, Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._parts import part
 
 
@@ -19,6 +19,7 @@ class ShuffleChannels(Op):
     group = attr.int(1)
     inputs = ports(data="T")
     types = {"T": "any"}
+    channels_last = {"axis": "axes"}
 
     def infer(self, at: Site, data: Value) -> Value:
         at.require(self.group > 0, "C3", f"group is {self.group}")
@@ -28,17 +29,17 @@ class ShuffleChannels(Op):
             part(at, data.shape[axis], self.group, "C3", f"dim {axis} of data {data.shape}")
         return data.reshaped(data.shape)
 
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        (data,) = inputs
-        count = None if data is None else data.shape[self.axis].value
+    def prepare(self, request: Request) -> Kernel | None:
+        (data,) = request.inputs
+        count = None if data is None or data.type.kind == "string" else data.shape[self.axis].value
         if count is None:
             return None
-        axis, order = CHANNELS_LAST[self.axis], np.arange(count).reshape(self.group, -1).T.ravel()
+        axis, order = self.axis, np.arange(count).reshape(self.group, -1).T.ravel()
 
         def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
             return np.take(data, order, axis, out, "clip")  # "clip" needs no check and no buffer
 
-        return Kernel(call, "channels last", out=True)
+        return Kernel(call, out="whole")
 
     def run(self, data: np.ndarray) -> np.ndarray:
         axis = self.axis % data.ndim

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Site, Value, op, opt, ports
-from irrun.ops._slicing import region, slice_shape, viewing_channels_last
+from irrun.opdef import Kernel, Op, Request, Site, Value, op, opt, ports
+from irrun.ops._slicing import constants, region, slice_shape, view_channels_last
 
 
 @op("Slice", since=8, spec="movement/slice-8")
@@ -21,19 +21,20 @@ class Slice(Op):
     inputs = ports(data="T", start="T_START", stop="T_STOP", step="T_STEP", axes=opt("T_AXIS"))
     types = {"T": "any", "T_START": "int", "T_STOP": "int", "T_STEP": "int", "T_AXIS": "int"}
     carries = True
+    channels_last = True
 
     def infer(self, at: Site, data: Value, start: Value, stop: Value, step: Value, axes: Value | None = None) -> Value:
         return data.reshaped(slice_shape(at, data, start, stop, step, axes))
 
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        bounds = [None if value is None else value.exact for value in inputs[1:]]
-        if any(value is not None and found is None for value, found in zip(inputs[1:], bounds)):
+    def prepare(self, request: Request) -> Kernel | None:
+        bounds = constants(request.inputs[1:])
+        if not request.channels_last or bounds is None:
             return None
         start, stop, step, axes = (*bounds, None)[:4]
         assert start is not None
         assert stop is not None
         assert step is not None
-        return viewing_channels_last(region(4, start, stop, step, axes))
+        return view_channels_last(region(4, start, stop, step, axes))
 
     def run(
         self, data: np.ndarray, start: np.ndarray, stop: np.ndarray, step: np.ndarray, axes: np.ndarray | None = None

@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.kernels.copies import copy_to
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._parts import part
 from irrun.types import Dim
 
@@ -34,10 +34,12 @@ class SpaceToDepth(Op):
         smaller = [part(at, n, size, "C3", f"dim {i + 2} of data {data.shape}") for i, n in enumerate(space)]
         return data.reshaped([batch, channels * Dim(size ** len(space)), *smaller])
 
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        size = self.block_size
-        if self.mode == "depth_first":  # elements would be copied one by one
+    channels_last = True
+
+    def prepare(self, request: Request) -> Kernel | None:
+        if not request.channels_last or self.mode == "depth_first":  # elements would be copied one by one
             return None
+        size = self.block_size
 
         def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
             batch, rows, columns, channels = data.shape
@@ -49,7 +51,7 @@ class SpaceToDepth(Op):
             copy_to(out.reshape(blocks.shape), blocks)
             return out
 
-        return Kernel(call, "channels last", out=True)
+        return Kernel(call, "channels last", out="whole")
 
     def run(self, data: np.ndarray) -> np.ndarray:
         batch, channels, *space = data.shape

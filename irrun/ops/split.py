@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, ports
-from irrun.ops._last import moved, moved_axes
+from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.ops._parts import part
 
 
@@ -21,6 +20,7 @@ class Split(Op):
     views = "strided"
     inputs = ports(data="T", axis="T_AXIS")
     types = {"T": "any", "T_AXIS": "int"}
+    channels_last = {"axis": "axes"}
     outputs = None
     carries = True
 
@@ -38,9 +38,6 @@ class Split(Op):
         place = at.axis(place, rank, "C3")
         length = part(at, data.shape[place], count, "C4", f"dim {place} of {data.shape}")
         return (data.reshaped(data.shape.replace(place, length)),) * count
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        return moved(self, inputs, {1: moved_axes})
 
     def run(self, data: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(np.split(data, self.num_splits, Site().axis(int(axis.item()), data.ndim, "C3")))

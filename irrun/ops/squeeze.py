@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Site, Value, attr, op, opt, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
 from irrun.ops._reshaping import reshaping
 from irrun.types import UNKNOWN_RANK
 
@@ -41,8 +41,8 @@ class Squeeze15(Op):
             return data.reshaped(UNKNOWN_RANK)
         return data.reshaped([d for i, d in enumerate(dims) if i not in squeezed or not d.fits(1)])
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        return reshaping(self, *inputs)
+    def prepare(self, request: Request) -> Kernel | None:
+        return reshaping(self, request.inputs)
 
     def run(self, data: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
         rank = data.ndim

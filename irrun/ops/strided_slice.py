@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Refused, Site, Value, attr, op, opt, ports
-from irrun.ops._slicing import count_axes, sliced, viewing_channels_last
+from irrun.opdef import Kernel, Op, Refused, Request, Site, Value, attr, op, opt, ports
+from irrun.ops._slicing import constants, count_axes, sliced, view_channels_last
 from irrun.types import INF, UNKNOWN_RANK, Dim
 
 
@@ -36,6 +36,7 @@ class StridedSlice(Op):
     inputs = ports(data="T", begin="T_BEGIN", end="T_END", strides=opt("T_STRIDES"))
     types = {"T": "any", "T_BEGIN": "int", "T_END": "int", "T_STRIDES": "int"}
     carries = True
+    channels_last = True
 
     def infer(self, at: Site, data: Value, begin: Value, end: Value, strides: Value | None = None) -> Value:
         for name in self.attributes:
@@ -83,9 +84,9 @@ class StridedSlice(Op):
     # OpenVINO: slices as numpy does, and not as the specification's prose: nothing lies between equal begin and
     # end, and end_mask opens a backward slice as far as element 0
 
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        bounds = [None if value is None else value.exact for value in inputs[1:]]
-        if any(value is not None and found is None for value, found in zip(inputs[1:], bounds)):
+    def prepare(self, request: Request) -> Kernel | None:
+        bounds = constants(request.inputs[1:])
+        if not request.channels_last or bounds is None:
             return None
         begin, end, strides = (*bounds, None)[:3]
         assert begin is not None
@@ -95,7 +96,7 @@ class StridedSlice(Op):
         if len(slices) < len(index) - 1:
             return None
         place = index.index(...)
-        return viewing_channels_last((*slices[:place], *(slice(None),) * (4 - len(slices)), *slices[place:]))
+        return view_channels_last((*slices[:place], *(slice(None),) * (4 - len(slices)), *slices[place:]))
 
     def _index(self, begin: np.ndarray, end: np.ndarray, strides: np.ndarray | None) -> list[Any]:
         """Return the entries of the numpy index, exactly one of which is an Ellipsis."""

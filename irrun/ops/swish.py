@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from irrun.kernels.elementwise import in_blocks, native, swish
-from irrun.opdef import Kernel, Op, Site, Value, op, opt, ports
-from irrun.ops._pointwise import pointwise
+from irrun.kernels.elementwise import elementwise, in_blocks, native, swish
+from irrun.opdef import Kernel, Op, Request, Site, Value, op, opt, ports
 from irrun.ops._unary import through_floats
 
 
@@ -22,12 +21,12 @@ class Swish(Op):
         at.require(beta is None or beta.rank in (None, 0), "C1", f"beta is {beta and beta.shape}, not a scalar")
         return data.reshaped(data.shape)
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        data, beta = (*inputs, None)[:2]
+    def prepare(self, request: Request) -> Kernel | None:
+        data, beta = request.first(2)
         if not native(data) or (beta is not None and beta.data is None):
-            return Kernel(self.run)
+            return None
         factor = 1 if beta is None or beta.data is None else beta.data.item()
-        return pointwise(self, in_blocks(swish(factor)), data)
+        return elementwise(in_blocks(swish(factor)), data)
 
     def run(self, data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:
         if beta is None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.kernels.elementwise import copied
-from irrun.opdef import Kernel, Op, Site, Value, op, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, op, ports
 from irrun.types import UNKNOWN_RANK, Dim
 
 
@@ -32,8 +32,8 @@ class Tile(Op):
         counts = (one,) * (rank - len(counts)) + tuple(n.max(0) for n in counts)
         return data.reshaped([d * n for d, n in zip(dims, counts)])
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        return Kernel(self._tiled, out=True)
+    def prepare(self, request: Request) -> Kernel | None:
+        return Kernel(self._tiled, out="whole")
 
     def run(self, data: np.ndarray, repeats: np.ndarray) -> np.ndarray:
         return self._tiled(data, repeats)

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Site, Value, op, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, op, ports
 from irrun.ops._reshaping import reshaping
 from irrun.types import UNKNOWN_RANK, Dim, PartialShape
 
@@ -41,8 +41,8 @@ class Unsqueeze(Op):
             at.axis(axis, rank, "C2")
         return data.reshaped(_inserted(data.shape.dims, given, Dim(1)))
 
-    def prepare(self, *inputs: Value | None) -> Kernel:
-        return reshaping(self, *inputs)
+    def prepare(self, request: Request) -> Kernel | None:
+        return reshaping(self, request.inputs)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
         return data.reshape(_inserted(data.shape, [int(a) for a in axes.ravel()], 1))

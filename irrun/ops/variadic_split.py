@@ -5,8 +5,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Site, Value, op, ports
-from irrun.ops._last import moved, moved_axes
+from irrun.opdef import Op, Site, Value, op, ports
 from irrun.types import INF, Dim
 
 
@@ -25,6 +24,7 @@ class VariadicSplit(Op):
     inputs = ports(data="T", axis="T_AXIS", split_lengths="T_LENGTHS")
     # OpenVINO: takes axis and split_lengths of different types, and of floats where they are constant
     types = {"T": "any", "T_AXIS": "numeric", "T_LENGTHS": "numeric"}
+    channels_last = {"axis": "axes"}
     outputs = None
     carries = True
 
@@ -47,9 +47,6 @@ class VariadicSplit(Op):
         at.require(parts is not None, "C5", f"{listed} does not make up dim {place} of {data.shape}")
         assert parts is not None
         return tuple(data.reshaped(data.shape.replace(place, n)) for n in parts)
-
-    def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
-        return moved(self, inputs, {1: moved_axes})
 
     def run(self, data: np.ndarray, axis: np.ndarray, split_lengths: np.ndarray) -> tuple[np.ndarray, ...]:
         place = int(axis.item())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -21,11 +21,12 @@ from irrun.diagnostics import (
 from irrun.inference.layer import infer
 from irrun.inference.propagate import declared_inside, refusal, site
 from irrun.kernels.copies import copy_to
-from irrun.kernels.threads import products_are_shared_here
+from irrun.kernels.threads import one_thread, products_are_shared_here
 from irrun.model import Layer, Model
-from irrun.opdef import Value, Variables
+from irrun.opdef import Stream, Value, Variables
+from irrun.running.failures import kernel_failed, refuse_too_large
 from irrun.running.hooks import Hook, Strict, Tap, untrue
-from irrun.running.plan import Planning, kernel_failed, plan, refuse_too_large
+from irrun.running.plan import Planning, plan
 from irrun.running.pool import Pool
 from irrun.running.steps import Plan, Step
 from irrun.types import Dim, ElementType, PartialShape
@@ -98,6 +99,7 @@ class Executable:
         self._last: _Sizes = ()
         self._common = self._declared
         self._variables = Variables()
+        self._streams: dict[int, Stream] = {}  # by id() of the layer: layers of bodies may share ids
         self._pool = Pool()
         self._output_names = [model.result_names(r) for r in model.results]
         known = all(v.shape.is_static and v.type.kind != "dynamic" for v in self.plan.values.values())
@@ -138,7 +140,7 @@ class Executable:
         plan = self._plan_for(tuple([a.shape for a in arrays])) if fused else self._layered
         try:
             # no numpy warnings: NaN and Inf are ordinary values, as in the OpenVINO runtime
-            with np.errstate(all="ignore"), products_are_shared_here() if plan.heavy else nullcontext():
+            with np.errstate(all="ignore"), self._threads(plan):
                 np.setbufsize(_BUFFER)  # errstate restores the previous size
                 results = self._walk(plan, arrays, every)
         except BaseException:
@@ -147,6 +149,12 @@ class Executable:
         self._variables.commit()
         owned = self._own(results, (*arrays, *plan.constants.values()))
         return Outputs(self._output_names, owned, tap.arrays if tap else None)
+
+    def _threads(self, plan: Plan) -> AbstractContextManager[None]:
+        """Return the context of a run: one thread for ``exact``, otherwise the threads, with one of them for BLAS."""
+        if self.exact:
+            return one_thread()
+        return products_are_shared_here() if plan.heavy else nullcontext()
 
     def _plan_for(self, shapes: _Sizes) -> Plan:
         """Return the plan for inputs of these shapes.
@@ -327,6 +335,8 @@ class Executable:
             offers["bodies"] = {tag: _RunningBody(self, plan, hooks) for tag, plan in step.bodies.items()}
         if "variables" in offers:
             offers["variables"] = self._variables
+        if "stream" in offers:
+            offers["stream"] = self._streams.setdefault(id(step.layer), Stream())
         return offers
 
     def _check_once(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:

@@ -2,8 +2,8 @@
 
 A group is a set of element-wise steps of one shape and element type. Other steps read only the value of its last
 step. The fused step runs all steps of the group on one tile of the output before it goes on to the next tile. If the
-group reads the output of a kernel that supports ``finish`` (a convolution, a matrix product), it runs in place on each
-tile that this kernel has computed. Bias, activation and residual then need no pass through memory of their own.
+group reads the output of a kernel that reports its tiles (a convolution, a matrix product), it runs in place on each
+tile as soon as that is ready. Bias, activation and residual then need no pass through memory of their own.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.kernels.blocks import each_block, scratch
-from irrun.opdef import Kernel, Value
+from irrun.opdef import Index, Kernel, Value
 from irrun.running.steps import Step
 
 __all__ = ["fuse"]
 
-_PART: Final = 1 << 16
+_TILE: Final = 1 << 16
 """Bytes of a tile of the output. The tiles of a few operands together fit into the second-level cache of a core."""
 
 
@@ -49,7 +49,7 @@ class _Fusion:
         """Return the steps with each group fused. Groups are sought from the last step backwards."""
         fused: dict[int, Step] = {}
         for last in reversed(range(len(self.all))):
-            if last in self.taken or not (self.all[last].kernel.elementwise and self.is_static(last)):
+            if last in self.taken or not (self.all[last].kernel.out == "elementwise" and self.is_static(last)):
                 continue
             group, source = self.group(last)
             if source is not None or len(group) > 1:
@@ -60,9 +60,9 @@ class _Fusion:
         return [fused.get(p, self.all[p]) for p in kept]
 
     def group(self, last: int) -> tuple[set[int], int | None]:
-        """Return the group that ends with the step ``last``, and the step whose kernel finishes tiles for it, if any.
+        """Return the group that ends with the step ``last``, and the step whose tiles it changes in place, if any.
 
-        All are positions. If several steps could finish tiles, the latest of them does.
+        All are positions. If several steps report tiles, the latest of them is chosen.
         """
         group, open, sources = {last}, [last], [-1]
         read: dict[int, int] = {}
@@ -72,10 +72,10 @@ class _Fusion:
                 read[slot] = read.get(slot, 0) + 1
                 if read[slot] < len(self.readers[slot]) or before in self.taken or not self.alike(before, last):
                     continue
-                if self.all[before].kernel.elementwise:
+                if self.all[before].kernel.out == "elementwise":
                     group.add(before)
                     open.append(before)
-                elif self.all[before].kernel.finish:
+                elif self.all[before].kernel.out == "tiles":
                     sources.append(before)
         return group, max(sources) if len(sources) > 1 else None
 
@@ -104,15 +104,15 @@ def _fused(members: Sequence[Step], source: Step | None, values: Sequence[Value]
     assert shape is not None
     operands = [_Operand.of(values[slot].shape.static or (), shape) for slot in others]
     group = _Group(_program(members, others, own), tuple(operands), shape, dtype, len(first))
-    kernel = group.parts if source is None else group.behind(source.kernel.call)
-    algorithm = "in parts" if source is None else source.kernel.algorithm
-    ignored = () if source is None else source.kernel.ignores
-    flops, pack = sum(step.kernel.flops for step in steps), steps[0].kernel.pack
-    made = Kernel(kernel, algorithm, out=True, flops=flops, ignores=ignored, pack=pack)
+    flops = sum(step.kernel.flops for step in steps)
+    if source is None:
+        kernel = Kernel(group.tiles, "in tiles", out="whole", flops=flops)
+    else:
+        kernel = replace(source.kernel, call=group.after(source.kernel.call), out="whole", flops=flops)
     layers = tuple(layer for step in steps for layer in step.layers)
     # needs no check before it runs: all shapes are static, and those of element-wise results depend on no contents
     return replace(
-        last, kernel=made, reads=(*first, *others), layers=layers, dynamic=False, own_inputs=False
+        last, kernel=kernel, reads=(*first, *others), layers=layers, dynamic=False, own_inputs=False
     )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ class _Operand:
         skipped = len(whole) - len(shape)
         return _Operand(tuple(None if n == 1 else axis for axis, n in enumerate(shape, skipped)))
 
-    def part(self, array: np.ndarray, index: tuple[slice, ...]) -> np.ndarray:
+    def part(self, array: np.ndarray, index: Index) -> np.ndarray:
         """Return a view of the part of ``array`` that belongs to the tile ``index``."""
         return array[tuple([_ALL if axis is None else index[axis] for axis in self.axes])]
 
@@ -188,30 +188,29 @@ class _Group:
     skipped: int
     """How many of the fused step's inputs are those of the source. The operands follow them."""
 
-    def on(self, arrays: Sequence[np.ndarray], part: np.ndarray, index: tuple[slice, ...]) -> None:
-        """Compute one tile: ``arrays`` are the whole operands, ``part`` is the tile of the output at ``index``."""
-        registers: list[Any] = [part, *(o.part(a, index) for o, a in zip(self.operands, arrays))]
+    def compute(self, arrays: Sequence[np.ndarray], whole: np.ndarray, index: Index) -> None:
+        """Compute the tile ``index`` of the output ``whole``. ``arrays`` are the whole operands."""
+        tile = whole[index]
+        registers: list[Any] = [tile, *(o.part(a, index) for o, a in zip(self.operands, arrays))]
         for member in self.program:
             if member.write == len(registers):
-                registers.append(scratch(_SCRATCH + len(registers), self.dtype, *part.shape))
+                registers.append(scratch(_SCRATCH + len(registers), self.dtype, *tile.shape))
             target = registers[member.write]
             member.call(*[None if r is None else registers[r] for r in member.reads], out=target)
 
-    def parts(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    def tiles(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """The kernel of a group without a source. Returns ``out``, or a new array."""
         whole = np.empty(self.shape, self.dtype) if out is None else out
-
-        def fill(index: tuple[slice, ...]) -> None:
-            self.on(arrays, whole[index], index)
-
-        each_block(fill, self.shape, self.dtype.itemsize, _PART, work=whole.nbytes, least=4 * _PART)
+        fill = partial(self.compute, arrays, whole)
+        each_block(fill, self.shape, self.dtype.itemsize, _TILE, work=whole.nbytes, least=4 * _TILE)
         return whole
 
-    def behind(self, source: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the kernel that runs ``source`` and the group on each tile that ``source`` finishes."""
+    def after(self, source: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the kernel that runs ``source``, and the group on each tile that ``source`` reports."""
 
         def call(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-            finish = partial(self.on, arrays[self.skipped :])
-            return source(*arrays[: self.skipped], out=out, finish=finish)
+            whole = np.empty(self.shape, self.dtype) if out is None else out
+            on_tile_ready = partial(self.compute, arrays[self.skipped :], whole)
+            return source(*arrays[: self.skipped], out=whole, on_tile_ready=on_tile_ready)
 
         return call

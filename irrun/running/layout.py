@@ -19,6 +19,7 @@ from irrun.inference.layer import infer
 from irrun.inference.propagate import site
 from irrun.kernels.copies import copy_to
 from irrun.opdef import ORDER, Kernel, Op, Value
+from irrun.running import requests
 from irrun.running.steps import Step
 from irrun.types import ELEMENT_TYPES, PartialShape
 
@@ -93,40 +94,41 @@ class _Layout:
 
     def kernel(self, step: Step) -> Kernel | None:
         """Return the kernel of a step in channels-last layout, or None if the step stays outside."""
-        values = [None if slot < 0 else self.values[slot] for slot in step.reads]
-        results = [self.values[slot] for slot in step.writes]
-        known = all(v is None or v.shape.is_static for v in (*values, *results))
-        if step.needed or not known or any(v.rank != 4 for v in results):
+        inputs = [None if slot < 0 else self.values[slot] for slot in step.reads]
+        outputs = [self.values[slot] for slot in step.writes]
+        if not self.gains(step, inputs, outputs):
             return None
-        inside = [slot for slot in step.reads if slot in self.last]
-        # only convolutions and matrix products gain; other steps just save copies between them
-        if not inside and (step.kernel.elementwise or not step.kernel.flops):
-            return None
-        narrow = any(v is not None and _is_narrow(v) for v in (*values, *results))
+        narrow = any(v is not None and _is_narrow(v) for v in (*inputs, *outputs))
         if narrow:
-            values = [None if value is None else _widened(value) for value in values]
-        kernel = step.op.prepare(*values) if narrow and not step.kernel.flops else step.kernel
-        if not kernel.elementwise:
-            kernel = step.op.prepare_channels_last(*values)
-            self.packed(values)
-        if kernel is None or (kernel.out and len(results) > 1):  # a kernel with `out` computes the first output only
-            return None
-        if narrow:
-            inferred = infer(step.op, site(step.layer), values, {}, contents=False)
-            if any(value.type is not _widened(own).type for value, own in zip(inferred, results)):
-                return None
-        return kernel
+            inputs = [None if value is None else _widened(value) for value in inputs]
+        kernel = requests.kernel(step.op, inputs) if narrow and not step.kernel.flops else step.kernel
+        if kernel.out != "elementwise":
+            kernel = requests.channels_last_kernel(step.op, inputs, len(outputs))
+            self.packed(inputs)
+        return None if kernel is None or (narrow and not _stays_wide(step, inputs, outputs)) else kernel
+
+    def gains(self, step: Step, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> bool:
+        """Return whether a step may enter a region: its shapes are static, its outputs of rank 4, and it gains.
+
+        Only convolutions and matrix products gain. Other steps just save copies between these, so that one of their
+        inputs must be inside already.
+        """
+        static = all(v is None or v.shape.is_static for v in (*inputs, *outputs))
+        if step.needed or not static or any(v.rank != 4 for v in outputs):
+            return False
+        inside = any(slot in self.last for slot in step.reads)
+        return inside or (step.kernel.out != "elementwise" and step.kernel.flops > 0)
 
     def read(self, step: Step, kernel: Kernel, number: int) -> int:
         """Return the slot that a step inside a region reads as input ``number``; create it if necessary."""
         slot = step.reads[number]
-        if slot < 0 or number in kernel.ignores or (self.values[slot].rank != 4 and not kernel.elementwise):
+        if slot < 0 or number in kernel.prepacked or (self.values[slot].rank != 4 and kernel.out != "elementwise"):
             return slot
         value = self.values[slot]
         if _size(value) == 1 and slot not in self.last and not _is_narrow(value):
             return slot
         if slot in self.constants:
-            return self.constant(slot, self.values[step.writes[0]] if kernel.elementwise else None)
+            return self.constant(slot, self.values[step.writes[0]] if kernel.out == "elementwise" else None)
         if slot not in self.last:
             self.last[slot] = self.copied(slot, step)
         return self.last[slot]
@@ -203,10 +205,16 @@ def _copying(order: Sequence[int], value: Value, algorithm: str) -> Kernel:
         copy_to(out, transposed)
         return out
 
-    return Kernel(call, algorithm, out=True)
+    return Kernel(call, algorithm, out="whole")
 
 
 _VIEW: Final = Kernel(lambda array: array.transpose(_FIRST), "view of channels last")
+
+
+def _stays_wide(step: Step, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> bool:
+    """Return whether a step that reads widened inputs gives widened outputs."""
+    inferred = infer(step.op, site(step.layer), inputs, {}, contents=False)
+    return all(value.type is _widened(own).type for value, own in zip(inferred, outputs))
 
 
 def _is_narrow(value: Value) -> bool:

@@ -101,8 +101,8 @@ def _read(plan: Plan, sizes: Sequence[int], held: Mapping[int, int]) -> int:
     for step in plan.steps:
         for position, slot in enumerate(step.reads):
             array = plan.constants.get(slot)
-            if array is not None and position not in step.kernel.ignores and id(array.base) in held:
-                moves = not (step.kernel.flops or step.kernel.elementwise)
+            if array is not None and position not in step.kernel.prepacked and id(array.base) in held:
+                moves = not (step.kernel.flops or step.kernel.out == "elementwise")
                 read[id(array.base)] += sum(sizes[write] for write in step.writes) if moves else array.nbytes
     return sum(min(size, read.get(own, size)) for own, size in held.items())
 
@@ -115,7 +115,7 @@ def _unpacked(plan: Plan) -> int:
             if slot in plan.constants:
                 size = plan.constants[slot].nbytes
                 given += size
-                read += size if position in step.kernel.ignores else 0
+                read += size if position in step.kernel.prepacked else 0
         most = max(most, read)
         if given > UNPACKED:
             given = read = 0
@@ -164,5 +164,8 @@ def _largest(plan: Plan, sizes: list[int]) -> tuple[int, Layer | None]:
 
 def _shares(step: Step, strided: set[int]) -> bool:
     """Return whether the outputs of a step are views of its first input."""
-    takes_out = step.kernel.out or step.kernel.elementwise or step.kernel.finish
-    return bool(step.op.views) and not takes_out and (step.op.views == "strided" or step.reads[0] not in strided)
+    return (
+        bool(step.op.views)
+        and step.kernel.out == "new"
+        and (step.op.views == "strided" or step.reads[0] not in strided)
+    )

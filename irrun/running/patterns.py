@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.opdef import Kernel, Op, Value, resolve
+from irrun.running import requests
 from irrun.running.steps import Step
 from irrun.types import PartialShape
 
@@ -81,7 +82,7 @@ class Patterns:
         inputs = [None if slot < 0 else self.values[slot] for slot in match.reads]
         if match.keys_swapped:
             inputs[1] = _swapped(inputs[1])
-        kernel = match.op.prepare(*inputs)
+        kernel = requests.kernel(match.op, inputs)
         if match.keys_swapped:
             kernel = replace(kernel, call=_swapping_keys(kernel.call))
         *before, last = match.members
@@ -91,7 +92,7 @@ class Patterns:
         reads = inner.writes[0], other
         return [
             self.step(match.op, kernel, match.reads, inner, before),
-            self.step(op, op.prepare(*(self.values[slot] for slot in reads)), reads, last, [last]),
+            self.step(op, requests.kernel(op, [self.values[slot] for slot in reads]), reads, last, [last]),
         ]
 
     def step(self, op: Op, kernel: Kernel, reads: tuple[int, ...], last: Step, members: Sequence[Step]) -> Step:
@@ -375,7 +376,7 @@ def _times(p: Patterns, convolution: Step, factors: np.ndarray) -> int | None:
 def _unbroadcast(p: Patterns, last: Step) -> _Match | None:
     """Match an element-wise operation on the output of a Broadcast, and drop the Broadcast, since numpy broadcasts."""
     shape = p.values[last.writes[0]].shape.static if last.writes else None
-    for position, slot in enumerate(last.reads if last.kernel.elementwise else ()):
+    for position, slot in enumerate(last.reads if last.kernel.out == "elementwise" else ()):
         step = p.of(slot, "Broadcast")
         if step is None or getattr(step.op, "mode", "") == "explicit" or last.reads.count(slot) > 1:
             continue

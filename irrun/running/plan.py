@@ -8,25 +8,27 @@ from typing import Final
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, Refused, UnsupportedError, diagnostic
+from irrun.diagnostics import Diagnostic, ModelError, Refused, UnsupportedError, diagnostic
 from irrun.inference.bind import bind_all
-from irrun.inference.propagate import Values, declared_inside, needed, propagate, refusal, to_blame, wrong_output_count
+from irrun.inference.propagate import Values, declared_inside, needed, propagate, refusal, wrong_output_count
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
+from irrun.running import requests
+from irrun.running.failures import kernel_failed, refuse_too_large
 from irrun.running.fuse import fuse
 from irrun.running.layout import channels_last
 from irrun.running.patterns import Patterns
 from irrun.running.steps import Plan, Step
 from irrun.types import PartialShape
 
-__all__ = ["UNPACKED", "Planning", "human", "kernel_failed", "plan", "refuse_too_large"]
+__all__ = ["UNPACKED", "Planning", "plan"]
 
 
 @dataclass(frozen=True, slots=True)
 class Planning:
     """How to plan a model. No tensor may take more than ``max_memory`` bytes.
 
-    ``specialise`` chooses a kernel for each layer; without it, every pure operation uses its plain ``run``. ``fuse``
+    ``specialise`` chooses a kernel for each layer; without it, every operation uses its ``run``. ``fuse``
     folds constant sub-graphs, drops unused steps, switches layouts and fuses steps; hooks can then not observe single
     layers.
     """
@@ -70,7 +72,7 @@ def plan(
     bodies = {id: {tag: plan(body, how) for tag, body in layer.bodies.items()} for id, layer in model.layers.items()}
     types = {p.id: declared_inside(model, p.id).type for p in model.parameters} if shapes else {}
     propagate(model, ops, settle, values, {id: Value(types[id], shape) for id, shape in (shapes or {}).items()})
-    computed = {number: array for number, array in (base.constants if base else {}).items() if not _is_bare(array)}
+    computed = {} if base is None else {n: a for n, a in base.constants.items() if n not in base.prepacked}
     made = _Assembly(model, ops, values, bodies, how, computed).plan()
     if model.weights is not None:
         model.weights.release()
@@ -120,61 +122,78 @@ class _Assembly:
             for step in steps:
                 if step.kernel.pack is not None:
                     step.kernel.pack()
-        constants = self.kept(steps, results) if self.how.fuse else self.constants
+        constants, prepacked = self.kept(steps, results) if self.how.fuse else (self.constants, frozenset())
         return Plan(
-            model, self.allocated(steps, results), len(self.values), constants,
+            model, self.allocated(steps, results), len(self.values), constants, prepacked,
             tuple(slot[p.id, 0] for p in model.parameters), results, self.known, tuple(v.type for v in self.values),
         )  # fmt: skip
 
-    def kept(self, steps: Sequence[Step], results: Sequence[int]) -> dict[int, np.ndarray]:
-        """Return the constants that a run reads, as aligned arrays.
+    def kept(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[dict[int, np.ndarray], frozenset[int]]:
+        """Return the constants that a run reads, as aligned arrays, and the slots of those without contents.
 
-        A constant that kernels hold only in another form (``Kernel.ignores``) has its dtype and shape, but no contents.
+        A constant that kernels hold only in another form (``Kernel.prepacked``) keeps its dtype and shape alone.
         """
         read = {*results}
         for step in steps:
-            read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.ignores)
-        named = {slot for step in steps for slot in step.reads} - read
-        bare = {number: _bare(array) for number, array in self.constants.items() if number in named}
-        kept = {number: array for number, array in self.constants.items() if number in read}
-        return {number: np.require(array, requirements="A") for number, array in kept.items()} | bare
+            read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.prepacked)
+        packed = {slot for step in steps for slot in step.reads} & self.constants.keys() - read
+        kept = {slot: np.require(array, requirements="A") for slot, array in self.constants.items() if slot in read}
+        return kept | {slot: _without_contents(self.constants[slot]) for slot in packed}, frozenset(packed)
 
     def step(self, id: int) -> Step | None:
         """Return the step of a layer, or None if a run has nothing to compute: for a constant, for example."""
-        model, layer, op = self.model, self.model.layers[id], self.ops[id]
+        layer, op = self.model.layers[id], self.ops[id]
         if op.type in ("Parameter", "Result"):
             return None
         writes = tuple(self.slot[id, i] for i in range(len(layer.outputs)))
         if op.type == "Const":
-            array = self.computed.get(writes[0], self.values[writes[0]].data)
-            assert array is not None  # compile has refused a model without its .bin
-            # if its offset in the .bin is no multiple of the element size, numpy is slow at every use: copy the array
-            # now, but not a matrix: kernels transpose or pack it, and `kept` copies one that they read as it is
-            as_it_is = array.flags.aligned or (self.how.fuse and array.ndim == 2)
-            self.hold(writes[0], array if as_it_is else array.copy())
+            self.load(writes[0])
             return None
-        reads = tuple(-1 if feed is None else self.slot[feed] for feed in model.feeds[id])
+        reads = tuple(-1 if feed is None else self.slot[feed] for feed in self.model.feeds[id])
         inputs = [None if read == -1 else self.values[read] for read in reads]
-        more = needed(op, model, layer)
-        if self.how.fuse and op.pure and not more and self.fold(op, inputs, writes):
-            return None
-        first = self.how.fuse and len(writes) > 1 and self.read.isdisjoint((id, i) for i in range(1, len(writes)))
+        more = needed(op, self.model, layer)
+        if self.how.fuse:
+            if op.pure and not more and self.fold(op, inputs, writes):
+                return None
+            writes = writes[: self.read_outputs(id)]
+        kernel = self.kernel(layer, inputs, len(writes))
+        dynamic = op.checked and self.may_be_refused(inputs, writes)
+        return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
+
+    def load(self, slot: int) -> None:
+        """Store the array of a Const.
+
+        An array whose offset in the .bin is no multiple of its element size is copied, because numpy is slow at every
+        use of it. A matrix is not: kernels transpose or pack it, and ``kept`` copies one that they read as it is.
+        """
+        array = self.computed.get(slot, self.values[slot].data)
+        assert array is not None  # compile has refused a model without its .bin
+        as_it_is = array.flags.aligned or (self.how.fuse and array.ndim == 2)
+        self.hold(slot, array if as_it_is else array.copy())
+
+    def read_outputs(self, id: int) -> int:
+        """Return how many outputs of a layer, counted from the first, have a consumer; at least one, if it has any."""
+        count = len(self.model.layers[id].outputs)
+        return max((i + 1 for i in range(count) if (id, i) in self.read), default=min(count, 1))
+
+    def kernel(self, layer: Layer, inputs: Sequence[Value | None], outputs: int) -> Kernel:
+        """Return the kernel of a layer. Raises ModelError (IR603) if the operation fails to choose one."""
+        op = self.ops[layer.id]
+        if not self.how.specialise:
+            return Kernel(op.run)
         try:
-            kernel = op.prepare_first(*inputs) if first else None
-            if kernel is not None:
-                writes = writes[:1]
-            elif self.how.specialise or not op.pure:
-                kernel = op.prepare(*inputs)
-            else:
-                kernel = Kernel(op.run)
+            kernel = requests.kernel(op, inputs, outputs)
         except Exception as error:
-            raise ModelError(kernel_failed(model, layer, op, error, "")) from error
+            raise ModelError(kernel_failed(self.model, layer, op, error, "")) from error
         self.packed(inputs)
+        return kernel
+
+    def may_be_refused(self, inputs: Sequence[Value | None], writes: Sequence[int]) -> bool:
+        """Return whether the shape rule of a layer may refuse inputs that are known only at run time."""
         present = [v for v in inputs if v is not None]
         outputs = [self.values[write] for write in writes]
         unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*present, *outputs))
-        dynamic = op.checked and (unknown or any(_may_be_shape(v) for v in present))
-        return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
+        return unknown or any(_may_be_shape(v) for v in present)
 
     def packed(self, inputs: Sequence[Value | None]) -> None:
         """Release the memory-mapped .bin for every ``UNPACKED`` bytes of constants for which kernels have been made.
@@ -234,7 +253,7 @@ class _Assembly:
     def filled(self, step: Step) -> tuple[tuple[int, ...], np.dtype] | None:
         """Return shape and dtype of the array for ``out=`` of the kernel; None if the kernel allocates its outputs."""
         kernel, value = step.kernel, self.values[step.writes[0]] if step.writes else None
-        if value is None or len(step.writes) > 1 or not (kernel.out or kernel.elementwise or kernel.finish):
+        if value is None or len(step.writes) > 1 or kernel.out == "new":
             return None
         shape = value.shape.static
         return None if shape is None else (shape, value.type.dtype)
@@ -262,55 +281,11 @@ def _wanted(steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
     return wanted[::-1]
 
 
-def _bare(array: np.ndarray) -> np.ndarray:
+def _without_contents(array: np.ndarray) -> np.ndarray:
     """Return an array of the same dtype and shape that takes no memory: one zero with strides of 0."""
     return np.broadcast_to(np.zeros((), array.dtype), array.shape)
-
-
-def _is_bare(array: np.ndarray) -> bool:
-    """Return whether an array repeats one element with strides of 0, as those of ``_bare`` do."""
-    return array.size > 1 and not any(array.strides)
 
 
 def _may_be_shape(value: Value) -> bool:
     """Return whether a Value may hold a shape, axes or the like, whose numbers are known only at run time."""
     return value.data is None and value.type.is_integer and value.rank in (0, 1)
-
-
-# ---------------------------------------------------------------------------------------------
-# diagnostics of planning and of a run
-
-
-def kernel_failed(model: Model, layer: Layer, op: Op | None, error: Exception, inputs: str) -> Diagnostic:
-    """Return the diagnostic (IR603) for an exception in a kernel or shape rule. ``inputs`` ends its message."""
-    message = f'{layer.type} "{layer.name}" failed: {error!r}{inputs}'
-    return diagnostic(
-        "IR603", message, source=model.source, node=layer.node, layer=layer.name,
-        help=to_blame(op),
-    )  # fmt: skip
-
-
-def refuse_too_large(model: Model, layer: Layer, value: Value, max_memory: int) -> None:
-    """Raise ExecutionError (IR604) if a tensor takes more than ``max_memory`` bytes, before it is allocated.
-
-    Unknown dims count with their lower bounds.
-    """
-    count = value.shape.count()
-    size = count.lo * max(value.type.dtype.itemsize, 1)
-    if size > max_memory:
-        message = f'{layer.type} "{layer.name}": {value.shape} of {value.type} takes {human(size)}, '
-        raise ExecutionError(
-            diagnostic(
-                "IR604", f"{message}more than the {human(max_memory)} allowed", source=model.source,
-                node=layer.node, layer=layer.name, help="correct the target shape, or raise --max-memory (max_memory=)",
-            )
-        )  # fmt: skip
-
-
-def human(size: float) -> str:
-    """Return a number of bytes in a readable unit: ``1.5 GiB``."""
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if size < 1024 or unit == "PiB":
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1024
-    return ""

@@ -50,6 +50,7 @@ class Plan:
     """A planned model, with ``slots`` slots in all.
 
     ``parameters`` and ``results`` are slots in file order. ``constants`` are arrays by slot, present before a run.
+    ``prepacked`` are the slots of the constants that kernels hold in another form; their arrays have no contents.
     ``values`` holds the Value of each layer output, as inferred before a run.
     """
 
@@ -57,6 +58,7 @@ class Plan:
     steps: tuple[Step, ...]
     slots: int
     constants: Mapping[int, np.ndarray]
+    prepacked: frozenset[int]
     parameters: tuple[int, ...]
     results: tuple[int, ...]
     values: Values

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irrun.opdef import Kernel, Value
-from kit import operation
+from irrun.opdef import Index, Kernel, Value
+from irrun.running.requests import channels_last_kernel
+from kit import kernel_of, operation
 
 RANDOM = np.random.default_rng(7)
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -154,15 +155,15 @@ ROWS = [
 def prepared(row: Row) -> Kernel:
     values = [Value.of(array) for array in row.inputs]
     known = [value if i in row.constant else Value(value.type, value.shape) for i, value in enumerate(values)]
-    kernel = operation(row.type, row.attributes).prepare_channels_last(*known)
+    kernel = channels_last_kernel(operation(row.type, row.attributes), known)
     assert kernel is not None
     return kernel
 
 
 def moved(row: Row, kernel: Kernel) -> list[np.ndarray]:
-    """The inputs as the kernel takes them; what it ignores it does not get."""
+    """The inputs in channels-last layout, without the contents of those that the kernel holds in another form."""
     return [
-        np.zeros(0) if i in kernel.ignores else np.ascontiguousarray(array.transpose(LAST)) if array.ndim == 4 else array
+        np.zeros(0) if i in kernel.prepacked else np.ascontiguousarray(array.transpose(LAST)) if array.ndim == 4 else array
         for i, array in enumerate(row.inputs)
     ]  # fmt: skip
 
@@ -189,7 +190,7 @@ def call(kernel: Kernel, inputs: Sequence[np.ndarray], **keywords: Any) -> np.nd
 
 VIEWS = {"Split-1", "VariadicSplit-1", "Slice-8", "StridedSlice-1"}
 SUMS = {"ReduceL2-4", "LRN-1"}
-IN_PARTS = {
+IN_TILES = {
     "Convolution-1", "GroupConvolution-1", "ConvolutionBackpropData-1", "MaxPool-1", "AvgPool-1", "SoftMax-8",
     "LogSoftmax-5", "NormalizeL2-1", "MVN-2", "MVN-6", "GroupNormalization-12", "BatchNormInference-5",
     "Interpolate-1", "Interpolate-4", "Interpolate-11",
@@ -198,10 +199,9 @@ IN_PARTS = {
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.type != "Pad-12"], ids=str)
 def test_what_a_kernel_can(row: Row) -> None:
-    """Write to memory that it is given, and hand over parts."""
+    """Which memory a kernel fills."""
     kernel = prepared(row)
-    assert kernel.out == (row.type not in VIEWS | SUMS)
-    assert bool(kernel.finish) == (row.type in IN_PARTS)
+    assert kernel.out == ("tiles" if row.type in IN_TILES else "new" if row.type in VIEWS | SUMS else "whole")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
@@ -212,7 +212,7 @@ def test_kernel(row: Row) -> None:
     before = [array.copy() for array in inputs]
     found = call(kernel, inputs)
     same(found, row)
-    if kernel.out:
+    if kernel.out != "new":
         out = np.full(found.shape, 3, found.dtype)
         assert call(kernel, inputs, out=out) is out
         same(out, row)
@@ -220,25 +220,20 @@ def test_kernel(row: Row) -> None:
         np.testing.assert_array_equal(array, copy)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if prepared(row).finish], ids=str)
-def test_finished_in_parts(row: Row) -> None:
-    """Each element is handed over once, computed, and what is done to it there stays."""
+@pytest.mark.parametrize("row", [row for row in ROWS if prepared(row).out == "tiles"], ids=str)
+def test_tiles(row: Row) -> None:
+    """Each element is computed and then reported once, and is not written again."""
     kernel = prepared(row)
-    times: list[np.ndarray] = []
     inputs = moved(row, kernel)
     out = np.zeros_like(call(kernel, inputs))
-    seen = np.zeros(out.shape, int)
+    times = np.zeros(out.shape, int)
 
-    def finish(part: np.ndarray, index: tuple[slice, ...]) -> None:
-        assert part.shape == out[index].shape
-        assert np.shares_memory(part, out)
-        part += 1
-        seen[index] += 1
-        times.append(part)
+    def on_tile_ready(index: Index) -> None:
+        out[index] += 1
+        times[index] += 1
 
-    call(kernel, inputs, out=out, finish=finish)
-    assert times
-    assert (seen == 1).all()
+    call(kernel, inputs, out=out, on_tile_ready=on_tile_ready)
+    assert (times == 1).all()
     same(out, row, finished=1)
 
 
@@ -259,7 +254,7 @@ def test_sums_of_many_elements(axes: list[int]) -> None:
     row = Row("ReduceMean-1", [MANY, i64(axes)], {"keep_dims": True})
     kernel, (data, _) = prepared(row), moved(row, prepared(row))
     np.testing.assert_allclose(call(kernel, [data, i64(axes)]), MANY[0, 0, 0, 0], rtol=1e-5)
-    usual = operation(row.type, row.attributes).prepare(*map(Value.of, row.inputs))
+    usual = kernel_of(operation(row.type, row.attributes), *map(Value.of, row.inputs))
     np.testing.assert_allclose(call(usual, [data.transpose(FIRST), i64(axes)]), MANY[0, 0, 0, 0], rtol=1e-5)
 
 
@@ -275,7 +270,7 @@ UNKNOWN_AXES = [
     Row("VariadicSplit-1", [normal(1, 2, 3, 4), i64(1), i64([1, 1])], {}, []),
     Row("Slice-8", [normal(1, 2, 3, 4), i64([0]), i64([1]), i64([1]), i64([1])], {}, [1, 2, 3]),
     Row("StridedSlice-1", [normal(1, 2, 3, 4), i64([0]), i64([1])], {**NO_MASKS, "begin_mask": [0], "end_mask": [0]}, [1]),
-    Row("Gather-8", [normal(1, 2, 3, 4), i64([1]), i64(1)], {}, [2]),
+    Row("Gather-8", [normal(1, 2, 3, 4), i64([1]), i64(1)], {}, [1]),
     Row("Pad-12", [normal(1, 2, 3, 4), i64([0] * 4), i64([1] * 4)], {"pad_mode": "constant"}, [1]),
     Row("Interpolate-11", [normal(1, 2, 3, 4), i64([2]), i64([1])], {"mode": "nearest", **SIZES}, [1]),
 ]  # fmt: skip
@@ -285,14 +280,14 @@ UNKNOWN_AXES = [
 def test_not_for_what_is_known_only_later(row: Row) -> None:
     values = [Value.of(array) for array in row.inputs]
     known = [value if i in row.constant else Value(value.type, value.shape) for i, value in enumerate(values)]
-    assert operation(row.type, row.attributes).prepare_channels_last(*known) is None
+    assert channels_last_kernel(operation(row.type, row.attributes), [*known]) is None
 
 
 def test_what_has_no_such_kernel() -> None:
     filters = normal(3, 2, 2, 3, 3)
     grouped = operation("GroupConvolution-1", geometry())
-    assert grouped.prepare_channels_last(Value.of(normal(1, 6, 5, 5)), Value.of(filters)) is None
+    assert channels_last_kernel(grouped, [Value.of(normal(1, 6, 5, 5)), Value.of(filters)]) is None
     halves = normal(1, 3, 5, 5, dtype=np.float16), normal(2, 3, 3, 3, dtype=np.float16)
-    assert operation("Convolution-1", geometry()).prepare_channels_last(*map(Value.of, halves)) is None
+    assert channels_last_kernel(operation("Convolution-1", geometry()), [*map(Value.of, halves)]) is None
     upwards = operation("ConvolutionBackpropData-1", geometry((2, 2)))
-    assert upwards.prepare_channels_last(Value.of(normal(1, 3, 5, 5)), Value.of(normal(3, 2, 3, 3))) is None
+    assert channels_last_kernel(upwards, [Value.of(normal(1, 3, 5, 5)), Value.of(normal(3, 2, 3, 3))]) is None

@@ -15,6 +15,7 @@ from kit import (
     arange,
     filled,
     i64,
+    kernel_of,
     operation,
     random,
     refusals,
@@ -91,12 +92,12 @@ def test_prepared(data, sizes, dtype):
     """The kernel by blocks does what ``run`` does."""
     op, x = operation("AdaptiveAvgPool-8"), random(*data, dtype=dtype)
     x.flat[7::911] = np.nan
-    kernel, expected = op.prepare(Value.of(x).reshaped(data), Value.of(i64(*sizes))), op.run(x, i64(*sizes))
+    kernel, expected = kernel_of(op, Value.of(x).reshaped(data), Value.of(i64(*sizes))), op.run(x, i64(*sizes))
     np.testing.assert_allclose(filled(kernel, expected.shape, dtype, x, i64(*sizes)), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_prepared_types():
     op, x = operation("AdaptiveAvgPool-8"), random(1, 2, 5, 6, dtype=np.float16)
-    got = op.prepare(Value.of(x), Value.of(i64(2, 3))).call(x, i64(2, 3))
+    got = kernel_of(op, Value.of(x), Value.of(i64(2, 3))).call(x, i64(2, 3))
     np.testing.assert_array_equal(got, op.run(x, i64(2, 3)))
     assert got.dtype == np.float16

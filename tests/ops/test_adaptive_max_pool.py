@@ -15,6 +15,7 @@ from kit import (
     against_openvino,
     filled,
     i64,
+    kernel_of,
     operation,
     random,
     refusals,
@@ -92,15 +93,15 @@ def test_prepared(data, sizes, dtype):
     assert isinstance(op, AdaptiveMaxPool)
     x.flat[7::911] = np.nan
     inputs = Value.of(x).reshaped(data), Value.of(i64(*sizes))
-    kernel, (expected, _) = op.prepare_first(*inputs), op.run(x, i64(*sizes))
+    kernel, (expected, _) = kernel_of(op, *inputs), op.run(x, i64(*sizes))
     np.testing.assert_array_equal(filled(kernel, expected.shape, dtype, x, i64(*sizes)), expected)
-    for got, both in zip(op.prepare(*inputs).call(x, i64(*sizes)), op.run(x, i64(*sizes))):
+    for got, both in zip(kernel_of(op, *inputs, outputs=2).call(x, i64(*sizes)), op.run(x, i64(*sizes))):
         np.testing.assert_array_equal(got, both)
 
 
 def test_prepared_types():
     op, x = operation("AdaptiveMaxPool-8"), random(1, 2, 5, 6, dtype=np.float16)
     assert isinstance(op, AdaptiveMaxPool)
-    got = op.prepare_first(Value.of(x), Value.of(i64(2, 3))).call(x, i64(2, 3))
+    got = kernel_of(op, Value.of(x), Value.of(i64(2, 3))).call(x, i64(2, 3))
     np.testing.assert_array_equal(got, op.run(x, i64(2, 3))[0])
     assert got.dtype == np.float16

@@ -17,6 +17,7 @@ from kit import (
     against_openvino,
     arange,
     filled,
+    kernel_of,
     operation,
     random,
     refusals,
@@ -160,7 +161,7 @@ def test_prepared(name, data, attributes, exclude):
     """The kernel by blocks does what ``run`` does."""
     op, x = operation(name, attributes | {"exclude-pad": exclude}), random(*data)
     x.flat[7::311] = np.nan
-    expected, kernel = op.run(x), op.prepare(Value.of(x).reshaped(data))
+    expected, kernel = op.run(x), kernel_of(op, Value.of(x).reshaped(data))
     np.testing.assert_allclose(filled(kernel, expected.shape, np.float32, x), expected, rtol=1e-5, atol=1e-6)
     longer = np.concatenate([x, x], axis=-1)
     np.testing.assert_allclose(kernel.call(longer), op.run(longer), rtol=1e-5, atol=1e-6)
@@ -170,6 +171,6 @@ def test_prepared(name, data, attributes, exclude):
 def test_prepared_types(dtype):
     x = random(2, 3, 9, 8, dtype=dtype)
     op = operation("AvgPool-1", _explicit(1, 3, 2) | {"exclude-pad": True})
-    expected, got = op.run(x), op.prepare(Value.of(x).reshaped(PartialShape(None))).call(x)
+    expected, got = op.run(x), kernel_of(op, Value.of(x).reshaped(PartialShape(None))).call(x)
     assert got.dtype == dtype
     np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-12)

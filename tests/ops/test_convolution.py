@@ -16,6 +16,7 @@ from kit import (
     Values,
     against_openvino,
     filled,
+    kernel_of,
     operation,
     random,
     refusals,
@@ -182,7 +183,7 @@ def test_prepared(data, filters, attributes, known):
     """The kernel for constant filters does what ``run`` does, for data of one shape after the other."""
     op = operation("Convolution-1", attributes)
     x, w = random(*data), random(*filters, seed=1)
-    kernel = op.prepare(Value(F32, PartialShape.of(data) if known else PartialShape(None)), Value.of(w)).call
+    kernel = kernel_of(op, Value(F32, PartialShape.of(data) if known else PartialShape(None)), Value.of(w)).call
     larger = np.concatenate([x, x], axis=-1)
     for fed in (x, larger, x[::-1], x[..., ::-1], x[:0]):
         before, expected, got = fed.copy(), op.run(fed, w), kernel(fed, w)
@@ -196,7 +197,7 @@ def test_prepared(data, filters, attributes, known):
 def test_prepared_by_parts(data, filters, attributes):
     """So it does where its output goes to memory that was used before, and what follows is done part by part."""
     op, x, w = operation("Convolution-1", attributes), random(*data), random(*filters, seed=1)
-    expected, kernel = op.run(x, w), op.prepare(Value.of(x).reshaped(data), Value.of(w))
+    expected, kernel = op.run(x, w), kernel_of(op, Value.of(x).reshaped(data), Value.of(w))
     got = filled(kernel, expected.shape, np.float32, x, w)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=3e-5 * max(1, expected.std()))
     assert kernel.flops == 2 * expected.size * w[0].size
@@ -217,10 +218,10 @@ def test_prepared_by_parts(data, filters, attributes):
 )
 def test_prepared_algorithm(algorithm, data, filters, attributes):
     op, w = operation("Convolution-1", attributes), random(*filters)
-    kernel = op.prepare(Value(F32, PartialShape.of(data)), Value.of(w))
+    kernel = kernel_of(op, Value(F32, PartialShape.of(data)), Value.of(w))
     assert kernel.algorithm == algorithm
     # nobody needs the filters themselves any more
-    assert kernel.ignores == (1,)
+    assert kernel.prepacked == (1,)
     np.testing.assert_array_equal(kernel.call(random(*data), np.zeros_like(w)), kernel.call(random(*data), w))
 
 
@@ -234,7 +235,7 @@ def test_prepared_types(dtype, filters):
     """Narrow floats are rounded once."""
     op = operation("Convolution-1", _attributes(2, pads_begin=[1, 1], pads_end=[1, 1]))
     x, w = random(1, 32, 14, 14, dtype=dtype), random(*filters, dtype=dtype, seed=1)
-    expected, kernel = op.run(x, w), op.prepare(Value.of(x).reshaped(x.shape), Value.of(w))
+    expected, kernel = op.run(x, w), kernel_of(op, Value.of(x).reshaped(x.shape), Value.of(w))
     for got in (kernel.call(x, w), filled(kernel, expected.shape, dtype, x, w)):
         assert got.dtype == expected.dtype
         tolerance = _precision(dtype)
@@ -245,7 +246,7 @@ def test_prepared_types(dtype, filters):
 def test_prepared_integers(dtype):
     op = operation("Convolution-1", _attributes(2, pads_begin=[1, 1], pads_end=[1, 1]))
     x, w = random(1, 32, 14, 14, dtype=dtype), random(32, 32, 3, 3, dtype=dtype, seed=1)
-    np.testing.assert_array_equal(op.prepare(Value.of(x), Value.of(w)).call(x, w), op.run(x, w))
+    np.testing.assert_array_equal(kernel_of(op, Value.of(x), Value.of(w)).call(x, w), op.run(x, w))
 
 
 @pytest.mark.parametrize(
@@ -262,7 +263,7 @@ def test_prepared_infinities(filters, attributes):
     x, w = random(2, 32, 64, 16), random(*filters, seed=1)
     x[1, 3, 5, 5], x[1, 4, 50, 12] = np.inf, np.nan
     with np.errstate(invalid="ignore"):
-        expected, kernel = op.run(x, w), op.prepare(Value.of(x).reshaped(x.shape), Value.of(w))
+        expected, kernel = op.run(x, w), kernel_of(op, Value.of(x).reshaped(x.shape), Value.of(w))
         got = filled(kernel, expected.shape, np.float32, x, w)
     assert np.isfinite(expected[0]).all()
     assert not np.isfinite(expected[1]).all()
@@ -275,10 +276,10 @@ def test_prepared_beyond_the_range():
     x, w = random(1, 32, 18, 18) * np.float32(1e38), np.eye(32, dtype=np.float32).reshape(32, 32, 1, 1)
     w = np.pad(w, [(0, 0), (0, 0), (1, 1), (1, 1)])
     with np.errstate(over="ignore", invalid="ignore"):
-        got = op.prepare(Value.of(x).reshaped(x.shape), Value.of(w)).call(x, w)
+        got = kernel_of(op, Value.of(x).reshaped(x.shape), Value.of(w)).call(x, w)
     np.testing.assert_array_equal(got, x[:, :, 1:-1, 1:-1])
 
 
 def test_prepare_without_constant_filters():
     op = operation("Convolution-1", _1D)
-    assert op.prepare(Value(F32, PartialShape.of([1, 1, 3])), Value(F32, PartialShape.of([1, 1, 2]))).call == op.run
+    assert kernel_of(op, Value(F32, PartialShape.of([1, 1, 3])), Value(F32, PartialShape.of([1, 1, 2]))).call == op.run

@@ -15,6 +15,7 @@ from kit import (
     Values,
     against_openvino,
     filled,
+    kernel_of,
     operation,
     random,
     refusals,
@@ -157,7 +158,7 @@ def test_prepared(data, filters, attributes):
     """The kernel for constant filters does what ``run`` does, for data of one shape after the other."""
     op = operation("GroupConvolution-1", attributes)
     x, w = random(*data), random(*filters, seed=1)
-    kernel = op.prepare(Value(F32, PartialShape.of(data)), Value.of(w)).call
+    kernel = kernel_of(op, Value(F32, PartialShape.of(data)), Value.of(w)).call
     for fed in (x, np.concatenate([x, x], axis=-1), x[::-1], x[:0]):
         expected, got = op.run(fed, w), kernel(fed, w)
         assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
@@ -169,7 +170,7 @@ def test_prepared(data, filters, attributes):
 def test_prepared_by_parts(data, filters, attributes):
     """So it does where its output goes to memory that was used before, and what follows is done part by part."""
     op, x, w = operation("GroupConvolution-1", attributes), random(*data), random(*filters, seed=1)
-    expected, kernel = op.run(x, w), op.prepare(Value.of(x).reshaped(data), Value.of(w))
+    expected, kernel = op.run(x, w), kernel_of(op, Value.of(x).reshaped(data), Value.of(w))
     got = filled(kernel, expected.shape, np.float32, x, w)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=3e-5 * max(1, expected.std()))
     assert kernel.flops == 2 * expected.size * w[0, 0].size
@@ -182,7 +183,7 @@ def test_prepared_infinities(kernel, size):
     op = operation("GroupConvolution-1", _attributes(2, pads_begin=[1, 1], pads_end=[1, 1]))
     x, w = random(2, 40, size, size), random(40, 1, 1, kernel, kernel, seed=1)
     x[1, 3, 5, 5], x[1, 4, 30, 29] = np.inf, np.nan
-    expected, kernel = op.run(x, w), op.prepare(Value.of(x).reshaped(x.shape), Value.of(w))
+    expected, kernel = op.run(x, w), kernel_of(op, Value.of(x).reshaped(x.shape), Value.of(w))
     with np.errstate(invalid="ignore"):
         got = filled(kernel, expected.shape, np.float32, x, w)
     assert np.isfinite(expected).sum() > expected.size - 500
@@ -200,5 +201,7 @@ def test_prepared_infinities(kernel, size):
     ],
 )
 def test_prepared_algorithm(algorithm, data, filters):
-    kernel = operation("GroupConvolution-1", _2D).prepare(Value(F32, PartialShape.of(data)), Value.of(random(*filters)))
+    kernel = kernel_of(
+        operation("GroupConvolution-1", _2D), Value(F32, PartialShape.of(data)), Value.of(random(*filters))
+    )
     assert kernel.algorithm == algorithm

@@ -18,6 +18,7 @@ from kit import (
     against_openvino,
     arange,
     filled,
+    kernel_of,
     operation,
     random,
     refusals,
@@ -202,9 +203,9 @@ def test_prepared(name, data, attributes):
     x.flat[::17], x.flat[5::31] = -np.inf, np.nan
     expected = op.run(x)
     if isinstance(op, MaxPool14):
-        expected, kernel = expected[0], op.prepare_first(Value.of(x).reshaped(data))
+        expected, kernel = expected[0], kernel_of(op, Value.of(x).reshaped(data))
     else:
-        kernel = op.prepare(Value.of(x).reshaped(data))
+        kernel = kernel_of(op, Value.of(x).reshaped(data))
     np.testing.assert_array_equal(filled(kernel, expected.shape, np.float32, x), expected)
     longer = np.concatenate([x, x], axis=-1)
     again = op.run(longer)
@@ -218,9 +219,9 @@ def test_prepared_types(dtype):
         op = operation(name, _explicit(1, 3, 2) | ({} if name == "MaxPool-1" else _DEFAULTS | {"dilations": [1, 1]}))
         value = Value.of(x).reshaped(PartialShape(None))
         if isinstance(op, MaxPool14):
-            expected, got = op.run(x)[0], op.prepare_first(value).call(x)
+            expected, got = op.run(x)[0], kernel_of(op, value).call(x)
         else:
-            expected, got = op.run(x), op.prepare(value).call(x)
+            expected, got = op.run(x), kernel_of(op, value).call(x)
         assert got.dtype == dtype
         np.testing.assert_array_equal(got.astype(float), expected.astype(float))
 
@@ -228,5 +229,5 @@ def test_prepared_types(dtype):
 def test_prepared_with_places():
     op = operation("MaxPool-8", _attributes(2, 2) | _DEFAULTS | {"dilations": [1, 1]})
     x = random(1, 2, 5, 6)
-    for got, expected in zip(op.prepare(Value.of(x)).call(x), op.run(x), strict=True):
+    for got, expected in zip(kernel_of(op, Value.of(x), outputs=2).call(x), op.run(x), strict=True):
         np.testing.assert_array_equal(got, expected)

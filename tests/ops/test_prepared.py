@@ -1,4 +1,4 @@
-"""Prepared kernels against ``run``, which the tables of the operations test: plainly, into ``out``, in place, in parts."""
+"""Prepared kernels against ``run``, which the tables of the operations test: plainly, into ``out``, in place, in tiles."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irrun.opdef import Kernel, Value
+from irrun.opdef import Index, Kernel, Value
 from irrun.types import PartialShape
-from kit import operation
+from kit import kernel_of, operation
 
 RANDOM = np.random.default_rng(5)
 
@@ -222,7 +222,7 @@ def prepared(row: Row, *, dynamic: bool = False) -> Kernel:
         return Value(known.type, PartialShape.of_rank(array.ndim) if dynamic else known.shape)
 
     values = [None if a is None else value(i, a) for i, a in enumerate(row.inputs)]
-    return operation(row.name, row.attributes).prepare(*values)
+    return kernel_of(operation(row.name, row.attributes), *values)
 
 
 def call(kernel: Kernel, inputs: Sequence[np.ndarray | None], **keywords: Any) -> Any:
@@ -261,11 +261,11 @@ def test_plainly(row: Row, dynamic: bool) -> None:
         np.testing.assert_array_equal(a, copy)  # type: ignore[arg-type]
 
 
-OUT = [row for row in ALL if prepared(row).out]
-ELEMENTWISE = [row for row in ALL if prepared(row).elementwise]
-FINISHED = [row for row in ALL if prepared(row).finish]
+OUT = [row for row in ALL if prepared(row).out != "new"]
+ELEMENTWISE = [row for row in ALL if prepared(row).out == "elementwise"]
+TILES = [row for row in ALL if prepared(row).out == "tiles"]
 
-IN_PARTS = {
+IN_TILES = {
     "MatMul-1", "SoftMax-8", "LogSoftmax-5", "MVN-2", "MVN-6", "RMS-14", "NormalizeL2-1", "GroupNormalization-12",
     "BatchNormInference-1", "BatchNormInference-5", "ScaledDotProductAttention-13",
 }  # fmt: skip
@@ -296,13 +296,19 @@ ELEMENT_BY_ELEMENT = {
 
 @pytest.mark.parametrize("row", [row for row in ALL if not row.plain], ids=str)
 def test_what_a_kernel_can(row: Row) -> None:
-    """Write to memory that it is given, element by element or handing over parts: memory and time depend on it."""
+    """Which memory a kernel fills: the memory and time of a run depend on it."""
     kernel = prepared(row)
     narrow = row.name == "MatMul-1" and row.inputs[0] is not None and row.inputs[0].dtype.itemsize == 2
-    assert kernel.elementwise == (row.name in ELEMENT_BY_ELEMENT)
-    assert bool(kernel.finish) == (row.name in IN_PARTS and not narrow)
-    if row.name != "Gather-8":  # only where the indices are known and within the data
-        assert kernel.out == (row.name in OF_ITS_OWN | IN_PARTS | ELEMENT_BY_ELEMENT and not narrow)
+    if row.name == "Gather-8":  # fills `out` only where the indices are known and within the data
+        assert kernel.out in ("whole", "new")
+    elif narrow:
+        assert kernel.out == "new"
+    elif row.name in ELEMENT_BY_ELEMENT:
+        assert kernel.out == "elementwise"
+    elif row.name in IN_TILES:
+        assert kernel.out == "tiles"
+    else:
+        assert kernel.out == ("whole" if row.name in OF_ITS_OWN else "new")
 
 
 @pytest.mark.parametrize("row", OUT, ids=str)
@@ -310,8 +316,8 @@ def test_into_out(row: Row) -> None:
     (wanted,) = expected(row)
     out = np.full(wanted.shape, 3, wanted.dtype)
     kernel = prepared(row)
-    assert set(kernel.ignores) <= set(row.constant)
-    inputs = [None if i in kernel.ignores else array for i, array in enumerate(row.inputs)]
+    assert set(kernel.prepacked) <= set(row.constant)
+    inputs = [None if i in kernel.prepacked else array for i, array in enumerate(row.inputs)]
     assert call(kernel, inputs, out=out) is out
     same(out, wanted, row.rtol)
 
@@ -321,7 +327,6 @@ def test_in_place(row: Row) -> None:
     """``out`` is each of the inputs that are like it in turn."""
     (wanted,) = expected(row)
     kernel = prepared(row)
-    assert kernel.out
     for position, array in enumerate(row.inputs):
         if array is not None and array.shape == wanted.shape and array.dtype == wanted.dtype:
             inputs = [*row.inputs[:position], array.copy(), *row.inputs[position + 1 :]]
@@ -341,25 +346,20 @@ def test_by_columns(row: Row) -> None:
     same(out, wanted, row.rtol)
 
 
-@pytest.mark.parametrize("row", FINISHED, ids=str)
-def test_finished_in_parts(row: Row) -> None:
-    """Each element is handed over once, computed, and what is done to it there stays."""
+@pytest.mark.parametrize("row", TILES, ids=str)
+def test_tiles(row: Row) -> None:
+    """Each element is computed and then reported once, and is not written again."""
     (wanted,) = expected(row)
     times = np.zeros(wanted.shape, np.int64)
     out = np.zeros_like(wanted)
 
-    def finish(part: np.ndarray, index: tuple[slice, ...]) -> None:
-        assert np.shares_memory(part, out) or not part.size
-        assert part.shape == out[index].shape
+    def on_tile_ready(index: Index) -> None:
         assert len(index) == out.ndim
-        same(part, wanted[index], max(row.rtol, 1e-6) * 10)
-        part += 1
+        same(out[index], wanted[index], max(row.rtol, 1e-6) * 10)
+        out[index] += 1
         times[index] += 1
 
-    call(prepared(row), row.inputs, out=out, finish=finish)
+    call(prepared(row), row.inputs, out=out, on_tile_ready=on_tile_ready)
     assert (times == 1).all()
     same(out, wanted + 1, max(row.rtol, 1e-6))
-    given = []
-    without = call(prepared(row), row.inputs, finish=lambda part, index: given.append(part.size))
-    assert sum(given) == wanted.size
-    same(without, wanted, row.rtol)
+    same(call(prepared(row), row.inputs), wanted, row.rtol)

@@ -6,8 +6,20 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irrun.opdef import Refused
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, i64, operation, refusals, shapes, values
+from irrun.opdef import Refused, Stream
+from kit import (
+    Case,
+    Refusal,
+    Shapes,
+    Values,
+    against_openvino,
+    f32,
+    i64,
+    operation,
+    refusals,
+    shapes,
+    values,
+)
 
 SEEDS = {"global_seed": 150, "op_seed": 10}
 
@@ -105,8 +117,8 @@ def test_later_runs_go_on_in_the_stream(ov: Any) -> None:
     node = ov.opset8.random_uniform(*map(ov.opset1.constant, inputs), "f32", **SEEDS)
     model = ov.Model([node.output(0)], [], "model")
     request = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
-    kernel = operation("RandomUniform-8", _attributes("f32")).prepare().call
-    runs = [kernel(*inputs) for _ in range(3)]
+    op, stream = operation("RandomUniform-8", _attributes("f32")), Stream()
+    runs = [op.run(*inputs, stream=stream) for _ in range(3)]
     assert not np.array_equal(runs[0], runs[1])
     for run in runs:
         np.testing.assert_array_equal(run, next(iter(request.infer().values())))

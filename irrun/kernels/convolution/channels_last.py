@@ -14,18 +14,18 @@ from typing import Final
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, Done, Index, blocks, each_block, scratch, within
+from irrun.kernels.blocks import BLOCK, blocks, each_block, scratch, within
 from irrun.kernels.convolution.planes import Filters, convolve, limit_of
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.convolution.winograd import is_plain_3x3
 from irrun.kernels.copies import copy_to
 from irrun.kernels.matmul import matmul
 from irrun.kernels.threads import each, fill, shares
+from irrun.opdef import Index, OnTileReady
 
-Method = Callable[[np.ndarray, np.ndarray, Done], None]
-"""``method(data, out, done)`` fills ``out`` (batch, rows, columns, out channels), which is C-contiguous, from ``data``
-(batch, rows, columns, in channels) of the same dtype. It calls ``done`` with the index of each part that it has filled.
-The parts are disjoint and cover ``out``."""
+Method = Callable[[np.ndarray, np.ndarray, OnTileReady], None]
+"""``method(data, out, on_tile_ready)`` fills ``out`` (batch, rows, columns, out channels), which is C-contiguous, from
+``data`` (batch, rows, columns, in channels) of the same dtype."""
 
 
 def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method] | None:
@@ -69,7 +69,9 @@ def _form(filters: Filters, axes: tuple[Axis, ...], batch: int) -> _Form | None:
     return _TWO if twos >= 16 and channels >= 128 else None
 
 
-def pointwise(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
+def pointwise(
+    matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady
+) -> None:
     """Convolve with kernels of one element and without pads: a matrix product with ``matrix`` (in, out).
 
     The data is copied only where strides skip elements.
@@ -84,12 +86,14 @@ def pointwise(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out:
             block = scratch(0, data.dtype, *block.shape)
             np.copyto(block, seen[images, part])
         matmul(block.reshape(-1, ins), matrix, out=out[images, part].reshape(-1, outs))
-        done((images, part, slice(0, broad), slice(0, outs)))
+        on_tile_ready((images, part, slice(0, broad), slice(0, outs)))
 
     _each_rows(fill, out, matrix, outs)
 
 
-def columns(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
+def columns(
+    matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady
+) -> None:
     """Convolve by im2col: copy the elements of each window into a row of a matrix, and multiply it by the filters.
 
     The matrix is filled and multiplied block by block. ``matrix`` holds the filters as (rows * columns * in, out).
@@ -107,7 +111,7 @@ def columns(matrix: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: n
         seen = scratch(0, data.dtype, *shape)
         fill(seen, np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False))
         matmul(seen.reshape(-1, height), matrix, out=out[images, part].reshape(-1, outs))
-        done((images, part, slice(0, broad), slice(0, outs)))
+        on_tile_ready((images, part, slice(0, broad), slice(0, outs)))
 
     _each_rows(some, out, matrix, height)
 
@@ -122,7 +126,7 @@ def _each_rows(function: Callable[[Index], object], out: np.ndarray, matrix: np.
     each_block(function, (batch, high), broad * place, limit_of(matrix), work=flops, least=_LEAST * place)
 
 
-def spread(filters: np.ndarray, data: np.ndarray, out: np.ndarray, done: Done) -> None:
+def spread(filters: np.ndarray, data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady) -> None:
     """Fill ``out`` with a transposed convolution whose strides equal the kernel size, without pads.
 
     ``filters`` is (in, rows, columns, out).
@@ -139,13 +143,15 @@ def spread(filters: np.ndarray, data: np.ndarray, out: np.ndarray, done: Done) -
         target[images, part] = products.transpose(0, 1, 3, 2, 4, 5)
         lines = slice(part.start * rows, part.stop * rows)
         for part in within((images, lines), broad * line * outs * data.itemsize):
-            done((*part, slice(0, broad * line), slice(0, outs)))
+            on_tile_ready((*part, slice(0, broad * line), slice(0, outs)))
 
     size, flops = broad * matrix.shape[1] * data.itemsize, 2 * data.size * matrix.shape[1]
     each_block(fill, (batch, high), size, 4 * BLOCK, work=flops, least=BLOCK // 2)
 
 
-def depthwise(taps: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
+def depthwise(
+    taps: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady
+) -> None:
     """Convolve each channel with a filter of its own.
 
     ``taps`` is (rows, columns, channels), where the channels are repeated once for each of the output columns that are
@@ -164,7 +170,7 @@ def depthwise(taps: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: n
         seen = np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
         target = out[images, part].reshape(len(padded), first.out, broad // count, length)
         np.einsum("nhijwc,ijc->nhwc", seen, taps, out=target)
-        done((images, part, slice(0, broad), slice(0, channels)))
+        on_tile_ready((images, part, slice(0, broad), slice(0, channels)))
 
     size, effort = rows.stride * line.reach * channels * data.itemsize, out.nbytes * rows.kernel * line.kernel
     each_block(fill, (batch, high), size, 4 * BLOCK, work=effort, least=BLOCK // 2)
@@ -172,7 +178,7 @@ def depthwise(taps: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: n
 
 def winograd(
     form: _Form, matrices: np.ndarray, filters: Filters, axes: tuple[Axis, ...],
-    data: np.ndarray, out: np.ndarray, done: Done,
+    data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady,
 ) -> None:  # fmt: skip
     """Convolve with 3×3 kernels over f32, strides and dilations of 1.
 
@@ -207,7 +213,7 @@ def winograd(
             first, elements = rows.part(part)
             plain = convolve(np.moveaxis(data[images, elements], -1, 1), filters.array, (first, line))
             target[...] = np.moveaxis(plain, 1, -1)
-        done((images, part, slice(0, broad), slice(0, outs)))
+        on_tile_ready((images, part, slice(0, broad), slice(0, outs)))
 
 
 def _scratch(number: int, *shape: int) -> np.ndarray:

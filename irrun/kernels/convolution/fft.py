@@ -8,9 +8,10 @@ import math
 
 import numpy as np
 
-from irrun.kernels.blocks import Done, blocks, scratch
+from irrun.kernels.blocks import blocks, scratch
 from irrun.kernels.convolution.planes import Filters, convolve
 from irrun.kernels.convolution.windows import Axis
+from irrun.opdef import OnTileReady
 
 
 def pays(filters: Filters, axes: tuple[Axis, ...]) -> bool:
@@ -26,7 +27,12 @@ def spectra(filters: Filters, axes: tuple[Axis, ...]) -> np.ndarray:
 
 
 def spectral(
-    filters: Filters, factors: np.ndarray, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done
+    filters: Filters,
+    factors: np.ndarray,
+    axes: tuple[Axis, ...],
+    data: np.ndarray,
+    out: np.ndarray,
+    on_tile_ready: OnTileReady,
 ) -> None:
     """Fill ``out`` by Fourier transforms, for one filter per group and strides and dilations of 1.
 
@@ -47,7 +53,7 @@ def spectral(
             out[images, some, 0] = sums[(..., *map(slice, windows))]
         else:  # an infinity or NaN would spread over its whole plane
             out[images, some, 0] = convolve(data[images, some, 0], filters.array[some], axes)
-        done((images, some, slice(0, 1), *map(slice, windows)))
+        on_tile_ready((images, some, slice(0, 1), *map(slice, windows)))
 
 
 def _length(axis: Axis) -> int:

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, Done, Index, blocks, scratch, within
+from irrun.kernels.blocks import BLOCK, blocks, scratch, within
 from irrun.kernels.convolution.windows import Axis, taps
 from irrun.kernels.matmul import matmul, narrow, wide
+from irrun.opdef import Index, OnTileReady
 
-Method = Callable[[np.ndarray, np.ndarray, Done], None]
-"""``method(data, out, done)`` fills ``out`` (batch, groups, out, …), which is C-contiguous, from ``data`` (batch,
-groups, in, …). Both have the dtype in which sums are accumulated. The method calls ``done`` with the index of each part
-that it has filled. The parts are disjoint and cover ``out``."""
+Method = Callable[[np.ndarray, np.ndarray, OnTileReady], None]
+"""``method(data, out, on_tile_ready)`` fills ``out`` (batch, groups, out, …), which is C-contiguous, from ``data``
+(batch, groups, in, …). Both have the dtype in which sums are accumulated."""
 
 
 def convolve(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
@@ -55,7 +55,9 @@ def limit_of(filters: np.ndarray) -> int:
     return max(4 * BLOCK, min(filters.nbytes, 32 * BLOCK))
 
 
-def pointwise(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
+def pointwise(
+    filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady
+) -> None:
     """Convolve with kernels of one element and without pads: matrix products.
 
     The data is copied only where strides skip elements.
@@ -68,10 +70,12 @@ def pointwise(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: n
     for images, some, rows in blocks((batch, groups, outs), width * out.itemsize, 16 * BLOCK):
         matmul(filters.matrix[some, rows], matrix[images, some], out=target[images, some, rows])
         for index in within((images, some, rows), width * out.itemsize):
-            done((*index, *map(slice, windows)))
+            on_tile_ready((*index, *map(slice, windows)))
 
 
-def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
+def columns(
+    filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady
+) -> None:
     """Convolve by im2col: copy the elements that each tap sees into a row of a matrix, and multiply the filters by it.
 
     The matrix is filled and multiplied block by block.
@@ -85,7 +89,7 @@ def columns(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.
         first, elements = axes[0].part(part)
         matrix = fill(data[images, some, :, elements], (first, *axes[1:]))
         matmul(filters.matrix[some], matrix, out=target[images, some, :, part.start * width : part.stop * width])
-        done((images, some, slice(0, outs), part, *map(slice, rest)))
+        on_tile_ready((images, some, slice(0, outs), part, *map(slice, rest)))
 
 
 def _windows(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
@@ -130,7 +134,9 @@ def _patches(data: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
     return matrix.reshape(*data.shape[:2], math.prod(axis.out for axis in axes), height).swapaxes(-1, -2)
 
 
-def planes(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, done: Done) -> None:
+def planes(
+    filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady
+) -> None:
     """Convolve with few filters per group: each row of the im2col matrix is a whole plane, shifted by its tap.
 
     The planes are padded with zeros. With strides above 1, each plane is split into one plane for each phase, which is
@@ -166,7 +172,7 @@ def planes(filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.n
             matmul(filters.matrix[some], matrix[here], out=result[..., :length])
         seen = result.reshape(*result.shape[:3], windows[0], *sizes[1:])
         out[images, some] = seen[(..., *map(slice, windows))]
-        done((images, some, slice(0, outs), *map(slice, windows)))
+        on_tile_ready((images, some, slice(0, outs), *map(slice, windows)))
 
 
 @lru_cache

@@ -11,10 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, Done, blocks, scratch
+from irrun.kernels.blocks import BLOCK, blocks, scratch
 from irrun.kernels.convolution.planes import Filters, convolve, limit_of
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.matmul import matmul
+from irrun.opdef import OnTileReady
 
 _one, _other = (functools.partial(scratch, n, np.dtype(np.float32)) for n in range(2))
 """Two scratch buffers: each step reads from one and writes to the other."""
@@ -44,7 +45,7 @@ def packed(filters: Filters) -> np.ndarray:
 
 def winograd(
     filters: Filters, packs: Callable[[], np.ndarray], axes: tuple[Axis, ...],
-    data: np.ndarray, out: np.ndarray, done: Done,
+    data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady,
 ) -> None:  # fmt: skip
     """Convolve with 3×3 kernels over f32, strides and dilations of 1. ``packs()`` returns the result of ``packed``."""
     matrices = packs()
@@ -75,7 +76,7 @@ def winograd(
             first, elements = axes[0].part(windows)
             result = convolve(block[:, :, elements], filters.array[group : group + 1], (first, axes[1]))
         out[images, group, :, windows] = result
-        done((images, slice(group, group + 1), slice(0, outs), windows, slice(0, broad)))
+        on_tile_ready((images, slice(group, group + 1), slice(0, outs), windows, slice(0, broad)))
 
 
 def _six_rows(data: np.ndarray, axis: Axis, strips: slice, line: Axis) -> np.ndarray:
