@@ -100,6 +100,14 @@ def test_draws_are_not_folded() -> None:
     assert not np.array_equal(executable()[0], executable()[0])
 
 
+def test_the_last_outputs_are_dropped_if_they_have_no_consumer() -> None:
+    x = b.parameter([2, 6], "f32", name="x")
+    parts = b.Split(x, 1, num_splits=3)
+    for last in range(3):
+        kept = [step for step in both({"y": b.Tanh(parts[last])}, [random(2, 6)]).steps if step.op.type == "Split"]
+        assert [len(step.writes) for step in kept] == [last + 1]
+
+
 def test_places_that_nobody_reads_are_not_computed() -> None:
     x = b.parameter([1, 2, 8, 8], "f32", name="x")
     pads = {"strides": [2, 2], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "kernel": [2, 2]}
@@ -235,6 +243,29 @@ def test_dims_that_come_again_are_planned_for() -> None:
     assert len(watch(executable, feeds).steps) == 2
     z, _ = executable([random(2, 3), random(4, 5)]).arrays  # others still have the plan for any
     assert z.shape == (2, 3)
+
+
+def test_narrower_plans_read_prepacked_constants_again() -> None:
+    """A plan keeps no contents of weights that its kernels hold in another form, not even of a single weight."""
+    x = b.parameter([1, 1, -1, -1], "f32", name="x")
+    pads = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0]}
+    executable = irrun.compile(
+        b.model({"y": b.Convolution(x, np.full((1, 1, 1, 1), 2, np.float32), **pads)}), exact=False
+    )
+    fed = random(1, 1, 3, 3)
+    for _ in range(5):
+        np.testing.assert_array_equal(executable([fed])[0], 2 * fed)
+
+
+def test_narrower_plans_continue_a_stream() -> None:
+    """Random numbers do not begin again when a model gets a plan for inputs that come again."""
+    x = b.parameter([-1], "f32", name="x")
+    drawn = b.RandomUniform([3], np.float32(0), np.float32(1), output_type="f32", global_seed=1, op_seed=1)
+    model = b.model({"y": drawn, "x": b.Tanh(x)})
+    runs = [[irrun.compile(model, exact=exact)] * 6 for exact in (False, True)]
+    first, second = ([tuple(executable([random(2)])[0].tolist()) for executable in run] for run in runs)
+    assert len(set(first)) == 6
+    assert first == second
 
 
 def test_few_plans_are_kept() -> None:

@@ -17,6 +17,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import irrun
 from irrun import build as b
 from irrun.kernels import blas
+from irrun.kernels import matmul as kernel_matmul
 from irrun.kernels import threads as kernel_threads
 from irrun.kernels.blocks import blocks
 from irrun.kernels.matmul import matmul
@@ -295,6 +296,22 @@ def test_blas_takes_one_thread_while_a_model_runs(use: Callable[[int], None]) ->
         thread.join()
     assert len(watch.seen) == 8 * len(before)
     assert not kernel_threads.products_are_shared()
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_exact_runs_on_one_thread(use: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, exact: bool) -> None:
+    """An exact run starts no thread and asks for no BLAS but numpy's; any other run of this model does both."""
+    use(2)
+    used: list[str] = []
+    tasks, library = kernel_threads._tasks, kernel_matmul._library
+    x = b.parameter([256, 512], "f32", name="x")
+    y = b.MatMul(b.MatMul(x, b.constant(np.ones((512, 512), np.float32))), b.Einsum(x, x, equation="ab,ac->bc"))
+    executable = irrun.compile(b.model({"y": b.Tanh(y)}), exact=exact)
+    with monkeypatch.context() as patched:
+        patched.setattr(kernel_threads, "_tasks", lambda: (used.append("threads"), tasks())[1])
+        patched.setattr(kernel_matmul, "_library", lambda: (used.append("library"), library())[1])
+        executable([np.ones((256, 512), np.float32)])
+    assert set(used) == (set() if exact else {"threads", "library"})
 
 
 def test_small_models_leave_blas_alone() -> None:

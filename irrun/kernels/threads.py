@@ -215,14 +215,13 @@ def products_are_shared() -> bool:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Use one thread, and no BLAS but numpy's, while the context is open."""
-    before, alone = _busy.set(True), _plain.set(True)
+    """Start no thread, and use no BLAS but numpy's, while the context is open."""
+    busy, plain = _busy.set(True), _plain.set(True)
     try:
-        with products_are_shared_here():
-            yield
+        yield
     finally:
-        _plain.reset(alone)
-        _busy.reset(before)
+        _plain.reset(plain)
+        _busy.reset(busy)
 
 
 def only_numpy() -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -140,7 +140,11 @@ class Executable:
         plan = self._plan_for(tuple([a.shape for a in arrays])) if fused else self._layered
         try:
             # no numpy warnings: NaN and Inf are ordinary values, as in the OpenVINO runtime
-            with np.errstate(all="ignore"), self._threads(plan):
+            with (
+                np.errstate(all="ignore"),
+                products_are_shared_here() if plan.heavy else nullcontext(),
+                one_thread() if self.exact else nullcontext(),
+            ):
                 np.setbufsize(_BUFFER)  # errstate restores the previous size
                 results = self._walk(plan, arrays, every)
         except BaseException:
@@ -149,12 +153,6 @@ class Executable:
         self._variables.commit()
         owned = self._own(results, (*arrays, *plan.constants.values()))
         return Outputs(self._output_names, owned, tap.arrays if tap else None)
-
-    def _threads(self, plan: Plan) -> AbstractContextManager[None]:
-        """Return the context of a run: one thread for ``exact``, otherwise the threads, with one of them for BLAS."""
-        if self.exact:
-            return one_thread()
-        return products_are_shared_here() if plan.heavy else nullcontext()
 
     def _plan_for(self, shapes: _Sizes) -> Plan:
         """Return the plan for inputs of these shapes.
