@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from irrun.ir.write import save_model
     from irrun.model import Model
     from irrun.opdef import Op, Site, Value, attr, op, opt, ports, variadic
+    from irrun.planning.steps import Step
     from irrun.running.dump import Dump
     from irrun.running.executor import Executable, Outputs
     from irrun.running.hooks import Hook
     from irrun.running.profile import Profile
-    from irrun.running.steps import Step
 
 __version__ = "0.1.0"
 
@@ -48,7 +48,7 @@ _HOMES = {
     "irrun.running.dump": ("Dump",),
     "irrun.running.hooks": ("Hook",),
     "irrun.opdef": ("Op", "Site", "Value", "attr", "op", "opt", "ports", "variadic"),
-    "irrun.running.steps": ("Step",),
+    "irrun.planning.steps": ("Step",),
     "irrun.running.profile": ("Profile",),
 }  # fmt: skip
 

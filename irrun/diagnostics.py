@@ -24,6 +24,7 @@ __all__ = [
     "UnsupportedError",
     "counted",
     "diagnostic",
+    "human",
 ]
 
 Severity = Literal["error", "warning"]
@@ -235,6 +236,15 @@ def diagnostic(
 def counted(number: int, what: str) -> str:
     """Return a number with its noun in the singular or plural: ``1 input``, ``2 inputs``."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def human(size: float) -> str:
+    """Return a number of bytes in a readable unit: ``1.5 GiB``."""
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if size < 1024 or unit == "PiB":
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from irrun.diagnostics import Diagnostic, FeedError, diagnostic
 from irrun.model import Layer, Model
 
-__all__ = ["bad_feed", "find_layers", "known", "no_such_layer", "position"]
+__all__ = ["bad_feed", "find_layers", "known", "no_such_input", "no_such_layer", "position"]
 
 
 def position(model: Model, name: str) -> int | None:
@@ -27,14 +27,15 @@ def known(model: Model, key: str | int) -> int:
     """Return the position of the input with the name or position ``key``. Raises FeedError (IR601) if there is none."""
     index = position(model, str(key))
     if index is None:
-        names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"
-        raise FeedError(
-            Diagnostic(
-                "IR601", "error", f"the model has no input {key!r}", file=model.source.path,
-                help=f"its inputs are {names}",
-            )
-        )  # fmt: skip
+        raise no_such_input(model, key)
     return index
+
+
+def no_such_input(model: Model, key: object) -> FeedError:
+    """Return the error (IR601) for an input name or position that the model does not have."""
+    names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"
+    message = f"the model has no input {key!r}"
+    return FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=f"its inputs are {names}"))
 
 
 def bad_feed(model: Model, parameter: Layer, message: str, help: str | None = None) -> FeedError:

@@ -166,7 +166,7 @@ class GoldenItem(_ModelItem):
         """
         import numpy as np
 
-        from irrun.running.feeds import declared
+        from irrun.running.generate import declared
         from irrun.testing import like
 
         if not self.npz.exists():
@@ -191,7 +191,7 @@ class GoldenItem(_ModelItem):
 
         Without inputs in the file, they are random.
         """
-        from irrun.running.feeds import draw
+        from irrun.running.generate import draw
         from irrun.testing import assert_matches
 
         if not feeds:

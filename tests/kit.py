@@ -21,7 +21,7 @@ from answers import Answers
 from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.opdef import Index, Kernel, Op, Site, Value, resolve
-from irrun.running import requests
+from irrun.planning import requests
 from irrun.types import ELEMENT_TYPES, Dim, ElementType, PartialShape
 from oracle import Oracle
 

@@ -19,9 +19,9 @@ from irrun.api import default_max_memory
 from irrun.diagnostics import ExecutionError, FeedError, IrrunError, ModelError
 from irrun.opdef import Op, all_ops, op, ports
 from irrun.opdef.registry import _registry
+from irrun.planning.steps import Step
 from irrun.running.executor import Executable
 from irrun.running.hooks import Hook
-from irrun.running.steps import Step
 from nets import Net, Ref
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -95,7 +95,7 @@ def test_a_list_is_a_list_of_inputs(tmp_path: Path) -> None:
     executable = single("f32", "2", tmp_path)
     with pytest.raises(FeedError) as caught:
         executable([1.0, 2.0])
-    assert "2 inputs are given, the model takes 1" in str(caught.value)
+    assert "2 inputs are passed, the model takes 1" in str(caught.value)
     assert "[array]" in str(caught.value)
 
 
@@ -104,13 +104,13 @@ WRONG = {
     "unknown-position": ({2: A}, "no input 2", '"a", "b"'),
     "negative-position": ({-1: A}, "no input -1", '"a", "b"'),
     "odd-key": ({None: A}, "no input None", '"a", "b"'),
-    "twice": ({"a": A, "left": A, "b": B}, 'input "a" is given twice', ""),
-    "twice-by-position": ({"a": A, 0: A, "b": B}, 'input "a" is given twice', ""),
-    "missing": ({"a": A}, 'input "b" is not given', '"a", "b"'),
-    "nothing": (None, 'input "a" is not given', ""),
-    "too-few": ([A], 'input "b" is not given', ""),
-    "single-for-two": (A, 'input "b" is not given', ""),
-    "too-many": ([A, B, A], "3 inputs are given, the model takes 2", ""),
+    "twice": ({"a": A, "left": A, "b": B}, 'input "a" is passed twice', ""),
+    "twice-by-position": ({"a": A, 0: A, "b": B}, 'input "a" is passed twice', ""),
+    "missing": ({"a": A}, 'input "b" is missing', '"a", "b"'),
+    "nothing": (None, 'input "a" is missing', ""),
+    "too-few": ([A], 'input "b" is missing', ""),
+    "single-for-two": (A, 'input "b" is missing', ""),
+    "too-many": ([A, B, A], "3 inputs are passed, the model takes 2", ""),
     "shape": ([A.T, B], 'input "a" has shape [3,2], the model takes [2,3]', ""),
     "rank": ([A, B[None]], 'input "b" has shape [1,2,3], the model takes [2,3]', ""),
     "scalar": ([A, 1.0], 'input "b" has shape [], the model takes [2,3]', ""),

@@ -13,7 +13,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 import irrun
 from irrun.ir import write
 from irrun.model import Model, Port
-from irrun.running.feeds import draw
+from irrun.running.generate import draw
 from irrun.types import ELEMENT_TYPES
 from irrun.weights import Weights, pack
 from nets import Net

@@ -16,7 +16,7 @@ import numpy as np
 from irrun.diagnostics import Diagnostic, FeedError
 from irrun.lookup import bad_feed, position
 from irrun.model import Layer, Model
-from irrun.running.feeds import GENERATORS, declared, element_types, generate
+from irrun.running.generate import GENERATORS, declared, element_types, generate
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape
 
 __all__ = ["Input", "gather", "stand_in"]

@@ -25,11 +25,11 @@ from irrun.cli._options import Size, format_option, plugin_option, weights_optio
 from irrun.cli._outputs import Output, describe, describe_taps, number, save
 from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, ModelError, ReadError
 from irrun.ir.parse import Parsed
+from irrun.planning.steps import Step
 from irrun.running.dump import Dump
 from irrun.running.executor import Executable, Outputs
 from irrun.running.hooks import Hook
 from irrun.running.profile import Profile
-from irrun.running.steps import Step
 from irrun.types import PartialShape
 
 __all__ = ["command"]

@@ -1,1 +1,1 @@
-"""Plan a model, run the plan, and observe runs."""
+"""Run plans, observe runs, generate inputs, and predict memory."""

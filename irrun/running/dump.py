@@ -18,7 +18,7 @@ from irrun.model import Layer, Port
 from irrun.types import ElementType
 
 if TYPE_CHECKING:
-    from irrun.running.steps import Step
+    from irrun.planning.steps import Step
 
 __all__ = ["Dump"]
 

@@ -13,7 +13,7 @@ from irrun.model import Layer, Model, Port
 from irrun.types import ElementType
 
 if TYPE_CHECKING:
-    from irrun.running.steps import Step
+    from irrun.planning.steps import Step
 
 __all__ = ["Hook", "Strict", "Tap", "untrue"]
 

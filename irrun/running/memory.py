@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from irrun.model import Layer, Model
-from irrun.running.plan import UNPACKED, Planning, plan
+from irrun.planning.plan import UNPACKED, Planning, plan
+from irrun.planning.steps import Plan, Step
 from irrun.running.pool import SMALL, lent_size
-from irrun.running.steps import Plan, Step
 from irrun.types import ElementType
 from irrun.weights import Weights
 

@@ -13,7 +13,7 @@ import numpy as np
 from irrun.kernels.matmul import blas
 
 if TYPE_CHECKING:
-    from irrun.running.steps import Step
+    from irrun.planning.steps import Step
 
 __all__ = ["Profile", "Row"]
 

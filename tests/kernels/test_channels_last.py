@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Index, Kernel, Value
-from irrun.running.requests import channels_last_kernel
+from irrun.planning.requests import channels_last_kernel
 from kit import kernel_of, operation
 
 RANDOM = np.random.default_rng(7)

@@ -17,7 +17,7 @@ import numpy as np
 
 from irrun.kernels.blocks import each_block, scratch
 from irrun.opdef import Index, Kernel, Value
-from irrun.running.steps import Step
+from irrun.planning.steps import Step
 
 __all__ = ["fuse"]
 

@@ -15,7 +15,7 @@ from irrun.inference.layer import input_at
 from irrun.lookup import bad_feed, known
 from irrun.model import Layer, Model
 from irrun.opdef import Value
-from irrun.running.failures import refuse_too_large
+from irrun.planning.failures import refuse_too_large
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, type_set
 
 __all__ = ["GENERATORS", "declared", "draw", "element_types", "generate", "smallest"]

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.opdef import Kernel, Op, Value, resolve
-from irrun.running import requests
-from irrun.running.steps import Step
+from irrun.planning import requests
+from irrun.planning.steps import Step
 from irrun.types import PartialShape
 
 __all__ = ["Patterns"]

@@ -13,12 +13,12 @@ from irrun.inference.bind import bind_all
 from irrun.inference.propagate import Values, declared_inside, needed, propagate, refusal, wrong_output_count
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
-from irrun.running import requests
-from irrun.running.failures import kernel_failed, refuse_too_large
-from irrun.running.fuse import fuse
-from irrun.running.layout import channels_last
-from irrun.running.patterns import Patterns
-from irrun.running.steps import Plan, Step
+from irrun.planning import requests
+from irrun.planning.failures import kernel_failed, refuse_too_large
+from irrun.planning.fuse import fuse
+from irrun.planning.layout import channels_last
+from irrun.planning.patterns import Patterns
+from irrun.planning.steps import Plan, Step
 from irrun.types import PartialShape
 
 __all__ = ["UNPACKED", "Planning", "plan"]

@@ -19,8 +19,8 @@ from irrun.inference.layer import infer
 from irrun.inference.propagate import site
 from irrun.kernels.copies import copy_to
 from irrun.opdef import ORDER, Kernel, Op, Value
-from irrun.running import requests
-from irrun.running.steps import Step
+from irrun.planning import requests
+from irrun.planning.steps import Step
 from irrun.types import ELEMENT_TYPES, PartialShape
 
 __all__ = ["channels_last"]

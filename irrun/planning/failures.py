@@ -1,0 +1,69 @@
+"""The diagnostics of planning and of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from irrun.diagnostics import Diagnostic, ExecutionError, Refused, diagnostic, human
+from irrun.inference.propagate import refusal, to_blame
+from irrun.model import Layer, Model
+from irrun.opdef import Op, Value
+
+if TYPE_CHECKING:
+    from irrun.planning.steps import Step
+
+__all__ = ["kernel_failed", "out_of_memory", "refuse_too_large", "refused_by_inputs", "step_failed"]
+
+
+def kernel_failed(model: Model, layer: Layer, op: Op | None, error: Exception, inputs: str) -> Diagnostic:
+    """Return the diagnostic (IR603) for an exception in a kernel or shape rule. ``inputs`` ends its message."""
+    message = f'{layer.type} "{layer.name}" failed: {error!r}{inputs}'
+    return diagnostic(
+        "IR603", message, source=model.source, node=layer.node, layer=layer.name,
+        help=to_blame(op),
+    )  # fmt: skip
+
+
+def step_failed(model: Model, step: Step, inputs: Sequence[np.ndarray | None], error: Exception) -> ExecutionError:
+    """Return the error (IR603) for an exception in a kernel during a run."""
+    return ExecutionError(kernel_failed(model, step.layer, step.op, error, f"; its inputs are {_described(inputs)}"))
+
+
+def out_of_memory(model: Model, step: Step, inputs: Sequence[np.ndarray | None]) -> ExecutionError:
+    """Return the error (IR604) for a kernel that could not allocate its memory."""
+    message = f'{step.layer.type} "{step.layer.name}" ran out of memory; its inputs are {_described(inputs)}'
+    return ExecutionError(
+        diagnostic("IR604", message, source=model.source, node=step.layer.node, layer=step.layer.name)
+    )
+
+
+def refused_by_inputs(model: Model, step: Step, refused: Refused) -> ExecutionError:
+    """Return the error for a rule of the specification that the inputs of a step break."""
+    if refused.code == "IR403":  # the input values break the rule, not the model
+        refused.code = "IR605"
+    return ExecutionError(refusal(model, step.layer, step.op, refused))
+
+
+def _described(inputs: Sequence[np.ndarray | None]) -> str:
+    """Return dtypes and shapes: ``float32[2, 3], none``."""
+    return ", ".join("none" if a is None else f"{a.dtype}{list(a.shape)}" for a in inputs)
+
+
+def refuse_too_large(model: Model, layer: Layer, value: Value, max_memory: int) -> None:
+    """Raise ExecutionError (IR604) if a tensor takes more than ``max_memory`` bytes, before it is allocated.
+
+    Unknown dims count with their lower bounds.
+    """
+    count = value.shape.count()
+    size = count.lo * max(value.type.dtype.itemsize, 1)
+    if size > max_memory:
+        message = f'{layer.type} "{layer.name}": {value.shape} of {value.type} takes {human(size)}, '
+        raise ExecutionError(
+            diagnostic(
+                "IR604", f"{message}more than the {human(max_memory)} allowed", source=model.source,
+                node=layer.node, layer=layer.name, help="correct the target shape, or raise --max-memory (max_memory=)",
+            )
+        )  # fmt: skip

@@ -1,0 +1,155 @@
+"""Execute the steps of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.diagnostics import ExecutionError, IrrunError, Refused
+from irrun.inference.layer import infer
+from irrun.inference.propagate import declared_inside, site
+from irrun.model import Model
+from irrun.opdef import Stream, Value, Variables
+from irrun.planning.failures import out_of_memory, refuse_too_large, refused_by_inputs, step_failed
+from irrun.planning.steps import Plan, Step
+from irrun.running.hooks import Hook
+from irrun.running.pool import Pool
+from irrun.types import ElementType, PartialShape
+
+__all__ = ["Interpreter"]
+
+
+class Interpreter:
+    """Runs plans of a model. It holds what lasts from run to run: variables, random streams and pooled memory."""
+
+    def __init__(self, model: Model, max_memory: int) -> None:
+        self.model = model
+        self.max_memory = max_memory
+        self.pool = Pool()
+        self.variables = Variables()
+        self._streams: dict[int, Stream] = {}  # by id() of the layer, because layers of bodies may share ids
+
+    def run(self, plan: Plan, arrays: Sequence[np.ndarray], hooks: Sequence[Hook]) -> list[np.ndarray]:
+        """Run a plan, of the model or of a body, and return the arrays of its Results.
+
+        Raises ExecutionError if a step fails.
+        """
+        slots: list[Any] = [None] * (plan.slots + 1)  # the last slot, which is also slot -1, is an absent input
+        for number, array in plan.constants.items():
+            slots[number] = array
+        for number, array in zip(plan.parameters, arrays):
+            slots[number] = array
+        for step in plan.steps:
+            inputs = [slots[number] for number in step.reads]
+            for hook in hooks:
+                hook.before(step, inputs)
+            if step.dynamic:
+                self._check_once(plan, step, inputs)
+            try:
+                if step.out is not None:
+                    returned = step.kernel.call(*inputs, out=self.pool.take(*step.out))
+                elif step.needed:
+                    returned = step.kernel.call(*inputs, **self._needed(step, hooks))
+                else:
+                    returned = step.kernel.call(*inputs)
+            except IrrunError:
+                raise  # a step of a body has failed and reported it
+            except Exception as error:
+                raise self._failed(plan, step, inputs, error) from error
+            outputs = returned if isinstance(returned, tuple) else (returned,)
+            for hook in hooks:
+                hook.after(step, inputs, outputs)
+            for number, array in zip(step.writes, outputs):
+                slots[number] = array
+            for number in step.frees:
+                slots[number] = None
+        return [slots[number] for number in plan.results]
+
+    def _needed(self, step: Step, hooks: Sequence[Hook]) -> dict[str, Any]:
+        """Return the keyword arguments for the kernel of a step, with runnable bodies and the state of the model."""
+        keywords = dict(step.needed)
+        if "bodies" in keywords:
+            keywords["bodies"] = {tag: _RunningBody(self, plan, hooks) for tag, plan in step.bodies.items()}
+        if "variables" in keywords:
+            keywords["variables"] = self.variables
+        if "stream" in keywords:
+            keywords["stream"] = self._streams.setdefault(id(step.layer), Stream())
+        return keywords
+
+    # -- checks of the actual inputs ------------------------------------------------------------
+
+    def _check_once(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+        """Check a dynamic step, unless it has passed with the same dtypes, shapes and integer contents.
+
+        Only integers of rank 0 and 1 are compared by contents, because shapes may depend on them.
+        """
+        key = tuple(
+            None if a is None else (a.dtype, a.shape, a.tobytes() if a.dtype.kind in "iu" and a.ndim < 2 else None)
+            for a in inputs
+        )
+        if key in step.passed:
+            return
+        self._check(plan, step, inputs)
+        if len(step.passed) >= _PASSED:
+            step.passed.clear()
+        step.passed.add(key)
+
+    def _check(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+        """Apply the shape rule of a layer to its actual inputs, before its kernel allocates memory.
+
+        Raises ExecutionError: IR604 if an output is too large, otherwise the code of the broken rule.
+        """
+        values = [
+            None if a is None else Value(_type(plan.types[number], a), PartialShape.of(a.shape), a)
+            for number, a in zip(step.reads, inputs)
+        ]
+        try:
+            outputs = infer(step.op, site(step.layer), values, dict(step.needed), contents=False)
+        except Refused as refused:
+            raise refused_by_inputs(self.model, step, refused) from None
+        for value in outputs:
+            refuse_too_large(self.model, step.layer, value, self.max_memory)
+
+    def _failed(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], error: Exception) -> ExecutionError:
+        """Return the error for an exception in a kernel. It blames the inputs, the lack of memory, or irrun."""
+        if isinstance(error, Refused):
+            return refused_by_inputs(self.model, step, error)
+        try:
+            if step.own_inputs:
+                self._check(plan, step, inputs)
+        except ExecutionError as refused:
+            return refused
+        except Exception:
+            pass  # the shape rule fails as well: report the exception of the kernel
+        if isinstance(error, MemoryError):
+            return out_of_memory(self.model, step, inputs)
+        return step_failed(self.model, step, inputs, error)
+
+
+_PASSED: Final = 256
+"""The most passed checks that a dynamic step remembers, so that ever new inputs do not fill the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RunningBody:
+    """A body (``opdef.Body``) that is run on arrays, within one run of the model."""
+
+    interpreter: Interpreter
+    plan: Plan
+    hooks: Sequence[Hook]
+
+    def declared(self, id: int) -> Value:
+        return declared_inside(self.plan.model, id)
+
+    def __call__(self, inputs: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+        model = self.plan.model
+        arrays = self.interpreter.run(self.plan, [inputs[p.id] for p in model.parameters], self.hooks)
+        return {result.id: array for result, array in zip(model.results, arrays)}
+
+
+def _type(known: ElementType, array: np.ndarray) -> ElementType:
+    """Return the planned element type of a slot, or that of ``array`` if the plan leaves the type open."""
+    return (ElementType.of(array.dtype) or known) if known.kind == "dynamic" else known

@@ -1,0 +1,79 @@
+"""The outputs of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from irrun.kernels.copies import copy_to
+from irrun.running.pool import Pool
+
+__all__ = ["Outputs", "owned"]
+
+
+class Outputs(Mapping[str, np.ndarray]):
+    """The outputs of a run: a mapping from names to arrays, in Result order.
+
+    A position is also accepted as a key, and ``arrays`` holds all outputs. Each array has the numpy (or ml_dtypes)
+    dtype of its element type and shares memory with no other array. ``taps`` holds the intermediate values that were
+    requested, by layer name.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[tuple[str, ...]],
+        arrays: Sequence[np.ndarray],
+        taps: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        self.arrays = tuple(arrays)
+        self.taps: Mapping[str, np.ndarray] = taps or {}
+        self._names = [own[0] for own in names]
+        self._position: dict[str, int] = {}
+        for position, own in enumerate(names):
+            for name in own:
+                self._position.setdefault(name, position)
+
+    def __getitem__(self, key: str | int) -> np.ndarray:
+        if not isinstance(key, str):
+            return self.arrays[key]
+        try:
+            return self.arrays[self._position[key]]
+        except KeyError:
+            raise KeyError(f"no output {key!r}; there are {', '.join(map(repr, self._names))}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{n}: {a.dtype}{list(a.shape)}" for n, a in zip(self._names, self.arrays))
+        return f"Outputs({rows})"
+
+
+def owned(results: Sequence[np.ndarray | None], others: Sequence[np.ndarray], pool: Pool) -> list[np.ndarray]:
+    """Return the results in C order, as arrays that share memory with no other array: the caller may change them.
+
+    ``others`` are the inputs and constants. A result that is one of them, a view, or returned twice is copied.
+    """
+    arrays: list[np.ndarray] = []
+    seen = {id(array) for array in others}
+    for array in results:
+        assert array is not None
+        alone = isinstance(array, np.ndarray) and array.flags.carray and id(array) not in seen
+        if not alone or not (array.base is None or pool.lends(array)):
+            array = _copy(np.asarray(array), pool)
+        seen.add(id(array))
+        arrays.append(array)
+    return arrays
+
+
+def _copy(array: np.ndarray, pool: Pool) -> np.ndarray:
+    """Return a copy in C order. Its memory comes from the pool, except for strings."""
+    if array.dtype.hasobject or array.dtype.kind == "U":
+        return np.array(array)
+    copy = pool.take(array.shape, array.dtype)
+    copy_to(copy, array)
+    return copy
