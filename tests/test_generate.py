@@ -11,7 +11,7 @@ from irrun import FeedError, lookup
 from irrun.ir.documents import read_fragments
 from irrun.ir.parse import Parsed
 from irrun.model import Model
-from irrun.running import feeds
+from irrun.running import generate
 from irrun.types import ELEMENT_TYPES, PartialShape
 from nets import Net
 
@@ -35,28 +35,28 @@ def example(type: str, *ports: str) -> Model:
 
 def test_draw(tmp_path):
     m = model(tmp_path, ("f32", "2,3"), ("i64", "?"), ("string", "1"))
-    drawn = feeds.draw(m, seed=3, shapes={"t1": [4]}, given={2: np.array(["s"])})
+    drawn = generate.draw(m, seed=3, shapes={"t1": [4]}, given={2: np.array(["s"])})
     assert {k: (v.dtype, v.shape) for k, v in drawn.items()} == {0: (np.float32, (2, 3)), 1: (np.int64, (4,))}
     outputs = irrun.run(m, {**drawn, "x2": np.array(["s"])})
     np.testing.assert_array_equal(outputs[0], drawn[0])
-    again = feeds.draw(m, seed=3)
+    again = generate.draw(m, seed=3)
     np.testing.assert_array_equal(again[0], drawn[0])
     assert again[2].shape == (1,)
-    assert (feeds.draw(m, seed=4)[0] != drawn[0]).any()
+    assert (generate.draw(m, seed=4)[0] != drawn[0]).any()
 
 
 @pytest.mark.parametrize("more", [{"shapes": {"x9": [1]}}, {"given": {7: np.zeros(1)}}, {"shapes": {0: [3]}}])
 def test_draw_refuses(more, tmp_path):
     with pytest.raises(FeedError):
-        feeds.draw(model(tmp_path, ("f32", "2")), **more)
+        generate.draw(model(tmp_path, ("f32", "2")), **more)
 
 
-@pytest.mark.parametrize("how", feeds.GENERATORS)
+@pytest.mark.parametrize("how", generate.GENERATORS)
 @pytest.mark.parametrize("element_type", TYPES, ids=str)
 @pytest.mark.parametrize("shape", ["", "0", "40,50"], ids=["scalar", "empty", "many"])
 def test_generators(how, element_type, shape, tmp_path):
     m = model(tmp_path, (element_type.name, shape))
-    array = feeds.generate(how, m, 0, element_type)
+    array = generate.generate(how, m, 0, element_type)
     assert isinstance(array, np.ndarray)
     dims = PartialShape.parse(shape)
     assert dims is not None
@@ -89,7 +89,7 @@ def test_generators(how, element_type, shape, tmp_path):
 def test_smallest(shape, dims):
     parsed = PartialShape.parse(shape)
     assert parsed is not None
-    assert feeds.smallest(parsed) == dims
+    assert generate.smallest(parsed) == dims
     assert parsed.fits(dims)
 
 
@@ -114,14 +114,14 @@ TWO = "<dim>2</dim>"
     ],
 )
 def test_element_types_of_examples(type, ports, types):
-    assert [str(t) for t in feeds.element_types(example(type, *ports), {})] == types
+    assert [str(t) for t in generate.element_types(example(type, *ports), {})] == types
 
 
 def test_element_types_follow_what_is_given():
     m = example("Add", TWO, TWO)
-    drawn = feeds.draw(m, given={1: np.zeros(2, np.float16)})
+    drawn = generate.draw(m, given={1: np.zeros(2, np.float16)})
     assert {k: v.dtype for k, v in drawn.items()} == {0: np.float16}
 
 
 def test_what_a_comment_tells_is_not_drawn():
-    assert list(feeds.draw(example("Broadcast", TWO, TWO + "<!-- [3, 2] -->"))) == [0]
+    assert list(generate.draw(example("Broadcast", TWO, TWO + "<!-- [3, 2] -->"))) == [0]

@@ -15,7 +15,7 @@ import numpy as np
 from irrun.model import Layer, Model
 from irrun.planning.plan import UNPACKED, Planning, plan
 from irrun.planning.steps import Plan, Step
-from irrun.running.pool import SMALL, lent_size
+from irrun.running.pool import SMALL, FreeBlocks, lent_size
 from irrun.types import ElementType
 from irrun.weights import Weights
 
@@ -122,50 +122,63 @@ def _unpacked(plan: Plan) -> int:
     return most
 
 
-def _largest(plan: Plan, sizes: list[int]) -> tuple[int, Layer | None]:
+def _largest(plan: Plan, sizes: Sequence[int]) -> tuple[int, Layer | None]:
     """Return the peak bytes of values, including free memory in the pool, and the layer computed at the peak."""
-    size = sizes.copy()
-    now = most = sum(size[slot] for slot in plan.parameters)  # the caller keeps the inputs
-    layer = None
-    owner = {slot: slot for slot in plan.parameters}  # the slot whose memory a slot uses
-    holders = dict.fromkeys(plan.parameters, 2)  # how many slots use the memory of a slot; never 0 for inputs
-    free: Counter[int] = Counter()  # number of free blocks in the pool, by size
-    lent: set[int] = set()
-    strided: set[int] = set()
+    simulation = _Simulation(plan, sizes)
+    most, layer = simulation.bytes, None
     for step in plan.steps:
-        shared = _shares(step, strided)
-        for slot in step.writes:
-            base = owner.get(step.reads[0], slot) if shared else slot
-            owner[slot] = base
-            holders[base] = holders.get(base, 0) + 1
-            if shared and (step.op.views == "strided" or step.reads[0] in strided):
-                strided.add(slot)
-            if base == slot:
-                if step.out and size[slot] > SMALL:
-                    size[slot] = lent_size(size[slot])
-                    lent.add(slot)
-                if slot in lent and free[size[slot]]:
-                    free[size[slot]] -= 1
-                else:
-                    now += size[slot]
-        if now > most:
-            most, layer = now, step.layer
-        for slot in step.frees:
-            base = owner[slot]
-            holders[base] -= 1
-            if holders[base]:
-                continue
-            if base in lent:
-                free[size[base]] += 1
-            else:
-                now -= size[base]
+        simulation.compute(step)
+        if simulation.bytes > most:
+            most, layer = simulation.bytes, step.layer
+        simulation.free(step)
     return most, layer
 
 
-def _shares(step: Step, strided: set[int]) -> bool:
-    """Return whether the outputs of a step are views of its first input."""
-    return (
-        bool(step.op.views)
-        and step.kernel.out == "new"
-        and (step.op.views == "strided" or step.reads[0] not in strided)
-    )
+class _Simulation:
+    """The memory of values during a run, in which slots may be views of the memory of other slots."""
+
+    def __init__(self, plan: Plan, sizes: Sequence[int]) -> None:
+        self.size = list(sizes)
+        self.bytes = sum(sizes[slot] for slot in plan.parameters)
+        self.owner = {slot: slot for slot in plan.parameters}  # the slot whose memory a slot uses
+        self.users = dict.fromkeys(plan.parameters, 2)  # slots that use the memory of a slot; the caller keeps inputs
+        self.pooled: FreeBlocks[int] = FreeBlocks()
+        self.lent: set[int] = set()  # slots whose memory is lent by the pool
+        self.strided: set[int] = set()  # slots that hold strided views
+
+    def compute(self, step: Step) -> None:
+        """Allocate the outputs of a step, unless they are views."""
+        is_view = self.returns_views(step)
+        for slot in step.writes:
+            owner = self.owner.get(step.reads[0], slot) if is_view else slot
+            self.owner[slot] = owner
+            self.users[owner] = self.users.get(owner, 0) + 1
+            if is_view and (step.op.views == "strided" or step.reads[0] in self.strided):
+                self.strided.add(slot)
+            if owner == slot:
+                self.allocate(slot, from_pool=step.out is not None and self.size[slot] > SMALL)
+
+    def returns_views(self, step: Step) -> bool:
+        """Return whether the outputs of a step are views of its first input."""
+        strided = step.op.views == "strided"
+        return step.kernel.out == "new" and (strided or (bool(step.op.views) and step.reads[0] not in self.strided))
+
+    def allocate(self, slot: int, from_pool: bool) -> None:
+        """Allocate the memory of a slot. Free memory of the pool counts already."""
+        if from_pool:
+            self.size[slot] = lent_size(self.size[slot])
+            self.lent.add(slot)
+        if not from_pool or self.pooled.take(self.size[slot]) is None:
+            self.bytes += self.size[slot]
+
+    def free(self, step: Step) -> None:
+        """Free the slots that no later step reads, whose memory returns to the pool if that has lent it."""
+        for slot in step.frees:
+            owner = self.owner[slot]
+            self.users[owner] -= 1
+            if self.users[owner]:
+                continue
+            if owner in self.lent:
+                self.pooled.give(self.size[owner], owner)
+            else:
+                self.bytes -= self.size[owner]

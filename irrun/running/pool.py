@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections import defaultdict
 from math import prod
-from typing import Any, Final, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import numpy as np
 
-__all__ = ["SMALL", "Pool", "lent_size"]
+__all__ = ["SMALL", "FreeBlocks", "Pool", "lent_size"]
 
 SMALL: Final = 1 << 20
 """Bytes up to which an array does not use the pool, because numpy's own allocation is faster."""
@@ -22,11 +23,30 @@ SMALL: Final = 1 << 20
 np.empty((1 << 25) - (1 << 20), np.byte)
 
 
+_T = TypeVar("_T")
+
+
+class FreeBlocks(Generic[_T]):
+    """Blocks of memory that can be used again, by their size in bytes."""
+
+    def __init__(self) -> None:
+        self._blocks: defaultdict[int, list[_T]] = defaultdict(list)
+
+    def take(self, size: int) -> _T | None:
+        """Remove and return a block of this size, or return None if there is none."""
+        blocks = self._blocks[size]
+        return blocks.pop() if blocks else None
+
+    def give(self, size: int, block: _T) -> None:
+        """Add a block of this size."""
+        self._blocks[size].append(block)
+
+
 class Pool:
     """Lends arrays. The memory of an array returns to the pool when neither it nor a view of it is referenced."""
 
     def __init__(self) -> None:
-        self._free: dict[int, list[ctypes.Array[ctypes.c_byte]]] = {}
+        self._free: FreeBlocks[ctypes.Array[ctypes.c_byte]] = FreeBlocks()
         self._lent: dict[int, tuple[weakref.ref[np.ndarray], ctypes.Array[ctypes.c_byte]]] = {}
 
     def take(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -34,15 +54,14 @@ class Pool:
         size = prod(shape) * dtype.itemsize
         if size <= SMALL:
             return np.empty(shape, dtype)
-        size = lent_size(size)
-        free = self._free.setdefault(size, [])
+        size, free = lent_size(size), self._free
         # no numpy array: otherwise it would be the base of views of `array`, and `array` could die before its views
-        memory = free.pop() if free else (ctypes.c_byte * size).from_buffer(cast(Any, np.empty(size, np.byte)))
+        memory = free.take(size) or (ctypes.c_byte * size).from_buffer(cast(Any, np.empty(size, np.byte)))
         array = np.ndarray(shape, dtype, cast(Any, memory))
         key = id(array)
 
         def give_back(_: object) -> None:
-            free.append(self._lent.pop(key)[1])
+            free.give(size, self._lent.pop(key)[1])
 
         self._lent[key] = weakref.ref(array, give_back), memory
         return array
@@ -52,8 +71,8 @@ class Pool:
         return id(array) in self._lent
 
     def trim(self) -> None:
-        """Release the memory that is not lent."""
-        self._free = {}
+        """Release the memory that is not lent. Memory that is lent now is released when it comes back."""
+        self._free = FreeBlocks()
 
 
 def lent_size(size: int) -> int:
