@@ -53,11 +53,11 @@ def out_of(kernel: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     return call
 
 
-def copied(found: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    """Return ``found``, or copy it to ``out`` and return ``out`` if that is an array."""
+def copied(result: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    """Copy ``result`` to ``out`` and return ``out``; without ``out``, return ``result`` itself."""
     if out is None:
-        return found
-    out[...] = found
+        return result
+    out[...] = result
     return out
 
 

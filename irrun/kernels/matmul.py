@@ -33,7 +33,7 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.nd
     return narrow(_floats(a.astype(work, copy=False), b.astype(work, copy=False)), a.dtype)
 
 
-class Turned:
+class TransposedConstant:
     """A constant matrix, transposed and in C order. BLAS reads it faster this way, for row vectors by far.
 
     All kernels that use a constant share one instance, including those of different plans.
@@ -45,12 +45,12 @@ class Turned:
         copy_to(self.array, source.T)
 
     @staticmethod
-    def of(source: np.ndarray) -> Turned:
+    def of(source: np.ndarray) -> TransposedConstant:
         """Return the instance for ``source``, which is created if no kernel holds one."""
         key = source.ctypes.data, source.shape, source.strides, source.dtype
-        transposed = _turned.get(key)
+        transposed = _transposed_constants.get(key)
         if transposed is None or transposed.memory() is not _memory(source):
-            transposed = _turned[key] = Turned(source)
+            transposed = _transposed_constants[key] = TransposedConstant(source)
         return transposed
 
 
@@ -59,7 +59,7 @@ def _memory(array: np.ndarray) -> np.ndarray:
     return array.base if isinstance(array.base, np.ndarray) else array
 
 
-_turned: Final[WeakValueDictionary[tuple[object, ...], Turned]] = WeakValueDictionary()
+_transposed_constants: Final[WeakValueDictionary[tuple[object, ...], TransposedConstant]] = WeakValueDictionary()
 
 
 few_rows: Final = np.dot
@@ -191,8 +191,11 @@ def _library() -> Cblas | None:
         return None
     library = mkl()
     if wanted not in ("", "mkl") or (wanted and library is None):
-        told = "mkl is not installed here (pip install irrun[mkl])" if wanted == "mkl" else "it can be numpy or mkl"
-        warnings.warn(f"IRRUN_BLAS is {wanted}, but {told}", RuntimeWarning, stacklevel=2)
+        if wanted == "mkl":
+            message = "IRRUN_BLAS is mkl, but the package mkl is not installed: pip install irrun[mkl]"
+        else:
+            message = f"IRRUN_BLAS is {wanted}, which irrun does not know: set it to numpy or mkl"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
     return library
 
 

@@ -40,7 +40,7 @@ class Cblas:
         """
         if not a.size or not b.size:
             return False
-        layouts = [found for x in (a, b, out) if (found := _layout(x)) is not None]
+        layouts = [layout for x in (a, b, out) if (layout := _layout(x)) is not None]
         if len(layouts) < 3 or layouts[2][0] is _TRANSPOSED:
             return False
         (a_way, a_step), (b_way, b_step), (_, step) = layouts

@@ -112,12 +112,12 @@ class Op:
     attributes: ClassVar[dict[str, Attribute]] = {}
 
     def __init_subclass__(cls) -> None:
-        found = dict(cls.attributes)
+        attributes = dict(cls.attributes)
         for name, value in list(vars(cls).items()):
             if isinstance(value, Attribute):
-                found[name] = replace(value, name=value.name or name)
+                attributes[name] = replace(value, name=value.name or name)
                 delattr(cls, name)
-        cls.attributes = found
+        cls.attributes = attributes
 
     def __init__(self, **attributes: Any) -> None:
         for name, attribute in self.attributes.items():

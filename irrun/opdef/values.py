@@ -33,10 +33,10 @@ class Value:
     @staticmethod
     def of(array: np.ndarray, element_type: ElementType | None = None) -> Value:
         """A fully known tensor."""
-        found = element_type or ElementType.of(array.dtype)
-        if found is None:
+        element_type = element_type or ElementType.of(array.dtype)
+        if element_type is None:
             raise TypeError(f"no element type has dtype {array.dtype}")
-        return Value(found, PartialShape.of(array.shape), array)
+        return Value(element_type, PartialShape.of(array.shape), array)
 
     @staticmethod
     def of_dims(dims: Iterable[Dim | int], element_type: ElementType) -> Value:
@@ -77,8 +77,8 @@ class Value:
 
     def scalar(self) -> int | None:
         """The one int that the tensor holds, or None where it is not known."""
-        found = self.ints()
-        return found[0] if found is not None and len(found) == 1 else None
+        numbers = self.ints()
+        return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
     def dims(self) -> tuple[Dim, ...] | None:
         """The contents as Dims, each as far as it is known; None where not even their number is."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.kernels.blocks import BLOCK, SMALL, each_block, report_in_blocks, within
-from irrun.kernels.matmul import Turned, matmul, narrow, wide
+from irrun.kernels.matmul import TransposedConstant, matmul, narrow, wide
 from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, ports
 from irrun.ops._broadcasting import refuse
 from irrun.types import Dim, PartialShape
@@ -58,7 +58,7 @@ class MatMul(Op):
         shape = self.infer(Site(), a, b).shape.static
         transposed = None
         if transpose_b and ranks[1] == 2 and b.data is not None and b.data.size:
-            transposed, transpose_b = Turned.of(b.data), False
+            transposed, transpose_b = TransposedConstant.of(b.data), False
         inner = a.shape[-2 if transpose_a else -1].value or 0
         flops = 0 if shape is None else 2 * math.prod(shape) * inner
         cuts = None if shape is None or ranks[1] > 2 else _cuts(shape, a.type.dtype.itemsize)

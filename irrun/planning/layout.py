@@ -50,7 +50,7 @@ def channels_last(
     known, held = len(values), set(constants)
     layout = _Layout(values, constants, packed)
     arranged = layout.arranged(steps, results)
-    if 0 < layout.moved * _SHARE <= layout.computed:
+    if 0 < layout.converted * _SHARE <= layout.computed:
         return arranged
     del values[known:]
     for slot in constants.keys() - held:
@@ -68,7 +68,7 @@ class _Layout:
         # values that so far exist only in channels-last layout, keyed by slot, with the step that produces them
         self.only: dict[int, Step] = {}
         self.new: list[Step] = []
-        self.moved = self.computed = 0  # elements at layout boundaries, and elements computed inside
+        self.converted = self.computed = 0  # elements at layout boundaries, and elements computed inside
 
     def arranged(self, steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
         """Return the steps, in channels-last layout where possible, with steps that copy or view at the boundaries."""
@@ -152,7 +152,7 @@ class _Layout:
     def copied(self, slot: int, step: Step) -> int:
         """Return a new slot for the channels-last copy of a value from outside, and append the step that copies it."""
         value = _permuted(_widened(self.values[slot]))
-        self.moved += _size(value)
+        self.converted += _size(value)
         added = self.add(value)
         self.new.append(_moving(step, slot, added, _copying(ORDER, value, "to channels last")))
         return added
@@ -166,7 +166,7 @@ class _Layout:
         if step is None:
             return
         value = self.values[slot]
-        self.moved += _size(value)
+        self.converted += _size(value)
         copied = copied or _is_narrow(value)
         kernel = _copying(_FIRST, value, "from channels last") if copied else _VIEW
         self.new.append(_moving(step, self.last[slot], slot, kernel))

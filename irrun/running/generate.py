@@ -100,8 +100,8 @@ def smallest(shape: PartialShape) -> tuple[int, ...]:
     return tuple(d.lo if d.is_static else min(max(d.lo, 1), d.hi) for d in shape)
 
 
-def element_types(model: Model, given: Mapping[int, np.ndarray]) -> list[ElementType]:
-    """Return the element type of each input, in Parameter order. ``given`` holds arrays by position.
+def element_types(model: Model, arrays: Mapping[int, np.ndarray]) -> list[ElementType]:
+    """Return the element type of each input, in Parameter order. ``arrays`` holds those passed, by position.
 
     An input that declares no type (in a fragment) has the type of its array. Without an array, it gets the type of
     the inputs that must agree with it, or else the first of f32, i64 and boolean that its consumers accept.
@@ -109,7 +109,7 @@ def element_types(model: Model, given: Mapping[int, np.ndarray]) -> list[Element
     types: dict[int, ElementType] = {}
     undecided: list[Layer] = []
     for number, parameter in enumerate(model.parameters):
-        array = given.get(number)
+        array = arrays.get(number)
         if array is None and parameter.id in model.contents:
             array = model.contents[parameter.id][0]
         element_type = declared(model, parameter)[0]

@@ -56,7 +56,7 @@ def untrue(model: Model, layer: Layer, port: Port, shape: tuple[int, ...], dtype
     return diagnostic(
         "IR602", f'{layer.type} "{layer.name}" output {port.id} {wrong}', source=model.source, node=port.node,
         layer=layer.name, port=port.id,
-        help="`irrun check` tells which is wrong; --no-strict (strict=False) runs on regardless",
+        help="run `irrun check` to see which is wrong, or pass --no-strict (strict=False) to run the model regardless",
     )  # fmt: skip
 
 
@@ -64,7 +64,6 @@ def _is(element_type: ElementType, dtype: np.dtype) -> bool:
     """Return whether arrays of ``dtype`` can have this element type. The dynamic type accepts every dtype."""
     return (
         element_type.dtype == dtype
-        or element_type.kind == dtype.kind == "dynamic"
         or (element_type.kind == "string" and dtype.kind == "U")
         or element_type.kind == "dynamic"
     )

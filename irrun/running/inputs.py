@@ -80,20 +80,20 @@ def _read_input(model: Model, parameter: Layer, value: Value, feed: Any) -> np.n
     return array
 
 
-def _accept(given: Any, wanted: ElementType, version: int) -> np.ndarray | None:
+def _accept(feed: Any, wanted: ElementType, version: int) -> np.ndarray | None:
     """Return an input as an array of the element type ``wanted``, or None if its dtype does not fit.
 
     The dtype of a numpy array must fit, in any byte order. Python numbers, strings and lists are converted if they
-    keep their meaning. May return ``given`` itself. Raises ValueError, TypeError or OverflowError for values that
+    keep their meaning. May return ``feed`` itself. Raises ValueError, TypeError or OverflowError for values that
     cannot be converted.
     """
-    array = np.asarray(given)
+    array = np.asarray(feed)
     if wanted.kind == "dynamic":
         element_type = ElementType.of(array.dtype.newbyteorder("="))
         if element_type is None:
             raise TypeError(f"no element type has dtype {array.dtype.name}")
         return array.astype(array.dtype.newbyteorder("="), copy=False)
-    if not isinstance(given, np.ndarray):
+    if not isinstance(feed, np.ndarray):
         return _read(array, wanted)
     if array.dtype.newbyteorder("=") == wanted.dtype:
         array = array.astype(wanted.dtype, copy=False)

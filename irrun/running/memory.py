@@ -109,16 +109,16 @@ def _read(plan: Plan, sizes: Sequence[int], held: Mapping[int, int]) -> int:
 
 def _unpacked(plan: Plan) -> int:
     """Return the most bytes of the .bin in memory while weights are packed. The planner releases them in between."""
-    given = read = most = 0
+    planned = read = most = 0
     for step in plan.steps:
         for position, slot in enumerate(step.reads):
             if slot in plan.constants:
                 size = plan.constants[slot].nbytes
-                given += size
+                planned += size
                 read += size if position in step.kernel.prepacked else 0
         most = max(most, read)
-        if given > UNPACKED:
-            given = read = 0
+        if planned > UNPACKED:
+            planned = read = 0
     return most
 
 

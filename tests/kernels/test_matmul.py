@@ -183,9 +183,9 @@ def test_found_where_it_was_installed(tmp_path: Path) -> None:
 
 def test_one_transposed_copy_of_a_constant() -> None:
     weights, others = normal(40, 30), normal(40, 30)
-    first = products.Turned.of(weights)
-    assert products.Turned.of(weights) is first
-    assert products.Turned.of(others) is not first
+    first = products.TransposedConstant.of(weights)
+    assert products.TransposedConstant.of(weights) is first
+    assert products.TransposedConstant.of(others) is not first
     np.testing.assert_array_equal(first.array, weights.T)
     assert first.array.flags.c_contiguous
 
@@ -194,16 +194,16 @@ def test_one_transposed_copy_of_a_constant() -> None:
 def test_one_transposed_copy_for_all_views_of_a_constant(offset: int) -> None:
     weights = normal(40, 30)
     file = np.frombuffer(bytes(offset) + weights.tobytes(), np.uint8)
-    first, again = (products.Turned.of(file[offset:].view(np.float32).reshape(40, 30)) for _ in range(2))
+    first, again = (products.TransposedConstant.of(file[offset:].view(np.float32).reshape(40, 30)) for _ in range(2))
     assert again is first
     np.testing.assert_array_equal(first.array, weights.T)
-    assert products.Turned.of(file[offset:].view(np.float32).reshape(30, 40)) is not first
+    assert products.TransposedConstant.of(file[offset:].view(np.float32).reshape(30, 40)) is not first
 
 
 def test_memory_that_is_used_again_holds_another_constant() -> None:
     memory = bytearray(40 * 30 * 4)
-    first = products.Turned.of(np.frombuffer(memory, np.float32).reshape(40, 30).view())
+    first = products.TransposedConstant.of(np.frombuffer(memory, np.float32).reshape(40, 30).view())
     memory[:] = np.full((40, 30), 2, np.float32).tobytes()
-    second = products.Turned.of(np.frombuffer(memory, np.float32).reshape(40, 30).view())
+    second = products.TransposedConstant.of(np.frombuffer(memory, np.float32).reshape(40, 30).view())
     assert second is not first
     assert (second.array == 2).all()

@@ -43,13 +43,13 @@ def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, M
     if form is not None:
         method = functools.partial(winograd, form, form.transformed(filters), filters, axes)
         return f"Winograd F({form.tile}×{form.tile}, 3×3)", method
-    matrix = _turned(filters).reshape(-1, filters.outs)
+    matrix = _transposed(filters).reshape(-1, filters.outs)
     if filters.kernel == [1, 1] and not any(axis.begin or axis.end for axis in axes):
         return "matmul", functools.partial(pointwise, matrix, axes)
     return "im2col", functools.partial(columns, matrix, axes)
 
 
-def _turned(filters: Filters) -> np.ndarray:
+def _transposed(filters: Filters) -> np.ndarray:
     """Return the filters of the only group, transposed to (rows, columns, in, out) and in C order."""
     view = filters.array[0].transpose(2, 3, 1, 0)
     contiguous = np.empty(view.shape, view.dtype)
@@ -350,7 +350,7 @@ class _Form:
     def transformed(self, filters: Filters) -> np.ndarray:
         """Return the transformed filters, by which the transformed tiles are multiplied: (values * values, in, out)."""
         spread = np.einsum("ay,bx->abyx", self.filter, self.filter).reshape(-1, 9).astype(np.float32)
-        return matmul(spread, _turned(filters).reshape(9, -1)).reshape(-1, filters.ins, filters.outs)
+        return matmul(spread, _transposed(filters).reshape(9, -1)).reshape(-1, filters.ins, filters.outs)
 
 
 # the points are 0, 1, -1, 2, -2 and infinity
