@@ -117,6 +117,34 @@ def test_places_that_nobody_reads_are_not_computed() -> None:
     assert [len(given) for given in both({"y": largest, "places": places}, fed).outputs] == [2]
 
 
+@pytest.mark.parametrize("type", ["Broadcast", "Tile", "Concat"])
+def test_strings_are_not_cut(type: str) -> None:
+    x = b.parameter([1, 2], "string", name="x")
+    made = {
+        "Broadcast": lambda: b.Broadcast(x, [2, 2]),
+        "Tile": lambda: b.Tile(x, [2, 1]),
+        "Concat": lambda: b.Concat(x, x, axis=0),
+    }
+    fed = np.array([["hello", "a longer word"]])
+    for exact in (False, True):
+        got = irrun.compile(b.model({"y": made[type]()}), exact=exact)([fed])[0]
+        np.testing.assert_array_equal(got, np.repeat(fed, 2, 0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.str_])
+def test_element_types_that_only_a_run_knows(dtype: Any) -> None:
+    """Memory for an output is allocated when its element type is known."""
+    x = b.parameter([1, 1000], "dynamic", name="x")
+    fed = np.arange(1000).astype(dtype)[None]
+    model = b.model(
+        {"broadcast": b.Broadcast(x, [500, 1000]), "tile": b.Tile(x, [2, 1]), "concat": b.Concat(x, x, axis=0)}
+    )
+    for exact in (False, True):
+        for got in irrun.compile(model, exact=exact)([fed]).arrays:
+            assert got.dtype == fed.dtype
+            np.testing.assert_array_equal(got, np.repeat(fed, len(got), 0))
+
+
 # ---------------------------------------------------------------------------------------------
 # joined steps
 

@@ -251,9 +251,12 @@ class _Assembly:
         )
 
     def filled(self, step: Step) -> tuple[tuple[int, ...], np.dtype] | None:
-        """Return shape and dtype of the array for ``out=`` of the kernel; None if the kernel allocates its outputs."""
+        """Return shape and dtype of the array for ``out=`` of the kernel; None if the kernel allocates its outputs.
+
+        It always allocates strings, whose dtype depends on the longest one, and elements of a type that is not known.
+        """
         kernel, value = step.kernel, self.values[step.writes[0]] if step.writes else None
-        if value is None or len(step.writes) > 1 or kernel.out == "new":
+        if value is None or len(step.writes) > 1 or kernel.out == "new" or value.type.kind in ("string", "dynamic"):
             return None
         shape = value.shape.static
         return None if shape is None else (shape, value.type.dtype)
