@@ -25,7 +25,7 @@ class Filtering(Sliding):
     """Base of all convolutions. ``filters`` has ``leading`` axes before the spatial ones.
 
     C1  ``data`` has one of ``ranks``, ``filters`` one that fits it.
-    C5  The channels of ``data`` are those that the filters take.
+    C5  ``data`` has as many channels as the filters take.
     """
 
     dilations = attr.ints()
@@ -36,8 +36,9 @@ class Filtering(Sliding):
     def spatial(self, at: Site, data: Value, filters: Value) -> int | None:
         """Return the number of spatial axes, or None if it is unknown."""
         ranks = {r for r in (data.rank, filters.rank and filters.rank - self.leading + 2) if r is not None}
-        shapes = f"data is {data.shape}, filters are {filters.shape}"
-        at.require(len(ranks) <= 1 and ranks <= self.ranks, "C1", shapes)
+        pairs = " or ".join(f"{rank} and {rank + self.leading - 2}" for rank in sorted(self.ranks))
+        message = f"data {data.shape} and filters {filters.shape} do not have the ranks {pairs}"
+        at.require(len(ranks) <= 1 and ranks <= self.ranks, "C1", message)
         if len(self.ranks) == 1:
             ranks = set(self.ranks)
         return max(ranks, default=2) - 2 or len(self.strides or self.dilations) or None
@@ -52,20 +53,22 @@ class Filtering(Sliding):
         if spatial is None:
             return data.reshaped(PartialShape(None))
         batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(2 + spatial)
-        given = filters.shape.dims or tuple(PartialShape.of_rank(self.leading + spatial))
-        out = self.channels(at, channels, given[: self.leading])
-        return data.reshaped([batch, out, *self.slide(at, sizes, given[self.leading :])])
+        filter_dims = filters.shape.dims or tuple(PartialShape.of_rank(self.leading + spatial))
+        out = self.channels(at, channels, filter_dims[: self.leading])
+        return data.reshaped([batch, out, *self.slide(at, sizes, filter_dims[self.leading :])])
 
 
 def ungrouped(at: Site, data: Dim, ins: Dim, outs: Dim) -> Dim:
     """Return ``channels`` of an operation without groups."""
-    at.require(data.meet(ins) is not None, "C5", f"data has {data} channels, the filters take {ins}", dims=(data, ins))
+    at.require(
+        data.meet(ins) is not None, "C5", f"data has {data} channels, but the filters take {ins}", dims=(data, ins)
+    )
     return outs
 
 
 def grouped(at: Site, data: Dim, groups: Dim, ins: Dim, outs: Dim) -> Dim:
     """Return ``channels`` of an operation with groups."""
-    message = f"data has {data} channels, {groups} groups take {ins} each"
+    message = f"data has {data} channels, but the filters of {groups} groups take {ins} each"
     at.require(data.meet(groups * ins) is not None, "C5", message, dims=(data, groups * ins))
     if data.is_static and ins.is_static and ins.lo:
         at.require(data.lo % ins.lo == 0, "C5", message, dims=(data, ins))

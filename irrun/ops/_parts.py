@@ -5,7 +5,7 @@ from irrun.types import Dim
 
 
 def part(at: Site, dim: Dim, count: Dim | int, label: str, what: str) -> Dim:
-    """Return ``dim`` divided by ``count``, which is positive. Refuses a dim that is certainly no multiple."""
+    """Return ``dim`` divided by ``count``, which is positive. Refuses a dim that cannot be a multiple of ``count``."""
     length = dim // count
-    at.require(dim.ceil_div(count).lo <= length.hi, label, f"{what} is {dim}, no multiple of {count}")
+    at.require(dim.ceil_div(count).lo <= length.hi, label, f"{what} is {dim}, not a multiple of {count}")
     return length

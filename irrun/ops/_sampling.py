@@ -19,8 +19,8 @@ def cubic_weights(part: np.ndarray, a: float) -> np.ndarray:
 
 def is_integer(dtype: np.dtype) -> bool:
     """Return whether this is the dtype of an integer type."""
-    found = ElementType.of(dtype)
-    return found is not None and found.is_integer
+    element_type = ElementType.of(dtype)
+    return element_type is not None and element_type.is_integer
 
 
 def saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -14,7 +14,7 @@ class AlongAxis(Op):
 
     axis = attr.int(default=1)
     inputs = ports(data="T")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}
 
     def kernel(self, x: np.ndarray, axis: int) -> np.ndarray:
@@ -36,7 +36,7 @@ class AlongAxis(Op):
         return moved(self, inputs, axis=CHANNELS_LAST[self.axis])
 
     def infer(self, at: Site, data: Value) -> Value:
-        # OpenVINO: a scalar counts as 1D
+        # OpenVINO treats a scalar as a tensor of rank 1
         at.axis(self.axis, None if data.rank is None else max(data.rank, 1), "C1")
         return data.reshaped(data.shape)
 

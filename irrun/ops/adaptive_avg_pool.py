@@ -14,7 +14,7 @@ class AdaptiveAvgPool(AdaptiveBase):
 
     C1  ``data`` has rank 3, 4 or 5.
     C2  ``output_shape`` is 1D with one entry for each spatial axis of ``data``, none negative.
-    C3  A spatial axis of no elements has no windows.
+    C3  A spatial axis of length 0 has no windows.
     """
 
     def infer(self, at: Site, data: Value, output_shape: Value) -> Value:

@@ -16,7 +16,7 @@ class DepthToSpace(Op):
 
     C1  The rank of ``data`` is at least 3.
     C2  ``block_size`` is positive.
-    C3  ``block_size**K`` divides the channels.
+    C3  ``block_size**K`` divides the number of channels.
     """
 
     block_size = attr.int(1)
@@ -26,12 +26,12 @@ class DepthToSpace(Op):
 
     def infer(self, at: Site, data: Value) -> Value:
         size = self.block_size
-        at.require(size > 0, "C2", f"block_size is {size}")
+        at.require(size > 0, "C2", f"block_size is {size}, not positive")
         if data.shape.dims is None:
             return data.reshaped(data.shape)
-        at.require(len(data.shape) >= 3, "C1", f"data is {data.shape}")
+        at.require(len(data.shape) >= 3, "C1", f"data {data.shape} has rank {data.rank}, less than 3")
         batch, depth, *space = data.shape
-        channels = part(at, depth, Dim(size ** len(space)), "C3", f"the depth of data {data.shape}")
+        channels = part(at, depth, Dim(size ** len(space)), "C3", f"the number of channels of data {data.shape}")
         return data.reshaped([batch, channels, *(n * size for n in space)])
 
     def prepare_channels_last(self, *inputs: Value | None) -> Kernel:

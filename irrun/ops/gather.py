@@ -18,8 +18,8 @@ class Gather8(Op):
 
     Negative indices count from the end; those outside the axis give 0.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``batch_dims`` (negative: from the end of ``indices``) is within both ranks and not beyond ``axis``.
     C4  The batch dims of ``data`` and ``indices`` are equal.
     """
@@ -119,13 +119,13 @@ class Gather8(Op):
 class Gather7(Gather8):
     """As Gather-8, for indices within the axis only.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``batch_dims`` (negative: from the end of ``indices``) is within both ranks and not beyond ``axis``.
     C4  The batch dims of ``data`` and ``indices`` are equal.
     """
 
-    # OpenVINO: takes other indices as well; the core kernel as Gather-8 does, while the CPU plugin gives 0 for
+    # OpenVINO takes other indices as well; the core kernel as Gather-8 does, while the CPU plugin gives 0 for
     # negative ones
 
 
@@ -133,8 +133,8 @@ class Gather7(Gather8):
 class Gather1(Gather7):
     """As Gather-7, without batch dims.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     """
 
     attributes = {}

@@ -17,7 +17,7 @@ class GatherElements(Op):
     C4  Each index is within ``axis`` of ``data``.
     """
 
-    # OpenVINO: the CPU plugin counts negative indices from the end; the specification has none
+    # OpenVINO's CPU plugin counts negative indices from the end; the specification has none
 
     axis = attr.int()
     inputs = ports(data="T", indices="T_IND")

@@ -20,7 +20,7 @@ class GatherND8(Op):
     C5  Each index is within its axis.
     """
 
-    # OpenVINO: the shape rule refuses to broadcast batch dims
+    # OpenVINO's shape rule refuses to broadcast batch dims
 
     batch_dims = attr.int(0)
     inputs = ports(data="T", indices="T_IND")

@@ -11,7 +11,7 @@ class GatherTree(Op):
     """Follow each beam from its last step to its first through ``parent_ids``; after ``end_token`` it ends.
 
     C1  ``step_ids`` and ``parent_ids`` are of one shape, ``[time, batch, beam]``.
-    C2  ``max_seq_len`` is 1D, with one entry per batch.
+    C2  ``max_seq_len`` is 1D, with one entry for each batch element.
     C3  ``end_token`` is a scalar.
     C4  Each parent on the way is one of the beams.
     """

@@ -6,7 +6,7 @@ import numpy as np
 
 from irrun.kernels.cast import cast, plain
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._boxes import agreed, proposals
+from irrun.ops._boxes import common_dim, proposals
 from irrun.ops._nms import iou, suppress
 from irrun.types import Dim, ElementType, PartialShape
 
@@ -29,7 +29,7 @@ class GenerateProposals(Op):
     normalized = attr.bool(True)
     nms_eta = attr.float(1.0)
     roi_num_type = attr.element_type("i64")
-    # OpenVINO: takes integers as well, and inputs of different types
+    # OpenVINO takes integers, too, and inputs of different types
     inputs = ports(im_info="numeric", anchors="numeric", boxesdeltas="numeric", scores="numeric")
     outputs = 3
 
@@ -42,9 +42,9 @@ class GenerateProposals(Op):
         for name, shape in ("anchors", grid), ("boxesdeltas", moves), ("scores", found):
             at.require(shape.rank in (None, 4), "C1", f"{name} is {shape}, not 4D")
         at.require(grid[3].fits(4), "C1", f"anchors is {grid}, not of four numbers each")
-        counts = agreed(grid[2], found[1]), agreed(grid[2] * 4, found[1] * 4, moves[1])
-        sides = agreed(grid[0], moves[2], found[2]), agreed(grid[1], moves[3], found[3])
-        images = agreed(info[0], moves[0], found[0])
+        counts = common_dim(grid[2], found[1]), common_dim(grid[2] * 4, found[1] * 4, moves[1])
+        sides = common_dim(grid[0], moves[2], found[2]), common_dim(grid[1], moves[3], found[3])
+        images = common_dim(info[0], moves[0], found[0])
         at.require(
             images is not None and None not in (*counts, *sides), "C2",
             f"anchors is {grid}, boxesdeltas {moves}, scores {found}, im_info {info}",
@@ -52,7 +52,7 @@ class GenerateProposals(Op):
         assert images is not None
         pre, post, eta = self.pre_nms_count, self.post_nms_count, self.nms_eta
         at.require(pre > 0 and post > 0, "C3", f"pre_nms_count is {pre}, post_nms_count {post}")
-        at.require(0 <= eta <= 1, "C3", f"nms_eta is {eta:g}")  # OpenVINO: takes only 1
+        at.require(0 <= eta <= 1, "C3", f"nms_eta is {eta:g}")  # OpenVINO takes only 1
         at.require(self.roi_num_type.name in ("i32", "i64"), "C4", f"roi_num_type is {self.roi_num_type}")
         rois = Dim(0, (images * post).hi)
         number = Value(self.roi_num_type, PartialShape((images,)))

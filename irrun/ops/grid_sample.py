@@ -52,7 +52,7 @@ class GridSample(Op):
             for column, of_column in columns:
                 line += of_column[:, None] * self._read(data, row, column)
             out += of_row[:, None] * line
-        # OpenVINO: the CPU plugin rounds u8 and i8, too, but truncates i32 and i64
+        # OpenVINO's CPU plugin rounds u8 and i8, too, but truncates i32 and i64
         return saturated(np.rint(out), data.dtype) if is_integer(data.dtype) else out.astype(data.dtype)
 
     def _denormalised(self, place: np.ndarray, size: int) -> np.ndarray:

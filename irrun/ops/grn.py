@@ -16,7 +16,7 @@ class GRN(Op):
 
     bias = attr.float()
     inputs = ports(data="T")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}
 
     def infer(self, at: Site, data: Value) -> Value:

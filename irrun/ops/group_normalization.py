@@ -21,7 +21,7 @@ class GroupNormalization(Op):
     num_groups = attr.int()
     epsilon = attr.float()
     inputs = ports(data="T", scale="T", bias="T")
-    # OpenVINO: takes integers as well
+    # OpenVINO takes integers, too
     types = {"T": "numeric"}
 
     def infer(self, at: Site, data: Value, scale: Value, bias: Value) -> Value:

@@ -22,7 +22,7 @@ class GroupedMatMul(Op):
     C5  3D: ``mat_a`` and ``mat_b`` have the same number of groups.
     """
 
-    # OpenVINO: has mat_b as (G, N, K) and no product of 2D with 2D, unlike early drafts of the specification
+    # OpenVINO has mat_b as (G, N, K) and no product of 2D with 2D, unlike early drafts of the specification
     inputs = ports(mat_a="T", mat_b="T", offsets=opt("T_IND"))
     types = {"T": "numeric", "T_IND": "i32 i64"}
 

@@ -16,7 +16,7 @@ class HardSigmoid(Op):
     """
 
     inputs = ports(data="T", alpha="T", beta="T")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}
 
     def infer(self, at: Site, data: Value, alpha: Value, beta: Value) -> Value:

@@ -44,13 +44,13 @@ class Interpolate11(Op):
     """Resize ``image`` along ``axes`` (all by default) to the sizes, or by the scales, of ``scales_or_sizes``.
 
     C1  ``scales_or_sizes`` and ``axes`` are 1D and of one length.
-    C2  ``axes`` are indices of axes of ``image`` from the front, and no two are the same.
-    C3  No pad, size or scale is negative, and no scale is infinite.
-    C4  An axis without elements is not resized to have some.
+    C2  ``axes`` names axes of ``image``, counted from the front, none of them twice.
+    C3  Pads, sizes and scales are not negative, and scales are finite.
+    C4  An axis of length 0 keeps the length 0.
     C5  Sizes are integers, scales are floats.
     """
 
-    # OpenVINO: the CPU plugin antialiases differently from its core kernel and the specification, uses -0.5 in place
+    # OpenVINO's CPU plugin antialiases differently from its core kernel and the specification, uses -0.5 in place
     # of cube_coeff in mode bicubic_pillow, and rounds i32 and i64 only once in the modes of Pillow
 
     mode = attr.choice(*_MODES, "bilinear_pillow", "bicubic_pillow")
@@ -139,7 +139,7 @@ class Interpolate11(Op):
             x = _weighted(x, axis, *self._taps(size, scale, image.shape[axis], shrinks))
             if whole and self.mode.endswith("pillow"):
                 x = _rounded(x)
-        # OpenVINO: the CPU plugin rounds and saturates, too, while the core kernel truncates in modes linear_onnx and
+        # OpenVINO's CPU plugin rounds and saturates, too, while the core kernel truncates in modes linear_onnx and
         # cubic, and wraps around
         return saturated(np.rint(x), image.dtype) if whole else x.astype(image.dtype, copy=False)
 
@@ -250,7 +250,7 @@ class Interpolate11(Op):
 
 
 def _scaled(n: int, scale: np.float32) -> int:
-    """Return ``floor(n * scale)``. OpenVINO: adds 1e-6 to the scale, and computes in f32."""
+    """Return ``floor(n * scale)``. OpenVINO adds 1e-6 to the scale, and computes in f32."""
     return int(np.floor(np.float32(n) * (scale + np.float32(1e-6))))
 
 
@@ -369,9 +369,9 @@ class Interpolate4(Interpolate11):
     """As Interpolate-11 without Pillow's modes; ``shape_calculation_mode`` selects the input ``sizes`` or ``scales``.
 
     C1  ``sizes`` or ``scales``, whichever counts, and ``axes`` are 1D and of one length.
-    C2  ``axes`` are indices of axes of ``data`` from the front, and no two are the same.
-    C3  No pad, size or scale is negative, and no scale is infinite.
-    C4  An axis without elements is not resized to have some.
+    C2  ``axes`` names axes of ``data``, counted from the front, none of them twice.
+    C3  Pads, sizes and scales are not negative, and scales are finite.
+    C4  An axis of length 0 keeps the length 0.
     """
 
     mode = attr.choice(*_MODES)
@@ -405,13 +405,13 @@ class Interpolate1(Op):
     """Resize ``data`` along ``axes`` to ``target_spatial_shape``.
 
     C1  ``target_spatial_shape`` is 1D and has one entry per entry of ``axes``.
-    C2  ``axes`` are indices of axes of ``data`` from the front, and no two are the same.
+    C2  ``axes`` names axes of ``data``, counted from the front, none of them twice.
     C3  No pad or size is negative.
-    C4  An axis without elements is not resized to have some.
+    C4  An axis of length 0 keeps the length 0.
     C5  ``mode`` is not area, which the specification names and does not define.
     """
 
-    # OpenVINO: sorts ``axes`` first, so that its sizes count from the front; and it has no mode area
+    # OpenVINO sorts ``axes`` first, so that its sizes count from the front; and it has no mode area
 
     axes = attr.ints()
     mode = attr.choice("nearest", "linear", "cubic", "area")

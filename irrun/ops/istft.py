@@ -27,7 +27,7 @@ class ISTFT(Op):
     center = attr.bool()
     normalized = attr.bool()
     inputs = ports(data="T", window="T", frame_size="T_SIZE", frame_step="T_STEP", signal_length=opt("T_LENGTH"))
-    # OpenVINO: takes frame_size, frame_step and signal_length of different types
+    # OpenVINO takes frame_size, frame_step and signal_length of different types
     types = {"T": "float", "T_SIZE": "i32 i64", "T_STEP": "i32 i64", "T_LENGTH": "i32 i64"}
 
     def infer(

@@ -11,10 +11,10 @@ from irrun.ops._softmax import AlongAxis
 class LogSoftmax(AlongAxis):
     """``x - log(sum(exp(x)))`` along ``axis``.
 
-    C1  ``axis`` lies within the rank, or before it by less than the rank.
+    C1  ``axis`` is at least -rank and less than the rank of ``data``.
     """
 
-    # OpenVINO: takes integers as well
+    # OpenVINO takes integers, too
     types = {"T": "numeric"}
 
     def kernel(self, x: np.ndarray, axis: int) -> np.ndarray:

@@ -16,7 +16,7 @@ Or = _logical("LogicalOr", np.logical_or, Dim.max, doc="Whether one or both are 
 LogicalXor2 = _logical(
     "LogicalXor", np.logical_xor, since=2, doc="Whether just one is true.", spec="logical/logical-xor-1"
 )
-# OpenVINO: reads LogicalXor under opset1 as well, where it writes Xor
+# OpenVINO reads LogicalXor under opset1 as well, where it writes Xor
 LogicalXor1 = _logical("LogicalXor", np.logical_xor, doc="Whether just one is true.", spec="logical/logical-xor-1")
 Xor = _logical("Xor", np.logical_xor, doc="Whether just one is true.", spec="logical/logical-xor-1")
 
@@ -25,7 +25,7 @@ def _not(x: Dim) -> Dim:
     return 1 - x
 
 
-# OpenVINO: takes numbers as well, and gives 0 and 1 of their type
+# OpenVINO takes numbers as well, and gives 0 and 1 of their type
 LogicalNot = unary(
     "LogicalNot", np.logical_not, _not, exact=True, types="boolean numeric",
     doc="Whether the element is false.", spec="logical/logical-not-1",

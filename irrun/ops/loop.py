@@ -14,8 +14,8 @@ class Loop(Op):
     """Run the body at most ``trip_count`` times (-1: no limit), as long as the condition holds.
 
     C1  ``trip_count`` and ``execution_condition`` have one element each.
-    C2  The axis of a sliced input or concatenated output is within its rank.
-    C3  All sliced inputs have as many slices.
+    C2  The axis of each sliced input and each concatenated output is within the rank of that tensor.
+    C3  All sliced inputs have the same number of slices.
     C4  The port map names every output.
     """
 

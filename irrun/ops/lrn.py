@@ -13,7 +13,7 @@ class LRN(Op):
     """``data / (bias + alpha * m) ** beta``; m is the mean of squares in a region of side ``size`` along ``axes``.
 
     C1  ``axes`` is 1D.
-    C2  Each of ``axes`` is within the rank of ``data``.
+    C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     C3  ``size`` is positive.
     """
 
@@ -22,7 +22,7 @@ class LRN(Op):
     bias = attr.float()
     size = attr.int()
     inputs = ports(data="T", axes="T_IND")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric", "T_IND": "int"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:

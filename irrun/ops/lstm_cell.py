@@ -10,7 +10,7 @@ class LSTMCell4(Cell):
 
     C1  ``activations`` names sigmoid, tanh or relu for each of f, g and h.
     C2  ``X``, both states, ``W`` and ``R`` are 2D, ``B`` is 1D.
-    C3  Dims that have one name are equal: ``X`` [batch_size, input_size], the states [batch_size, hidden_size],
+    C3  Dims with the same name are equal: ``X`` [batch_size, input_size], the states [batch_size, hidden_size],
         ``W`` [4*hidden_size, input_size], ``R`` [4*hidden_size, hidden_size], ``B`` [4*hidden_size].
     """
 
@@ -26,12 +26,12 @@ class LSTMCell1(LSTMCell4):
 
     C1  ``activations`` names sigmoid, tanh or relu for each of f, g and h.
     C2  ``X``, both states, ``W`` and ``R`` are 2D, ``B`` and ``P`` are 1D.
-    C3  Dims that have one name are equal: ``X`` [batch_size, input_size], the states [batch_size, hidden_size],
+    C3  Dims with the same name are equal: ``X`` [batch_size, input_size], the states [batch_size, hidden_size],
         ``W`` [4*hidden_size, input_size], ``R`` [4*hidden_size, hidden_size], ``B`` [4*hidden_size],
         ``P`` [3*hidden_size].
     """
 
-    # OpenVINO: writes these two attributes and peepholes, which the specification does not have, and ignores them
+    # OpenVINO writes these two attributes and peepholes, which the specification does not have, and ignores them
     weights_format = attr.choice("fico", "icof", "ifco", "ifoc", "iofc", default="fico")
     input_forget = attr.bool(False)
     inputs = ports(X="T", initial_hidden_state="T", initial_cell_state="T", W="T", R="T", B=opt("T"), P=opt("T"))

@@ -26,7 +26,7 @@ class MatMul(Op):
     transpose_a = attr.bool(False)
     transpose_b = attr.bool(False)
     inputs = ports(a="T", b="T")
-    types = {"T": "numeric boolean"}  # OpenVINO: multiplies booleans, too
+    types = {"T": "numeric boolean"}  # OpenVINO multiplies booleans, too
 
     def infer(self, at: Site, a: Value, b: Value) -> Value:
         at.require(a.rank != 0 and b.rank != 0, "C1", f"a is {a.shape}, b is {b.shape}")

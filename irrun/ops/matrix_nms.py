@@ -24,7 +24,7 @@ class MatrixNms(Detections):
     gaussian_sigma = attr.float(2.0)
     post_threshold = attr.float(0.0)
     inputs = ports(boxes="T", scores="T")
-    by_class_in_batch = False  # OpenVINO: sorts by class only across batches
+    by_class_in_batch = False  # OpenVINO sorts by class only across batches
 
     def select(self, boxes: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order = self.candidates(scores, scores > self.score_threshold)

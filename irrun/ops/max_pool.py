@@ -16,11 +16,11 @@ from irrun.types import ElementType
 class MaxPool14(Pooling):
     """The largest element of each window, and its index in ``data`` flattened from ``axis`` on.
 
-    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C1  ``data`` has rank 3, 4 or 5: batch, channels, and one axis for each entry of ``kernel``.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each axis of the kernel.
     C3  Strides, dilations and the kernel are positive, pads not negative.
-    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
-    C5  ``axis`` is within the rank of ``data``.
+    C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
+    C5  ``axis`` is at least -rank and less than the rank of ``data``.
     C6  ``index_element_type`` is an integer type.
     """
 
@@ -33,7 +33,7 @@ class MaxPool14(Pooling):
     def infer(self, at: Site, data: Value) -> tuple[Value, Value]:
         pooled = self.pooled(at, data)
         at.axis(self.axis, pooled.rank, "C5")
-        # OpenVINO: takes any integer type, the specification only i32 and i64
+        # OpenVINO takes any integer type, the specification only i32 and i64
         at.require(self.index_element_type.is_integer, "C6", f"index_element_type is {self.index_element_type}")
         return pooled, pooled.typed(self.index_element_type)
 
@@ -59,11 +59,11 @@ class MaxPool14(Pooling):
 class MaxPool8(MaxPool14):
     """As MaxPool-14, without ceil_torch.
 
-    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C1  ``data`` has rank 3, 4 or 5: batch, channels, and one axis for each entry of ``kernel``.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each axis of the kernel.
     C3  Strides, dilations and the kernel are positive, pads not negative.
-    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
-    C5  ``axis`` is within the rank of ``data``.
+    C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
+    C5  ``axis`` is at least -rank and less than the rank of ``data``.
     C6  ``index_element_type`` is an integer type.
     """
 
@@ -74,10 +74,10 @@ class MaxPool8(MaxPool14):
 class MaxPool1(Pooling):
     """The largest element of each window.
 
-    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C1  ``data`` has rank 3, 4 or 5: batch, channels, and one axis for each entry of ``kernel``.
     C2  ``strides`` and explicit pads have one entry for each axis of the kernel.
     C3  Strides and the kernel are positive, pads not negative.
-    C4  The kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C4  The kernel fits into the padded data. With same_upper and same_lower, it always does.
     """
 
     def infer(self, at: Site, data: Value) -> Value:

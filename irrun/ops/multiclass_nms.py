@@ -51,7 +51,7 @@ class MulticlassNms9(Detections):
         classes, count = scores.shape
         if roisnum.sum() != count:
             raise Refused(f"roisnum is {roisnum.tolist()}, num_boxes is {count}", "C5")
-        # OpenVINO: numbers them box by box, and within a box class by class
+        # OpenVINO numbers them box by box, and within a box class by class
         places = np.arange(classes * count).reshape(count, classes).T
         ends = np.cumsum(roisnum)[:-1]
         yield from zip(*(np.split(a, ends, axis=1) for a in (boxes, scores, places)))
@@ -59,7 +59,7 @@ class MulticlassNms9(Detections):
     def select(self, boxes: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order = self.candidates(scores, scores >= self.score_threshold)
         overlap = iou(boxes, 0 if self.normalized else 1)
-        # OpenVINO: drops where the IoU equals the threshold, too, and compares with all that were kept before
+        # OpenVINO drops where the IoU equals the threshold, too, and compares with all that were kept before
         taken = suppress(order, overlap, None, self._thresholds(boxes.dtype), np.less)
         return taken, scores[taken]
 

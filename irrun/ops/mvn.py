@@ -16,14 +16,14 @@ class MVN6(Op):
     """Subtract the mean of ``data`` along ``axes``; with ``normalize_variance``, also divide by the deviation.
 
     C1  ``axes`` is 1D.
-    C2  Each of ``axes`` is within the rank of ``data``.
+    C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     """
 
     normalize_variance = attr.bool()
     eps = attr.float()
     eps_mode = attr.choice("inside_sqrt", "outside_sqrt")
     inputs = ports(data="T", axes="T_IND")
-    # OpenVINO: takes integers as well
+    # OpenVINO takes integers, too
     types = {"T": "numeric", "T_IND": "i32 i64"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
@@ -55,16 +55,16 @@ class MVN6(Op):
 class MVN2(Op):
     """As MVN-6 with ``eps`` inside the root, along ``reduction_axes`` or, without them, all axes from 1 or 2 on.
 
-    C1  Each of ``reduction_axes`` is within the rank of ``data``.
+    C1  Each entry of ``reduction_axes`` is at least -rank and less than the rank of ``data``.
     """
 
-    # OpenVINO: writes across_channels beside reduction_axes, which win; the CPU plugin takes across_channels instead
+    # OpenVINO writes across_channels beside reduction_axes, which win; the CPU plugin takes across_channels instead
     across_channels = attr.bool(default=False)
     reduction_axes = attr.ints(default=())
     normalize_variance = attr.bool()
     eps = attr.float()
     inputs = ports(data="T")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}
 
     def infer(self, at: Site, data: Value) -> Value:

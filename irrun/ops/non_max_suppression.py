@@ -56,7 +56,7 @@ class NonMaxSuppression5(NonMaxSuppression9):
     """
 
     def weight(self, found: np.ndarray, threshold: float, sigma: float) -> np.ndarray:
-        # OpenVINO: its CPU plugin computes version 9 instead
+        # OpenVINO's CPU plugin computes version 9 instead
         return np.where(found <= threshold, super().weight(found, threshold, sigma), 0)
 
 
@@ -84,7 +84,7 @@ class NonMaxSuppression4(NonMaxSuppression9):
         found = super().run(boxes, scores, max_output_boxes_per_class, iou_threshold, *others)[0]
         limit = 0 if max_output_boxes_per_class is None else max(int(max_output_boxes_per_class.item()), 0)
         dims = (Dim(n) for n in (*scores.shape, limit))
-        # OpenVINO: its CPU plugin gives the rows of the boxes that are kept, and no others
+        # OpenVINO's CPU plugin gives the rows of the boxes that are kept, and no others
         rows = np.full((self.rows(*dims).lo, 3), -1, found.dtype)
         rows[: len(found)] = found[: len(rows)]
         return rows

@@ -19,14 +19,14 @@ class NormalizeL2(Op):
     Without ``axes``, the output is 1 where ``data`` is not 0, else 0.
 
     C1  ``axes`` is a scalar or 1D.
-    C2  Each of ``axes`` is within the rank of ``data``.
-    C3  No two of ``axes`` are the same.
+    C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
+    C3  ``axes`` has no duplicates.
     """
 
     eps = attr.float()
     eps_mode = attr.choice("add", "max")
     inputs = ports(data="T", axes="T_IND")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric", "T_IND": "int"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:

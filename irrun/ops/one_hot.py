@@ -10,7 +10,7 @@ from irrun.types import Dim, PartialShape
 class _OneHot(Op):
     axis = attr.int()
     inputs = ports(indices="T1", depth="T_DEPTH", on_value="T2", off_value="T2")
-    # OpenVINO: takes any integers, and a depth of another type than the indices
+    # OpenVINO takes any integers, and a depth of another type than the indices
     types = {"T1": "int", "T_DEPTH": "int", "T2": "any"}
 
     def infer(self, at: Site, indices: Value, depth: Value, on_value: Value, off_value: Value) -> Value:
@@ -43,10 +43,10 @@ class OneHot16(_OneHot):
 
     C1  ``depth``, ``on_value`` and ``off_value`` are scalars.
     C2  ``depth`` is not negative.
-    C3  ``axis`` lies within the rank of the output, or before it by less than that rank.
+    C3  ``axis`` is at least -rank and less than the rank of the output.
     """
 
-    # OpenVINO: writes it with an underscore
+    # OpenVINO writes it with an underscore
     negative_indices_mode = attr.choice(
         "ignore-negative", "normalize", default="ignore-negative", also={"ignore_negative": "ignore-negative"}
     )
@@ -65,5 +65,5 @@ class OneHot1(_OneHot):
 
     C1  ``depth``, ``on_value`` and ``off_value`` are scalars.
     C2  ``depth`` is not negative.
-    C3  ``axis`` lies within the rank of the output, or before it by less than that rank.
+    C3  ``axis`` is at least -rank and less than the rank of the output.
     """

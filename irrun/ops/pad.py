@@ -11,9 +11,10 @@ from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 class Pad12(Op):
     """Add ``pads_begin`` and ``pads_end`` elements to each axis of ``data``; negative ones take elements away.
 
-    C1  ``pads_begin`` and ``pads_end`` are 1D, with one entry per axis of ``data``.
-    C2  constant: ``pad_value`` is a scalar.
-    C3  reflect: each pad is less than its dim; symmetric: none is more; edge: no dim that grows is 0.
+    C1  ``pads_begin`` and ``pads_end`` are 1D, with one entry for each axis of ``data``.
+    C2  In mode constant, ``pad_value`` is a scalar.
+    C3  In mode reflect, each pad is less than its dim, in mode symmetric, it is at most its dim. In mode edge, a dim
+        that is padded is not 0.
     C4  Strings are padded in constant mode only.
     """
 
@@ -126,14 +127,15 @@ def _filled(
 class Pad1(Pad12):
     """As Pad-12, without negative pads.
 
-    C1  ``pads_begin`` and ``pads_end`` are 1D, with one entry per axis of ``data``.
-    C2  constant: ``pad_value`` is a scalar.
-    C3  reflect: each pad is less than its dim; symmetric: none is more; edge: no dim that grows is 0.
+    C1  ``pads_begin`` and ``pads_end`` are 1D, with one entry for each axis of ``data``.
+    C2  In mode constant, ``pad_value`` is a scalar.
+    C3  In mode reflect, each pad is less than its dim, in mode symmetric, it is at most its dim. In mode edge, a dim
+        that is padded is not 0.
     C4  Strings are padded in constant mode only.
     C5  No pad is negative.
     """
 
-    # OpenVINO: takes negative pads, too, and crops as Pad-12 does
+    # OpenVINO takes negative pads, too, and crops as Pad-12 does
 
     def _check(self, at: Site, axis: int, dim: Dim, begin: Dim, end: Dim) -> None:
         at.require(begin.hi >= 0 and end.hi >= 0, "C5", f"the pads of axis {axis} are {begin} and {end}")

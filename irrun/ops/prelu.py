@@ -18,7 +18,7 @@ class PReLU(Op):
     """
 
     inputs = ports(data="T", slope="T")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}
 
     def infer(self, at: Site, data: Value, slope: Value) -> Value:

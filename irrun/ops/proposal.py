@@ -17,7 +17,7 @@ class Proposal4(Op):
     C1  ``class_probs`` and ``bbox_deltas`` are 4D, ``image_shape`` is 1D with 3 or 4 elements.
     C2  batch_size, H and W are the same in ``class_probs`` [batch_size, 2*K, H, W] and ``bbox_deltas``
         [batch_size, 4*K, H, W].
-    C3  K, the number of anchors, is that of ``ratio`` times that of ``scale``.
+    C3  K, the number of anchors, is the length of ``ratio`` times the length of ``scale``.
     """
 
     base_size = attr.int()
@@ -34,7 +34,7 @@ class Proposal4(Op):
     box_size_scale = attr.float(1.0)
     box_coordinate_scale = attr.float(1.0)
     framework = attr.choice("", "tensorflow", default="", also={"caffe": ""})
-    # OpenVINO: takes inputs of different types
+    # OpenVINO takes inputs of different types
     inputs = ports(class_probs="float", bbox_deltas="float", image_shape="float")
     outputs = 2
 
@@ -136,7 +136,7 @@ class Proposal1(Proposal4):
     C1  ``class_probs`` and ``bbox_deltas`` are 4D, ``image_shape`` is 1D with 3 or 4 elements.
     C2  batch_size, H and W are the same in ``class_probs`` [batch_size, 2*K, H, W] and ``bbox_deltas``
         [batch_size, 4*K, H, W].
-    C3  K, the number of anchors, is that of ``ratio`` times that of ``scale``.
+    C3  K, the number of anchors, is the length of ``ratio`` times the length of ``scale``.
     """
 
     outputs = 1

@@ -18,7 +18,7 @@ class PSROIPooling(Op):
     C1  ``data`` is 4D, ``rois`` are 2D with five columns.
     C2  ``output_dim``, ``group_size`` and, for bilinear, ``spatial_bins_x`` and ``spatial_bins_y`` are positive.
     C3  ``spatial_scale`` is positive.
-    C4  Batch indices are within the batch of ``data``.
+    C4  Each batch index is from 0 to the batch size of ``data`` minus 1.
     C5  ``data`` has ``output_dim`` channels for each bin (average) or spatial bin (bilinear).
     """
 

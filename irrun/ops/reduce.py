@@ -20,8 +20,8 @@ Fold = Callable[[np.ndarray, tuple[int, ...]], np.ndarray]
 
 _CLAUSES = """
     C1  ``axes`` is a scalar or 1D.
-    C2  Each of ``axes`` is within the rank of ``data``.
-    C3  No two of ``axes`` are the same.
+    C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
+    C3  ``axes`` has no duplicates.
 """
 
 
@@ -108,7 +108,7 @@ def _empty(x: np.ndarray, axes: tuple[int, ...], end: str) -> np.ndarray:
 
     ONNX and numpy define it so; the specification leaves it undefined.
     """
-    # OpenVINO: the CPU plugin gives the least or largest finite float
+    # OpenVINO's CPU plugin gives the least or largest finite float
     shape = [1 if axis in axes else n for axis, n in enumerate(x.shape)]
     if kind(x) == "float":
         return np.full(shape, -np.inf if end == "min" else np.inf, x.dtype)

@@ -16,7 +16,7 @@ class ReorgYolo(Op):
     C4  C is at least ``stride`` squared.
     """
 
-    stride = attr.ints()  # OpenVINO: reads two of them, as for convolutions
+    stride = attr.ints()  # OpenVINO reads two of them, as for convolutions
     inputs = ports(data="any")
 
     def infer(self, at: Site, data: Value) -> Value:

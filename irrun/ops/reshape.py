@@ -103,7 +103,7 @@ def _quotient(whole: list[Dim], parts: list[Dim]) -> Dim | None:
     shared = math.gcd(a, b) or 1
     over = product([d for d in whole if not d.is_static]) * (a // shared)
     under = product([d for d in parts if not d.is_static]) * (b // shared)
-    if under == 0:  # OpenVINO: infers 1 for a -1 beside a 0, of which the specification says nothing
+    if under == 0:  # OpenVINO infers 1 for a -1 beside a 0, of which the specification says nothing
         return Dim(1) if over.fits(0) else None
     if over.term is not None and over.term is under.term:
         return Dim(1)

@@ -10,8 +10,8 @@ class Reverse(Op):
     """Reverse ``data`` along the axes that ``axis`` lists (mode index) or marks (mode mask).
 
     C1  ``axis`` is 1D: of integers in mode index, of booleans in mode mask.
-    C2  index: each of ``axis`` is within the rank of ``data``.
-    C3  mask: ``axis`` has one entry per axis of ``data``.
+    C2  index: each of ``axis`` is at least -rank and less than the rank of ``data``.
+    C3  mask: ``axis`` has one entry for each axis of ``data``.
     """
 
     mode = attr.choice("index", "mask")

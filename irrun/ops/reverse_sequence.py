@@ -48,6 +48,6 @@ class ReverseSequence(Op):
 
 
 def _check_length(length: int, steps: int) -> None:
-    # OpenVINO: takes 0 for 1, where the specification begins at 1
+    # OpenVINO takes 0 for 1, where the specification begins at 1
     if not 0 <= length <= steps:
         raise Refused(f"seq_lengths holds {length}, the sequences have {steps} elements", "C4")

@@ -19,7 +19,7 @@ class RMS(Op):
     """Divide ``data`` by the root of ``epsilon`` plus its mean square along the last axis; multiply by ``gamma``.
 
     C1  ``data`` has at least rank 1.
-    C2  numpy broadcasts ``gamma`` to ``data``, one way.
+    C2  ``gamma`` can be broadcast to the shape of ``data`` by the rules of numpy.
     """
 
     epsilon = attr.float()

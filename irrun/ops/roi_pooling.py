@@ -16,14 +16,14 @@ class ROIPooling(Op):
     C1  ``data`` is 4D, ``rois`` are 2D with five columns.
     C2  ``pooled_h`` and ``pooled_w`` are positive.
     C3  ``spatial_scale`` is positive.
-    C4  Batch indices are within the batch of ``data``.
+    C4  Each batch index is from 0 to the batch size of ``data`` minus 1.
     """
 
     pooled_h = attr.int()
     pooled_w = attr.int()
     spatial_scale = attr.float()
     method = attr.choice("max", "bilinear", default="max")
-    # OpenVINO: writes the number of bins two more times
+    # OpenVINO writes the number of bins two more times
     output_size = attr.ints(())
     output_roi = attr.ints(())
     inputs = ports(data="T", rois="T")

@@ -11,7 +11,7 @@ class Roll(Op):
 
     C1  ``shift`` and ``axes`` are scalars or 1D.
     C2  ``shift`` is a scalar, or ``axes`` is 1D with as many entries.
-    C3  Each of ``axes`` is within the rank of ``data``.
+    C3  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     """
 
     inputs = ports(data="T", shift="T_SHIFT", axes="T_AXIS")

@@ -14,7 +14,7 @@ class Round(Unary):
     """The nearest integer; ``mode`` says which one where there are two."""
 
     mode = attr.choice("half_to_even", "half_away_from_zero", default="half_to_even")
-    # OpenVINO: takes booleans as well
+    # OpenVINO takes booleans, too
     types = {"T": "boolean numeric"}
     exact = True
 

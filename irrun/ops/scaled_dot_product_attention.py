@@ -27,7 +27,7 @@ class ScaledDotProductAttention(Op):
     """
 
     causal = attr.bool()
-    # OpenVINO: has a sixth input, not in the specification: for each query, the logit of a weight that goes to no key
+    # OpenVINO has a sixth input, not in the specification: for each query, the logit of a weight that goes to no key
     inputs = ports(
         query="T", key="T", value="T", attention_mask=opt("float boolean"), scale=opt("T"), sink=opt("T")
     )  # fmt: skip

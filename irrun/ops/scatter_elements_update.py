@@ -13,8 +13,8 @@ from irrun.ops._indices import along, check_indices, from_front, one_number, sca
 class ScatterElementsUpdate12(Op):
     """Put each of ``updates`` into ``data`` at its own position, but along ``axis`` at its index in ``indices``.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``indices`` has the rank of ``data``, and ``updates`` the shape of ``indices``.
     C4  No dim of ``indices`` is greater than that of ``data``, except at ``axis``.
     C5  Each index is within ``axis``.
@@ -56,14 +56,14 @@ class ScatterElementsUpdate12(Op):
 class ScatterElementsUpdate3(ScatterElementsUpdate12):
     """As ScatterElementsUpdate-12, without reductions.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``indices`` has the rank of ``data``, and ``updates`` the shape of ``indices``.
     C4  No dim of ``indices`` is greater than that of ``data``, except at ``axis``.
     C5  Each index is within ``axis``.
     """
 
-    # OpenVINO: takes negative indices, which this version's specification refuses
+    # OpenVINO takes negative indices, which this version's specification refuses
 
     attributes = {}
     reduction = "none"

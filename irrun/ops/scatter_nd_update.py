@@ -16,11 +16,12 @@ class ScatterNDUpdate15(Op):
 
     C1  ``data`` and ``indices`` have at least one axis.
     C2  A tuple has no more indices than ``data`` has axes.
-    C3  ``updates`` has the dims of ``indices`` but the last, then those of ``data`` that no index is for.
+    C3  The shape of ``updates`` is that of ``indices`` without the last dim, followed by the dims of ``data`` that the
+        tuples do not index.
     C4  Each index is within its axis.
     """
 
-    # OpenVINO: the CPU plugin can crash for negative indices, and XORs repeated booleans wrongly (sub)
+    # OpenVINO's CPU plugin can crash for negative indices, and XORs repeated booleans wrongly (sub)
 
     reduction = attr.choice("none", "sum", "sub", "prod", "min", "max", default="none")
     inputs = ports(data="T", indices="T_IND", updates="T")
@@ -61,7 +62,8 @@ class ScatterNDUpdate4(ScatterNDUpdate15):
 
     C1  ``data`` and ``indices`` have at least one axis.
     C2  A tuple has no more indices than ``data`` has axes.
-    C3  ``updates`` has the dims of ``indices`` but the last, then those of ``data`` that no index is for.
+    C3  The shape of ``updates`` is that of ``indices`` without the last dim, followed by the dims of ``data`` that the
+        tuples do not index.
     C4  Each index is within its axis.
     """
 

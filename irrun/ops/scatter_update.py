@@ -11,8 +11,8 @@ from irrun.types import PartialShape
 class ScatterUpdate(Op):
     """Replace the slices of ``data`` at ``indices`` along ``axis``; where an index repeats, the last update wins.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``updates`` is shaped as ``data``, with the dims of ``indices`` in place of ``axis``.
     C4  Each index is from 0 to the last of ``axis``.
     """

@@ -22,7 +22,7 @@ class SearchSorted(Op):
     right_mode = attr.bool(default=False, aliases=("right",))
     output_type = attr.element_type(default="i64")
     inputs = ports(sorted_sequence="T", values="T")
-    # OpenVINO: takes booleans as well
+    # OpenVINO takes booleans, too
     types = {"T": "boolean numeric"}
 
     def infer(self, at: Site, sorted_sequence: Value, values: Value) -> Value:

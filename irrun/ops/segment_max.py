@@ -21,7 +21,7 @@ class SegmentMax(Op):
     # the specification's list of attributes calls it empty_segment_value
     fill_mode = attr.choice("zero", "lowest", aliases=("empty_segment_value",))
     inputs = ports(data="T", segment_ids="T_IDX1", num_segments=opt("T_IDX2"))
-    # OpenVINO: takes booleans as well
+    # OpenVINO takes booleans, too
     types = {"T": "boolean numeric", "T_IDX1": "i32 i64", "T_IDX2": "i32 i64"}
 
     def infer(self, at: Site, data: Value, segment_ids: Value, num_segments: Value | None = None) -> Value:

@@ -10,8 +10,8 @@ from irrun.ops._parts import part
 class ShuffleChannels(Op):
     """Cut ``axis`` into ``group`` groups and take an element from each in turn.
 
-    C1  ``data`` is no scalar.
-    C2  ``axis`` is within the rank of ``data``.
+    C1  ``data`` is not a scalar.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``group`` is positive and divides the dim of ``axis``.
     """
 

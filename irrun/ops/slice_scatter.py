@@ -12,9 +12,9 @@ class SliceScatter(Op):
     """Replace ``data[start:stop:step]``, as Python slices along ``axes`` (the first ones by default), by ``updates``.
 
     C1  ``data`` has at least one axis.
-    C2  ``start``, ``stop``, ``step`` and ``axes`` are 1D, of one length, and no longer than ``data`` has axes.
+    C2  ``start``, ``stop``, ``step`` and ``axes`` are 1D and have the same length, at most the rank of ``data``.
     C3  No ``step`` is 0.
-    C4  ``axes`` are within the rank of ``data``, and no two are the same.
+    C4  Each entry of ``axes`` is at least -rank and less than the rank of ``data``, and none occurs twice.
     C5  ``updates`` has the shape of the slice.
     """
 

@@ -11,7 +11,7 @@ from irrun.ops._softmax import AlongAxis
 class SoftMax8(AlongAxis):
     """``exp(x) / sum(exp(x))`` along ``axis``.
 
-    C1  ``axis`` lies within the rank, or before it by less than the rank.
+    C1  ``axis`` is at least -rank and less than the rank of ``data``.
     """
 
     def kernel(self, x: np.ndarray, axis: int) -> np.ndarray:

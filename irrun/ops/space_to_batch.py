@@ -15,7 +15,7 @@ class SpaceToBatch(Op):
     """Pad each axis with zeros, then move the elements of every block of ``block_shape`` into batches of their own.
 
     C1  The rank of ``data`` is at least 2.
-    C2  ``block_shape``, ``pads_begin`` and ``pads_end`` are 1D, with one entry per axis of ``data``.
+    C2  ``block_shape``, ``pads_begin`` and ``pads_end`` are 1D, with one entry for each axis of ``data``.
     C3  Each of ``block_shape`` is positive, and the first is 1.
     C4  No pad is negative, and the first are 0.
     C5  Each block divides its padded dim.

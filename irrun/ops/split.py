@@ -13,7 +13,7 @@ class Split(Op):
 
     C1  ``num_splits`` is positive.
     C2  ``axis`` is a scalar.
-    C3  ``axis`` is within the rank of ``data``.
+    C3  ``axis`` is at least -rank and less than the rank of ``data``.
     C4  The dim of ``axis`` is a multiple of ``num_splits``.
     """
 

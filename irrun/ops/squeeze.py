@@ -15,13 +15,13 @@ class Squeeze15(Op):
     the rank of the output is then unknown.
 
     C1  ``axes`` is a scalar or 1D.
-    C2  Each of ``axes`` is within the rank of ``data``.
+    C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     """
 
     allow_axis_skip = attr.bool(False)
     views = "reshaped"
     inputs = ports(data="T", axes=opt("T_AXIS"))
-    # OpenVINO: takes axes of any numeric type, the specification integers
+    # OpenVINO takes axes of any numeric type, the specification integers
     types = {"T": "any", "T_AXIS": "numeric"}
     carries = True
 
@@ -55,7 +55,7 @@ class Squeeze1(Squeeze15):
     """As Squeeze-15, without ``allow_axis_skip``.
 
     C1  ``axes`` is a scalar or 1D.
-    C2  Each of ``axes`` is within the rank of ``data``.
+    C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     """
 
     attributes = {}

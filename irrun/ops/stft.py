@@ -21,7 +21,7 @@ class STFT(Op):
 
     transpose_frames = attr.bool()
     inputs = ports(signal="T", window="T", frame_size="T_SIZE", frame_step="T_STEP")
-    # OpenVINO: takes frame_size and frame_step of different types
+    # OpenVINO takes frame_size and frame_step of different types
     types = {"T": "float", "T_SIZE": "i32 i64", "T_STEP": "i32 i64"}
 
     def infer(self, at: Site, signal: Value, window: Value, frame_size: Value, frame_step: Value) -> Value:

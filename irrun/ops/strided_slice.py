@@ -80,7 +80,7 @@ class StridedSlice(Op):
         masks = {"ellipsis": self.ellipsis_mask, "new": self.new_axis_mask, "shrink": self.shrink_axis_mask}
         return [next((kind for kind, mask in masks.items() if _bit(mask, i)), "slice") for i in range(count)]
 
-    # OpenVINO: slices as numpy does, and not as the specification's prose: nothing lies between equal begin and
+    # OpenVINO slices as numpy does, and not as the specification's prose: nothing lies between equal begin and
     # end, and end_mask opens a backward slice as far as element 0
 
     def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
@@ -106,7 +106,7 @@ class StridedSlice(Op):
                 index.append(None)
             elif kind == "ellipsis":
                 index.append(...)
-            elif kind == "shrink":  # OpenVINO: the core kernel ignores begin_mask here, the CPU plugin does not
+            elif kind == "shrink":  # OpenVINO's core kernel ignores begin_mask here, the CPU plugin does not
                 index.append(0 if _bit(self.begin_mask, i) else int(begin[i]))
             else:
                 start = None if _bit(self.begin_mask, i) else int(begin[i])

@@ -28,7 +28,7 @@ class Tile(Op):
         rank = max(len(data.shape), len(counts))
         one = Dim(1)
         dims = (one,) * (rank - len(data.shape)) + data.shape.dims
-        # OpenVINO: reads negative repeats as 0, of which the specification says nothing
+        # OpenVINO reads negative repeats as 0, of which the specification says nothing
         counts = (one,) * (rank - len(counts)) + tuple(n.max(0) for n in counts)
         return data.reshaped([d * n for d, n in zip(dims, counts)])
 

@@ -13,7 +13,7 @@ class _TopK(Op):
     sort = attr.choice("value", "index", "none")
     index_element_type = attr.element_type(default="i32")
     inputs = ports(data="T", k="T_K")
-    # OpenVINO: takes booleans as well
+    # OpenVINO takes booleans, too
     types = {"T": "boolean numeric", "T_K": "int"}
     outputs = 2
 
@@ -80,7 +80,7 @@ def _has_nan(x: np.ndarray) -> bool:
 class TopK11(_TopK):
     """The ``k`` largest or smallest elements along ``axis``, and their indices; sorted by value or by index.
 
-    C1  ``data`` is not a scalar; ``axis`` lies within its rank, or before it by less than the rank.
+    C1  ``data`` is not a scalar; ``axis`` is at least -rank and less than the rank of ``data``.
     C2  ``k`` is a scalar.
     C3  ``k`` is not negative, nor more than the dim at ``axis``.
     C4  ``index_element_type`` is i32 or i64.
@@ -93,7 +93,7 @@ class TopK11(_TopK):
 class TopK3(_TopK):
     """The ``k`` largest or smallest elements along ``axis``, and their indices; sorted by value or by index.
 
-    C1  ``data`` is not a scalar; ``axis`` lies within its rank, or before it by less than the rank.
+    C1  ``data`` is not a scalar; ``axis`` is at least -rank and less than the rank of ``data``.
     C2  ``k`` is a scalar.
     C3  ``k`` is not negative, nor more than the dim at ``axis``.
     C4  ``index_element_type`` is i32 or i64.
@@ -104,11 +104,11 @@ class TopK3(_TopK):
 class TopK1(TopK3):
     """As TopK-3.
 
-    C1  ``data`` is not a scalar; ``axis`` lies within its rank, or before it by less than the rank.
+    C1  ``data`` is not a scalar; ``axis`` is at least -rank and less than the rank of ``data``.
     C2  ``k`` is a scalar.
     C3  ``k`` is not negative, nor more than the dim at ``axis``.
     C4  ``index_element_type`` is i32 or i64.
     """
 
-    # OpenVINO: takes no other types
+    # OpenVINO takes no other types
     types = {"T": "boolean numeric", "T_K": "i8 i32 i64"}

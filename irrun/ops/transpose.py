@@ -13,7 +13,7 @@ from irrun.types import Dim, PartialShape
 class Transpose(Op):
     """Axis ``i`` of the output is axis ``order[i]`` of ``data``; an empty ``order`` reverses the axes.
 
-    C1  ``order`` is 1D, with one entry per axis of ``data`` or empty.
+    C1  ``order`` is 1D, with one entry for each axis of ``data`` or empty.
     C2  ``order`` holds each axis of ``data`` once, counted from the front.
     """
 

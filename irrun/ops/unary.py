@@ -88,7 +88,7 @@ Asinh = unary("Asinh", np.arcsinh, doc="The inverse hyperbolic sine.", spec="ari
 Acosh = unary("Acosh", np.arccosh, doc="The inverse hyperbolic cosine.", spec="arithmetic/acosh-3", since=4)
 Atanh = unary("Atanh", np.arctanh, doc="The inverse hyperbolic tangent.", spec="arithmetic/atanh-3", since=4)
 
-# OpenVINO: the CPU plugin's ReLU and HSigmoid of NaN are 0
+# OpenVINO's CPU plugin's ReLU and HSigmoid of NaN are 0
 ReLU = unary(
     "ReLU", _relu, lambda x: x.max(0), exact=True, fast=relu,
     doc="``max(x, 0)``.", spec="activation/relu-1",

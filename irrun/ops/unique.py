@@ -18,7 +18,7 @@ class Unique(Op):
     their first occurrence.
 
     C1  ``axis`` has one element, as a scalar or 1D.
-    C2  ``axis`` lies within the rank, or before it by less than the rank.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``index_element_type`` and ``count_element_type`` are i32 or i64.
     """
 

@@ -23,7 +23,7 @@ class Unsqueeze(Op):
     checked = False
     views = "reshaped"
     inputs = ports(data="T", axes="T_AXIS")
-    # OpenVINO: takes axes of any numeric type, the specification integers
+    # OpenVINO takes axes of any numeric type, the specification integers
     types = {"T": "any", "T_AXIS": "numeric"}
     carries = True
 
@@ -50,7 +50,7 @@ class Unsqueeze(Op):
 
 def _inserted(shape: Sequence[_D], axes: Sequence[int], one: _D) -> list[_D]:
     """Return ``shape`` with ``one`` inserted at each of ``axes``, which are axes of the result."""
-    # OpenVINO: inserts an axis that is named twice once
+    # OpenVINO inserts an axis that is named twice once
     rank = len(shape) + len(set(axes))
     dims = list(shape)
     for axis in sorted({a % rank for a in axes}):

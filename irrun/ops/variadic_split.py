@@ -15,7 +15,7 @@ class VariadicSplit(Op):
     """Cut ``data`` along ``axis`` into parts of the lengths ``split_lengths``; -1 stands for the rest.
 
     C1  ``axis`` is a scalar or holds one number.
-    C2  ``axis`` is within the rank of ``data``.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``split_lengths`` is 1D, with an entry for each output.
     C4  ``split_lengths`` holds lengths and at most one -1.
     C5  The lengths make up the dim of ``axis``.
@@ -23,7 +23,7 @@ class VariadicSplit(Op):
 
     views = "strided"
     inputs = ports(data="T", axis="T_AXIS", split_lengths="T_LENGTHS")
-    # OpenVINO: takes axis and split_lengths of different types, and of floats where they are constant
+    # OpenVINO takes axis and split_lengths of different types, and of floats where they are constant
     types = {"T": "any", "T_AXIS": "numeric", "T_LENGTHS": "numeric"}
     outputs = None
     carries = True
