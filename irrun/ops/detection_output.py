@@ -200,7 +200,7 @@ class DetectionOutput8(Op):
         return taken
 
     def _mxnet(self, boxes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
-        """Do as ``_caffe`` does, with each prior box in its best class only (never 0), and ``top_k`` for all classes."""
+        """Do as ``_caffe``, with each prior box in its best class only (never 0). ``top_k`` limits the total."""
         candidates = scores.copy()
         candidates[:, [0, *([self.background_label_id] if self.background_label_id > 0 else [])]] = -1
         label = candidates.argmax(axis=1)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from irrun.kernels.resampling import cubic_weights
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._sampling import cubic_weights, is_integer, saturated
+from irrun.ops._sampling import is_integer, saturated
 from irrun.types import PartialShape
 
 _FAR = 2.0**40
