@@ -7,7 +7,7 @@ from irrun.ops._rnn import GRU, RecurrentSequence
 # no opset has this operation: OpenVINO creates it from other operations when it optimises a model
 @op("AUGRUSequence", since=5, spec="internal/augru-sequence")
 class AUGRUSequence(RecurrentSequence):
-    """Compute the hidden state after each element of a sequence, and return all of them and the last one.
+    """Compute the hidden state after each element of a sequence, and return all of these states and the last one.
 
     The order of the gates is z, r, h. The update gate z is multiplied by 1 - ``A``.
 

@@ -6,7 +6,7 @@ from irrun.ops._rnn import GRU, Cell
 
 @op("GRUCell", since=3, spec="sequence/gru-cell-3")
 class GRUCell3(Cell):
-    """The hidden state after one element; the gates are z, r, h.
+    """Compute the hidden state after one element. The order of the gates is z, r, h.
 
     C1  ``activations`` names sigmoid, tanh or relu for each of f and g.
     C2  ``X``, the state, ``W`` and ``R`` are 2D, ``B`` is 1D.

@@ -10,7 +10,7 @@ from irrun.ops._unary import through_floats
 
 @op("HardSigmoid", since=1, spec="activation/hard-sigmoid-1")
 class HardSigmoid(Op):
-    """``max(0, min(1, alpha * x + beta))``.
+    """Compute ``max(0, min(1, alpha * x + beta))``.
 
     C1  ``alpha`` and ``beta`` are scalars.
     """

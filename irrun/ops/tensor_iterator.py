@@ -15,7 +15,7 @@ class TensorIterator(Op):
 
     C2  The axis of each sliced input and each concatenated output is within the rank of that tensor.
     C3  All sliced inputs have the same number of slices.
-    C4  The port map names every output.
+    C4  The port map has an entry for each output.
     """
 
     inputs = ports(inputs=variadic("any"))
