@@ -12,7 +12,7 @@ from irrun.ops._rois import batch_fault, bilinear, check_batches
 class RoiAlignBase(Op):
     """Base of both operations. ``columns`` is the number of columns of ``rois``.
 
-    C1  ``data`` is 4D, ``rois`` are 2D with ``columns`` columns, ``batch_indices`` are 1D.
+    C1  ``data`` is 4D, ``rois`` is 2D with ``columns`` columns, ``batch_indices`` is 1D.
     C2  ``batch_indices`` has one entry for each region.
     C3  ``pooled_h``, ``pooled_w`` and ``spatial_scale`` are positive, ``sampling_ratio`` is not negative.
     C4  Each batch index is from 0 to the batch size of ``data`` minus 1.

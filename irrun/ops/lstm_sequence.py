@@ -6,10 +6,10 @@ from irrun.ops._rnn import LSTM, RecurrentSequence
 
 @op("LSTMSequence", since=5, spec="sequence/lstm-sequence-5")
 class LSTMSequence5(RecurrentSequence):
-    """Compute the hidden state after each element of a sequence. The outputs are all hidden states and both last states.
+    """Compute the states after each element of a sequence. The outputs are all hidden states and both last states.
 
-    The order of the gates is f, i, c, o. ``sequence_lengths`` holds the length of each sequence of the batch. The hidden
-    states beyond this length are zeros.
+    The order of the gates is f, i, c, o. ``sequence_lengths`` holds the length of each sequence of the batch. Hidden
+    states beyond it are zeros.
 
     C1  ``activations`` names sigmoid, tanh or relu for each of f, g and h.
     C2  ``X``, both states, ``W`` and ``R`` are 3D, ``B`` is 2D, ``sequence_lengths`` is 1D.

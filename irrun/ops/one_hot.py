@@ -1,4 +1,4 @@
-"""OneHot: indices as rows with one element switched on.  Spec: sequence/one-hot-{1,16}."""
+"""OneHot: indices as rows that hold one value at the index and another elsewhere.  Spec: sequence/one-hot-{1,16}."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class _OneHot(Op):
         for name, value in ("depth", depth), ("on_value", on_value), ("off_value", off_value):
             at.require(value.rank in (None, 0), "C1", f"{name} is {value.shape}, not a scalar")
         classes = (depth.dims() or (Dim.unknown(),))[0]
-        at.require(classes.hi >= 0, "C2", f"depth is {classes}")
+        at.require(classes.hi >= 0, "C2", f"depth {classes} is negative")
         element_type = off_value.type if on_value.type.kind == "dynamic" else on_value.type
         if indices.shape.dims is None:
             return Value(element_type, indices.shape)
@@ -39,7 +39,8 @@ class _OneHot(Op):
 class OneHot16(_OneHot):
     """Add an axis of length ``depth``, which holds ``on_value`` at the index and ``off_value`` elsewhere.
 
-    An index outside ``depth`` switches nothing on; with ``normalize``, -1 to -``depth`` count from the end.
+    An index outside ``depth`` gives ``off_value`` only. In mode normalize, the indices -1 to -``depth`` count from the
+    end.
 
     C1  ``depth``, ``on_value`` and ``off_value`` are scalars.
     C2  ``depth`` is not negative.
@@ -61,7 +62,7 @@ class OneHot16(_OneHot):
 class OneHot1(_OneHot):
     """Add an axis of length ``depth``, which holds ``on_value`` at the index and ``off_value`` elsewhere.
 
-    An index outside ``depth`` switches nothing on.
+    An index outside ``depth`` gives ``off_value`` only.
 
     C1  ``depth``, ``on_value`` and ``off_value`` are scalars.
     C2  ``depth`` is not negative.

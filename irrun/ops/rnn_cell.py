@@ -6,7 +6,7 @@ from irrun.ops._rnn import RNN, Cell
 
 @op("RNNCell", since=1, spec="sequence/rnn-cell-3")
 class RNNCell1(Cell):
-    """The hidden state after one element.
+    """Compute the hidden state after one element.
 
     C1  ``activations`` names sigmoid, tanh or relu.
     C2  ``X``, the state, ``W`` and ``R`` are 2D, ``B`` is 1D.

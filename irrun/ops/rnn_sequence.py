@@ -6,9 +6,9 @@ from irrun.ops._rnn import RNN, RecurrentSequence
 
 @op("RNNSequence", since=5, spec="sequence/rnn-sequence-5")
 class RNNSequence5(RecurrentSequence):
-    """All hidden states, and the last one.
+    """Compute the hidden state after each element of a sequence, and return all of these states and the last one.
 
-    ``sequence_lengths`` holds the length of each sequence of the batch; hidden states beyond it are zeros.
+    ``sequence_lengths`` holds the length of each sequence of the batch. Hidden states beyond it are zeros.
 
     C1  ``activations`` names sigmoid, tanh or relu.
     C2  ``X``, the state, ``W`` and ``R`` are 3D, ``B`` is 2D, ``sequence_lengths`` is 1D.
