@@ -8,7 +8,7 @@ from irrun.ops._parts import part
 
 @op("ShuffleChannels", since=1, spec="movement/shuffle-channels-1")
 class ShuffleChannels(Op):
-    """Cut ``axis`` into ``group`` groups and take an element from each in turn.
+    """Divide ``axis`` into ``group`` groups, and take one element of each group in turn.
 
     C1  ``data`` is not a scalar.
     C2  ``axis`` is at least -rank and less than the rank of ``data``.
@@ -21,7 +21,7 @@ class ShuffleChannels(Op):
     types = {"T": "any"}
 
     def infer(self, at: Site, data: Value) -> Value:
-        at.require(self.group > 0, "C3", f"group is {self.group}")
+        at.require(self.group > 0, "C3", f"group is {self.group}, not positive")
         at.require(data.rank != 0, "C1", "data is a scalar")
         if data.shape.dims is not None:
             axis = at.axis(self.axis, data.rank, "C2")

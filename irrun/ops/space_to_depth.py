@@ -26,10 +26,10 @@ class SpaceToDepth(Op):
 
     def infer(self, at: Site, data: Value) -> Value:
         size = self.block_size
-        at.require(size > 0, "C2", f"block_size is {size}")
+        at.require(size > 0, "C2", f"block_size is {size}, not positive")
         if data.shape.dims is None:
             return data.reshaped(data.shape)
-        at.require(len(data.shape) >= 3, "C1", f"data is {data.shape}")
+        at.require(len(data.shape) >= 3, "C1", f"data {data.shape} has rank {data.rank}, less than 3")
         batch, channels, *space = data.shape
         smaller = [part(at, n, size, "C3", f"dim {i + 2} of data {data.shape}") for i, n in enumerate(space)]
         return data.reshaped([batch, channels * Dim(size ** len(space)), *smaller])

@@ -9,7 +9,7 @@ from irrun.ops._parts import part
 
 @op("Split", since=1, spec="movement/split-1")
 class Split(Op):
-    """Cut ``data`` along ``axis`` into ``num_splits`` parts of one length.
+    """Cut ``data`` along ``axis`` into ``num_splits`` parts of equal length.
 
     C1  ``num_splits`` is positive.
     C2  ``axis`` is a scalar.
@@ -26,7 +26,7 @@ class Split(Op):
 
     def infer(self, at: Site, data: Value, axis: Value) -> tuple[Value, ...]:
         count = self.num_splits
-        at.require(count > 0, "C1", f"num_splits is {count}")
+        at.require(count > 0, "C1", f"num_splits is {count}, not positive")
         at.require(axis.rank in (None, 0), "C2", f"axis is {axis.shape}, not a scalar")
         if data.shape.dims is None:
             return (data.reshaped(data.shape),) * count
@@ -36,7 +36,7 @@ class Split(Op):
         if place is None:
             return (data.reshaped([d.union(d // count) for d in data.shape]),) * count
         place = at.axis(place, rank, "C3")
-        length = part(at, data.shape[place], count, "C4", f"dim {place} of {data.shape}")
+        length = part(at, data.shape[place], count, "C4", f"dim {place} of data {data.shape}")
         return (data.reshaped(data.shape.replace(place, length)),) * count
 
     def prepare_channels_last(self, *inputs: Value | None) -> Kernel | None:
