@@ -9,7 +9,7 @@ from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 class Priors(Op):
     """Base of the operations that return boxes [xmin, ymin, xmax, ymax] relative to the image, and their variances.
 
-    C1  ``output_size`` and ``image_size`` are 1D, with two elements.
+    C1  ``output_size`` and ``image_size`` are 1D and have two elements each.
     C2  ``variance`` has 0, 1 or 4 elements.
     """
 

@@ -36,10 +36,10 @@ class AdaptiveMaxPool(AdaptiveBase):
         for axis, count in reversed(list(enumerate(output_shape.tolist(), 2))):
             best, best_places = [], []
             for window in parts(data.shape[axis], count):
-                seen = (*(slice(None),) * axis, window)
-                largest = np.argmax(data[seen], axis, keepdims=True)
-                best.append(np.take_along_axis(data[seen], largest, axis).squeeze(axis))
-                best_places.append(np.take_along_axis(places[seen], largest, axis).squeeze(axis))
+                selection = (*(slice(None),) * axis, window)
+                largest = np.argmax(data[selection], axis, keepdims=True)
+                best.append(np.take_along_axis(data[selection], largest, axis).squeeze(axis))
+                best_places.append(np.take_along_axis(places[selection], largest, axis).squeeze(axis))
             data, places = joined(best, data, axis), joined(best_places, places, axis)
         return data, places.astype(self.index_element_type.dtype)
 

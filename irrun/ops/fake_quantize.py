@@ -50,7 +50,7 @@ class FakeQuantize(Elementwise):
         self, x: np.ndarray, in_low: np.ndarray, in_high: np.ndarray, out_low: np.ndarray, out_high: np.ndarray,
         *, out: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """As ``run``, for floats and finite input ranges whose low end is below the high end."""
+        """Compute the same as ``run``, for floats and finite input ranges whose low end is below the high end."""
         steps = x.dtype.type(self.levels - 1)
         out = x.clip(in_low, in_high, out)
         np.subtract(out, in_low, out)

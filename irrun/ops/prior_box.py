@@ -13,7 +13,7 @@ from irrun.ops._priors import Priors, around
 class PriorBox8(Priors):
     """Return boxes [xmin, ymin, xmax, ymax], relative to the image, in row 0, and their variances in row 1.
 
-    C1  ``output_size`` and ``image_size`` are 1D, with two elements.
+    C1  ``output_size`` and ``image_size`` are 1D and have two elements each.
     C2  ``variance`` has 0, 1 or 4 elements.
     C3  ``density`` has one entry for each of ``fixed_size``.
     C4  Sizes and ratios are positive, the entries of ``density`` are at least 1.
@@ -107,7 +107,7 @@ class PriorBox8(Priors):
 class PriorBox1(PriorBox8):
     """Compute the same as PriorBox-8, but order the boxes of a point by ``min_size``, ``max_size``, ``aspect_ratio``.
 
-    C1  ``output_size`` and ``image_size`` are 1D, with two elements.
+    C1  ``output_size`` and ``image_size`` are 1D and have two elements each.
     C2  ``variance`` has 0, 1 or 4 elements.
     C3  ``density`` has one entry for each of ``fixed_size``.
     C4  Sizes and ratios are positive, the entries of ``density`` are at least 1.

@@ -10,7 +10,7 @@ from irrun.ops._priors import Priors, around
 class PriorBoxClustered(Priors):
     """Return boxes [xmin, ymin, xmax, ymax], relative to the image, in row 0, and their variances in row 1.
 
-    C1  ``output_size`` and ``image_size`` are 1D, with two elements.
+    C1  ``output_size`` and ``image_size`` are 1D and have two elements each.
     C2  ``variance`` has 0, 1 or 4 elements.
     C3  ``width`` and ``height`` have the same number of entries.
     """

@@ -11,7 +11,7 @@ from irrun.types import UNKNOWN_RANK, Dim
 class Tile(Op):
     """Repeat ``data`` along each axis as often as ``repeats`` says.
 
-    If the shape of ``data`` and ``repeats`` differ in length, the shorter one is first padded with leading ones.
+    If the rank of ``data`` and the length of ``repeats`` differ, the shorter one is first padded with leading ones.
 
     C1  ``repeats`` is 1D.
     """
