@@ -1,4 +1,4 @@
-"""What AdaptiveAvgPool and AdaptiveMaxPool share: windows that divide each spatial axis into parts."""
+"""Shared by AdaptiveAvgPool and AdaptiveMaxPool: windows that divide each spatial axis into parts."""
 
 import functools
 import math
@@ -125,6 +125,6 @@ def parts(size: int, count: int) -> Iterator[slice]:
         yield slice(n * size // count, -(-(n + 1) * size // count))
 
 
-def joined(windows: list[np.ndarray], data: np.ndarray, axis: int) -> np.ndarray:
+def stacked(windows: list[np.ndarray], data: np.ndarray, axis: int) -> np.ndarray:
     """Stack the results of all windows along ``axis``. Without windows, this axis of the result is empty."""
     return np.stack(windows, axis) if windows else np.take(data, [], axis)

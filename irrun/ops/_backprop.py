@@ -1,4 +1,4 @@
-"""What ConvolutionBackpropData and GroupConvolutionBackpropData share.
+"""Shared by ConvolutionBackpropData and GroupConvolutionBackpropData: the shape rule, and the kernels.
 
 They are transposed convolutions: each element of ``data`` is a window, and adds its products with the filters to the
 elements of the output that the window sees.

@@ -1,4 +1,4 @@
-"""What the operations of Detectron and GenerateProposals share: boxes ``[x0, y0, x1, y1]`` to which deltas are applied.
+"""Shared by the operations of Detectron and GenerateProposals: boxes ``[x0, y0, x1, y1]`` to which deltas are applied.
 
 If a box includes its last pixel, its sides are longer by a ``margin`` of 1.
 """

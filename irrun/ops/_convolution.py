@@ -1,4 +1,4 @@
-"""What Convolution and GroupConvolution share: their shape rule, and the choice of a method."""
+"""Shared by Convolution and GroupConvolution: their shape rule, and the choice of a method."""
 
 import functools
 import math
@@ -44,7 +44,7 @@ class Filtering(Sliding):
         return max(ranks, default=2) - 2 or len(self.strides or self.dilations) or None
 
     def channels(self, at: Site, data: Dim, filters: Sequence[Dim]) -> Dim:
-        """Return the channels of the output, from those of ``data`` and the leading dims of the filters."""
+        """Return the number of output channels, from the channels of ``data`` and the leading dims of the filters."""
         raise NotImplementedError
 
     def correlated(self, at: Site, data: Value, filters: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: what the greedy decoders share."""
+"""Shared by the operations of connectionist temporal classification (CTC): decoding, and dims that inputs share."""
 
 import numpy as np
 

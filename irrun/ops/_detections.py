@@ -1,4 +1,4 @@
-"""What MatrixNms and MulticlassNms share: a list of detections with the boxes of all classes and batches."""
+"""Shared by MatrixNms and MulticlassNms: a list of detections with the boxes of all classes and batches."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Detections(Op):
         return boxes.reshaped([rows, 6]), indices, Value(self.output_type, PartialShape.of([batches]))
 
     def select(self, boxes: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the boxes of one class that are kept, as indices, and their scores."""
+        """Return the indices of the boxes of one class that are kept, and their scores."""
         raise NotImplementedError
 
     def candidates(self, scores: np.ndarray, enough: np.ndarray) -> np.ndarray:
-        """Return the boxes of one class to select from, best first: at most ``nms_top_k`` of the mask ``enough``."""
+        """Return the indices of the boxes of one class to select from, best first: at most ``nms_top_k`` of a mask."""
         order = best_first(scores, enough)
         return order if self.nms_top_k < 0 else order[: self.nms_top_k]
 

@@ -82,7 +82,7 @@ def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
     return total / count.astype(total.dtype)
 
 
-def bagged(table: Value, count: Dim) -> Value:
+def bag_output(table: Value, count: Dim) -> Value:
     """Return the output of ``count`` bags of rows of ``table``."""
     if table.shape.dims is None:
         return table.reshaped(UNKNOWN_RANK)
@@ -112,7 +112,7 @@ class Offsets(Bags):
         at.require(offsets.rank in (None, 1), "C5", f"offsets is {offsets.shape}, not 1D")
         if (begins := offsets.exact) is not None:
             _sizes(begins, indices.shape.count().hi)
-        return bagged(table, offsets.shape[0])
+        return bag_output(table, offsets.shape[0])
 
     def run(
         self,
@@ -143,7 +143,7 @@ class Packed(Bags):
 
     def infer(self, at: Site, table: Value, indices: Value, weights: Value | None = None) -> Value:
         self.check(at, 2, table, indices, None, weights)
-        return bagged(table, indices.shape[0])
+        return bag_output(table, indices.shape[0])
 
     def run(self, table: np.ndarray, indices: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         count, size = indices.shape

@@ -1,4 +1,4 @@
-"""Fourier transforms along axes, each of a given size: what DFT, IDFT, RDFT and IRDFT share."""
+"""Shared by DFT, IDFT, RDFT and IRDFT: Fourier transforms along axes, each axis with a size of its own."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -56,7 +56,7 @@ class Fourier(Op):
             )
         known_axes = axes.ints()
         if known_axes is not None:
-            places = _places(at, known_axes, len(dims))
+            places = _normalised_axes(at, known_axes, len(dims))
             wanted = [Dim(-1)] * len(places) if signal_size is None else sizes or [Dim(-1, INF)] * len(places)
             dims = self._plan(dims, places, wanted)[1]
         elif signal_size is not None or not (self.complex_in and self.complex_out):
@@ -78,7 +78,7 @@ class Fourier(Op):
 
     def run(self, data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None = None) -> np.ndarray:
         dims = [Dim(n) for n in (data.shape[:-1] if self.complex_in else data.shape)]
-        places = _places(Site(), axes.tolist(), len(dims))
+        places = _normalised_axes(Site(), axes.tolist(), len(dims))
         wanted = [-1] * len(places) if signal_size is None else signal_size.tolist()
         sizes, shape = (list(map(int, ns)) for ns in self._plan(dims, places, [Dim(n) for n in wanted]))
         if self.complex_out:
@@ -90,7 +90,7 @@ class Fourier(Op):
         return narrow(as_parts(y) if self.complex_out else y, data.dtype)
 
 
-def _places(at: Site, axes: Sequence[int], rank: int) -> list[int]:
+def _normalised_axes(at: Site, axes: Sequence[int], rank: int) -> list[int]:
     """Return the axes counted from the front. Refuses (C2) axes that are outside the rank or named twice."""
     places = [at.axis(a, rank, "C2") for a in axes]
     at.require(len(set(places)) == len(places), "C2", f"axes {list(axes)} names an axis more than once")
@@ -108,7 +108,7 @@ def as_parts(numbers: np.ndarray) -> np.ndarray:
     return np.stack([np.real(numbers), np.imag(numbers)], -1)
 
 
-def positive(at: Site, name: str, value: Value, label: str) -> Dim:
+def positive_scalar(at: Site, name: str, value: Value, label: str) -> Dim:
     """Return the number in ``value``. Refuses a value that is not a scalar, and a number that is not positive."""
     at.require(value.rank in (None, 0), label, f"{name} is {value.shape}, not a scalar")
     number = (value.dims() or (Dim.unknown(),))[0]
@@ -116,7 +116,7 @@ def positive(at: Site, name: str, value: Value, label: str) -> Dim:
     return number.max(1)
 
 
-def framed(window: np.ndarray, size: int) -> np.ndarray:
+def centred_window(window: np.ndarray, size: int) -> np.ndarray:
     """Return ``window`` in the middle of a frame of ``size`` elements, with zeros around it."""
     left = (size - len(window)) // 2
     return np.pad(window, (left, size - len(window) - left))

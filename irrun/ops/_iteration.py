@@ -1,4 +1,4 @@
-"""What Loop and TensorIterator share: sliced inputs, values carried to the next iteration, and concatenated outputs."""
+"""Shared by Loop and TensorIterator: sliced inputs, values carried to the next iteration, and concatenated outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BackEdges = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """The ports of a layer and its body, grouped by what they do. Ids are those of body layers."""
+    """The ports of a layer and its body, grouped by their function. All ids are ids of body layers."""
 
     sliced: tuple[MapEntry, ...]
     whole: tuple[MapEntry, ...]

@@ -1,4 +1,4 @@
-"""Non-maximum suppression: of boxes that overlap, only the best are kept."""
+"""Non-maximum suppression: keep only the best of boxes that overlap."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Suppression(Op):
     outputs = 3
     box_size = 4
     one_element: tuple[int, ...] = (0, 1)
-    """The ranks that an input of one element may have."""
+    """The ranks that an input of a single element may have."""
 
     def infer(
         self, at: Site, boxes: Value, scores: Value, max_output_boxes_per_class: Value | None = None,
@@ -165,7 +165,7 @@ class Suppression(Op):
     def select(
         self, overlap: Overlap, scores: np.ndarray, limit: int, threshold: float, least: float, sigma: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the boxes of one class that are kept, as indices, and their scores."""
+        """Return the indices of the boxes of one class that are kept, and their scores."""
         # OpenVINO also drops a score that equals the threshold
         taken = suppress(best_first(scores, scores > least), overlap, limit, repeat(threshold))
         return taken, scores[taken]

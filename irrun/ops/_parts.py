@@ -1,4 +1,4 @@
-"""What Split, ShuffleChannels and the block operations share: a dim that is cut into equal parts."""
+"""Shared by Split, ShuffleChannels and the block operations: a dim that is cut into equal parts."""
 
 from irrun.opdef import Site
 from irrun.types import Dim

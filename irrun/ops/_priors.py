@@ -1,4 +1,4 @@
-"""What PriorBox and PriorBoxClustered share: boxes around the points of a grid over an image."""
+"""Shared by PriorBox and PriorBoxClustered: boxes around the points of a grid over an image."""
 
 import numpy as np
 

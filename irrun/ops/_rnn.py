@@ -153,7 +153,7 @@ class _Recurrent(Op):
         }
 
     def dims(self, at: Site, inputs: Sequence[Value | None], **known: Dim) -> Callable[[str], list[Dim]]:
-        """Check the inputs, and return a function from the names of dims to what is known of them.
+        """Check the inputs, and return a function that maps the names of dims to the inferred dims.
 
         ``known`` are dims that are known beforehand. Refuses by C1 to C3.
         """
@@ -299,7 +299,7 @@ class RecurrentSequence(_Recurrent):
         return tuple(narrow(np.stack(both, axis=1), x.dtype) for both in zip(*passes))
 
     def _pass(self, arrays: dict[str, np.ndarray], direction: int, backwards: bool) -> tuple[np.ndarray, ...]:
-        """The hidden states [batch, time, hidden] and the last states [batch, hidden] of one direction."""
+        """Return the hidden states [batch, time, hidden] and the last states [batch, hidden] of one direction."""
         x, r = arrays["X"], arrays["R"][direction]
         batch, time = np.arange(x.shape[0]), np.arange(x.shape[1])[:, None]
         lengths = np.clip(arrays["sequence_lengths"], 0, len(time))

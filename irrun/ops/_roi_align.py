@@ -1,4 +1,4 @@
-"""What ROIAlign and ROIAlignRotated share: regions that are divided into bins, and bins into samples."""
+"""Shared by ROIAlign and ROIAlignRotated: regions that are divided into bins, and bins into samples."""
 
 from typing import ClassVar
 

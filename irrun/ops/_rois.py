@@ -1,4 +1,4 @@
-"""What the operations on regions of interest share. A region is a row: batch index, x1, y1, x2, y2."""
+"""Shared by the operations on regions of interest. A region is a row: batch index, x1, y1, x2, y2."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def check_regions(at: Site, data: Value, rois: Value, labels: tuple[str, str]) -
 
 
 def regions(rois: np.ndarray) -> np.ndarray:
-    """Return the rows of the list of regions, without those behind its end."""
+    """Return the rows of the list of regions up to its end."""
     # OpenVINO ends the list at a batch index of -1; Proposal writes one behind its last row
     ends = np.flatnonzero(rois[:, 0] == -1)
     return rois[: ends[0]] if ends.size else rois
@@ -36,7 +36,7 @@ def check_batches(indices: np.ndarray, batches: int, label: str) -> None:
 
 
 def batch_fault(indices: np.ndarray, batches: int) -> str | None:
-    """Return what is wrong with the batch indices, or None."""
+    """Return the message about a batch index out of range, or None if there is none."""
     wrong = indices[~((indices >= 0) & (indices < batches))]
     return f"batch index {wrong[0]:g} is outside a batch of size {batches}" if wrong.size else None
 
@@ -52,9 +52,3 @@ def bilinear(maps: np.ndarray, channel: np.ndarray | slice, y: np.ndarray, x: np
     upper = maps[channel, top, left] * (1 - across) + maps[channel, top, right] * across
     lower = maps[channel, bottom, left] * (1 - across) + maps[channel, bottom, right] * across
     return upper * (1 - down) + lower * down
-
-
-def rounded(values: np.ndarray) -> np.ndarray:
-    """Return the values rounded to the nearest whole number, halves away from zero."""
-    whole = np.trunc(values)
-    return whole + np.where(abs(values - whole) >= 0.5, np.sign(values), 0).astype(values.dtype)

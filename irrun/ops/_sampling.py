@@ -1,4 +1,4 @@
-"""What GridSample and Interpolate share: the conversion of interpolated values back to integers."""
+"""Shared by GridSample and Interpolate: the conversion of interpolated values back to integers."""
 
 import ml_dtypes
 import numpy as np

@@ -1,4 +1,4 @@
-"""What Slice, StridedSlice and SliceScatter share: the shape of a slice, and the region that it takes."""
+"""Shared by Slice, StridedSlice and SliceScatter: the shape of a slice, and the region that it takes."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Windows that slide over the spatial axes: the shape rules that convolutions and poolings share."""
+"""Shared by convolutions and poolings: the shape rules of windows that slide over the spatial axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SoftMax and LogSoftmax share."""
+"""The base class of SoftMax and LogSoftmax."""
 
 import numpy as np
 

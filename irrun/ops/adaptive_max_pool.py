@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from irrun.opdef import Kernel, Site, Value, attr, op
-from irrun.ops._adaptive import AdaptiveBase, joined, parts
+from irrun.ops._adaptive import AdaptiveBase, parts, stacked
 
 
 @op("AdaptiveMaxPool", since=8, spec="pooling/adaptive-max-pool-8")
@@ -40,7 +40,7 @@ class AdaptiveMaxPool(AdaptiveBase):
                 largest = np.argmax(data[selection], axis, keepdims=True)
                 best.append(np.take_along_axis(data[selection], largest, axis).squeeze(axis))
                 best_places.append(np.take_along_axis(places[selection], largest, axis).squeeze(axis))
-            data, places = joined(best, data, axis), joined(best_places, places, axis)
+            data, places = stacked(best, data, axis), stacked(best_places, places, axis)
         return data, places.astype(self.index_element_type.dtype)
 
     def prepare_first(self, *inputs: Value | None) -> Kernel:

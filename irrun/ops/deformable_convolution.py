@@ -58,14 +58,14 @@ class _Deformable(Filtering):
         axes = self.axes(data.shape[2:], filters.shape[2:])
         kernel, windows = filters.shape[2:], tuple(axis.out for axis in axes)
         parts, taps = self.deformable_group, kernel[0] * kernel[1]
-        moves = offsets.reshape(len(data), parts, taps, 2, *windows).astype(work, copy=False)
+        shifts = offsets.reshape(len(data), parts, taps, 2, *windows).astype(work, copy=False)
         # where each tap of each window would be without an offset
         places = [
             axis.stride * np.arange(axis.out) + axis.dilation * np.arange(axis.kernel)[:, np.newaxis] - axis.begin
             for axis in axes
         ]
-        y = moves[:, :, :, 0] + np.repeat(places[0], kernel[1], 0).reshape(taps, windows[0], 1)
-        x = moves[:, :, :, 1] + np.tile(places[1], (kernel[0], 1)).reshape(taps, 1, windows[1])
+        y = shifts[:, :, :, 0] + np.repeat(places[0], kernel[1], 0).reshape(taps, windows[0], 1)
+        x = shifts[:, :, :, 1] + np.tile(places[1], (kernel[0], 1)).reshape(taps, 1, windows[1])
         split = data.reshape(len(data), parts, data.shape[1] // parts, *data.shape[2:])
         samples = self._sample(split.astype(work, copy=False), y, x)
         if mask is not None:

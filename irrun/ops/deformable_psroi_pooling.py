@@ -3,8 +3,9 @@
 import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
+from irrun.kernels.resampling import round_half_away
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.ops._rois import bilinear, check_batches, check_regions, regions, rounded
+from irrun.ops._rois import bilinear, check_batches, check_regions, regions
 from irrun.types import Dim, PartialShape
 
 
@@ -61,27 +62,27 @@ class DeformablePSROIPooling(Op):
         boxes = regions(rois).astype(work)
         check_batches(boxes[:, 0], len(data), "C4")
         for n, (batch, *box) in enumerate(boxes):
-            moves = np.zeros((1, 2, 1, 1), work) if offsets is None else self._moves(offsets[n].astype(work))
-            out[n] = self._pool(data[int(batch)].astype(work, copy=False), np.array(box), moves)
+            shifts = np.zeros((1, 2, 1, 1), work) if offsets is None else self._scaled_offsets(offsets[n].astype(work))
+            out[n] = self._pool(data[int(batch)].astype(work, copy=False), np.array(box), shifts)
         return narrow(np.rint(out) if wide(data.dtype).kind == "i" else out, data.dtype)
 
-    def _moves(self, offsets: np.ndarray) -> np.ndarray:
+    def _scaled_offsets(self, offsets: np.ndarray) -> np.ndarray:
         """Return the offsets of one region, scaled by ``trans_std``: (outputs, x and y, bin rows, bin columns)."""
         parts = np.arange(self.group_size) * self.part_size // self.group_size
         split = offsets.reshape(len(offsets) // 2, 2, self.part_size, self.part_size)[:, :, parts][..., parts]
         return np.repeat(split, self.output_dim // len(split), 0) * offsets.dtype.type(self.trans_std)
 
-    def _pool(self, maps: np.ndarray, box: np.ndarray, moves: np.ndarray) -> np.ndarray:
-        """Return the bins (outputs, rows, columns) of one region, moved by ``moves``."""
+    def _pool(self, maps: np.ndarray, box: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+        """Return the bins (outputs, rows, columns) of one region, shifted by ``shifts``."""
         size, (height, width) = self.group_size, maps.shape[1:]
         half, least = box.dtype.type(0.5), box.dtype.type(0.1)
-        whole = rounded(box) + np.array([0, 0, 1, 1], box.dtype)
+        whole = round_half_away(box) + np.array([0, 0, 1, 1], box.dtype)
         x1, y1, x2, y2 = whole * box.dtype.type(self.spatial_scale) - half
         wide, high = max(x2 - x1, least), max(y2 - y1, least)
         bins = np.arange(size, dtype=box.dtype)
         # (output, bin row, bin column), then the samples in a bin
-        x = x1 + bins * (wide / size) + moves[:, 0] * wide
-        y = y1 + bins[:, np.newaxis] * (high / size) + moves[:, 1] * high
+        x = x1 + bins * (wide / size) + shifts[:, 0] * wide
+        y = y1 + bins[:, np.newaxis] * (high / size) + shifts[:, 1] * high
         x = x[..., np.newaxis, np.newaxis] + _places(wide / size, self.spatial_bins_x)
         y = y[..., np.newaxis, np.newaxis] + _places(high / size, self.spatial_bins_y)[:, np.newaxis]
         inside = (y >= -half) & (y <= height - half) & (x >= -half) & (x <= width - half)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Site, Value, op, opt, ports
-from irrun.ops._embedding import Bags, bagged
+from irrun.ops._embedding import Bags, bag_output
 from irrun.ops._indices import check_indices, from_front
 from irrun.types import Dim
 
@@ -48,7 +48,7 @@ class EmbeddingSegmentsSum(Bags):
         count = (num_segments.dims() or (Dim.unknown(),))[0]
         at.require(count.hi >= 0, "C6", f"num_segments {count} is negative")
         check_indices(at, "C5", segment_ids.exact, count, negative=False)
-        return bagged(table, count.max(0))
+        return bag_output(table, count.max(0))
 
     def run(
         self,

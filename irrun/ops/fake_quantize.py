@@ -84,7 +84,7 @@ class FakeQuantize(Elementwise):
 
 
 def _within(limit: PartialShape, rank: int | None) -> PartialShape:
-    """Return the shape without leading 1s beyond ``rank`` dims; unchanged where one of those dims cannot be 1."""
+    """Return the shape without leading 1s beyond ``rank`` dims, or unchanged if one of these dims cannot be 1."""
     if limit.dims is None or rank is None or len(limit) <= rank:
         return limit
     beyond = len(limit) - rank

@@ -96,7 +96,7 @@ class Gather8(Op):
     def _taken(
         self, place: int, data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, out: np.ndarray | None = None
     ) -> np.ndarray:
-        """Gather with indices known only at run time. ``run`` takes over where one is negative or outside the axis."""
+        """Gather with indices known only at run time. Call ``run`` if an index is negative or outside the axis."""
         if not indices.size or indices.min() < 0 or indices.max() >= data.shape[place] or not data.size:
             return copied(self.run(data, indices, axis), out)
         return np.asarray(np.take(data, indices.astype(np.intp, copy=False), place, out, "clip"))

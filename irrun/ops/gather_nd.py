@@ -61,7 +61,7 @@ class GatherND8(Op):
         return data.reshaped([*self._batches(batches), *indices.shape.dims[batch:-1], *sliced])
 
     def _batches(self, dims: list[Dim]) -> list[Dim]:
-        """Return the batch dims of the output; ``dims`` are those of the broadcast inputs."""
+        """Return the batch dims of the output, from the batch dims of the broadcast inputs."""
         return dims
 
     def run(self, data: np.ndarray, indices: np.ndarray) -> np.ndarray:

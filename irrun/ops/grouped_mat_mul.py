@@ -62,7 +62,7 @@ class GroupedMatMul(Op):
 
 
 def _fault(ends: tuple[int, ...], rows: Dim) -> str | None:
-    """Return what is wrong with the offsets, or None."""
+    """Return the message about wrong offsets, or None if they are right."""
     if list(ends) == sorted(ends) and min(ends, default=0) >= 0 and rows.fits(max(ends, default=0)):
         return None
     return f"offsets {list(ends)} does not ascend to {rows}, the number of rows"

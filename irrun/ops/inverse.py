@@ -38,7 +38,7 @@ class Inverse(Op):
 
 
 def _inverted(matrices: np.ndarray) -> np.ndarray:
-    """Return the inverses of square matrices; NaN for singular ones."""
+    """Return the inverses of square matrices. The inverse of a singular matrix is NaN."""
     try:
         return np.linalg.inv(matrices)
     except np.linalg.LinAlgError:  # one is singular: invert them one by one

@@ -6,7 +6,7 @@ import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.ops._fourier import as_complex, framed, positive
+from irrun.ops._fourier import as_complex, centred_window, positive_scalar
 from irrun.types import UNKNOWN_RANK, Dim
 
 
@@ -41,8 +41,8 @@ class ISTFT(Op):
     ) -> Value:
         at.require(data.rank in (None, 3, 4), "C1", f"data is {data.shape}, not 3D or 4D")
         at.require(window.rank in (None, 1), "C2", f"window is {window.shape}, not 1D")
-        size = positive(at, "frame_size", frame_size, "C3")
-        step = positive(at, "frame_step", frame_step, "C4")
+        size = positive_scalar(at, "frame_size", frame_size, "C3")
+        step = positive_scalar(at, "frame_step", frame_step, "C4")
         at.require(window.shape[0].lo <= size.hi, "C2", f"window {window.shape} is longer than frame_size {size}")
         if signal_length is not None:
             single = signal_length.rank in (None, 0, 1) and signal_length.shape.count().fits(1)
@@ -76,7 +76,7 @@ class ISTFT(Op):
         signal_length: np.ndarray | None = None,
     ) -> np.ndarray:
         size, step = int(frame_size), int(frame_step)
-        weights = framed(window.astype(wide(data.dtype)), size)
+        weights = centred_window(window.astype(wide(data.dtype)), size)
         frames = np.fft.irfft(as_complex(data).swapaxes(-1, -2), size) * weights
         if self.normalized:
             frames *= math.sqrt(size)
@@ -92,7 +92,7 @@ class ISTFT(Op):
 
 
 def _overlapped(frames: np.ndarray, step: int) -> np.ndarray:
-    """Return the sum of ``frames``, each of which begins ``step`` elements after the one before."""
+    """Return the sum of ``frames``, each of which begins ``step`` elements after the frame before it."""
     *batch, count, size = frames.shape
     pieces = -(-size // step)
     padded = np.zeros((*batch, count, pieces * step), frames.dtype)

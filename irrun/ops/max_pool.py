@@ -102,7 +102,7 @@ class MaxPool1(Pooling):
 
 
 def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
-    """Return the largest element of each window: first along one axis, then of these results along the next."""
+    """Return the largest element of each window. The axes are reduced one after the other."""
     best, lowest = _comparable(data), _lowest(data.dtype)
     for axis, windows in enumerate(axes, 2):
         whole = best

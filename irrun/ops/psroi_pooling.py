@@ -3,8 +3,9 @@
 import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
+from irrun.kernels.resampling import round_half_away
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._rois import bilinear, check_batches, check_regions, regions, rounded
+from irrun.ops._rois import bilinear, check_batches, check_regions, regions
 
 
 @op("PSROIPooling", since=1, spec="detection/psroi-pooling-1")
@@ -61,7 +62,7 @@ class PSROIPooling(Op):
     def _average(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
         """Return the bins (outputs, rows, columns) of one region, each the mean of the elements that it covers."""
         height, width = maps.shape[1:]
-        x1, y1, x2, y2 = (rounded(box) + np.array([0, 0, 1, 1], box.dtype)) * box.dtype.type(self.spatial_scale)
+        x1, y1, x2, y2 = (round_half_away(box) + np.array([0, 0, 1, 1], box.dtype)) * box.dtype.type(self.spatial_scale)
         split = maps.reshape(self.output_dim, self.group_size, self.group_size, height, width)
         out = np.zeros(split.shape[:3], maps.dtype)
         for row, down in enumerate(_bins(y1, y2, self.group_size, height)):

@@ -100,7 +100,7 @@ def _only_unknown(parts: dict[int, Dim]) -> int | None:
 
 
 def _quotient(whole: list[Dim], parts: list[Dim]) -> Dim | None:
-    """Return the product of ``whole`` divided by that of ``parts``; None where that cannot be an integer."""
+    """Return the product of ``whole`` divided by the product of ``parts``, or None if it cannot be an integer."""
     a, b = (math.prod(d.lo for d in dims if d.is_static) for dims in (whole, parts))
     shared = math.gcd(a, b) or 1
     over = product([d for d in whole if not d.is_static]) * (a // shared)

@@ -3,8 +3,9 @@
 import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
+from irrun.kernels.resampling import round_half_away
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._rois import bilinear, check_batches, check_regions, regions, rounded
+from irrun.ops._rois import bilinear, check_batches, check_regions, regions
 
 
 @op("ROIPooling", since=2, spec="detection/roi-pooling-1")
@@ -48,7 +49,7 @@ class ROIPooling(Op):
 
     def _largest(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
         """Return the bins (channels, rows, columns) of one region, each the largest element that it covers, or 0."""
-        x1, y1, x2, y2 = rounded(box * box.dtype.type(self.spatial_scale))
+        x1, y1, x2, y2 = round_half_away(box * box.dtype.type(self.spatial_scale))
         out = np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
         for row, down in enumerate(_bins(y1, y2, self.pooled_h, maps.shape[1])):
             for column, across in enumerate(_bins(x1, x2, self.pooled_w, maps.shape[2])):

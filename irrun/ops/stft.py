@@ -5,7 +5,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._fourier import as_parts, framed, positive
+from irrun.ops._fourier import as_parts, centred_window, positive_scalar
 from irrun.types import UNKNOWN_RANK
 
 
@@ -27,8 +27,8 @@ class STFT(Op):
     def infer(self, at: Site, signal: Value, window: Value, frame_size: Value, frame_step: Value) -> Value:
         at.require(signal.rank in (None, 1, 2), "C1", f"signal is {signal.shape}, not 1D or 2D")
         at.require(window.rank in (None, 1), "C2", f"window is {window.shape}, not 1D")
-        size = positive(at, "frame_size", frame_size, "C3")
-        step = positive(at, "frame_step", frame_step, "C4")
+        size = positive_scalar(at, "frame_size", frame_size, "C3")
+        step = positive_scalar(at, "frame_step", frame_step, "C4")
         at.require(window.shape[0].lo <= size.hi, "C2", f"window {window.shape} is longer than frame_size {size}")
         if signal.shape.dims is None:
             return signal.reshaped(UNKNOWN_RANK)
@@ -42,5 +42,5 @@ class STFT(Op):
     def run(self, signal: np.ndarray, window: np.ndarray, frame_size: np.ndarray, frame_step: np.ndarray) -> np.ndarray:
         work, size = wide(signal.dtype), int(frame_size)
         frames = sliding_window_view(signal.astype(work), size, -1)[..., :: int(frame_step), :]
-        spectra = np.fft.rfft(frames * framed(window.astype(work), size))
+        spectra = np.fft.rfft(frames * centred_window(window.astype(work), size))
         return narrow(as_parts(spectra.swapaxes(-1, -2) if self.transpose_frames else spectra), signal.dtype)

@@ -82,7 +82,7 @@ class StridedSlice(Op):
         return data.reshaped(dims)
 
     def _kinds(self, count: int) -> list[str]:
-        """Return what each entry of ``begin`` stands for: slice, new, ellipsis or shrink."""
+        """Return the kind of each entry of ``begin``: slice, new, ellipsis or shrink."""
         masks = {"ellipsis": self.ellipsis_mask, "new": self.new_axis_mask, "shrink": self.shrink_axis_mask}
         return [next((kind for kind, mask in masks.items() if _bit(mask, i)), "slice") for i in range(count)]
 
