@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.kernels import resampling
+import irrun.kernels.resampling as resampling
 from irrun.kernels.blocks import BLOCK, each_block, reporting, scratch
 from irrun.kernels.elementwise import native
 from irrun.opdef import CHANNELS_LAST, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, opt, ports
