@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from irrun.api import no_examples
-from irrun.checking.origins import Asked, Explanation, at_line, by_name, outputs
+from irrun.checking.origins import Explanation
+from irrun.checking.questions import Asked, at_line, by_name, outputs
 from irrun.checking.render import printable
 from irrun.cli import _models, _terminal
 from irrun.cli._options import format_option, plugin_option, weights_option
