@@ -127,9 +127,9 @@ class Explanation:
 
 
 def _record(step: Step, number: int, ends: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """Return a step as a dict for JSON. With ``ends``, the numbers of the steps that explain its symbols, it is whole.
+    """Return a step as a dict for JSON. ``ends`` maps its symbols to the numbers of the steps that explain them.
 
-    Without them, the dict leaves out the layer and the sources, because it only refers to the step.
+    Without ``ends``, the dict only refers to the step: it leaves out the layer and the sources.
     """
     place, dim, layer = step.place, step.dim, step.layer
     term = dim.term if dim.term and dim.term.size <= _LONGEST else None

@@ -81,7 +81,7 @@ def _report_dims(evidence: Evidence, key: Key, wrong: _End, right: _End) -> None
     is_loose = port.shape is None or shape is None or port.shape.meet(shape) is not None
     declares = "it declares no dims" if port.shape is None else f"dims are {port.shape}"
     message = f"{wrong.name}: {declares}, but {right.name} declares {'no dims' if shape is None else shape}"
-    due = shape or PartialShape(())
+    due = PartialShape(()) if shape is None else shape
     # without the values of constants, the choice of the wrong end may be a guess
     is_safe = key not in evidence.contested and (model.weights is not None or not model.constants)
     notes, help = evidence.contest(key), f"declare {due}"

@@ -68,7 +68,7 @@ class Evidence:
     inferred: Values = field(default_factory=dict)
     """The inferred value of each output, also where ``values`` holds the declared one."""
     inferred_ahead: Values = field(default_factory=dict)
-    """The values of outputs that a vote needed before it was the turn of their layer."""
+    """The values of outputs that a vote needed before propagation reached their layer."""
     agreed: dict[Value, tuple[ElementType | None, PartialShape | None]] = field(default_factory=dict)
     """For an inferred value, the last declaration that agreed with it. It saves most comparisons of a large model."""
 
@@ -119,4 +119,4 @@ class Evidence:
 
     def is_guess(self, layer: Layer) -> bool:
         """Return whether the inferred outputs of a layer follow from an input whose value is contested."""
-        return any(feed in self.contested for feed in self.model.feeds[layer.id]) if self.contested else False
+        return any(feed in self.contested for feed in self.model.feeds[layer.id])

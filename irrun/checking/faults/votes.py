@@ -1,7 +1,7 @@
-"""Let the consumers of an output vote: on the inferred or the declared value, or on the right end of an edge.
+"""Let the consumers of an output vote: for its inferred or its declared value, or for one end of an edge.
 
-A consumer votes by what its input port declares or, where that says nothing, by its own declared outputs: it votes for
-the value from which they follow.
+A consumer votes for the value that its input port declares. If the input ports do not decide, a consumer votes for the
+value from which its own declared outputs follow.
 """
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ def leads_to_declared(evidence: Evidence, layer: Layer, position: int, value: Va
 
 
 _MOST_AHEAD: Final = 16
-"""How many layers one behind the other are inferred before their turn. It covers the usual arithmetic on shapes."""
+"""The longest chain of layers that a vote infers ahead of propagation. It covers the usual arithmetic on shapes."""
 
 
 def _known(evidence: Evidence, feed: Key, ahead: int = _MOST_AHEAD) -> Value:
-    """Return what is known of the output ``feed``. If its layer has not had its turn, infer it ahead or trust its port.
+    """Return what is known of the output ``feed``.
 
-    At most ``ahead`` layers one behind the other are inferred.
+    If propagation has not reached its layer yet, infer the layer here, and its producers up to ``ahead`` layers back.
+    Beyond these, return the declared output.
     """
     if feed in evidence.values:
         return evidence.values[feed]
@@ -73,7 +74,7 @@ def _known(evidence: Evidence, feed: Key, ahead: int = _MOST_AHEAD) -> Value:
             try:
                 inferred = infer(op, site(layer), inputs, needed(op, evidence.model, layer))
                 outputs = (*inferred, *outputs[len(inferred) :])
-            except Exception:  # refused or failed, which is reported at its turn
+            except Exception:  # refused or failed, which is reported when propagation reaches the layer
                 pass
         evidence.inferred_ahead.update({(layer.id, position): value for position, value in enumerate(outputs)})
     return evidence.inferred_ahead[feed]
@@ -121,8 +122,8 @@ def outputs_without_inference(evidence: Evidence, layer: Layer, first: int = 0) 
         key, port = (layer.id, position), layer.outputs[position]
         if not is_uniform(evidence, key) and is_declaring(evidence, port):
             election = evidence.elections[key] = elect(evidence, key)
-            shape = election.shape if port.shape is not None else None
-            values[position] = Value(election.type or ELEMENT_TYPES["dynamic"], shape or UNKNOWN_RANK)
+            shape = UNKNOWN_RANK if port.shape is None or election.shape is None else election.shape
+            values[position] = Value(election.type or ELEMENT_TYPES["dynamic"], shape)
     return tuple(values[first:])
 
 
@@ -155,13 +156,16 @@ def _elect_type(
         return inferred.type, False
     types = [claim for claim in claims if claim is not None]
     winner = _leader(Counter([port.type, *types]))
-    return (winner, False) if winner else (port.type, len(set(types)) > 1)
+    return (winner, False) if winner is not None else (port.type, len(set(types)) > 1)
 
 
 def _elect_shape(
     evidence: Evidence, inferred: Value | None, port: Port, consumers: Sequence[Consumer]
 ) -> tuple[PartialShape | None, bool]:
-    """Return the elected shape of an output port, and whether it is contested. A port may vote for declaring none."""
+    """Return the elected shape of an output port, and whether it is contested.
+
+    The shape is None if most consumers declare no dims.
+    """
     claims = [layer.inputs[position].shape for layer, position in consumers]
     if inferred is not None and inferred.rank is not None:
         due = declarable(inferred.shape)
@@ -177,7 +181,7 @@ def _elect_shape(
     type = inferred.type if inferred else ELEMENT_TYPES["dynamic"]
     votes = _votes(consumers, candidates, lambda c, shape: leads_to_declared(evidence, *c, Value(type, shape)))
     winner = _leader(votes)
-    return (winner, False) if winner else (port.shape, len({claim for claim in claims if claim}) > 1)
+    return (winner, False) if winner is not None else (port.shape, len({*claims} - {None}) > 1)
 
 
 def is_declaring(evidence: Evidence, port: Port) -> bool:
