@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from irrun.checking.checker import check as check_parsed
-from irrun.checking.origins import Explanation, at_line, by_name
+from irrun.checking.origins import Explanation
+from irrun.checking.questions import at_line, by_name
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.diagnostics import Diagnostic, ModelError, ReadError, Report
 from irrun.inference.propagate import weights_missing
