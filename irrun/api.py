@@ -49,7 +49,7 @@ def load(xml: PathLike, weights: PathLike | None = None) -> Parsed:
 
 def no_examples(path: str) -> ReadError:
     """Return the error for a documentation page without examples passed where a model is required."""
-    help = "give an IR file, or a page with <layer> examples in its code blocks"
+    help = "pass an IR file, or a page with <layer> examples in its code blocks"
     return ReadError(Diagnostic("IR003", "error", "the page has no <layer> example", file=path, help=help))
 
 

@@ -40,14 +40,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
     if config.option.irrun_update and _in_ci():
-        raise pytest.UsageError("--irrun-update: goldens are written by people, not under CI (unset CI to do so)")
+        raise pytest.UsageError(
+            "--irrun-update is refused in CI: a person must look at new goldens (to write them anyway, unset CI)"
+        )
     selected: set[Path] = set()
     folder = config.inipath.parent if config.inipath else config.rootpath
     for pattern in config.getini("irrun_models"):
         paths = [Path(path) for path in glob.glob(str(folder / pattern), recursive=True)]
         models = [p for path in paths for p in (sorted(path.rglob("*.xml")) if path.is_dir() else [path])]
         if not models:
-            raise pytest.UsageError(f"irrun_models: no model is called {pattern!r} in {folder}")
+            raise pytest.UsageError(f"irrun_models: no model in {folder} matches {pattern!r}; correct the path or glob")
         selected.update(path.resolve() for path in models)
     for name in ("rtol", "atol"):
         _tolerance(config, name)
@@ -251,7 +253,9 @@ def _tolerance(config: pytest.Config, name: str) -> dict[str, float] | float | N
             element_type, _, number = word.partition("=")
             numbers[element_type] = float(number)
     except ValueError:
-        raise pytest.UsageError(f"irrun_{name}: {' '.join(words)!r} is neither 1e-3 nor f16=1e-2") from None
+        raise pytest.UsageError(
+            f"irrun_{name}: {' '.join(words)!r} is not a tolerance; write 1e-3 for all types, or f16=1e-2 for one"
+        ) from None
     return numbers or None
 
 

@@ -65,6 +65,6 @@ def failed(error: Exception) -> int:
     if isinstance(error, MemoryError):
         err.print(f"irrun: out of memory: {error}")
         return 1
-    err.print("this is a bug in irrun; please report it with what follows:")
+    err.print("this is a bug in irrun; please report it with the following text:")
     err.print("".join(traceback.format_exception(error)), end="")
     return 70

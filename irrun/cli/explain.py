@@ -34,7 +34,7 @@ def command(code: str | None) -> None:
     found = names.get(code.lower())
     if found is None:
         near = difflib.get_close_matches(code.lower(), names, 1)
-        help = f"did you mean {names[near[0]].id} {names[near[0]].name}?" if near else "irrun explain lists them"
+        help = f"did you mean {names[near[0]].id} {names[near[0]].name}?" if near else "irrun explain lists the codes"
         raise click.UsageError(f"there is no code {code}; {help}")
     _terminal.title(out, f"{found.id} {found.name} ({found.severity})")
     width = min(out.width, 80)

@@ -35,7 +35,7 @@ def command(model: str, weights: str | None, begin: Sequence[str], end: Sequence
     .bin holds only the constants of the sub-model.
     """
     if not output.endswith(".xml"):
-        raise click.BadParameter(f"{output} does not end in .xml", param_hint="-o")
+        raise click.BadParameter(f"{output} does not end in .xml; the .bin gets the same name", param_hint="-o")
     part = extract(api.read_model(model, weights), begin, end)
     save_model(part, output, compact=True)
     ins, outs = (", ".join(names) or "none" for names in ([p.name for p in part.parameters], _outputs(part)))

@@ -37,7 +37,7 @@ def command(model: str, weights: str | None, form: str, memory_too: bool, shapes
     The .bin is needed only for --memory. Layers in the bodies of If, Loop and TensorIterator are counted as well.
     """
     if shapes and not memory_too:
-        raise click.UsageError("--shape goes with --memory")
+        raise click.UsageError("--shape changes only what --memory predicts; add --memory, or leave --shape out")
     found = _models.load(model, weights)
     out = _terminal.console()
     problems: list[Diagnostic] = []
@@ -94,8 +94,8 @@ def _memory(model: Model) -> dict[str, Any]:
         raise ModelError(weights_missing(model))
     prediction = predicted(model, default_max_memory())
     if prediction is None:
-        message = "what a run takes follows from dims that are open"
-        help = "give all inputs dims with --shape; where they are open within the model, only a run can tell"
+        message = "the memory of a run depends on dims that are unknown"
+        help = "pass the shapes of all dynamic inputs with --shape; only a run knows dims that depend on values"
         raise FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=help))
     return {
         "total": prediction.total, "weights": prediction.weights, "prepared": prediction.prepared,
