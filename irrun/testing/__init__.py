@@ -122,13 +122,13 @@ def tolerance(element_type: ElementType, rtol: Tolerance, atol: Tolerance) -> tu
     """Return (rtol, atol) for an element type. Raises ValueError if a mapping names an unknown element type."""
     defaults = TOLERANCES.get(element_type.name, (0.0, 0.0))
     limits = []
-    for given, default in zip((rtol, atol), defaults):
-        if isinstance(given, Mapping):
-            unknown = [name for name in given if name not in ELEMENT_TYPES]
+    for limit, default in zip((rtol, atol), defaults):
+        if isinstance(limit, Mapping):
+            unknown = [name for name in limit if name not in ELEMENT_TYPES]
             if unknown:
                 raise ValueError(f"{unknown[0]!r} is not an element type; write it as f32 or i64")
-            given = given.get(element_type.name)
-        limits.append(default if given is None else float(given))
+            limit = limit.get(element_type.name)
+        limits.append(default if limit is None else float(limit))
     return limits[0], limits[1]
 
 
