@@ -21,7 +21,7 @@ __all__ = ["Core", "compile_model", "get_version"]
 
 
 class Core(Covered):
-    """Reads and compiles models. All device names stand for the same device."""
+    """Reads and compiles models. Every device name means the same device."""
 
     available_devices = property(lambda self: ["CPU"])
 

@@ -1,4 +1,4 @@
-"""Installation of the stand-in in place of openvino."""
+"""Install the stand-in in place of openvino."""
 
 from __future__ import annotations
 

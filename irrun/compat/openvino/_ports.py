@@ -17,7 +17,7 @@ __all__ = ["ConstOutput", "Node", "Output", "Port", "Ports", "position_in"]
 
 
 class Node(Covered):
-    """The layer of a port, which offers only its name and type."""
+    """A layer of a model. Only its name and its type are available."""
 
     def __init__(self, layer: Layer) -> None:
         self._layer = layer
@@ -105,7 +105,7 @@ class Output(Port):
 
 
 class ConstOutput(Port):
-    """A port of a CompiledModel. Its outputs are the keys of results."""
+    """A port of a CompiledModel. The ports of its outputs are the keys of results."""
 
 
 class Ports(Covered):

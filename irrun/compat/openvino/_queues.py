@@ -13,7 +13,7 @@ __all__ = ["AsyncInferQueue"]
 
 
 class AsyncInferQueue(Covered):
-    """A pool of requests that take jobs in turn. Each job is complete when ``start_async`` returns."""
+    """A pool of requests. They take jobs in turn, and a job is complete when ``start_async`` returns."""
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
         if not isinstance(model, CompiledModel) or jobs < 0:

@@ -68,7 +68,7 @@ class CompiledModel(Ports):
 
 
 class InferRequest(Covered):
-    """A way to run a CompiledModel, with input tensors, output tensors and a state of its own."""
+    """Runs a CompiledModel. A request has its own input tensors, output tensors and state."""
 
     userdata: Any = None
     latency: float = 0.0
@@ -190,7 +190,7 @@ class InferRequest(Covered):
     # --
 
     def _feed(self, inputs: Any, share: bool) -> None:
-        """Set the input tensors from arrays, in any form that openvino accepts. ``share`` avoids copies if possible."""
+        """Set the input tensors to the values that a run was called with. ``share`` avoids copies if possible."""
         for key, value in keyed(inputs, self.model_inputs).items():
             if isinstance(key, int):
                 index = _position(self.model_inputs, key)

@@ -13,7 +13,7 @@ __all__ = ["STRING", "Type", "type_of"]
 
 
 class Type(Covered):
-    """An element type: ``Type.f32``, or ``Type(np.float32)`` for that of a numpy type."""
+    """An element type, such as ``Type.f32``. ``Type(np.float32)`` returns the one that a numpy type corresponds to."""
 
     _all: ClassVar[dict[str, Type]] = {}
     _own: ElementType
