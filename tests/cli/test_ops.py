@@ -68,7 +68,7 @@ def test_every_operation_can_be_shown(call):
     [
         ("Brodcast", "did you mean Broadcast"),
         ("Zzzzzz", "irrun ops lists what irrun knows"),
-        ("Broadcast-0", "opset0 has no Broadcast; it came with opset1"),
+        ("Broadcast-0", "opset0 has no Broadcast; opset1 added it"),
     ],
 )
 def test_an_unknown_operation(name, said, call):
