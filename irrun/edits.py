@@ -147,10 +147,15 @@ def set_items(source: Source, node: int, name: str, items: Sequence[str]) -> Edi
         parts = text.split(",") if text.strip() else []
         if len(parts) != len(items):
             return ",".join(items)
-        kept = (part if part.strip() == item else part.replace(part.strip(), item) for part, item in zip(parts, items))
-        return ",".join(kept)
+        return ",".join(_replaced(part, item) for part, item in zip(parts, items))
 
     return _revalued(source, node, name, revalued)
+
+
+def _replaced(part: str, item: str) -> str:
+    """Return ``part`` with its text replaced by ``item`` and the white space around the text kept."""
+    space = len(part) - len(part.lstrip())
+    return part[:space] + item + part[space + len(part.strip()) :]
 
 
 def _revalued(source: Source, node: int, name: str, value: Callable[[str], str]) -> Edits | None:
