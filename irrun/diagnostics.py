@@ -151,8 +151,9 @@ CODES: Final = _codes(
      "port declares. `irrun check` tells which of the two is wrong; --no-strict runs on regardless."),
     ("IR603", "kernel-failed", "A kernel failed on a model that checks clean. That is irrun's bug: please "
      "report it with the layer's XML."),
-    ("IR604", "out-of-memory", "A tensor would take more memory than --max-memory allows; refused before "
-     "allocating it. A target shape is probably wrong; otherwise raise --max-memory."),
+    ("IR604", "out-of-memory", "A tensor would take more memory than --max-memory allows, or the strings of a constant "
+     "more than 1 GiB (each of them takes as much as the longest). irrun refuses it before allocating it. Probably a "
+     "target shape is wrong; otherwise raise --max-memory, or shorten the longest string."),
     ("IR605", "invalid-value", "The values that reached a layer break a rule of its specification (an index "
      "out of range, a target shape that does not fit)."),
     ("IR606", "bad-selection", "A layer that was asked for (--tap, --from, --to) is not in the model, or no way "

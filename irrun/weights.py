@@ -67,7 +67,7 @@ class Weights:
 
         Its dtype is that of ``element_type``. It may be a read-only view of the file. Raises Refused: IR305 for the
         type ``dynamic``, IR502 if the range is outside the file, IR503 if ``size`` is not what type and shape need,
-        and IR504 if the bytes are not a valid string tensor.
+        IR504 if the bytes are not a valid string tensor, and IR604 if its array would take too much memory.
         """
         if offset < 0 or size < 0 or offset + size > len(self.data):
             raise Refused(
@@ -81,7 +81,7 @@ class Weights:
         if element_type.kind == "dynamic":
             raise Refused("no constant has the element type dynamic", "C2", code="IR305")
         if element_type.kind == "string":
-            return _strings(raw, count).reshape(shape)
+            return _frozen(_strings(raw, count).reshape(shape))
         needed = element_type.nbytes(count)
         if size != needed and not (count == 0 and size == 1):  # OpenVINO writes one byte for a tensor without elements
             raise Refused(
@@ -196,7 +196,7 @@ def _packed(codes: np.ndarray, bits: int, *, low_first: bool) -> np.ndarray:
 
 
 def _strings(raw: np.ndarray, count: int) -> np.ndarray:
-    """Return the strings of a string tensor as an array [count]. Raises Refused (IR504).
+    """Return the strings of a string tensor as an array [count]. Raises Refused (IR504, IR604).
 
     The bytes are the count as int32, ``count + 1`` int32 offsets that begin with 0, and the text in UTF-8.
     """
@@ -216,6 +216,25 @@ def _strings(raw: np.ndarray, count: int) -> np.ndarray:
     if offsets[0] != 0 or any(a > b for a, b in pairwise(offsets)) or offsets[-1] > len(text):
         raise broken("the offsets do not ascend from 0 to the end")
     try:
-        return np.array([text[a:b].decode() for a, b in pairwise(offsets)], np.dtype("U"))
+        strings = [text[a:b].decode() for a, b in pairwise(offsets)]
     except UnicodeDecodeError as error:
         raise broken(f"they are not UTF-8 ({error.reason})") from None
+    longest = max(map(len, strings), default=0)
+    needed = count * max(longest, 1) * _CHARACTER
+    if needed > _MOST_BYTES:
+        raise Refused(
+            f"{count} strings take {needed:,} bytes, more than the {_MOST_BYTES:,} allowed, because irrun pads each "
+            f"of them to the longest, of {longest} characters",
+            help="shorten the longest strings, or split the constant",
+            code="IR604",
+        )
+    return np.array(strings, np.dtype("U"))
+
+
+_CHARACTER: Final = np.dtype("U1").itemsize
+"""The bytes that numpy takes for each character of a string."""
+_MOST_BYTES: Final = 1 << 30
+"""The most bytes that the array of a string constant may take.
+
+numpy pads each string to the longest one, so that one long string among many short ones takes far more memory than the
+``.bin``. The vocabularies of language models stay below this limit."""
