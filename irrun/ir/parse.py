@@ -144,6 +144,7 @@ class Reader:
         self._layers: list[_Layer] = []
         self._port: tuple[Mapping[str, str], int, bytes] = ({}, 0, b"")
         self._dims: list[str] = []
+        self._dim_nodes: list[int] = []
         self._late: list[tuple[str, str, int, str | None, dict[str, Any]]] = []
         self._contents: dict[bytes, tuple[PartialShape | None, int]] = {}
         self._shapes: dict[tuple[str, ...], PartialShape] = {}
@@ -401,7 +402,7 @@ class Reader:
     def _open_port(self, _tag: str, attributes: Mapping[str, str]) -> None:
         content = self._elements.content()
         self._port = (attributes, self._node, content)
-        self._dims = []
+        self._dims, self._dim_nodes = [], []
         known = self._contents.get(content)
         if known is None:
             self._elements.text(True)
@@ -422,6 +423,7 @@ class Reader:
 
     def _open_dim(self, _tag: str, _attributes: Mapping[str, str]) -> None:
         self._dims.append("")
+        self._dim_nodes.append(self._node)
 
     def _add_port(self, shape: PartialShape | None) -> None:
         """Add the port that ends here to its layer, with the shape of its ``<dim>`` elements or else ``shape``."""
@@ -443,7 +445,7 @@ class Reader:
         if precision and type is None:
             type = self._precision(precision, node, layer.name, id)
         if self._dims:
-            shape = self._shape(node, layer.name, id)
+            shape = self._shape(layer.name, id)
         ports.append(Port(id, type, shape, _names(names) if names else (), node))
 
     def _precision(self, text: str, node: int, layer: str, port: int) -> ElementType | None:
@@ -456,19 +458,17 @@ class Reader:
             self.report("IR305", message, node, "precision", layer=layer, port=port, help="such as FP32, I64, BOOL")
         return element_type
 
-    def _shape(self, node: int, layer: str, port: int) -> PartialShape:
+    def _shape(self, layer: str, port: int) -> PartialShape:
         """Return the shape of the dims just read. Report each invalid dim (IR404) and take it as unknown."""
         key = tuple(self._dims)
         shape = self._shapes.get(key)
         if shape is not None:
             return shape
         dims = [_port_dim(text) for text in key]
-        for axis, dim in enumerate(dims):
+        for axis, (dim, node) in enumerate(zip(dims, self._dim_nodes)):
             if dim is None:
-                message = f'dim {axis} of port {port} of "{layer}" is "{key[axis].strip()}", which is no dim'
-                # assumes that the dims follow their port directly, so that their ordinals continue from its own
-                at = node + 1 + axis
-                self.report("IR404", message, at, layer=layer, port=port, help="write a number, or -1 if unknown")
+                message = f'dim {axis} of port {port} of "{layer}" is "{key[axis].strip()}", which is not a dim'
+                self.report("IR404", message, node, layer=layer, port=port, help="write a number, or -1 if unknown")
         shape = PartialShape(tuple(dim or Dim.unknown() for dim in dims))
         if None not in dims:
             self._shapes[key] = shape
