@@ -135,6 +135,8 @@ def faults(module: str, source: str) -> list[str]:
                 found.append(f"an operation may not import {imported}")
         elif imported.startswith("irrun.ops."):
             found.append(f"{module} imports a module of ops: operations are found by their type")
+        if imported.startswith("irrun.types.") and not module.startswith("irrun.types"):
+            found.append(f"{module} imports {imported}: import from irrun.types")
         if target != own and (name or "").startswith("_"):
             found.append(f"{name} is private to {imported}")
     return found
@@ -153,6 +155,8 @@ def test_imports(path: Path) -> None:
         ("irrun.running.plan", "from irrun.checking.fix import fix", "running may not import irrun.checking.fix"),
         ("irrun.running.plan", "from irrun.ops._rnn import Cell", "imports a module of ops"),
         ("irrun.types", "from irrun.model import Model", "stands above it"),
+        ("irrun.types.dims", "from irrun.model import Model", "stands above it"),
+        ("irrun.model", "from irrun.types.dims import Dim", "import from irrun.types"),
         ("irrun.ops.tile", "from irrun.ops.concat import Concat1", "an operation may not import irrun.ops.concat"),
         ("irrun.ops.tile", "from irrun.model import Model", "an operation may not import irrun.model"),
         ("irrun.running.plan", "from irrun.kernels.blocks import _STRIP", "_STRIP is private"),
