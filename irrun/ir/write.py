@@ -17,7 +17,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs
 
 from irrun.diagnostics import ModelError
 from irrun.inference.propagate import weights_missing
-from irrun.ir.parse import KNOWN_CHILDREN
+from irrun.ir.reader import KNOWN_CHILDREN
 from irrun.model import VERSIONS, Layer, MapEntry, Model, Port, is_constant
 from irrun.types import Dim, ElementType
 

@@ -1,8 +1,7 @@
-"""Read the ``<layer>`` examples of a document, as the specification prints them, as models of one layer.
+"""Read ``<layer>`` examples, as the specification prints them, as models of one layer.
 
-A page may hold several examples between its paragraphs: in the code blocks of reStructuredText, the fences of Markdown,
-the ``<pre>`` elements of HTML, or plain text. An example has no ``<net>`` and no edges, and often no ids. It may have a
-literal ``...`` for omitted parts, dims such as N or H_out, and the contents of a shape input in a comment only.
+An example has no ``<net>`` and no edges, and often no ids. A literal ``...`` may stand for omitted parts, and a dim may
+be a name such as ``N`` or ``H_out``. The contents of a shape input may be in a comment only.
 
 Each input port becomes a Parameter and each output port a Result, named by position. Irregularities are warnings. For
 an example without ``version``, the page decides the version of the operation.
@@ -10,62 +9,32 @@ an example without ``version``, the page decides the version of the operation.
 
 from __future__ import annotations
 
-import html
 import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ReadError, diagnostic
 from irrun.inference.bind import ALIASES
-from irrun.ir.parse import Parsed, Reader
+from irrun.ir.pages import Example, examples, is_document
+from irrun.ir.parse import Parsed
+from irrun.ir.reader import Reader
 from irrun.ir.safe_xml import read_xml
 from irrun.model import Edge, Layer, Model, Port
 from irrun.opdef import find
 from irrun.source import Source
 from irrun.types import ELEMENT_TYPES
 
-__all__ = ["MARKUP", "has_fragments", "is_document", "is_prose", "read_fragments"]
-
-MARKUP: Final = {".rst": "rst", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}
-"""The markup language of a document, by the ending of its file name; all other documents are plain text."""
-
-_OPENING: Final = re.compile(r"<layer(?:\s|>\s*<)", re.IGNORECASE)  # not the word <layer> in a sentence
-_TAG: Final = re.compile(r"<layer\b[^<>]*?(/?)>|</layer\s*>", re.IGNORECASE)
-_FIRST: Final = re.compile(r"<!--.*?(?:-->|\Z)|<\s*([\w.-]+)", re.DOTALL)
-
-
-def is_document(path: str) -> bool:
-    """Return whether a file name has the ending of a page, with or without examples in it."""
-    return Path(path).suffix.lower() in MARKUP
-
-
-def is_prose(path: str, text: str) -> bool:
-    """Return whether a file is a plain-text page: a ``.txt`` file that is not blank and does not begin with ``<``."""
-    start = text.lstrip("\ufeff \t\r\n")[:1]
-    return Path(path).suffix.lower() == ".txt" and start not in ("", "<")
-
-
-def has_fragments(path: str, text: str) -> bool:
-    """Return whether a document holds ``<layer>`` examples and is not an IR file itself."""
-    if _markup(path, text) == "text":
-        first = next((found[1] for found in _FIRST.finditer(text) if found[1]), "net")
-        layer = re.search(r"<(layers?)\b", text, re.IGNORECASE)
-        # <layers> before any <layer>: an IR file with a broken root element
-        if first.lower() == "net" or layer is None or layer[1].lower() == "layers":
-            return False
-    return next(_examples(path, text), None) is not None
+__all__ = ["read_fragments"]
 
 
 def read_fragments(path: str, data: bytes) -> list[Parsed | ReadError]:
     """Read each example of a document, in order. An example that cannot be read gives its ReadError."""
     text = _text(data)
     found: list[Parsed | ReadError] = []
-    for example in _examples(path, text):
+    for example in examples(path, text):
         try:
             found.append(_Fragment(path, example, data, text).read())
         except ReadError as error:
@@ -76,156 +45,6 @@ def read_fragments(path: str, data: bytes) -> list[Parsed | ReadError]:
 def _text(data: bytes) -> str:
     return re.sub(r"\r\n?", "\n", data.decode("utf-8", "replace"))
 
-
-# ---------------------------------------------------------------------------------------------
-# where the examples of a document are
-
-
-@dataclass(frozen=True, slots=True)
-class _Example:
-    """An example, or a block of a document that may hold examples, with its first line in the document.
-
-    ``columns`` maps its characters to columns of the document where the two texts differ, as ``Source.columns`` does.
-    """
-
-    text: str
-    line: int
-    columns: tuple[list[int], ...] = ()
-
-
-def _markup(path: str, text: str) -> str:
-    markup = MARKUP.get(Path(path).suffix.lower(), "text")
-    if markup == "text" and re.match(r"\s*<(!doctype\s+html|html)\b", text, re.IGNORECASE):
-        return "html"
-    return markup
-
-
-def _examples(path: str, text: str) -> Iterator[_Example]:
-    if not _OPENING.search(text) and "&lt;" not in text:
-        return
-    for block in _BLOCKS[_markup(path, text)](text):
-        at = 0
-        while first := _OPENING.search(block.text, at):
-            start, (at, is_closed) = first.start(), _end(block.text, first)
-            if not is_closed and block.text[start:at].rstrip().endswith(("...", "…")):
-                continue  # the page shows only the beginning of a layer
-            before = block.text.count("\n", 0, start)
-            column = start - (block.text.rfind("\n", 0, start) + 1)
-            columns = block.columns[before:]
-            # leading spaces keep the columns of the document
-            yield _Example(" " * column + block.text[start:at], block.line + before, columns)
-
-
-def _end(text: str, first: re.Match[str]) -> tuple[int, bool]:
-    """Return the position where the example that opens at ``first`` ends, and whether a closing tag ends it."""
-    depth = 0
-    for tag in _TAG.finditer(text, first.start()):
-        depth += -1 if tag[0].startswith("</") else not tag[1]
-        if depth <= 0:
-            return tag.end(), True
-    # never closed: up to the next example that is not indented deeper; the parser reports the missing tag
-    column = first.start() - (text.rfind("\n", 0, first.start()) + 1)
-    following = re.compile(rf"^[ \t]{{0,{column}}}(?=<layer\s)", re.MULTILINE | re.IGNORECASE)
-    found = following.search(text, first.end())
-    return found.start() if found else len(text), False
-
-
-def _plain(text: str) -> Iterator[_Example]:
-    yield _Example(text, 1)
-
-
-_LITERAL: Final = re.compile(r"\.\.\s+(\S*code\S*|parsed-literal)::|(?!\.\.\s).*::$")
-
-
-def _rst(text: str) -> Iterator[_Example]:
-    """Yield the blocks that are indented below a ``code-block`` or below a paragraph that ends in ``::``."""
-    lines = text.split("\n")
-    number = 0
-    while number < len(lines):
-        line = lines[number].expandtabs()
-        number += 1
-        if not _LITERAL.match(line.strip()):
-            continue
-        indent, start = _indent(line), number
-        while number < len(lines) and (_indent(lines[number].expandtabs()) > indent or not lines[number].strip()):
-            number += 1
-        yield _Example("\n".join(lines[start:number]), start + 1)
-
-
-_FENCE: Final = re.compile(r"[ \t]*(?P<quote>(?:>[ \t]*)*)(?P<fence>`{3,}|~{3,})")
-
-
-def _md(text: str) -> Iterator[_Example]:
-    """Yield the blocks between fences, and blocks outside of fences that are indented by at least four columns."""
-    lines = text.split("\n")
-    number = 0
-    while number < len(lines):
-        start = number
-        if fence := _FENCE.match(lines[number]):
-            number += 1
-            start, close = number, re.compile(rf"[ \t>]*{re.escape(fence['fence'][0])}{{{len(fence['fence'])},}}[ \t]*")
-            while number < len(lines) and not close.fullmatch(lines[number]):
-                number += 1
-            block = lines[start:number]
-            if fence["quote"]:  # blank out the > of a block quotation
-                block = [re.sub(r"^[ \t>]+", lambda marks: " " * len(marks[0]), line) for line in block]
-            yield _Example("\n".join(block), start + 1)
-        else:
-            while number < len(lines) and lines[number].strip() and _indent(lines[number].expandtabs()) >= 4:
-                number += 1
-            if number > start:
-                yield _Example("\n".join(lines[start:number]), start + 1)
-        number = max(number, start + 1)
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-_PRE: Final = re.compile(r"<(pre|textarea|xmp)\b[^>]*>(.*?)(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
-_PIECE: Final = re.compile(
-    # the tags that highlight code
-    r"</?(?:a|b|br|code|del|div|em|font|i|ins|kbd|mark|p|samp|small|span|strong|tt|u|var|wbr)\b"
-    r"""(?:[^>"']|"[^"\n]{0,500}"|'[^'\n]{0,500}'){0,500}>|&#?\w+;|.""",
-    re.DOTALL | re.IGNORECASE,
-)
-
-
-def _html(text: str) -> Iterator[_Example]:
-    """Yield the text of each ``<pre>``, ``<textarea>`` and ``<xmp>``, with the columns of its characters."""
-    for pre in _PRE.finditer(text):
-        written: list[str] = []
-        columns: list[list[int]] = [[]]
-        begin = pre.start(2)
-        column = begin - (text.rfind("\n", 0, begin) + 1) + 1
-        for piece in _PIECE.finditer(text, begin, pre.end(2)):
-            if piece[0] == "\n":
-                columns[-1].append(column)
-                columns.append([])
-                column = 1
-                written.append("\n")
-                continue
-            if len(piece[0]) == 1 or piece[0].startswith("&"):
-                shown = html.unescape(piece[0]).replace("\n", " ")
-                columns[-1] += [column] * len(shown)
-                written.append(shown)
-            breaks = piece[0].count("\n")  # line breaks within a tag
-            for _ in range(breaks):
-                columns[-1].append(column)
-                columns.append([])
-                written.append("\n")
-            column = len(piece[0]) - piece[0].rfind("\n") if breaks else column + len(piece[0])
-        columns[-1].append(column)
-        yield _Example("".join(written), text.count("\n", 0, begin) + 1, tuple(columns))
-
-
-_BLOCKS: Final[dict[str, Callable[[str], Iterator[_Example]]]] = {
-    "text": _plain, "rst": _rst, "md": _md, "html": _html,
-}  # fmt: skip
-
-
-# ---------------------------------------------------------------------------------------------
-# one example
 
 _DOTS: Final = r"(?:\.\.\.|…)"
 _IN_TAG: Final = re.compile(r"<[a-zA-Z][^<>]*>")
@@ -263,7 +82,7 @@ _OF_PARTS: Final = ("IR007", "IR103", "IR104", "IR105")
 class _Fragment:
     """An example while it is being read."""
 
-    def __init__(self, path: str, example: _Example, whole: bytes, page: str) -> None:
+    def __init__(self, path: str, example: Example, whole: bytes, page: str) -> None:
         tags = _IN_TAG.sub(lambda tag: _TAG_DOTS.sub(_blanks, tag[0]), example.text)
         cleaned = _PORT.sub(_dims, tags)
         self.source = Source(path, cleaned.encode(), example.line, whole, example.columns)
@@ -288,7 +107,7 @@ class _Fragment:
     def read(self) -> Parsed:
         """Return the model of the example. Raises ReadError if it is not well-formed or has no usable layer."""
         reader = read_xml(self.source, Reader(self.source))
-        self.problems += reader.problems()
+        self.problems += reader.problems.diagnostics()
         if self.abbreviated:
             self.problems = [p for p in self.problems if p.code not in _OF_PARTS]
         if reader.layer is None:
