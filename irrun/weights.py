@@ -71,15 +71,16 @@ class Weights:
         """
         if offset < 0 or size < 0 or offset + size > len(self.data):
             raise Refused(
-                f"offset {offset} and size {size} reach to byte {offset + size} of a .bin of {len(self.data)} bytes",
+                f"offset {offset} and size {size} reach outside the .bin, which has {len(self.data)} bytes",
                 "C1",
-                "the .bin is cut short or belongs to another model",
+                "pass the .bin of this model, or correct offset and size",
                 code="IR502",
             )
         raw = self.data[offset : offset + size]
         count = math.prod(shape)
         if element_type.kind == "dynamic":
-            raise Refused("no constant has the element type dynamic", "C2", code="IR305")
+            help = "write the element type of its values"
+            raise Refused("a constant cannot have the element type dynamic", "C2", help, code="IR305")
         if element_type.kind == "string":
             return _frozen(_strings(raw, count).reshape(shape))
         needed = element_type.nbytes(count)
@@ -202,7 +203,7 @@ def _strings(raw: np.ndarray, count: int) -> np.ndarray:
     """
 
     def broken(why: str) -> Refused:
-        return Refused(f"the bytes are no string tensor of {count} elements: {why}", "C3", code="IR504")
+        return Refused(f"the bytes are not a string tensor of {count} elements: {why}", "C3", code="IR504")
 
     if count == 0 and len(raw) < 4:
         return np.empty(0, np.dtype("U"))
@@ -211,10 +212,10 @@ def _strings(raw: np.ndarray, count: int) -> np.ndarray:
         raise broken(f"{len(raw)} bytes cannot hold the offsets")
     numbers = raw[:head].view(np.int32)
     if numbers[0] != count:
-        raise broken(f"they hold {numbers[0]}")
+        raise broken(f"they declare {numbers[0]} elements")
     offsets, text = numbers[1:].tolist(), raw[head:].tobytes()
     if offsets[0] != 0 or any(a > b for a, b in pairwise(offsets)) or offsets[-1] > len(text):
-        raise broken("the offsets do not ascend from 0 to the end")
+        raise broken("the offsets do not ascend from 0 to the end of the text")
     try:
         strings = [text[a:b].decode() for a, b in pairwise(offsets)]
     except UnicodeDecodeError as error:
@@ -223,8 +224,8 @@ def _strings(raw: np.ndarray, count: int) -> np.ndarray:
     needed = count * max(longest, 1) * _CHARACTER
     if needed > _MOST_BYTES:
         raise Refused(
-            f"{count} strings take {needed:,} bytes, more than the {_MOST_BYTES:,} allowed, because irrun pads each "
-            f"of them to the longest, of {longest} characters",
+            f"{count} strings take {needed:,} bytes, more than the {_MOST_BYTES:,} allowed, because numpy pads each of "
+            f"them to the longest, which has {longest} characters",
             help="shorten the longest strings, or split the constant",
             code="IR604",
         )

@@ -111,7 +111,7 @@ def test_its_kernel_is_not_a_bug_of_irrun(tmp_path: Path) -> None:
         irrun.run(_model(tmp_path, by=13), np.ones(4, np.float32))
     (found,) = caught.value.diagnostics
     assert "no luck" in found.message
-    assert found.help == "the operation is that of mine.TimesTable"
+    assert found.help == "this is a bug in mine.TimesTable, which declares the operation"
 
 
 def test_it_can_be_built(tmp_path: Path) -> None:

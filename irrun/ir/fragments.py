@@ -33,16 +33,17 @@ __all__ = ["read_fragments"]
 def read_fragments(path: str, data: bytes) -> list[Parsed | ReadError]:
     """Read each example of a document, in order. An example that cannot be read gives its ReadError."""
     text = _text(data)
-    found: list[Parsed | ReadError] = []
+    models: list[Parsed | ReadError] = []
     for example in examples(path, text):
         try:
-            found.append(_Fragment(path, example, data, text).read())
+            models.append(_Fragment(path, example, data, text).read())
         except ReadError as error:
-            found.append(error)
-    return found
+            models.append(error)
+    return models
 
 
 def _text(data: bytes) -> str:
+    """Return a document as text in which every line ends with a line feed."""
     return re.sub(r"\r\n?", "\n", data.decode("utf-8", "replace"))
 
 
@@ -57,15 +58,15 @@ _TERM: Final = re.compile(r"[A-Za-z_]\w*|\d+\b|[-+*/(),?\s]")
 _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
-def _blanks(found: re.Match[str]) -> str:
+def _blanks(match: re.Match[str]) -> str:
     """Return spaces in place of a match, with its line breaks kept, so that positions do not change."""
-    return re.sub(r"[^\n]", " ", found[0])
+    return re.sub(r"[^\n]", " ", match[0])
 
 
 def _dims(port: re.Match[str]) -> str:
     """Return a port with ``?`` for each symbolic dim, or without dims if ``...`` stands for some of them."""
-    said = _COMMENT.sub("", port[0])
-    if re.search(rf">\s*{_DOTS}\s*<", said):
+    without_comments = _COMMENT.sub("", port[0])
+    if re.search(rf">\s*{_DOTS}\s*<", without_comments):
         return _ANY_DIM.sub(_blanks, port[0])
     return _DIM.sub(lambda dim: "?".ljust(len(dim[0])) if _is_symbolic(dim[0]) else dim[0], port[0])
 
@@ -96,7 +97,7 @@ class _Fragment:
             at = next(i for i, (a, b) in enumerate(zip(example.text, tags)) if a != b)
             line = example.text.count("\n", 0, at) + 1
             column = at - (example.text.rfind("\n", 0, at) + 1)
-            self._warn('the tag holds a literal "...", which is passed over', line, column + 1, column + 4)
+            self._warn('the tag holds a literal "...", which irrun ignores', line, column + 1, column + 4)
 
     def _warn(self, message: str, line: int, column: int, end: int) -> None:
         span = self.source.stretch(line, column, end)
@@ -113,8 +114,8 @@ class _Fragment:
         if reader.layer is None:
             raise ReadError(self.problems)
         layer = self._renumbered(reader.layer)
-        held = self._contents(layer, reader.comments)
-        return Parsed(self._model(layer, held), self.problems)
+        contents = self._contents(layer, reader.comments)
+        return Parsed(self._model(layer, contents), self.problems)
 
     def _renumbered(self, layer: Layer) -> Layer:
         """Return the layer with a name and a version.
@@ -125,7 +126,7 @@ class _Fragment:
         seen: set[int] = set()
         for position, port in enumerate(ports):
             if port.id in seen and port.id >= 0:
-                message = f"port id {port.id} is used twice; ports are taken by position, this one is {position}"
+                message = f"port id {port.id} is used twice; irrun takes ports by position, this one as {position}"
                 self.problems.append(diagnostic("IR008", message, source=self.source, node=port.node, attribute="id"))
             seen.add(port.id)
         if len(seen) < len(ports) or -1 in seen:
@@ -150,11 +151,11 @@ class _Fragment:
 
     def _contents(self, layer: Layer, comments: list[tuple[int, str]]) -> dict[int, tuple[np.ndarray, int]]:
         """Return the contents that comments within input ports list, by position, with the line of each comment."""
-        found: dict[int, tuple[np.ndarray, int]] = {}
+        contents: dict[int, tuple[np.ndarray, int]] = {}
         for position, port in enumerate(layer.inputs):
             for comment in (text for node, text in comments if node == port.node):
                 known = _numbers(comment, scalar=port.shape is None or port.shape.static in ((), (1,)))
-                if not known or position in found:
+                if not known or position in contents:
                     continue
                 line, column, end = self._place_of(port, comment)
                 shape = port.shape.static if port.shape is not None else None
@@ -162,12 +163,12 @@ class _Fragment:
                 if fitting:
                     array = fitting[0] if shape is None else fitting[0].reshape(shape)
                     array = array.astype(port.type.dtype) if port.type else array
-                    found[position] = (array, self.source.first_line - 1 + line)
+                    contents[position] = (array, self.source.first_line - 1 + line)
                 elif shape is not None and len(shape) == 1 and "shape" not in comment:
                     message = f"the comment lists {known[0].size} numbers, but port {position} has shape {port.shape}"
                     self._warn(message, line, column, end)
                     self.doubtful.add(position)
-        return found
+        return contents
 
     def _place_of(self, port: Port, comment: str) -> tuple[int, int, int]:
         """Return the line and the columns of the first line of a comment within a port.
@@ -175,10 +176,10 @@ class _Fragment:
         They count from 1 within the example, and the second column is the one past the end.
         """
         begin = self.source.span(port.node).line - self.source.first_line + 1
-        said = comment.strip().split("\n")[0]
+        first = comment.strip().split("\n")[0]
         for line in range(begin, begin + self.source.data.count(b"\n") + 1):
-            if (column := self.source.own_line(line).find(said)) >= 0:
-                return line, column + 1, column + 1 + len(said)
+            if (column := self.source.own_line(line).find(first)) >= 0:
+                return line, column + 1, column + 1 + len(first)
         return begin, 1, 2
 
     def _model(self, layer: Layer, contents: dict[int, tuple[np.ndarray, int]]) -> Model:
@@ -205,8 +206,8 @@ class _Fragment:
             layers[id] = Layer(id, str(position), "Result", "opset1", {}, (result,), (), port.node)
             feeds[id] = ((0, position),)
             edges.append(Edge(0, port.id, id, 0, port.node))
-        held = {1 + position: said for position, said in contents.items()}
-        return Model(layer.name, 0, layers, tuple(edges), feeds, self.source, None, held)
+        of_parameters = {1 + position: array for position, array in contents.items()}
+        return Model(layer.name, 0, layers, tuple(edges), feeds, self.source, None, of_parameters)
 
 
 _LIST: Final = re.compile(r"\[[\s\d,.eE+\[\]-]*\]")
@@ -219,10 +220,10 @@ def _numbers(comment: str, scalar: bool) -> list[np.ndarray]:
 
     Without a list, a ``scalar`` may be the number that ends the comment, as in ``k = 3``: an array of shape [].
     """
-    found = [_array(_NUMBER.findall(listed[0])) for listed in _LIST.finditer(comment)]
-    if not found and scalar and (number := _SCALAR.search(comment)):
-        found = [_array([number[1]]).reshape(())]
-    return found
+    arrays = [_array(_NUMBER.findall(listed[0])) for listed in _LIST.finditer(comment)]
+    if not arrays and scalar and (number := _SCALAR.search(comment)):
+        arrays = [_array([number[1]]).reshape(())]
+    return arrays
 
 
 def _array(numbers: list[str]) -> np.ndarray:

@@ -37,7 +37,7 @@ def is_prose(path: str, text: str) -> bool:
 def has_examples(path: str, text: str) -> bool:
     """Return whether a document holds ``<layer>`` examples and is not an IR file itself."""
     if _markup(path, text) == "text":
-        first = next((found[1] for found in _FIRST.finditer(text) if found[1]), "net")
+        first = next((match[1] for match in _FIRST.finditer(text) if match[1]), "net")
         layer = re.search(r"<(layers?)\b", text, re.IGNORECASE)
         # <layers> before any <layer>: an IR file with a broken root element
         if first.lower() == "net" or layer is None or layer[1].lower() == "layers":
@@ -91,8 +91,8 @@ def _end(text: str, first: re.Match[str]) -> tuple[int, bool]:
     # never closed: up to the next example that is not indented deeper; the parser reports the missing tag
     column = first.start() - (text.rfind("\n", 0, first.start()) + 1)
     following = re.compile(rf"^[ \t]{{0,{column}}}(?=<layer\s)", re.MULTILINE | re.IGNORECASE)
-    found = following.search(text, first.end())
-    return found.start() if found else len(text), False
+    next_example = following.search(text, first.end())
+    return next_example.start() if next_example else len(text), False
 
 
 def _plain(text: str) -> Iterator[Example]:
