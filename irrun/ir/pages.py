@@ -6,7 +6,6 @@ the ``<pre>`` elements of HTML, or plain text.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -158,6 +157,8 @@ _PIECE: Final = re.compile(
 
 def _html(text: str) -> Iterator[Example]:
     """Yield the text of each ``<pre>``, ``<textarea>`` and ``<xmp>``, with the columns of its characters."""
+    import html  # imported here because most runs read no page
+
     for pre in _PRE.finditer(text):
         written: list[str] = []
         columns: list[list[int]] = [[]]

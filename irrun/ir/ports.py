@@ -35,7 +35,8 @@ class PortReader:
     def open(self, attributes: Mapping[str, str], node: int, content: bytes) -> tuple[PartialShape | None, int] | None:
         """Begin a port. Return the shape and the number of elements in ``content``, or None if it is not known yet."""
         self.attributes, self.node, self.content = attributes, node, content
-        self.dims, self.dim_nodes = [], []
+        if self.dims:
+            self.dims, self.dim_nodes = [], []
         return self._contents.get(content)
 
     def open_dim(self, node: int) -> None:
@@ -46,7 +47,7 @@ class PortReader:
     def remember(self, last: int) -> None:
         """Remember the content of the port, which ends after the element ``last``, unless its dims are invalid."""
         dims = tuple(self.dims)
-        if self.content and (not dims or dims in self._shapes):
+        if not dims or dims in self._shapes:
             self._contents[self.content] = (self._shapes.get(dims), last - self.node)
 
     def port(self, layer: LayerDraft, net: NetDraft | None, shape: PartialShape | None) -> Port:

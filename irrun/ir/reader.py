@@ -268,7 +268,7 @@ class Reader:
     def _close_port(self) -> None:
         self._elements.text(False)
         self._add_port(None)
-        if self._elements.is_at_end():
+        if self._ports.content and self._elements.is_at_end():
             self._ports.remember(self._node)
 
     def _add_port(self, shape: PartialShape | None) -> None:
