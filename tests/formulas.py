@@ -11,13 +11,13 @@ from fractions import Fraction
 import numpy as np
 
 import irrun
-from irrun.inference.trace import Place, Step, Trace
+from irrun.inference.trace import Derivation, Place, Trace
 
 Number = Callable[[Place], int]
 """What a place holds."""
 
 
-def worked_out(step: Step, number: Number) -> int:
+def worked_out(step: Derivation, number: Number) -> int:
     """The formula of a step, from its text and the numbers of its sources."""
     text = str(step.formula)
     for symbol in sorted(step.sources, key=len, reverse=True):
@@ -43,7 +43,7 @@ def prove(trace: Trace, number: Number | None = None) -> Counter[str]:
         for id, layer in part.model.layers.items():
             for output in range(len(layer.outputs)):
                 for place in part.places(id, output):
-                    step = part.step(place)
+                    step = part.derivation(place)
                     if step.formula is None:
                         found["untold" if layer.inputs else "end"] += 1
                     elif number is not None or all(s.trace.dim(s).is_static for s in step.sources.values()):

@@ -42,7 +42,7 @@ def test_in_v10_without_a_precision_nothing_gives_the_type(tmp_path: Path) -> No
     (found,) = irrun.check(path)
     assert (found.code, found.layer, found.label) == ("IR403", "c", "C2")
     assert "neither the attribute element_type nor a precision of its port" in found.message
-    with pytest.raises(irrun.ModelError, match="neither element_type"):
+    with pytest.raises(irrun.ModelError, match="neither the attribute element_type"):
         irrun.run(path, [])
 
 

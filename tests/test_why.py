@@ -174,7 +174,7 @@ def test_a_chain_ends_at_what_is_told_already_or_at_so_many_links() -> None:
         return [Place(trace, ids[name], 0, 2) for name in names]
 
     def told(**options: Any) -> list[tuple[Place, int]]:
-        return [(link.step.place, link.through) for link in chain(*places("relu-third"), **options)]
+        return [(link.derivation.place, link.through) for link in chain(*places("relu-third"), **options)]
 
     every = [*zip(places("third", "second", "first", "x"), [0, 1, 1, 0])]
     assert told() == every
@@ -241,7 +241,7 @@ def test_bodies_are_followed_out_of_and_into() -> None:
     inner = loop.bodies["body"]
     sliced = next(p for p in inner.parameters if p.outputs[0].shape and p.outputs[0].shape.static == (1, 5))
     trace = Trace(model).bodies(loop.id)["body"]
-    rows, columns = (trace.step(place) for place in trace.places(sliced.id, 0))
+    rows, columns = (trace.derivation(place) for place in trace.places(sliced.id, 0))
     assert rows.formula == 1  # the size of a slice
     (source,) = columns.sources.values()
     assert (source.trace.model, source.trace.model.layers[source.layer].name, source.index) == (model, "table", 1)

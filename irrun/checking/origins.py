@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.checking.questions import Asked
 from irrun.diagnostics import Refused, counted
-from irrun.inference.trace import Link, Place, Step, Trace, chain
+from irrun.inference.trace import Derivation, Link, Place, Trace, chain
 from irrun.model import Layer
 from irrun.types import INF, Dim, Term
 
@@ -70,7 +70,7 @@ class Explanation:
             if self.refused:
                 lines.append(f"  cannot be inferred: {self.refused}; the declared dims are shown")
             places = self.places(output)
-            plain = [p for p in places if p.is_element and not p.trace.step(p).sources]
+            plain = [p for p in places if p.is_element and not p.trace.derivation(p).sources]
             rows = [row for place in places if place not in plain for row in chains.rows(place)]
             if plain:
                 numbers = ", ".join(str(p.trace.dim(p)) for p in plain)
@@ -97,9 +97,9 @@ class Explanation:
         for output in self.asked.outputs:
             for place in self.places(output):
                 steps = chain(place, everything=self.everything, told=links)
-                asked[place] = steps[0].step.place
+                asked[place] = steps[0].derivation.place
                 for link in steps:
-                    links.setdefault(link.step.place, link)
+                    links.setdefault(link.derivation.place, link)
         numbers = {place: number for number, place in enumerate(links)}
         return {
             "file": trace.model.source.path,
@@ -111,27 +111,27 @@ class Explanation:
                 {
                     "port": layer.outputs[output].id,
                     "dims": [
-                        _record(trace.step(p), numbers[asked[p]]) for p in self.places(output) if not p.is_element
+                        _record(trace.derivation(p), numbers[asked[p]]) for p in self.places(output) if not p.is_element
                     ],
                     "contents": [
-                        _record(trace.step(p), numbers[asked[p]]) for p in self.places(output) if p.is_element
+                        _record(trace.derivation(p), numbers[asked[p]]) for p in self.places(output) if p.is_element
                     ],
                 }
                 for output in self.asked.outputs
             ],
             "steps": [
-                _record(link.step, number, {name: numbers[end] for name, end in link.ends.items()})
+                _record(link.derivation, number, {name: numbers[end] for name, end in link.ends.items()})
                 for number, link in enumerate(links.values())
             ],
         }
 
 
-def _record(step: Step, number: int, ends: Mapping[str, int] | None = None) -> dict[str, Any]:
+def _record(derivation: Derivation, number: int, ends: Mapping[str, int] | None = None) -> dict[str, Any]:
     """Return a step as a dict for JSON. ``ends`` maps its symbols to the numbers of the steps that explain them.
 
     Without ``ends``, the dict only refers to the step: it leaves out the layer and the sources.
     """
-    place, dim, layer = step.place, step.dim, step.layer
+    place, dim, layer = derivation.place, derivation.dim, derivation.layer
     term = dim.term if dim.term and dim.term.size <= _LONGEST else None
     record: dict[str, Any] = {
         "step": number,
@@ -140,7 +140,7 @@ def _record(step: Step, number: int, ends: Mapping[str, int] | None = None) -> d
         "min": None if dim.lo <= -INF else dim.lo,
         "max": None if dim.hi >= INF else dim.hi,
         "symbol": str(term) if term else None,
-        "formula": None if step.formula is None or _is_long(step.formula) else str(step.formula),
+        "formula": None if derivation.formula is None or _is_long(derivation.formula) else str(derivation.formula),
     }
     if ends is not None:
         record |= {
@@ -148,7 +148,7 @@ def _record(step: Step, number: int, ends: Mapping[str, int] | None = None) -> d
             "type": layer.type,
             "line": _line(layer, place.trace),
             "port": layer.outputs[place.output].id,
-            "attributes": _attributes(step),
+            "attributes": _attributes(derivation),
             "sources": [{"symbol": name, "step": end} for name, end in ends.items()],
         }
     return record
@@ -158,17 +158,17 @@ def _is_long(formula: Term | int) -> bool:
     return isinstance(formula, Term) and formula.size > _LONGEST
 
 
-def _attributes(step: Step) -> dict[str, str]:
+def _attributes(derivation: Derivation) -> dict[str, str]:
     """Return the attributes whose numbers occur in the formula of a step.
 
     For a dim of a layer without inputs (Parameter, Const), return its ``shape``.
     """
-    if not step.layer.inputs and not step.place.is_element:
-        return {name: text for name, text in step.layer.attributes.items() if name == "shape"}
-    numbers = set(step.numbers())
+    if not derivation.layer.inputs and not derivation.place.is_element:
+        return {name: text for name, text in derivation.layer.attributes.items() if name == "shape"}
+    numbers = set(derivation.numbers())
     return {
         name: re.sub(r"\s", "", text)
-        for name, text in step.layer.attributes.items()
+        for name, text in derivation.layer.attributes.items()
         if re.fullmatch(r"-?\d[-\d, ]*", text) and not numbers.isdisjoint(re.findall(r"\d+", text))
     }
 
@@ -190,23 +190,23 @@ class _Chains:
         links = chain(place, everything=self.everything, most=most, told=self.places)
         first, *rest = links
         head = f"{name or _name(place)} = {self._formula(first)}"
-        if isinstance(first.step.formula, Term) and first.step.formula.args:
-            head += f" = {first.step.dim}" if first.step.dim.is_static else ""
-        rows = [(head, self._where(first, first.step.place == place))]
+        if isinstance(first.derivation.formula, Term) and first.derivation.formula.args:
+            head += f" = {first.derivation.dim}" if first.derivation.dim.is_static else ""
+        rows = [(head, self._where(first, first.derivation.place == place))]
         for link in rest:
-            value, formula = self._spelt(link.step.place), self._formula(link)
-            again = link.step.place in self.places and value != formula
+            value, formula = self._spelt(link.derivation.place), self._formula(link)
+            again = link.derivation.place in self.places and value != formula
             text = value if again or value == formula else f"{value} = {formula}"
             rows.append((f"  {text}", self._where(link) + (", as above" if again else "")))
-        self.places.update(link.step.place for link in links)
+        self.places.update(link.derivation.place for link in links)
         if any(not self.places.issuperset(link.ends.values()) for link in links):
             rows.append(("  …", ""))
         return rows
 
     def _formula(self, link: Link) -> str:
-        formula = link.step.formula
+        formula = link.derivation.formula
         if not isinstance(formula, Term):
-            return self._spelt(link.step.place)
+            return self._spelt(link.derivation.place)
         if _is_long(formula):
             return f"a formula of {formula.size} terms"
         return formula.text(lambda symbol: self._spelt(link.ends[symbol]))
@@ -228,8 +228,8 @@ class _Chains:
 
         ``is_asked`` marks the place that the question is about: its line and layer are left out.
         """
-        step, place = link.step, link.step.place
-        trace, layer = place.trace, step.layer
+        derivation, place = link.derivation, link.derivation.place
+        trace, layer = place.trace, derivation.layer
         parts: list[str] = []
         if not is_asked:
             port = f" output {layer.outputs[place.output].id}" if len(layer.outputs) > 1 else ""
@@ -237,13 +237,13 @@ class _Chains:
             if trace.model.is_fragment and trace.outer is None and layer in trace.model.parameters:
                 name = f"input {layer.name}"
             parts.append(f"line {_line(layer, trace)}, {name} {_name(place)}")
-        if (attributes := _attributes(step)) and (is_asked or layer.inputs):
+        if (attributes := _attributes(derivation)) and (is_asked or layer.inputs):
             parts.append(" ".join(f"{name}={text}" for name, text in attributes.items()))
-        if step.formula is None:
-            bounds = "" if step.dim.is_static else _bounds(step.dim)
-            reason = "known only at run time" if layer.inputs and not step.dim.is_static else ""
+        if derivation.formula is None:
+            bounds = "" if derivation.dim.is_static else _bounds(derivation.dim)
+            reason = "known only at run time" if layer.inputs and not derivation.dim.is_static else ""
             parts += filter(None, (bounds, reason))
-        if is_asked and isinstance(step.formula, int) and not parts:
+        if is_asked and isinstance(derivation.formula, int) and not parts:
             parts.append(f"set by {layer.type}")
         if link.through:
             parts.append(f"through {counted(link.through, 'layer')}")
@@ -286,7 +286,7 @@ def history(layer: Layer, places: Mapping[str, Place]) -> tuple[str, ...]:
     for name, place in list(places.items())[:_MOST_PLACES]:
         first, *_ = chain(place, most=1)
         near = {layer.id, *(feed[0] for feed in place.trace.model.feeds[layer.id] if feed)}
-        is_formula = isinstance(first.step.formula, Term) and first.step.formula.args
-        if is_formula or first.step.place.trace is not place.trace or first.step.place.layer not in near:
+        is_formula = isinstance(first.derivation.formula, Term) and first.derivation.formula.args
+        if is_formula or first.derivation.place.trace is not place.trace or first.derivation.place.layer not in near:
             rows += chains.rows(place, name, _MOST_LINKS)
     return tuple(aligned(rows))

@@ -22,7 +22,7 @@ from irrun.model import Layer, Model
 from irrun.opdef import Op, Value
 from irrun.types import INF, Dim, PartialShape, Term, as_dim
 
-__all__ = ["Link", "Place", "Step", "Trace", "chain"]
+__all__ = ["Derivation", "Link", "Place", "Trace", "chain"]
 
 _MOST: Final = 64
 """The most elements of a tensor that are traced. Tensors that hold dims are small, and each symbol costs time."""
@@ -51,7 +51,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Derivation:
     """The formula by which a layer computes the number at one place from its inputs.
 
     ``dim`` is the inferred number. ``formula`` is a term over symbols, and ``sources`` maps each of its symbols to a
@@ -96,7 +96,7 @@ class Link:
     The skipped layers pass the number on unchanged.
     """
 
-    step: Step
+    derivation: Derivation
     through: int
     ends: Mapping[str, Place]
     """For each symbol of the formula, the place of the link to which the symbol leads."""
@@ -124,7 +124,7 @@ class Trace:
         """The exceptions of the layers whose inference failed, by layer id."""
         self.ops = {layer.id: op for layer, op, _ in bind_all(model)} if ops is None else ops
         self._runs: dict[int, _Run] = {}
-        self._steps: dict[Place, Step] = {}
+        self._derivations: dict[Place, Derivation] = {}
         self.strides: dict[Place, Place] = {}
         """Jumps over layers that pass a number on unchanged: from a place to the place ``_STRIDE`` layers earlier."""
         self._bodies: dict[int, dict[str, Trace]] = {}
@@ -192,13 +192,13 @@ class Trace:
         value = self.values.get((place.layer, place.output))
         return (value and _entry(value, place)) or Dim(-INF if place.is_element else 0, INF)
 
-    def step(self, place: Place) -> Step:
+    def derivation(self, place: Place) -> Derivation:
         """Return the formula of the number at a place over the inputs of its layer."""
-        if place not in self._steps:
-            self._steps[place] = self._step(place)
-        return self._steps[place]
+        if place not in self._derivations:
+            self._derivations[place] = self._derivation(place)
+        return self._derivations[place]
 
-    def _step(self, place: Place) -> Step:
+    def _derivation(self, place: Place) -> Derivation:
         dim = self.dim(place)
         if self.outer is not None and self.model.layers[place.layer] in self.model.parameters:
             trace, id, tag = self.outer
@@ -209,8 +209,8 @@ class Trace:
             value = run.outputs[place.output] if place.output < len(run.outputs) else None
         entry = value and _entry(value, place)
         if entry is None or entry.term is None:
-            return Step(place, dim, dim.value if entry else None, {})
-        return Step(place, dim, entry.term, run.sources(entry.term))
+            return Derivation(place, dim, dim.value if entry else None, {})
+        return Derivation(place, dim, entry.term, run.sources(entry.term))
 
     def _run(self, id: int) -> _Run:
         """Return the result of inferring a layer over symbols, which is computed once."""
@@ -262,25 +262,25 @@ def chain(
     far = 0 if everything else sys.maxsize if most is None else _FAR
     links: list[Link] = []
     seen: set[Place] = set()
-    first = place.trace.step(place)
+    first = place.trace.derivation(place)
     waiting = [(first, 0)]
     # if the layer of `place` itself passes the number on, begin with the layer that computes it
     if far and isinstance(first.formula, Term) and not first.formula.args:
         (source,) = first.sources.values()
         waiting = [_passed(source, far)]
     while waiting and len(links) != most:
-        step, through = waiting.pop()
-        if step.place in seen:
+        derivation, through = waiting.pop()
+        if derivation.place in seen:
             continue
-        seen.add(step.place)
-        read = {name: _passed(source, far) for name, source in step.sources.items()}
-        links.append(Link(step, through, {name: end.place for name, (end, _) in read.items()}))
-        if step.place not in told and (everything or through < far):
+        seen.add(derivation.place)
+        read = {name: _passed(source, far) for name, source in derivation.sources.items()}
+        links.append(Link(derivation, through, {name: end.place for name, (end, _) in read.items()}))
+        if derivation.place not in told and (everything or through < far):
             waiting += reversed(read.values())
     return links
 
 
-def _passed(place: Place, far: int) -> tuple[Step, int]:
+def _passed(place: Place, far: int) -> tuple[Derivation, int]:
     """Skip layers that pass a number on unchanged, but at most ``far``. Return the next step and the number of layers.
 
     Every ``_STRIDE`` layers, a jump is recorded in ``Trace.strides``.
@@ -293,14 +293,14 @@ def _passed(place: Place, far: int) -> tuple[Step, int]:
             place, through = stride, through + _STRIDE
             begun, before = place, through
             continue
-        source = place.trace.step(place).unchanged()
+        source = place.trace.derivation(place).unchanged()
         if source is None:
             break
         place, through = source, through + 1
         if through - before == _STRIDE:
             begun.trace.strides[begun] = place
             begun, before = place, through
-    return place.trace.step(place), through
+    return place.trace.derivation(place), through
 
 
 def _entry(value: Value, place: Place) -> Dim | None:
