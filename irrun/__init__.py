@@ -3,7 +3,7 @@
 Most programs use ``irrun.read_model``, ``irrun.check``, ``irrun.compile``, ``irrun.run`` and ``irrun.save_model``.
 ``irrun.build`` builds models in Python, ``irrun.extract`` cuts a part out of a model, ``irrun.op`` registers your own
 operations, and hooks observe a run (``irrun.Hook``, ``irrun.Dump``). Every error that a user can cause is an
-``irrun.IrrunError``. Modules are imported only when one of their names is first used.
+``irrun.IrrunError``. A module is imported when one of its names is first used.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from irrun import build as build
     from irrun.api import check, compile, read_model, run, why
     from irrun.diagnostics import (
         Diagnostic,
@@ -60,6 +61,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "build":
+        return importlib.import_module("irrun.build")
     for module, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(module), name)

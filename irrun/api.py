@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from irrun.checking.checker import check as check_parsed
-from irrun.checking.origins import Explanation, at_line, by_name
+from irrun.checking.origins import Explanation
+from irrun.checking.questions import at_line, by_name
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.diagnostics import Diagnostic, ModelError, ReadError, Report
 from irrun.inference.propagate import weights_missing
@@ -39,17 +40,17 @@ def load(xml: PathLike, weights: PathLike | None = None) -> Parsed:
 
     Unlike ``read_model``, this accepts a file whose model contradicts itself. Raises ReadError if there is no model.
     """
-    found = load_all(xml, weights)
-    if not found:
+    items = load_all(xml, weights)
+    if not items:
         raise no_examples(str(xml))
-    if isinstance(found[0], ReadError):
-        raise found[0]
-    return found[0]
+    if isinstance(items[0], ReadError):
+        raise items[0]
+    return items[0]
 
 
 def no_examples(path: str) -> ReadError:
     """Return the error for a documentation page without examples passed where a model is required."""
-    help = "give an IR file, or a page with <layer> examples in its code blocks"
+    help = "pass an IR file, or a page with <layer> examples in its code blocks"
     return ReadError(Diagnostic("IR003", "error", "the page has no <layer> example", file=path, help=help))
 
 
@@ -79,11 +80,11 @@ def _weights(path: Path, named: PathLike | None) -> Weights | None:
     except FileNotFoundError as error:
         if named is None:
             return None
-        why = error.strerror or "no such file"
+        reason = error.strerror or "no such file"
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
+        reason = getattr(error, "strerror", None) or str(error)
     raise ReadError(
-        Diagnostic("IR000", "error", f"cannot read {file}: {why.lower()}", file=str(file), help="check the path")
+        Diagnostic("IR000", "error", f"cannot read {file}: {reason.lower()}", file=str(file), help="check the path")
     )
 
 
@@ -160,11 +161,12 @@ def check(model: Model | PathLike, weights: PathLike | None = None, *, shapes: S
         if any(d.code == "IR000" for d in error.diagnostics):
             raise
         return Report(error.diagnostics)
-    found = [m.diagnostics if isinstance(m, ReadError) else check_parsed(_at(m, shapes)).diagnostics for m in models]
-    return Report(tuple(d for diagnostics in found for d in diagnostics))
+    by_model = [m.diagnostics if isinstance(m, ReadError) else check_parsed(_at(m, shapes)).diagnostics for m in models]
+    return Report(tuple(d for diagnostics in by_model for d in diagnostics))
 
 
 def _at(parsed: Parsed, shapes: Shapes | None) -> Parsed:
+    """Return a model with other input shapes; without ``shapes``, the model itself."""
     return reshaped(parsed, shapes) if shapes else parsed
 
 
@@ -176,11 +178,11 @@ def why(model: Model | PathLike, layer: str | int, *, everything: bool = False) 
     ModelError (IR606) if it has no such layer or several.
     """
     parsed = [Parsed(model, [])] if isinstance(model, Model) else load_all(model)
-    traces = [Trace(found.model) for found in parsed if isinstance(found, Parsed)]
+    traces = [Trace(item.model) for item in parsed if isinstance(item, Parsed)]
     if not traces:
-        raise next((found for found in parsed if isinstance(found, ReadError)), no_examples(str(model)))
-    asked = at_line(traces, layer) if isinstance(layer, int) else by_name(traces, layer)
-    return Explanation(asked, everything=everything)
+        raise next((item for item in parsed if isinstance(item, ReadError)), no_examples(str(model)))
+    selected = at_line(traces, layer) if isinstance(layer, int) else by_name(traces, layer)
+    return Explanation(selected, everything=everything)
 
 
 def default_max_memory() -> int:

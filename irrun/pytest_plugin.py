@@ -28,26 +28,30 @@ _MODELS = pytest.StashKey[frozenset[Path]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option ``--irrun-update`` and the settings ``irrun_models``, ``irrun_allow`` and the tolerances."""
     parser.getgroup("irrun").addoption(
-        "--irrun-update", action="store_true", help="write the golden outputs that are missing or no longer match"
+        "--irrun-update", action="store_true", help="write golden outputs that are missing or no longer match"
     )
     parser.addini("irrun_models", "IR files to test: paths, folders or globs, relative to this file", "args")
-    parser.addini("irrun_allow", "codes of findings that do not fail the check of a model", "args")
+    parser.addini("irrun_allow", "codes of findings that do not make the test of a model fail", "args")
     for name in ("rtol", "atol"):
         parser.addini(f"irrun_{name}", f"{name} of golden outputs: 1e-3 for all types, f16=1e-2 for one", "args")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
+    """Find the models that the settings name. Raises pytest.UsageError for settings that are wrong."""
     config = session.config
     if config.option.irrun_update and _in_ci():
-        raise pytest.UsageError("--irrun-update: goldens are written by people, not under CI (unset CI to do so)")
+        raise pytest.UsageError(
+            "--irrun-update is refused in CI: a person must look at new goldens (to write them anyway, unset CI)"
+        )
     selected: set[Path] = set()
     folder = config.inipath.parent if config.inipath else config.rootpath
     for pattern in config.getini("irrun_models"):
         paths = [Path(path) for path in glob.glob(str(folder / pattern), recursive=True)]
         models = [p for path in paths for p in (sorted(path.rglob("*.xml")) if path.is_dir() else [path])]
         if not models:
-            raise pytest.UsageError(f"irrun_models: no model is called {pattern!r} in {folder}")
+            raise pytest.UsageError(f"irrun_models: no model in {folder} matches {pattern!r}; correct the path or glob")
         selected.update(path.resolve() for path in models)
     for name in ("rtol", "atol"):
         _tolerance(config, name)
@@ -56,12 +60,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect an ``.xml`` file if the settings name it as a model."""
     if file_path.suffix == ".xml" and file_path.resolve() in parent.config.stash.get(_MODELS, frozenset()):
         return ModelFile.from_parent(parent, path=file_path)
     return None
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """List the files with golden outputs that this session has written."""
     for line in config.stash.get(_WRITTEN, []):
         terminalreporter.write_line(f"irrun: wrote {line}")
 
@@ -76,7 +82,7 @@ def irrun() -> Any:
 
 
 class ModelFile(pytest.File):
-    """An IR file: one test that irrun finds nothing wrong in it, and one test for each ``.npz`` beside it."""
+    """An IR file: one test that `irrun check` reports nothing, and one test for each ``.npz`` beside the file."""
 
     _compiled: Executable | None = None
 
@@ -86,13 +92,17 @@ class ModelFile(pytest.File):
             yield GoldenItem.from_parent(self, name=path.name, npz=path)
 
     def _cases(self) -> list[Path]:
-        """Return ``X.npz`` and ``X.*.npz``, without those of a longer ``X.y.xml``. If none exists: ``X.npz``."""
+        """Return the paths ``X.npz`` and ``X.*.npz`` that belong to the model ``X.xml``, or ``X.npz`` if none exists.
+
+        A file ``X.y.npz`` belongs to the model ``X.y.xml`` instead, if there is one.
+        """
         own = self.path.stem
-        longer = [p.stem for p in self.path.parent.glob("*.xml") if p.stem.startswith(f"{own}.")]
+        longer_names = [p.stem for p in self.path.parent.glob("*.xml") if p.stem.startswith(f"{own}.")]
         cases = [
             path
             for path in sorted(self.path.parent.glob("*.npz"))
-            if f"{path.stem}.".startswith(f"{own}.") and not any(f"{path.stem}.".startswith(f"{l}.") for l in longer)
+            if f"{path.stem}.".startswith(f"{own}.")
+            and not any(f"{path.stem}.".startswith(f"{l}.") for l in longer_names)
         ]
         return cases or [self.path.with_suffix(".npz")]
 
@@ -125,7 +135,7 @@ class _ModelItem(pytest.Item):
 
 
 class CheckItem(_ModelItem):
-    """A test that irrun finds nothing wrong in a model, except for the codes in ``irrun_allow``."""
+    """A test that `irrun check` reports nothing about a model, except for the codes in ``irrun_allow``."""
 
     def runtest(self) -> None:
         from irrun.testing import check_clean
@@ -215,6 +225,7 @@ class GoldenItem(_ModelItem):
 
 
 def _names(model: Executable) -> list[str]:
+    """Return the names of the outputs of a model, in order."""
     return [model.model.result_name(result) for result in model.model.results]
 
 
@@ -251,9 +262,12 @@ def _tolerance(config: pytest.Config, name: str) -> dict[str, float] | float | N
             element_type, _, number = word.partition("=")
             numbers[element_type] = float(number)
     except ValueError:
-        raise pytest.UsageError(f"irrun_{name}: {' '.join(words)!r} is neither 1e-3 nor f16=1e-2") from None
+        raise pytest.UsageError(
+            f"irrun_{name}: {' '.join(words)!r} is not a tolerance; write 1e-3 for all types, or f16=1e-2 for one"
+        ) from None
     return numbers or None
 
 
 def _in_ci() -> bool:
+    """Return whether the environment variable CI is set, as it is on continuous-integration servers."""
     return os.environ.get("CI", "").lower() not in ("", "0", "false", "no")

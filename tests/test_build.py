@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -170,7 +172,7 @@ def test_values_of_python_take_the_type_that_the_others_leave_them() -> None:
     assert str(b.Add([1, 2], 3).type) == "i64"
     assert str(b.LogicalNot(True).type) == "boolean"
     assert str(b.constant(["a", "b"]).type) == "string"
-    with pytest.raises(ValueError, match="does not fit i8"):
+    with pytest.raises(ValueError, match="128 does not fit i8; pass integers from -128 to 127"):
         b.Add(b.parameter([2], "i8"), 128)
     with pytest.raises(TypeError, match="cannot be of type"):
         b.Broadcast(x, [1.5])
@@ -191,7 +193,7 @@ def test_inputs_and_attributes_by_name() -> None:
     assert str(b.Broadcast(target_shape=[3, 2], data=[1.0, 2.0]).shape) == "[3,2]"
     assert str(b.Concat([x, x], axis=1).shape) == "[1,4,4,4]"
     assert str(b.relu(x).layer.type) == "ReLU"
-    with pytest.raises(TypeError, match="gets its input data twice"):
+    with pytest.raises(TypeError, match="gets its input data twice: by position and by keyword"):
         b.Broadcast(x, [1], data=x)
 
 
@@ -236,6 +238,14 @@ def test_refusals(code: str, call: Any) -> None:
     with pytest.raises(irrun.ModelError) as caught:
         call(b.parameter([4]))
     assert [d.code for d in caught.value.diagnostics] == [code]
+
+
+def test_build_is_an_attribute_of_irrun() -> None:
+    code = (
+        "import irrun, sys; assert 'irrun.build' not in sys.modules; print(irrun.build.parameter([2], name='x').shape)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[2]\n"
 
 
 def test_unknown_operations() -> None:
@@ -315,9 +325,9 @@ def test_a_body_uses_what_it_is_given() -> None:
     x = b.parameter([2], name="x")
     with pytest.raises(ValueError, match='the body of If uses parameter "x" of the model around it'):
         b.If(True, then=lambda: x, otherwise=lambda: [1.0, 2.0])
-    with pytest.raises(ValueError, match="then gives 1 outputs, otherwise 2"):
+    with pytest.raises(ValueError, match="then returns 1 outputs, but otherwise returns 2"):
         b.If(True, x, then=lambda a: a, otherwise=lambda a: (a, a))
-    with pytest.raises(ValueError, match="the body gives 1 values, 2 are carried around"):
+    with pytest.raises(ValueError, match="returns 1 values, but it must return the condition and 1 values"):
         b.Loop(2, True, x, body=lambda i, a: True)
 
 
@@ -342,7 +352,7 @@ def test_inputs_in_an_order_of_ones_own_and_names() -> None:
     assert irrun.run(model, [np.ones(2, np.float32), np.zeros(2, np.float32)])["minus"].tolist() == [-1, -1]
     with pytest.raises(ValueError, match='parameter "x", which is not among the inputs'):
         b.model(b.Subtract(x, y), inputs=[y])
-    with pytest.raises(ValueError, match='two layers are called "x"'):
+    with pytest.raises(ValueError, match='two layers have the name "x"'):
         b.model(b.ReLU(x, name="x"))
 
 

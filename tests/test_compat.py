@@ -1,6 +1,7 @@
 """Scripts written for openvino run unchanged over irrun, with the same results, where openvino is not."""
 
 import json
+import pickle
 import runpy
 import subprocess
 import sys
@@ -171,6 +172,79 @@ def test_outside_raises_and_says_what(case: str, tmp_path: Path) -> None:
         f"from irrun import IrrunError\ntry:\n    exec({code!r})\nexcept IrrunError as error:\n    print(error)"
     )
     assert what in _python("-m", "irrun.compat.openvino", script)
+
+
+REFUSED = {
+    "ov.Dimension(2.5)": TypeError,
+    "ov.Dimension(None)": TypeError,
+    "ov.Dimension(ov.Dimension(1))": TypeError,
+    "ov.Dimension('1', '2')": TypeError,
+    "ov.Dimension(2).compatible(2)": TypeError,
+    "ov.Shape([1.5])": TypeError,
+    "ov.Shape([-1])": TypeError,
+    "ov.PartialShape([1.5])": TypeError,
+    "ov.PartialShape(range(2))": TypeError,
+    "ov.PartialShape([1, 2]).compatible([1, 2])": TypeError,
+    "ov.PartialShape([1, 2]) == ['1', 2]": RuntimeError,
+    "ov.PartialShape([1, 2]) == [1.0, 2.0]": RuntimeError,
+    "ov.PartialShape([1, -1]) == [1, -1]": TypeError,
+    "ov.Tensor()": TypeError,
+    "ov.Tensor(None)": TypeError,
+    "ov.Tensor(ov.Type.f32)": TypeError,
+    "ov.Tensor(ov.Type.f32, [1.0])": TypeError,
+    "ov.Tensor(ov.Type.f32, [-1])": TypeError,
+    "ov.Tensor(ov.Tensor([1]))": TypeError,
+    "model.input(1.0)": TypeError,
+    "model.input(-1)": TypeError,
+    "model.reshape({1.5: [1, 1, 28, 28]})": TypeError,
+    "model.reshape({'image': [1.5, 1, 28, 28]})": TypeError,
+    "model.reshape({compiled.input(0): [1, 1, 28, 28]})": TypeError,
+    "model.set_friendly_name(3)": TypeError,
+    "compiled({-1: image})": TypeError,
+    "request.get_input_tensor(-1)": TypeError,
+    "request.set_input_tensor(-1, ov.Tensor(image))": TypeError,
+    "request.get_tensor(0)": TypeError,
+    "request.set_input_tensors([])": RuntimeError,
+    "request.set_callback(3)": TypeError,
+    "ov.AsyncInferQueue(model, 2)": TypeError,
+    "ov.AsyncInferQueue(compiled, -1)": TypeError,
+    "ov.AsyncInferQueue(compiled, 2)[-1]": TypeError,
+}
+"""What openvino refuses, and with which error."""
+
+
+def _refuses(ov: Any, expression: str) -> None:
+    model = ov.Core().read_model(SAMPLES / "convnet.xml")
+    compiled = ov.Core().compile_model(model, "CPU")
+    names = {"ov": ov, "model": model, "compiled": compiled, "request": compiled.create_infer_request()}
+    with pytest.raises(REFUSED[expression]):
+        eval(expression, names | {"image": np.load(SAMPLES / "image.npy")})
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_arguments_that_openvino_refuses(expression: str) -> None:
+    _refuses(irrun.compat.openvino, expression)
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_openvino_refuses_these_arguments(expression: str, ov: Any) -> None:
+    _refuses(ov, expression)
+
+
+def test_numbers_that_openvino_accepts() -> None:
+    ov: Any = irrun.compat.openvino
+    assert str(ov.Dimension(-2)) == "0"
+    assert ov.PartialShape.dynamic(-1) == ov.PartialShape("...")
+    request = ov.Core().compile_model(SAMPLES / "convnet.xml").create_infer_request()
+    tensor = ov.Tensor(np.load(SAMPLES / "image.npy"))
+    request.set_input_tensors({0: tensor})
+    assert request.get_input_tensor(index=0) is tensor
+
+
+def test_what_users_import_names_the_package() -> None:
+    ov: Any = irrun.compat.openvino
+    assert {getattr(ov, name).__module__ for name in ov.__all__} == {"irrun.compat.openvino"}
+    assert pickle.loads(pickle.dumps(ov.Type.f32)) is ov.Type.f32
 
 
 if __name__ == "__main__":

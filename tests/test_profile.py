@@ -92,4 +92,4 @@ def test_a_trace_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path
     args = ["run", str(ROOT / "samples" / "convnet.xml"), "--trace", str(tmp_path / "no" / "trace.json")]
     done = CliRunner().invoke(cli, args)
     assert done.exit_code == 2
-    assert "there is no such folder" in done.output
+    assert "there is no folder" in done.output

@@ -148,7 +148,7 @@ def test_agrees_with_openvino(
 
 @pytest.mark.parametrize(
     ("make", "shape", "said"),
-    [(recurrent, "2,5,4", "input_size is 3, not 4"), (split, "2,7..8,4", "no multiple of 3")],
+    [(recurrent, "2,5,4", "input_size is 3, not 4"), (split, "2,7..8,4", "not a multiple of 3")],
 )
 def test_knows_more_than_openvino(
     make: Callable[[Any], tuple[list[Any], Any]], shape: str, said: str, tmp_path: Path, ov: Any, oracle: Oracle

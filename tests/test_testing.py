@@ -72,8 +72,8 @@ def test_the_message_shows_the_worst_element() -> None:
     [
         pytest.param(np.zeros((1, 10)), "element type f32, expected f64", id="type"),
         pytest.param(np.zeros((1, 9), np.float32), "shape [1,10], expected [1,9]", id="shape"),
-        pytest.param({"nothing": 0}, "there is no output 'nothing'; its outputs are 'out'", id="name"),
-        pytest.param(["word"], "expected is no array of f32", id="no-number"),
+        pytest.param({"nothing": 0}, "the model has no output 'nothing'; its outputs are 'out'", id="name"),
+        pytest.param(["word"], "expected cannot become an array of f32", id="no-number"),
         pytest.param([[np.nan] * 10], "10 of 10 elements differ", id="nan"),
         pytest.param([[np.inf] * 10], "expected inf", id="inf"),
     ],
@@ -84,8 +84,20 @@ def test_other_messages(expected: Any, part: str) -> None:
 
 def test_as_many_as_there_are() -> None:
     picture = np.ones((1, 1, 6, 6), np.float32)
-    assert "2 outputs, expected 1: edges, strongest" in _message(EDGES, picture, [picture])
+    assert "2 outputs (edges, strongest), but expected holds 1; pass an array for each output" in _message(
+        EDGES, picture, [picture]
+    )
     assert "1 of 2 outputs not as expected" in _message(EDGES, picture, [picture, [2]])
+
+
+def test_outputs_by_position() -> None:
+    picture = np.ones((1, 1, 6, 6), np.float32)
+    outputs = irrun.run(EDGES, picture)
+    for position in (1, np.int64(1), np.uint8(1)):
+        assert_matches(EDGES, picture, {position: outputs[1]})
+        assert 'output "strongest"' in _message(EDGES, picture, {position: outputs[1] + 1})
+    for wrong in (np.int64(2), -1, 1.0):
+        assert f"the model has no output {wrong!r}; its outputs are" in _message(EDGES, picture, {wrong: outputs[1]})
 
 
 def test_another_model_shows_where_they_part(tmp_path: Path) -> None:
@@ -143,7 +155,7 @@ def test_tolerances() -> None:
     assert difference(a, b, rtol={"f16": 0.2})
     assert not difference(np.array([3], np.int32), np.array([4], np.int32), atol=1)
     assert set(TOLERANCES) <= set(ELEMENT_TYPES)
-    with pytest.raises(ValueError, match="'f31' is no element type"):
+    with pytest.raises(ValueError, match="'f31' is not an element type"):
         difference(a, b, rtol={"f31": 0.2})
 
 

@@ -83,14 +83,14 @@ def test_a_pure_layer_after_an_impure_one_does(impure: Callable[[Net, Ref], Ref]
     drawn = impure(net, x)
     middle = net.add("Abs", [drawn], [drawn.output], name="middle")
     net.add("Abs", [middle], [drawn.output], name="last")
-    assert unused(net, tmp_path) == [("last", ("and 1 layer before it",))]
+    assert unused(net, tmp_path) == [("last", ("also unused: 1 layer before it",))]
 
 
 def test_a_pure_layer_in_its_place_does(tmp_path: Path) -> None:
     net, x = model()
     before = net.add("ReLU", [x], [("FP32", "2")], name="before")
     net.add("Abs", [before], [("FP32", "2")], name="pure")
-    assert unused(net, tmp_path) == [("pure", ("and 1 layer before it",))]
+    assert unused(net, tmp_path) == [("pure", ("also unused: 1 layer before it",))]
 
 
 def test_a_constant_or_a_parameter_needs_no_reader(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def test_what_depends_on_data_is_said_to() -> None:
     x = b.parameter([4, 4], "f32", name="x")
     text = str(irrun.why(b.model({"y": b.NonZero(x, name="where")}), "where"))
     assert re.search(r"dim 0 = 2 ", text)
-    assert re.search(r"dim 1 = n1 +0\.\.16, known only when it runs", text)
+    assert re.search(r"dim 1 = n1 +0\.\.16, known only at run time", text)
 
 
 def test_bodies_are_followed_out_of_and_into() -> None:
@@ -300,13 +300,13 @@ def test_names(what: str, title: str, net: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("twin", r"2 layers are called \"twin\", on the lines \d+, \d+.*name one by its line"),
+        ("twin", r"2 layers are called \"twin\", on lines \d+, \d+.*name one by its line"),
         ("twn#3", r"no layer is called \"twn#3\".*did you mean \"twin#3\"\?"),
         ("B:C", r"no layer is called.*did you mean \"a/b:c\"\?"),
         ("zzz", r"no layer is called \"zzz\".*name a layer, or a line"),
         ("x:9", r"Parameter \"x\" has no connected port 9.*its ports are 0"),
-        (1, r"no layer stands on line 1"),
-        (9999, r"no layer stands on line 9999"),
+        (1, r"there is no layer on line 1"),
+        (9999, r"there is no layer on line 9999"),
     ],
 )
 def test_names_that_mean_nothing_or_too_much(what: str | int, said: str, net: Path) -> None:
@@ -485,7 +485,7 @@ def test_the_command(tmp_path: Path) -> None:
     alone = tmp_path / "alone.xml"
     alone.write_bytes(CONVNET.read_bytes())
     status, outputs, said = call(alone, "flatten")
-    assert (status, outputs.split("\n")[2].strip()) == (0, "dim 1 = n2  known only when it runs")
+    assert (status, outputs.split("\n")[2].strip()) == (0, "dim 1 = n2  known only at run time")
     assert "there is no .bin" in said
     status, _, said = call(CONVNET, "block1/poool")
     assert status == 2

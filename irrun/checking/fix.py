@@ -30,7 +30,7 @@ class Fixed:
 
 
 _ROUNDS: Final = 20
-"""The most rounds of fixing: it ends fixes that would keep revealing new ones."""
+"""The most rounds of fixing. It bounds the time if fixes keep revealing new findings."""
 
 
 def fix(parsed: Parsed, wanted: Callable[[Diagnostic], bool] = lambda _: True, *, unsafe: bool = False) -> Fixed:
@@ -58,9 +58,9 @@ def fix(parsed: Parsed, wanted: Callable[[Diagnostic], bool] = lambda _: True, *
 
 
 def _apart(fixes: Iterable[Fix]) -> Iterator[Fix]:
-    """Yield the fixes that neither overlap nor touch an earlier one, or have the same edits as the one before.
+    """Yield the fixes that neither overlap nor touch an earlier fix, and those with the same edits as the one before.
 
-    The fixes that are left out are offered again in the next round.
+    The next round offers the other fixes again.
     """
     end, last = -1, ()
     for fix in sorted(fixes, key=lambda fix: _ends(fix.edits)):

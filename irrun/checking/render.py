@@ -18,55 +18,57 @@ _WIDTH: Final = 120
 _COLOURS: Final = {"error": "bold red", "warning": "bold yellow"}
 
 
-def text(found: Diagnostic) -> Text:
+def text(diagnostic: Diagnostic) -> Text:
     """Return a diagnostic with its place, source line and notes, as a compiler shows it.
 
     The text has colours; its attribute ``plain`` is the same text without them.
     """
-    colour = _COLOURS[found.severity]
+    colour = _COLOURS[diagnostic.severity]
     out = Text()
-    out.append(f"{found.severity}[{found.code} {found.name}]", colour)
-    out.append(f": {printable(found.message)}\n", "bold")
-    if found.code == "IR000":  # the file cannot be opened, so there is no place to show
+    out.append(f"{diagnostic.severity}[{diagnostic.code} {diagnostic.name}]", colour)
+    out.append(f": {printable(diagnostic.message)}\n", "bold")
+    if diagnostic.code == "IR000":  # the file cannot be opened, so there is no place to show
         return out
-    gutter = len(str(found.line)) if found.line else 1
-    if found.file:
-        out.append(" " * gutter + "--> ", "blue").append(f"{_place(found)}\n")
-    if found.span and found.source:
-        line, before, marked = _excerpt(found.source.line(found.span.line), found.span.column, found.span.end)
+    gutter = len(str(diagnostic.line)) if diagnostic.line else 1
+    if diagnostic.file:
+        out.append(" " * gutter + "--> ", "blue").append(f"{_place(diagnostic)}\n")
+    if diagnostic.span and diagnostic.source:
+        line, before, marked = _excerpt(
+            diagnostic.source.line(diagnostic.span.line), diagnostic.span.column, diagnostic.span.end
+        )
         out.append(" " * gutter + " |\n", "blue")
-        out.append(f"{found.span.line} | ", "blue").append(f"{line}\n")
+        out.append(f"{diagnostic.span.line} | ", "blue").append(f"{line}\n")
         out.append(" " * gutter + " | ", "blue").append(" " * before).append("^" * marked + "\n", colour)
-    for note in filter(None, found.notes):
+    for note in filter(None, diagnostic.notes):
         out.append(" " * gutter + " = ", "blue").append(f"{printable(note)}\n")
-    if found.help:
-        out.append(" " * gutter + " = ", "blue").append("help: ", "green").append(f"{printable(found.help)}\n")
+    if diagnostic.help:
+        out.append(" " * gutter + " = ", "blue").append("help: ", "green").append(f"{printable(diagnostic.help)}\n")
     return out
 
 
-def concise(found: Diagnostic) -> str:
+def concise(diagnostic: Diagnostic) -> str:
     """Return a diagnostic on one line: ``net.xml:57:12: IR401 message``."""
-    place = _place(found)
-    return f"{place}{': ' if place else ''}{found.code} {printable(found.message)}"
+    place = _place(diagnostic)
+    return f"{place}{': ' if place else ''}{diagnostic.code} {printable(diagnostic.message)}"
 
 
-def record(found: Diagnostic) -> dict[str, Any]:
+def record(diagnostic: Diagnostic) -> dict[str, Any]:
     """Return a diagnostic as a dict for JSON."""
     return {
-        "code": found.code,
-        "name": found.name,
-        "severity": found.severity,
-        "message": found.message,
-        "layer": found.layer,
-        "port": found.port,
-        "file": found.file,
-        "line": found.line,
-        "column": found.column,
-        "end_column": found.span.end if found.span else None,
-        "label": found.label,
-        "notes": [note for note in found.notes if note],
-        "help": found.help,
-        "fix": asdict(found.fix) if found.fix else None,
+        "code": diagnostic.code,
+        "name": diagnostic.name,
+        "severity": diagnostic.severity,
+        "message": diagnostic.message,
+        "layer": diagnostic.layer,
+        "port": diagnostic.port,
+        "file": diagnostic.file,
+        "line": diagnostic.line,
+        "column": diagnostic.column,
+        "end_column": diagnostic.span.end if diagnostic.span else None,
+        "label": diagnostic.label,
+        "notes": [note for note in diagnostic.notes if note],
+        "help": diagnostic.help,
+        "fix": asdict(diagnostic.fix) if diagnostic.fix else None,
     }
 
 
@@ -77,9 +79,9 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _place(found: Diagnostic) -> str:
-    place = printable(found.file or "")
-    return f"{place}:{found.span.line}:{found.span.column}" if found.span else place
+def _place(diagnostic: Diagnostic) -> str:
+    place = printable(diagnostic.file or "")
+    return f"{place}:{diagnostic.span.line}:{diagnostic.span.column}" if diagnostic.span else place
 
 
 def _excerpt(line: str, column: int, end: int) -> tuple[str, int, int]:

@@ -26,15 +26,17 @@ Findings = Mapping[str, Sequence[Diagnostic]]
 """The diagnostics of each file, by its path, in the order of the report."""
 
 
-def _json(found: Findings) -> str:
-    return _dumped({"diagnostics": [record(d) for d in _all(found)]})
+def _json(findings: Findings) -> str:
+    """Return one JSON object with a list of all diagnostics."""
+    return _dumped({"diagnostics": [record(d) for d in _all(findings)]})
 
 
-def _json_lines(found: Findings) -> str:
-    return "".join(json.dumps(record(d), allow_nan=False) + "\n" for d in _all(found))
+def _json_lines(findings: Findings) -> str:
+    """Return one line of JSON for each diagnostic."""
+    return "".join(json.dumps(record(d), allow_nan=False) + "\n" for d in _all(findings))
 
 
-def _sarif(found: Findings) -> str:
+def _sarif(findings: Findings) -> str:
     """Return a SARIF 2.1.0 log, as GitHub code scanning reads it."""
     rules = [
         {
@@ -58,7 +60,7 @@ def _sarif(found: Findings) -> str:
             "partialFingerprints": {"irrun/v1": fingerprint},
         }
         | ({"fixes": [_sarif_fix(d, d.fix)]} if d.fix else {})
-        for d, fingerprint in _fingerprints(found)
+        for d, fingerprint in _fingerprints(findings)
     ]
     run = {
         "tool": {"driver": {"name": "irrun", "rules": rules}},
@@ -68,12 +70,13 @@ def _sarif(found: Findings) -> str:
     return _dumped({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]})
 
 
-def _sarif_artifact(found: Diagnostic) -> dict[str, str]:
-    path = Path(_path(found))
+def _sarif_artifact(diagnostic: Diagnostic) -> dict[str, str]:
+    """Return the file of a diagnostic as a URI, relative to the current folder if the file lies there."""
+    path = Path(_path(diagnostic))
     return {"uri": path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))}
 
 
-def _sarif_fix(found: Diagnostic, fix: Fix) -> dict[str, Any]:
+def _sarif_fix(diagnostic: Diagnostic, fix: Fix) -> dict[str, Any]:
     replacements = [
         {
             "deletedRegion": {
@@ -87,40 +90,40 @@ def _sarif_fix(found: Diagnostic, fix: Fix) -> dict[str, Any]:
         for edit in fix.edits
     ]
     title = fix.title if fix.safe else f"{fix.title} (changes what the model means)"
-    changes = [{"artifactLocation": _sarif_artifact(found), "replacements": replacements}]
+    changes = [{"artifactLocation": _sarif_artifact(diagnostic), "replacements": replacements}]
     return {"description": {"text": printable(title)}, "artifactChanges": changes}
 
 
-def _sarif_location(found: Diagnostic) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": _sarif_artifact(found)}
-    if found.span:
-        span = found.span
+def _sarif_location(diagnostic: Diagnostic) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": _sarif_artifact(diagnostic)}
+    if diagnostic.span:
+        span = diagnostic.span
         place["region"] = {"startLine": span.line, "startColumn": span.column, "endColumn": span.end}
     location: dict[str, Any] = {"physicalLocation": place}
-    if found.layer is not None:
-        location["logicalLocations"] = [{"name": found.layer, "kind": "element"}]
+    if diagnostic.layer is not None:
+        location["logicalLocations"] = [{"name": diagnostic.layer, "kind": "element"}]
     return location
 
 
-def _github(found: Findings) -> str:
+def _github(findings: Findings) -> str:
     """Return workflow commands, which GitHub Actions shows beside the lines of a pull request."""
-    return "".join(_github_command(d) + "\n" for d in _all(found))
+    return "".join(_github_command(d) + "\n" for d in _all(findings))
 
 
-def _github_command(found: Diagnostic) -> str:
-    properties: dict[str, object] = {"file": _path(found)}
-    if found.span:
-        properties |= {"line": found.span.line, "col": found.span.column, "endColumn": found.span.end}
-    properties["title"] = f"{found.code} {found.name}"
-    said = ",".join(f"{key}={_github_escaped(str(value), ':,')}" for key, value in properties.items())
-    return f"::{found.severity} {said}::{_github_escaped(_sentence(found))}"
+def _github_command(diagnostic: Diagnostic) -> str:
+    properties: dict[str, object] = {"file": _path(diagnostic)}
+    if diagnostic.span:
+        properties |= {"line": diagnostic.span.line, "col": diagnostic.span.column, "endColumn": diagnostic.span.end}
+    properties["title"] = f"{diagnostic.code} {diagnostic.name}"
+    text = ",".join(f"{key}={_github_escaped(str(value), ':,')}" for key, value in properties.items())
+    return f"::{diagnostic.severity} {text}::{_github_escaped(_sentence(diagnostic))}"
 
 
 def _github_escaped(text: str, more: str = "") -> str:
     return "".join(f"%{ord(c):02X}" if c in "%\r\n" + more else c for c in text)
 
 
-def _gitlab(found: Findings) -> str:
+def _gitlab(findings: Findings) -> str:
     """Return a code quality report of GitLab."""
     return _dumped(
         [
@@ -131,15 +134,15 @@ def _gitlab(found: Findings) -> str:
                 "severity": "major" if d.severity == "error" else "minor",
                 "location": {"path": _path(d), "lines": {"begin": d.line or 1}},
             }
-            for d, fingerprint in _fingerprints(found)
+            for d, fingerprint in _fingerprints(findings)
         ]
     )
 
 
-def _junit(found: Findings) -> str:
+def _junit(findings: Findings) -> str:
     """Return JUnit XML: a suite for each file and a case for each diagnostic. A warning is a case that passes."""
     root = ElementTree.Element("testsuites", name="irrun")
-    for file, diagnostics in found.items():
+    for file, diagnostics in findings.items():
         errors = [d for d in diagnostics if d.severity == "error"]
         tests, failures = str(len(diagnostics) or 1), str(len(errors))
         suite = ElementTree.SubElement(root, "testsuite", name=printable(file), tests=tests, failures=failures)
@@ -150,10 +153,10 @@ def _junit(found: Findings) -> str:
             name = f"{d.code} {d.name}" + (f" at line {d.line}" if d.line else "")
             case = ElementTree.SubElement(suite, "testcase", name=name, classname=printable(file))
             if d.severity == "error":
-                said = ElementTree.SubElement(case, "failure", message=printable(d.message), type=d.code)
+                details = ElementTree.SubElement(case, "failure", message=printable(d.message), type=d.code)
             else:
-                said = ElementTree.SubElement(case, "system-out")
-            said.text = text(d).plain
+                details = ElementTree.SubElement(case, "system-out")
+            details.text = text(d).plain
     ElementTree.indent(root)
     return ElementTree.tostring(root, "us-ascii").decode("ascii") + "\n"
 
@@ -169,8 +172,8 @@ FORMATS: Final[dict[str, Callable[[Findings], str]]] = {
 """The function that renders a report, by the name of the format."""
 
 
-def _all(found: Findings) -> Iterator[Diagnostic]:
-    for diagnostics in found.values():
+def _all(findings: Findings) -> Iterator[Diagnostic]:
+    for diagnostics in findings.values():
         yield from diagnostics
 
 
@@ -178,25 +181,26 @@ def _dumped(data: Any) -> str:
     return json.dumps(data, indent=2, allow_nan=False) + "\n"
 
 
-def _sentence(found: Diagnostic) -> str:
-    return printable(f"{found.message}; {found.help}" if found.help else found.message)
+def _sentence(diagnostic: Diagnostic) -> str:
+    """Return the message of a diagnostic and its help, separated by a semicolon."""
+    return printable(f"{diagnostic.message}; {diagnostic.help}" if diagnostic.help else diagnostic.message)
 
 
-def _path(found: Diagnostic) -> str:
+def _path(diagnostic: Diagnostic) -> str:
     """Return the path of the file, relative to the current folder if it lies there, as the other tools expect."""
-    path = Path(found.file or "")
+    path = Path(diagnostic.file or "")
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())
     return path.as_posix()
 
 
-def _fingerprints(found: Findings) -> Iterator[tuple[Diagnostic, str]]:
+def _fingerprints(findings: Findings) -> Iterator[tuple[Diagnostic, str]]:
     """Yield each diagnostic with a hash that identifies it in later versions of the file, even if its line moves.
 
     Diagnostics that differ only in their line are numbered, so that each has its own hash.
     """
     seen: Counter[tuple[object, ...]] = Counter()
-    for d in _all(found):
+    for d in _all(findings):
         key = (d.code, _path(d), d.layer, d.port, d.message)
         yield d, hashlib.sha256(repr((*key, seen[key])).encode("utf-8", "backslashreplace")).hexdigest()
         seen[key] += 1

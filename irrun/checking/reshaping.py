@@ -29,8 +29,8 @@ def reshaped(parsed: Parsed, shapes: Shapes) -> Parsed:
         parameter = model.parameters[known(model, key)]
         text = shape.strip().removeprefix("[").removesuffix("]") if isinstance(shape, str) else _text(shape)
         if PartialShape.parse(text) is None:
-            help = "write dims as [1,3,224,224], unknown ones as ? and intervals as 1..8; ... is any rank"
-            raise bad_feed(model, parameter, f'is given the shape "{text}"', help)
+            help = "write a shape as [1,3,224,224]: ? is an unknown dim, 1..8 an interval, and ... an unknown rank"
+            raise bad_feed(model, parameter, f'cannot have the shape "{text}"', help)
         wanted[parameter.id] = text
     return replace(parsed, model=_undeclared(model, wanted))
 
@@ -56,7 +56,7 @@ def _undeclared(model: Model, wanted: Mapping[int, str]) -> Model:
         )
         for id, layer in model.layers.items()
     }
-    contents = {id: said for id, said in model.contents.items() if id not in wanted}
+    contents = {id: stated for id, stated in model.contents.items() if id not in wanted}
     return replace(model, layers=layers, contents=contents)
 
 

@@ -1,6 +1,6 @@
 """The command line. Each command has a file of its own, which is imported only when the command is called.
 
-``irrun --help`` must answer at once, so this module imports no other package than click.
+``irrun --help`` must answer at once, so this module imports no package but click.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], COMMANDS, 1)
-            also = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
-            ctx.fail(f"there is no command {args[0]!r}; {also}")
+            help = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
+            ctx.fail(f"there is no command {args[0]!r}; {help}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

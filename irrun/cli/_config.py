@@ -58,7 +58,7 @@ def codes(values: Iterable[str]) -> tuple[str, ...]:
     for value in filter(None, re.split(r"[\s,]+", ",".join(values))):
         code = names.get(value.lower(), value.upper())
         if code != "IR" and not any(known.startswith(code) for known in CODES):
-            raise ValueError(f"{value} is no code; irrun explain lists them")
+            raise ValueError(f"{value} is not a code; irrun explain lists the codes")
         prefixes.append(code)
     return tuple(prefixes)
 
@@ -84,14 +84,15 @@ def read_config() -> Config:
 
 def _config(folder: Path, table: Any) -> Config:
     if not isinstance(table, dict):
-        raise ValueError("tool.irrun is no table")
+        raise ValueError(f"tool.irrun is not a table; write [tool.irrun] with the keys {', '.join(_KEYS)}")
     for key in table:
         if key not in _KEYS:
             near = difflib.get_close_matches(key, _KEYS, 1)
-            raise ValueError(f"tool.irrun has no {key}; " + (f"did you mean {near[0]}?" if near else ", ".join(_KEYS)))
+            help = f"did you mean {near[0]}?" if near else f"its keys are {', '.join(_KEYS)}"
+            raise ValueError(f"tool.irrun has no key {key}; {help}")
     per_file = table.get("per-file-ignores", {})
     if not isinstance(per_file, dict):
-        raise ValueError("tool.irrun.per-file-ignores is no table of patterns and lists of codes")
+        raise ValueError('tool.irrun.per-file-ignores is not a table; write a line such as "tests/*" = ["IR401"]')
     return Config(
         folder,
         _listed("select", table.get("select", [])),
@@ -102,5 +103,5 @@ def _config(folder: Path, table: Any) -> Config:
 
 def _listed(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f"tool.irrun.{key} is no list of codes")
+        raise ValueError(f'tool.irrun.{key} is not a list of codes; write it as ["IR401", "IR5"]')
     return codes(value)

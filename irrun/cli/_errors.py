@@ -18,16 +18,16 @@ UNREADABLE: Final = ("IR000", "IR001", "IR002", "IR003", "IR004", "IR005", "IR00
 _UNSUPPORTED: Final = ("IR201", "IR207")
 """The codes of operations and operation sets that irrun does not know."""
 _MOST: Final = 10
-"""The most diagnostics that ``show`` prints: a screenful. `irrun check` prints all."""
+"""The most diagnostics that ``show`` prints: they fill a screen. `irrun check` prints all."""
 
 
-def exit_status(found: Iterable[Diagnostic]) -> int:
+def exit_status(diagnostics: Iterable[Diagnostic]) -> int:
     """Return the exit status for diagnostics. Warnings do not count.
 
     It is 2 if a file cannot be read, or an input or a selected layer does not fit the model, 3 if irrun does not
     support an operation and there is no other error, 1 for any other error, and 0 without errors.
     """
-    codes = {d.code for d in found if d.severity == "error"}
+    codes = {d.code for d in diagnostics if d.severity == "error"}
     if not codes:
         return 0
     if codes & {*UNREADABLE, "IR601", "IR606"}:
@@ -35,16 +35,16 @@ def exit_status(found: Iterable[Diagnostic]) -> int:
     return 3 if codes <= {*_UNSUPPORTED} else 1
 
 
-def show(found: Sequence[Diagnostic]) -> None:
-    """Print at most ``_MOST`` diagnostics to standard error, and how many are left out."""
+def show(diagnostics: Sequence[Diagnostic]) -> None:
+    """Print the first ``_MOST`` diagnostics to standard error, and the number of the others."""
     sys.stdout.flush()
     err = _terminal.console(stderr=True)
-    for number, diagnostic in enumerate(found[:_MOST]):
+    for number, diagnostic in enumerate(diagnostics[:_MOST]):
         if number:
             err.print()
         err.print(text(diagnostic), end="")
-    if len(found) > _MOST:
-        err.print(f"\nand {len(found) - _MOST} more; `irrun check` lists them")
+    if len(diagnostics) > _MOST:
+        err.print(f"\nand {len(diagnostics) - _MOST} more; `irrun check` lists them")
 
 
 def failed(error: Exception) -> int:
@@ -65,6 +65,6 @@ def failed(error: Exception) -> int:
     if isinstance(error, MemoryError):
         err.print(f"irrun: out of memory: {error}")
         return 1
-    err.print("this is a bug in irrun; please report it with what follows:")
+    err.print("this is a bug in irrun; please report it with the following text:")
     err.print("".join(traceback.format_exception(error)), end="")
     return 70

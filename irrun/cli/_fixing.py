@@ -49,8 +49,8 @@ def fixed(file: str, weights: str | None, wanted: Callable[[Diagnostic], bool], 
         return Outcome(b"", b"", 0, [d for d in error.diagnostics if wanted(d)])
     first = items[0] if len(items) == 1 else None
     if isinstance(first, Parsed) and not first.model.is_fragment:
-        found = fix(first, wanted, unsafe=unsafe)
-        return Outcome(first.model.source.data, found.data, found.count, [d for d in found.left if wanted(d)])
+        result = fix(first, wanted, unsafe=unsafe)
+        return Outcome(first.model.source.data, result.data, result.count, [d for d in result.left if wanted(d)])
     left = [d for item in items for d in (item.diagnostics if isinstance(item, ReadError) else check(item))]
     return Outcome(b"", b"", 0, [d for d in left if wanted(d)], sum(map(_models.is_example, items)))
 

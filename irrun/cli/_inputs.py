@@ -8,7 +8,7 @@ import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import click
 import numpy as np
@@ -38,14 +38,14 @@ class Input:
     """The declared shape if it is dynamic and irrun had to choose the dims, otherwise None."""
 
 
-def gather(model: Model, given: Sequence[str], seed: int, max_memory: int) -> list[Input]:
+def gather(model: Model, options: Sequence[str], seed: int, max_memory: int) -> list[Input]:
     """Return the inputs of a model in the order of its Parameters.
 
-    ``given`` are texts NAME=SPEC. An input that is not among them comes from the comment of an example, or is random
+    ``options`` are texts NAME=SPEC. An input that is not among them comes from the comment of an example, or is random
     numbers drawn with ``seed``. ``max_memory`` limits the bytes of each generated array. Raises FeedError (IR601),
     ExecutionError (IR604) for an array that is too large, and click.BadParameter for a text without ``=``.
     """
-    specs = _by_position(model, given)
+    specs = _by_position(model, options)
     loaded = {number: _file(model, number, spec) for number, spec in specs.items() if _ARRAY.fullmatch(spec)}
     types = element_types(model, loaded)
     return [
@@ -54,13 +54,13 @@ def gather(model: Model, given: Sequence[str], seed: int, max_memory: int) -> li
     ]
 
 
-def _by_position(model: Model, given: Sequence[str]) -> dict[int, str]:
-    """Return the SPEC of each given input, keyed by the position of the input. Raises FeedError (IR601)."""
+def _by_position(model: Model, options: Sequence[str]) -> dict[int, str]:
+    """Return the SPEC of each input in the options, keyed by the position of the input. Raises FeedError (IR601)."""
     specs: dict[int, str] = {}
-    for text in given:
+    for text in options:
         number, spec = _split(model, text)
         if number in specs:
-            raise bad_feed(model, model.parameters[number], "is given twice")
+            raise bad_feed(model, model.parameters[number], "is passed twice", "remove one of its options -i")
         specs[number] = spec
     return specs
 
@@ -76,7 +76,7 @@ def _split(model: Model, text: str) -> tuple[int, str]:
     near = difflib.get_close_matches(name, [n for p in model.parameters for n in model.input_names(p)], 1, 0.5)
     help = f'did you mean "{near[0]}"?' if near else f"its inputs are {', '.join(names) or 'none'}"
     if not equals:
-        raise click.BadParameter(f"{text} is not NAME=SPEC, such as x=random", param_hint="-i")
+        raise click.BadParameter(f"{text} is not NAME=SPEC; write it as x=random", param_hint="-i")
     raise FeedError(Diagnostic("IR601", "error", f'the model has no input "{name}"', file=model.source.path, help=help))
 
 
@@ -84,6 +84,11 @@ def _input(
     model: Model, number: int, spec: str | None, loaded: np.ndarray | None, element_type: ElementType, seed: int,
     max_memory: int,
 ) -> Input:  # fmt: skip
+    """Return the input at position ``number`` from its SPEC.
+
+    ``loaded`` is the array of a .npy or .npz that the SPEC names. ``element_type`` is the type that the input has, or
+    that the values of the others imply.
+    """
     parameter = model.parameters[number]
     wanted, shape = declared(model, parameter)
 
@@ -116,7 +121,7 @@ def _input(
 
 def _dims(model: Model, parameter: Layer, text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\[\s*(\d+\s*(,\s*\d+\s*)*)?\]", text):
-        raise bad_feed(model, parameter, f'is given the dims "{text}"', "write them as [1,3,224,224]")
+        raise bad_feed(model, parameter, f'cannot have the dims "{text}"', "write them as [1,3,224,224]")
     return tuple(map(int, re.findall(r"\d+", text)))
 
 
@@ -134,7 +139,7 @@ def _file(model: Model, number: int, spec: str) -> np.ndarray:
         with open(path, "rb") as file:  # np.load leaves a broken file open if it opens the file itself
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray) == (match[1] is None):
-                raise ValueError(f"it is a {'.npy' if match[1] is None else '.npz'}")
+                raise ValueError(f"the file is a {'.npy' if match[1] is None else '.npz'}")
             return loaded if match[1] else loaded[_key(model, parameter, path, loaded.files, match[3])]
     except OSError as error:
         raise bad_feed(model, parameter, f"cannot be read from {path}: {_why(error)}", "check the path") from None
@@ -147,9 +152,11 @@ def _key(model: Model, parameter: Layer, path: str, keys: list[str], key: str | 
     named = [key] if key is not None else [n for n in model.input_names(parameter) if n in keys] or keys
     if len(named) == 1 and named[0] in keys:
         return named[0]
-    what = f'{path} has no array "{key}"' if key is not None else f"which array of {path} is meant is not said"
-    held = ", ".join(keys[:8]) + (", ..." if len(keys) > 8 else "")
-    raise bad_feed(model, parameter, f"cannot be read: {what}", f"name one as {path}:KEY; it holds {held or 'none'}")
+    problem = f'{path} has no array "{key}"' if key is not None else f"no array in {path} has its name"
+    listed = ", ".join(keys[:8]) + (", ..." if len(keys) > 8 else "")
+    raise bad_feed(
+        model, parameter, f"cannot be read: {problem}", f"name one as {path}:KEY; it holds {listed or 'none'}"
+    )
 
 
 def _why(error: OSError) -> str:
@@ -189,15 +196,19 @@ def _picture(model: Model, parameter: Layer, path: str, shape: PartialShape, ele
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        help = 'pip install "irrun[image]"'
-        raise bad_feed(model, parameter, f"is the picture {path}, which only pillow can read", help) from None
+        help = 'install it: pip install "irrun[image]"'
+        raise bad_feed(model, parameter, f"cannot be read from {path}: pictures need pillow", help) from None
     order = _layout(shape)
     if order is None:
-        message = f"has shape {shape}, into which no picture fits"
-        raise bad_feed(model, parameter, message, "pictures go into [1,C,H,W] or [1,H,W,C] with C of 1 or 3")
+        message, help = (
+            f"has shape {shape}, which no picture fits",
+            "pictures fit [1,C,H,W] or [1,H,W,C] with C of 1 or 3",
+        )
+        raise bad_feed(model, parameter, message, help)
     holds_pixels = element_type.bits >= 16 if element_type.kind == "float" else element_type.bits >= 8
     if element_type.name in ("i8", "boolean", "string", "dynamic") or not holds_pixels:
-        raise bad_feed(model, parameter, f"is {element_type}, which does not hold the 0..255 of a picture")
+        message = f"has type {element_type}, which cannot hold the values 0 to 255 of a picture"
+        raise bad_feed(model, parameter, message, "pass an array instead")
     dims = dict(zip(order, shape))
     try:
         with Image.open(path) as opened:
@@ -238,53 +249,60 @@ def _layout(shape: PartialShape) -> str | None:
 def _literal(model: Model, parameter: Layer, text: str, element_type: ElementType, *, free: bool) -> np.ndarray:
     """Return a JSON literal as an array of ``element_type``.
 
-    Raises FeedError (IR601) for a number that an integer type cannot hold: it is neither rounded nor wrapped. With
-    ``free``, the model does not declare a type, so that ``true`` is a boolean and ``"text"`` is a string.
+    With ``free``, the model does not declare a type, so that ``true`` is a boolean and ``"text"`` is a string. Raises
+    FeedError (IR601) if the text is not JSON, or does not suit the element type.
     """
-
-    def wrong(what: str, help: str | None = None) -> FeedError:
-        return bad_feed(model, parameter, f"is {element_type}: {what}", help)
-
     try:
-        value = json.loads(text)
+        items = np.array(json.loads(text), object)
     except (ValueError, RecursionError):
-        help = "give a .npy, .npz or picture, JSON ([1,2], 3.5, '\"text\"'), or random, zeros, ones or arange"
-        raise wrong(f'"{text}" is no file and no JSON', help) from None
-    items = np.array(value, object)
-    leaves = {type(item) for item in items.flat}
-    if free and leaves in ({bool}, {str}):
-        element_type = ELEMENT_TYPES["string" if str in leaves else "boolean"]
-    if list in leaves:
-        raise wrong("the lists in it are of different lengths")
-    if not leaves <= {bool, int, float, str}:
-        raise wrong(f"it cannot hold {', '.join(sorted(_JSON_NAMES[t] for t in leaves & _JSON_NAMES.keys()))}")
-    if (str in leaves) != (element_type.kind == "string") and leaves:
-        help = "write text in double quotes" if element_type.kind == "string" else None
-        raise wrong(f"{_first(items, leaves)} is not of this type", help)
+        help = "pass a .npy, .npz or picture, JSON ([1,2], 3.5, '\"text\"'), or random, zeros, ones or arange"
+        raise bad_feed(
+            model, parameter, f'cannot be read from "{text}", which is neither a file nor JSON', help
+        ) from None
+    kinds = {type(item) for item in items.flat}
+    if free and kinds in ({bool}, {str}):
+        element_type = ELEMENT_TYPES["string" if str in kinds else "boolean"]
+    try:
+        _require_elements(items, kinds, is_text=element_type.kind == "string")
+        return _converted(items, element_type)
+    except (ValueError, OverflowError) as error:
+        raise bad_feed(model, parameter, f"has type {element_type}: {error}") from None
+
+
+_JSON_NAMES: Final[dict[type, str]] = {dict: "an object", type(None): "null"}
+
+
+def _require_elements(items: np.ndarray, kinds: set[type], *, is_text: bool) -> None:
+    """Raise ValueError unless all items are numbers or booleans or, if ``is_text``, text. ``kinds`` are their types."""
+    if list in kinds:
+        raise ValueError("its inner lists have different lengths; pad them to one length")
+    if not kinds <= {bool, int, float, str}:
+        raise ValueError(f"it cannot hold {', '.join(sorted(_JSON_NAMES[t] for t in kinds & _JSON_NAMES.keys()))}")
+    if kinds and is_text and str not in kinds:
+        raise ValueError(f"{json.dumps(items.flat[0])} is not text; write text in double quotes")
+    if str in kinds and not is_text:
+        text = next(item for item in items.flat if isinstance(item, str))
+        raise ValueError(f"{json.dumps(text)} is text; write numbers without quotes")
+
+
+def _converted(items: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """Return the items of a JSON literal in an element type.
+
+    Raises ValueError for a number that an integer type cannot hold: it is neither rounded nor wrapped.
+    """
     if element_type.kind == "string":
         return items.astype(np.str_)
     if element_type.kind == "boolean":
-        if any(item not in (0, 1) for item in items.flat):
-            raise wrong("it is true or false (1 or 0)")
+        for item in items.flat:
+            if item not in (0, 1):
+                raise ValueError(f"{item} is neither true nor false; write true (1) or false (0)")
         return items.astype(np.bool_)
     if element_type.is_integer:
         most = (1 << (element_type.bits - (element_type.kind == "int"))) - 1
         least = -most - 1 if element_type.kind == "int" else 0
         for item in items.flat:
             if isinstance(item, float) or not least <= item <= most:
-                raise wrong(f"{item} is not one of its values ({least} to {most})")
-        wide = np.uint64 if element_type.kind == "uint" else np.int64
-        return items.astype(wide).astype(element_type.dtype)
-    try:
-        with np.errstate(all="ignore"):
-            return items.astype(np.float64).astype(element_type.dtype)
-    except OverflowError as error:
-        raise wrong(str(error)) from None
-
-
-_JSON_NAMES: Final[dict[type, str]] = {dict: "an object", type(None): "null"}
-
-
-def _first(items: np.ndarray, leaves: set[type]) -> Any:
-    """Return the first string among the items, or the first item if there is no string, as JSON."""
-    return next(json.dumps(i) for i in items.flat if (str not in leaves) or isinstance(i, str))
+                raise ValueError(f"{item} is not an integer from {least} to {most}")
+        return items.astype(np.uint64 if element_type.kind == "uint" else np.int64).astype(element_type.dtype)
+    with np.errstate(all="ignore"):
+        return items.astype(np.float64).astype(element_type.dtype)

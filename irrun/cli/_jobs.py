@@ -49,7 +49,9 @@ def in_order(function: Callable[[str], T], files: Sequence[str], jobs: int) -> I
     try:
         yield from pool.map(function, files, chunksize=chunk)
     except BrokenProcessPool:
-        raise click.ClickException("a process was ended from outside, perhaps for want of memory; try -j 1") from None
+        raise click.ClickException(
+            "a worker process was killed, perhaps because the memory ran out; try -j 1"
+        ) from None
     except BaseException:  # interrupted, or the caller has stopped iterating
         for process in multiprocessing.active_children():
             process.terminate()
@@ -65,10 +67,10 @@ def _begin(plugins: Sequence[str]) -> None:
         _options.load_plugin(file)
 
 
-def with_bar(found: Iterable[T], total: int, err: Console) -> Iterator[T]:
-    """Yield the items of ``found``, and show a progress bar if there are several and they take over a second."""
+def with_bar(items: Iterable[T], total: int, err: Console) -> Iterator[T]:
+    """Yield the items, and show a progress bar if there are several and they take over a second."""
     if total < 2 or not err.is_interactive:
-        yield from found
+        yield from items
         return
     from rich.progress import Progress
 
@@ -76,7 +78,7 @@ def with_bar(found: Iterable[T], total: int, err: Console) -> Iterator[T]:
     progress = Progress(console=err, transient=True)
     task = progress.add_task("checking", total=total)
     try:
-        for item in found:
+        for item in items:
             progress.advance(task)
             if time.monotonic() - since > 1:
                 progress.start()

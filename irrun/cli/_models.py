@@ -13,27 +13,27 @@ __all__ = ["is_example", "load", "title"]
 
 
 def load(path: str, weights: str | None = None, *, may_be_empty: bool = False) -> list[Parsed | ReadError]:
-    """Return the model of an IR file, or each example of a page: parsed, or the ReadError that says why it cannot be.
+    """Return the model of an IR file, or the examples of a page. A ReadError takes the place of an unreadable example.
 
     The path ``-`` is standard input. Raises ReadError for a file that cannot be read, and for a page without examples
     unless it ``may_be_empty``.
     """
     data = sys.stdin.buffer.read() if path == "-" else None
-    found = api.load_all(STDIN if path == "-" else path, weights, data)
-    if not found and not may_be_empty:
+    items = api.load_all(STDIN if path == "-" else path, weights, data)
+    if not items and not may_be_empty:
         raise api.no_examples(path)
-    return found
+    return items
 
 
-def is_example(found: Parsed | ReadError) -> bool:
+def is_example(item: Parsed | ReadError) -> bool:
     """Return whether an item of ``load`` is an example of a page. (``load`` raises the errors of whole files.)"""
-    return isinstance(found, ReadError) or found.model.is_fragment
+    return isinstance(item, ReadError) or item.model.is_fragment
 
 
-def title(path: str, found: Parsed | ReadError) -> str:
+def title(path: str, item: Parsed | ReadError) -> str:
     """Return the title of an example of a page, such as ``broadcast-3.en.txt:75  Broadcast``."""
-    if isinstance(found, ReadError):
-        first = found.diagnostics[0]
+    if isinstance(item, ReadError):
+        first = item.diagnostics[0]
         return f"{path}:{first.line}" if first.line else path
-    layer = found.model.layers[0]
-    return f"{path}:{found.model.source.span(layer.node).line}  {layer.type}"
+    layer = item.model.layers[0]
+    return f"{path}:{item.model.source.span(layer.node).line}  {layer.type}"

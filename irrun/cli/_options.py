@@ -30,7 +30,7 @@ class Size(click.ParamType):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", value, re.IGNORECASE)
         size = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
         if size <= 0:
-            self.fail(f"{value!r} is no size; write it as 2GiB or 500MiB", param, ctx)
+            self.fail(f"{value!r} is not a size; write it as 2GiB or 500MiB", param, ctx)
         return size
 
 
@@ -58,7 +58,7 @@ def load_plugin(file: str) -> None:
     name = _PLUGIN + re.sub(r"[^a-zA-Z0-9_]", "_", Path(file).stem)
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ValueError("it is no Python file")
+        raise ValueError("it is not a Python file; its name must end in .py")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 
@@ -103,8 +103,8 @@ def _shapes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -
     for value in values:
         name, equals, shape = value.rpartition("=")
         if not equals:
-            raise click.BadParameter(f"{value} is not NAME=SHAPE, such as data=[1,3,224,224]", ctx, param)
+            raise click.BadParameter(f"{value} is not NAME=SHAPE; write it as data=[1,3,224,224]", ctx, param)
         if name in shapes:
-            raise click.BadParameter(f"{name} is given twice", ctx, param)
+            raise click.BadParameter(f"the shape of {name} is passed twice; remove one of them", ctx, param)
         shapes[name] = shape
     return shapes

@@ -28,6 +28,7 @@ __all__ = ["command"]
 
 
 def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """Return the codes that an option names. Raises BadParameter if one of them does not exist."""
     try:
         return _config.codes(values)
     except ValueError as error:
@@ -69,7 +70,7 @@ def command(
 
     --select never hides that a file cannot be read. Under [tool.irrun], pyproject.toml can set select, ignore and
     per-file-ignores. In a model, the comment <!-- irrun: ignore IR401 --> suppresses findings on its own line or, if
-    it is alone on its line, on the next line. The format `text` is another name of `full`.
+    it is alone on its line, on the next line. The format `text` is another name for `full`.
 
     With --shape, the dims that the file declares are not compared. irrun reports the layer that cannot take those
     shapes, where openvino.Model.reshape would fail.
@@ -80,18 +81,20 @@ def command(
     """
     form = "full" if form == "text" else form
     if statistics and form not in ("full", "concise", "json"):
-        raise click.UsageError(f"--statistics has no format {form}; it has full, concise and json")
+        raise click.UsageError(f"--statistics supports the formats full, concise and json, not {form}")
     config = _config.read_config()
     select, ignore = select or config.select, ignore or config.ignore
     files = _all_files(paths)
     if weights is not None and len(files) > 1:
-        raise click.UsageError(f"-w names one .bin, but there are {len(files)} models")
+        raise click.UsageError(f"-w names one .bin, but there are {len(files)} models: check them one by one")
     if unsafe and not (fixes or diff):
-        raise click.UsageError("--unsafe-fixes goes with --fix or --diff")
+        raise click.UsageError("--unsafe-fixes needs --fix or --diff")
     if (fixes or diff) and (watch or shapes):
-        raise click.UsageError(f"--fix and --diff do not go with {'--watch' if watch else '--shape'}")
+        raise click.UsageError(f"--fix and --diff cannot be combined with {'--watch' if watch else '--shape'}")
     if fixes and "-" in files and (statistics or form in FORMATS):
-        raise click.UsageError("standard output is for the fixed model; findings have the formats full and concise")
+        raise click.UsageError(
+            "standard output holds the fixed model: choose --format full or concise for the findings"
+        )
     check_one = functools.partial(_check, weights=weights, shapes=shapes)
 
     def checked(files: Sequence[str]) -> Iterator[_Checked]:
@@ -99,7 +102,7 @@ def command(
         processes = 1 if "-" in files else jobs or default_jobs(len(files))
         for file, one in zip(files, in_order(check_one, files, processes)):
             ignored = (*ignore, *config.ignored_in(file))
-            yield _Checked([d for d in one.found if _wanted(d, select, ignored)], one.examples)
+            yield _Checked([d for d in one.diagnostics if _wanted(d, select, ignored)], one.examples)
 
     if fixes or diff:
         count, left = 0, []
@@ -110,14 +113,14 @@ def command(
             count += outcome.count
             left.append(_Checked(outcome.left, outcome.examples))
         if diff:
-            status = _fixing.summarize_diff(count, [d for one in left for d in one.found])
+            status = _fixing.summarize_diff(count, [d for one in left for d in one.diagnostics])
         else:
             status = _errors.exit_status(_show(files, left, form, statistics, fixed=count, aside="-" in files))
         return 0 if exit_zero and status != 2 else status
     if watch:
         if form in FORMATS or "-" in files:
-            what = "standard input" if "-" in files else f"the format {form}"
-            raise click.UsageError(f"--watch does not go with {what}")
+            other = "standard input" if "-" in files else f"the format {form}"
+            raise click.UsageError(f"--watch cannot be combined with {other}")
         _watch(lambda: _all_files(paths), weights, checked, form, statistics)
     every = _show(files, checked(files), form, statistics)
     status = _errors.exit_status(every)
@@ -128,7 +131,7 @@ def command(
 class _Checked:
     """The findings of a file, and the number of its examples if it is a page."""
 
-    found: list[Diagnostic]
+    diagnostics: list[Diagnostic]
     examples: int = 0
 
 
@@ -154,28 +157,28 @@ def _show(
 ) -> list[Diagnostic]:  # fmt: skip
     """Print the findings of each file as soon as they are known, then a summary, and return all findings.
 
-    They go to standard error if ``aside``, because standard output is for the fixed model. ``fixed`` is the number of
-    fixed findings, None without --fix.
+    If ``aside`` is true, the findings go to standard error, because standard output holds the fixed model. ``fixed`` is
+    the number of fixed findings, None without --fix.
     """
     out, err = _terminal.console(stderr=aside), _terminal.console(stderr=True)
     checked = with_bar(checked, len(files), err)
     if out.is_terminal and err.is_interactive and len(files) > 1:
         checked = list(checked)  # so that findings are not printed into the progress bar
-    found: dict[str, list[Diagnostic]] = {}
+    findings: dict[str, list[Diagnostic]] = {}
     examples = 0
     for file, one in zip(files, checked):
-        found[file] = one.found
+        findings[file] = one.diagnostics
         examples += one.examples
-        for diagnostic in one.found if not statistics else ():
+        for diagnostic in one.diagnostics if not statistics else ():
             if form == "full":
                 out.print(text(diagnostic))
             elif form == "concise":
                 out.print(concise(diagnostic))
-    every = [d for diagnostics in found.values() for d in diagnostics]
+    every = [d for diagnostics in findings.values() for d in diagnostics]
     if statistics:
         _print_statistics(every, form)
     elif form in FORMATS:
-        sys.stdout.write(FORMATS[form](found))
+        sys.stdout.write(FORMATS[form](findings))
     if form not in FORMATS:
         out.file.flush()
         err.print(_summary(len(files), examples, every, fixed))
@@ -186,27 +189,28 @@ def _watch(
     files: Callable[[], Sequence[str]], weights: str | None, checked: Callable[[Sequence[str]], Iterator[_Checked]],
     form: str, statistics: bool,
 ) -> NoReturn:  # fmt: skip
+    """Print the findings of all files, and print them again whenever a file changes, until Ctrl-C."""
     known: dict[str, _Checked] = {}
     out, err = _terminal.console(), _terminal.console(stderr=True)
     for now, changed in changes(files, weights):
         known |= dict(zip(changed, checked(changed)))
         out.clear()  # has an effect only on a terminal
         _show(now, [known[file] for file in now], form, statistics)
-        err.print("watching for changes; Ctrl-C ends it")
-    raise AssertionError("there is always another look")
+        err.print("watching for changes; press Ctrl-C to stop")
+    raise AssertionError("changes() ends only with an exception")
 
 
-def _wanted(found: Diagnostic, select: Sequence[str], ignore: Sequence[str]) -> bool:
+def _wanted(diagnostic: Diagnostic, select: Sequence[str], ignore: Sequence[str]) -> bool:
     """Return whether to report a finding. A file that cannot be opened and a wrong --shape are always reported."""
-    if found.code in ("IR000", "IR601"):
+    if diagnostic.code in ("IR000", "IR601"):
         return True
-    selected = not select or found.code.startswith(tuple(select)) or found.code in _errors.UNREADABLE
-    return selected and not found.code.startswith(tuple(ignore))
+    selected = not select or diagnostic.code.startswith(tuple(select)) or diagnostic.code in _errors.UNREADABLE
+    return selected and not diagnostic.code.startswith(tuple(ignore))
 
 
-def _print_statistics(found: Iterable[Diagnostic], form: str) -> None:
+def _print_statistics(diagnostics: Iterable[Diagnostic], form: str) -> None:
     """Print how often each code was found, the most frequent first."""
-    counts = sorted(Counter(d.code for d in found).items(), key=lambda row: (-row[1], row[0]))
+    counts = sorted(Counter(d.code for d in diagnostics).items(), key=lambda row: (-row[1], row[0]))
     if form == "json":
         rows = [{"code": code, "name": CODES[code].name, "count": count} for code, count in counts]
         _terminal.print_json({"statistics": rows})
@@ -215,13 +219,14 @@ def _print_statistics(found: Iterable[Diagnostic], form: str) -> None:
         _terminal.print_table(_terminal.console(), ("count", "code", "name"), table, right=("count",))
 
 
-def _summary(files: int, examples: int, found: Sequence[Diagnostic], fixed: int | None) -> str:
-    severities = [d.severity for d in found]
+def _summary(files: int, examples: int, diagnostics: Sequence[Diagnostic], fixed: int | None) -> str:
+    """Return the last line: how many files were checked, and how many findings they have or had fixed."""
+    severities = [d.severity for d in diagnostics]
     checked = counted(files, "file") + (f" ({counted(examples, 'example')})" if examples else "")
     errors, warnings = counted(severities.count("error"), "error"), counted(severities.count("warning"), "warning")
     if fixed is not None:
         return f"checked {checked}: {fixed} fixed; {errors}, {warnings} left"
-    fixable = sum(d.fix is not None and d.fix.safe for d in found)
+    fixable = sum(d.fix is not None and d.fix.safe for d in diagnostics)
     return f"checked {checked}: {errors}, {warnings}" + (f" ({fixable} fixable with --fix)" if fixable else "")
 
 
@@ -234,12 +239,12 @@ def _all_files(paths: Iterable[str]) -> list[str]:
 
 
 def _files(path: str) -> list[str]:
-    """Return the files that a path stands for. A missing file is among them, so that it is reported when it is read."""
+    """Return the files that a path means. A missing file is among them, so that reading it reports the error."""
     if Path(path).is_dir():
-        found = sorted(str(p) for p in Path(path).rglob("*.xml") if p.is_file() and _may_be_ir(p))
-        if not found:
+        models = sorted(str(p) for p in Path(path).rglob("*.xml") if p.is_file() and _may_be_ir(p))
+        if not models:
             raise click.UsageError(f"no IR in {path}: no .xml file with <net> as its root element")
-        return found
+        return models
     if glob.has_magic(path) and not Path(path).exists():
         matches = sorted(glob.glob(path, recursive=True))
         if not matches:

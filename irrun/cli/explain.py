@@ -31,15 +31,15 @@ def command(code: str | None) -> None:
         _terminal.print_table(out, ("code", "severity", "name"), rows)
         return
     names = {c.name: c for c in CODES.values()} | {c.id.lower(): c for c in CODES.values()}
-    found = names.get(code.lower())
-    if found is None:
+    known = names.get(code.lower())
+    if known is None:
         near = difflib.get_close_matches(code.lower(), names, 1)
-        help = f"did you mean {names[near[0]].id} {names[near[0]].name}?" if near else "irrun explain lists them"
+        help = f"did you mean {names[near[0]].id} {names[near[0]].name}?" if near else "irrun explain lists the codes"
         raise click.UsageError(f"there is no code {code}; {help}")
-    _terminal.title(out, f"{found.id} {found.name} ({found.severity})")
+    _terminal.title(out, f"{known.id} {known.name} ({known.severity})")
     width = min(out.width, 80)
-    out.print("\n" + textwrap.fill(found.doc, width))
-    page = resources.files("irrun") / "explanations" / f"{found.id}.md"
+    out.print("\n" + textwrap.fill(known.doc, width))
+    page = resources.files("irrun") / "explanations" / f"{known.id}.md"
     _print_page(out, page.read_text("utf-8"), width)
 
 

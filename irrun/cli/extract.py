@@ -35,13 +35,11 @@ def command(model: str, weights: str | None, begin: Sequence[str], end: Sequence
     .bin holds only the constants of the sub-model.
     """
     if not output.endswith(".xml"):
-        raise click.BadParameter(f"{output} does not end in .xml", param_hint="-o")
+        raise click.BadParameter(f"{output} does not end in .xml; the .bin gets the same name", param_hint="-o")
     part = extract(api.read_model(model, weights), begin, end)
     save_model(part, output, compact=True)
-    ins, outs = (", ".join(names) or "none" for names in ([p.name for p in part.parameters], _outputs(part)))
-    _terminal.console(stderr=True).print(f"wrote {output}: {len(part.layers)} layers; inputs {ins}; outputs {outs}")
+    inputs = ", ".join(p.name for p in part.parameters) or "none"
+    outputs = ", ".join(part.result_name(r) for r in part.results) or "none"
+    message = f"wrote {output}: {len(part.layers)} layers; inputs {inputs}; outputs {outputs}"
+    _terminal.console(stderr=True).print(message)
     return 0
-
-
-def _outputs(part: api.Model) -> list[str]:
-    return [part.result_name(r) for r in part.results]

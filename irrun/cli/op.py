@@ -46,7 +46,7 @@ def command(name: str) -> None:
     if version:
         cls = resolve(type, int(version))
         if cls is None:
-            raise click.UsageError(f"opset{version} has no {chosen[0].type}; it came with opset{min(versions)}")
+            raise click.UsageError(f"opset{version} has no {chosen[0].type}; opset{min(versions)} added it")
         chosen = [cls]
     out = _terminal.console()
     for position, cls in enumerate(sorted(chosen, key=lambda c: -c.since)):

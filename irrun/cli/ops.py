@@ -31,7 +31,7 @@ def command(form: str) -> None:
     versions: dict[str, list[type[Op]]] = {}
     for cls in all_ops():
         versions.setdefault(cls.type, []).append(cls)
-    rows = [(type, ", ".join(str(c.since) for c in found), place(found[0])[0]) for type, found in versions.items()]
+    rows = [(type, ", ".join(str(c.since) for c in ops), place(ops[0])[0]) for type, ops in versions.items()]
     _terminal.print_table(_terminal.console(), ("operation", "versions", "file"), rows)
 
 

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
-import time
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-from rich.console import Console
-from rich.progress import Progress
-from rich.text import Text
 
 from irrun import api
-from irrun.checking.render import concise, printable, record
-from irrun.cli import _errors, _models, _terminal
-from irrun.cli._inputs import Input, gather
+from irrun.checking.render import printable, record
+from irrun.cli import _errors, _models, _results, _terminal
+from irrun.cli._execution import Run, Settings, execute
 from irrun.cli._options import Size, format_option, plugin_option, weights_option
-from irrun.cli._outputs import Output, describe, describe_taps, number, save
-from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, ModelError, ReadError
+from irrun.cli._outputs import save
+from irrun.diagnostics import Diagnostic, IrrunError, ReadError
 from irrun.ir.parse import Parsed
-from irrun.planning.steps import Step
-from irrun.running.dump import Dump
-from irrun.running.executor import Executable, Outputs
-from irrun.running.hooks import Hook
-from irrun.running.profile import Profile
-from irrun.types import PartialShape
 
 __all__ = ["command"]
 
@@ -103,46 +89,34 @@ def command(
     min, mean and max are over the finite values.
     """
     target, trace_file = _target(output, "-o"), _target(trace, "--trace")
-    found = _models.load(model, weights)
-    examples = _models.is_example(found[0])
-    if example is not None:
-        if example > len(found):
-            raise click.BadParameter(f"{model} holds {len(found)} of them", param_hint="--example")
-        found = [found[example - 1]]
-    elif len(found) > 1 and (inputs or output or taps or dump or trace):
-        raise click.UsageError(f"{model} holds {len(found)} examples; choose one with --example N")
+    items = _models.load(model, weights)
+    is_page = _models.is_example(items[0])
+    items = _selected(model, items, example, needs_one=bool(inputs or output or taps or dump or trace))
+    settings = Settings(
+        inputs=inputs, taps=taps, dump=dump, runs=runs, seed=seed, strict=strict, exact=exact,
+        max_memory=max_memory or api.default_max_memory(), profiled=profiled or trace is not None,
+    )  # fmt: skip
     out = _terminal.console()
     records: list[dict[str, Any]] = []
     problems: list[Diagnostic] = []
-    for position, item in enumerate(found):
-        title = _models.title(model, item) if examples else ""
-        head = {"title": title} if examples else {}
-        if title and form == "text":
-            if position:
-                out.print()
-            _terminal.title(out, printable(title))
+    for position, item in enumerate(items):
+        head = {"title": _models.title(model, item)} if is_page else {}
+        if head and form == "text":
+            _terminal.title(out, ("\n" if position else "") + printable(head["title"]))
         try:
-            profile = Profile() if profiled or trace else None
-            watch = _Watch(taps, dump, profile, runs)
-            ran = _run(item, inputs, watch, seed, strict, exact, max_memory or api.default_max_memory())
+            run = execute(item, settings)
         except IrrunError as error:
             problems += error.diagnostics
             _errors.show(error.diagnostics)
             records.append({**head, "diagnostics": [record(d) for d in error.diagnostics]})
             continue
         if form == "text":
-            _print(out, *ran)
-            if profile and profiled:
-                _print_profile(out, profile)
+            _results.show(out, run, profiled=profiled)
         else:
-            records.append({**head, **_record(*ran), **({"profile": profile.record()} if profile and profiled else {})})
-        if profile and trace_file is not None:
-            trace_file.write_text(json.dumps(profile.trace()), "utf-8")
-        if target is not None:
-            names = {o.name for o in ran[1]}
-            _save(target, [*ran[1], *(o for o in ran[2] if o.name not in names)])
+            records.append({**head, **_results.record(run, profiled=profiled)})
+        _write(run, target, trace_file)
     if form == "json":
-        _terminal.print_json({"examples": records} if examples and example is None else records[0])
+        _terminal.print_json({"examples": records} if is_page and example is None else records[0])
     return _errors.exit_status(problems)
 
 
@@ -151,206 +125,46 @@ def _target(output: str | None, option: str) -> Path | None:
     if output is None:
         return None
     path = Path(output)
-    why = ""
-    if not path.resolve().parent.is_dir():
-        why = "there is no such folder"
+    folder = path.resolve().parent
+    problem = ""
+    if not folder.is_dir():
+        problem = f"there is no folder {folder}; create it first"
     elif path.exists() and not path.is_file():
-        why = "it is no file"
-    if why:
-        raise click.BadParameter(f"cannot write {output}: {why}", param_hint=option)
+        problem = "it is a folder or a device; choose the path of a file"
+    if problem:
+        raise click.BadParameter(f"cannot write {output}: {problem}", param_hint=option)
     return path
 
 
-@dataclass(frozen=True)
-class _Watch:
-    """How to observe the runs of a model, and the number of runs."""
+def _selected(
+    path: str, items: list[Parsed | ReadError], example: int | None, *, needs_one: bool
+) -> list[Parsed | ReadError]:
+    """Return the items of a file to run: all, or the one at number ``example``, counted from 1.
 
-    taps: Sequence[str]
-    dump: str | None
-    profile: Profile | None
-    runs: int
-
-
-def _run(
-    item: Parsed | ReadError, specs: Sequence[str], watch: _Watch, seed: int, strict: bool, exact: bool | None,
-    max_memory: int,
-) -> tuple[list[Input], list[Output], list[Output]]:  # fmt: skip
-    """Run a model, and return its inputs, its outputs and the tapped values. Raises IrrunError."""
-    if isinstance(item, ReadError):
-        raise item
-    err = _terminal.console(stderr=True)
-    if errors := [p for p in item.problems if p.severity == "error"]:
-        raise ModelError(errors)
-    for warning in item.problems:
-        err.print(f"warning: {concise(warning)}")
-    executable = api.compile(item.model, strict=strict, max_memory=max_memory, exact=exact)
-    inputs = gather(item.model, specs, seed, max_memory)
-    try:
-        outputs = _execute(executable, inputs, watch, err)
-    except ExecutionError:
-        _hint(inputs, err)
-        raise
-    return inputs, describe(executable, outputs), describe_taps(executable, outputs)
+    Raises click.UsageError if there is no such item, or if there are several and an option ``needs_one``.
+    """
+    if example is None:
+        if len(items) > 1 and needs_one:
+            options = "-i, -o, --tap, --dump and --trace need a single model"
+            raise click.UsageError(f"{options}, but {path} holds {len(items)} examples; choose one with --example N")
+        return items
+    if example > len(items):
+        numbers = f"choose 1 to {len(items)}" if len(items) > 1 else "choose 1"
+        raise click.BadParameter(f"{path} has no example {example}; {numbers}", param_hint="--example")
+    return [items[example - 1]]
 
 
-def _execute(executable: Executable, inputs: Sequence[Input], watch: _Watch, err: Console) -> Outputs:
-    arrays = [i.array for i in inputs]
-    measured: list[Hook] = [watch.profile] if watch.profile is not None else []
-    for again in range(watch.runs - 1):
-        executable(arrays, hooks=measured if again else ())
-        executable.reset_state()
-    hooks = list(measured)
-    with ExitStack() as stack:
-        if watch.dump is not None:
-            values = stack.enter_context(Dump(watch.dump))
-            for parameter, array in zip(executable.model.parameters, arrays):
-                values.add(parameter, parameter.outputs[0], array)
-            hooks.append(values)
-        if err.is_interactive:
-            hooks.append(stack.enter_context(_Bar(len(executable.plan.steps), err)))
-        return executable(arrays, hooks=hooks, taps=watch.taps)
+def _write(run: Run, target: Path | None, trace_file: Path | None) -> None:
+    """Write the timeline of a run and, to a .npz file, its outputs and tapped values. Both paths may be None.
 
-
-class _Bar:
-    """A hook that shows a progress bar once a run takes more than a second."""
-
-    joined = True
-
-    def __init__(self, total: int, err: Console) -> None:
-        self.progress = Progress(console=err, transient=True)
-        self.task = self.progress.add_task("running", total=total)
-        self.since = time.monotonic()
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
-
-    def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
-        if time.monotonic() - self.since > 1:
-            self.progress.start()
-        self.progress.update(self.task, description=step.layer.type)
-
-    def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
-        self.progress.advance(self.task)
-
-
-def _hint(inputs: Sequence[Input], err: Console) -> None:
-    """Print the shapes that irrun chose for dynamic inputs: the run may have failed because of them."""
-    for item in inputs:
-        if item.chosen is not None:
-            name, shape = printable(item.name), PartialShape.of(item.array.shape)
-            err.print(f'note: input "{name}" is {item.chosen}, for which {shape} was chosen; ', end="")
-            err.print(f"choose other dims with -i '{name}=random:[...]'")
-
-
-# ---------------------------------------------------------------------------------------------
-# print the results
-
-
-def _print(out: Console, inputs: Sequence[Input], outputs: Sequence[Output], taps: Sequence[Output]) -> None:
-    if inputs:
-        _terminal.title(out, "inputs")
-        rows = [(i.name, str(i.type), str(PartialShape.of(i.array.shape)), i.origin) for i in inputs]
-        _terminal.print_table(out, ("name", "type", "shape", "from"), rows)
-    for title, values in (("outputs", outputs), ("taps", taps)):
-        if not values and title == "taps":
-            continue
-        _terminal.title(out, title)
-        columns = ["name", "type", "shape", "declared", "min", "mean", "max", "first values"]
-        if odd := any(o.nans or o.infinities for o in values):
-            columns.insert(-1, "not finite")
-        rows = [_row(o, odd) for o in values]
-        _terminal.print_table(out, columns, rows, right=("min", "mean", "max"))
-
-
-def _print_profile(out: Console, profile: Profile) -> None:
-    _terminal.title(out, "profile")
-    columns = ("layer", "type", "algorithm", "ms", "share", "GFLOP/s", "GB/s", "MB")
-    summary = profile.record()
-    steps = summary["steps"]
-    rows = [
-        (
-            step["layers"][-1], step["type"], step["algorithm"] or "", f"{step['seconds'] * 1e3:.3f}",
-            f"{step['share']:.1%}", _rate(step["gflops"]), _rate(step["gigabytes_per_second"]),
-            f"{step['bytes'] / 1e6:.2f}",
-        )
-        for step in steps
-    ]  # fmt: skip
-    total = f"{profile.seconds * 1e3:.3f}"
-    rows.append((f"{len(steps)} steps", "", f"matrix products: {summary['matrix_products']}", total, "", "", "", ""))
-    _terminal.print_table(out, columns, rows, right=columns[3:])
-
-
-def _rate(number: float | None) -> str:
-    return "" if number is None else f"{number:.1f}"
-
-
-def _row(output: Output, odd: bool) -> list[str | Text]:
-    counts = ((output.nans, "nan"), (output.infinities, "inf"))
-    not_finite = ", ".join(f"{count} {what}" for count, what in counts if count)
-    more = " ..." if output.array.size > len(output.first) else ""
-    return [
-        output.name,
-        str(output.type),
-        str(PartialShape.of(output.array.shape)),
-        _declared(output),
-        number(output.least),
-        number(output.mean),
-        number(output.most),
-        *([not_finite] if odd else []),
-        " ".join(map(number, output.first)) + more if output.first else "(no elements)",
-    ]
-
-
-def _declared(output: Output) -> str | Text:
-    if output.as_declared is None:
-        return "-"
-    if output.as_declared:
-        return "yes"
-    said = (output.declared_type, output.declared_shape)
-    return Text("no: " + " ".join(str(part) for part in said if part is not None), "red")
-
-
-def _record(inputs: Sequence[Input], outputs: Sequence[Output], taps: Sequence[Output]) -> dict[str, Any]:
-    return {
-        "inputs": [
-            {"name": i.name, "type": str(i.type), "shape": list(i.array.shape), "from": i.origin} for i in inputs
-        ],
-        "outputs": [_fields(o) for o in outputs],
-        **({"taps": [_fields(o) for o in taps]} if taps else {}),
-    }
-
-
-def _fields(output: Output) -> dict[str, Any]:
-    o = output
-    return {
-        "name": o.name,
-        "type": str(o.type),
-        "shape": list(o.array.shape),
-        "as_declared": o.as_declared,
-        "declared_type": None if o.declared_type is None else str(o.declared_type),
-        "declared_shape": None if o.declared_shape is None else str(o.declared_shape),
-        "min": _json(o.least),
-        "mean": _json(o.mean),
-        "max": _json(o.most),
-        "nan": o.nans,
-        "inf": o.infinities,
-        "first": [_json(value) for value in o.first],
-    }
-
-
-def _json(value: Any) -> Any:
-    """Return the value, with NaN and infinities as strings, because JSON has no numbers for them."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return value
-
-
-def _save(target: Path, outputs: Sequence[Output]) -> None:
-    """Write the outputs to a .npz file, and print a note for each that is saved as another type."""
-    for output in save(target, outputs):
-        message = f'note: "{printable(output.name)}" is {output.type}, which .npz cannot hold; '
-        kept = "float32" if output.type.kind == "float" else "int8"
-        _terminal.console(stderr=True).print(f"{message}written as {kept}")
+    Print a note for each value that is saved as another type.
+    """
+    if run.profile and trace_file is not None:
+        trace_file.write_text(json.dumps(run.profile.trace()), "utf-8")
+    if target is None:
+        return
+    names = {o.name for o in run.outputs}
+    for output in save(target, [*run.outputs, *(o for o in run.taps if o.name not in names)]):
+        message = f'note: "{printable(output.name)}" is {output.type}, which a .npz cannot hold; '
+        stored = "float32" if output.type.kind == "float" else "int8"
+        _terminal.console(stderr=True).print(f"{message}saved as {stored}")

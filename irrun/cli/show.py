@@ -28,25 +28,25 @@ __all__ = ["command"]
 @click.argument("model", metavar="MODEL.xml")
 @weights_option
 @format_option("text", "json")
-@click.option("--memory", "memory_too", is_flag=True, help="Predict the peak memory of a run from its plan.")
+@click.option("--memory", "predict_memory", is_flag=True, help="Predict the peak memory of a run from its plan.")
 @shape_option("With --memory: the shape of an input, such as [1,3,224,224].")
-def command(model: str, weights: str | None, form: str, memory_too: bool, shapes: Shapes) -> int:
+def command(model: str, weights: str | None, form: str, predict_memory: bool, shapes: Shapes) -> int:
     """Show the inputs, outputs, operations and weights of a model.
 
     The .bin is needed only for --memory. Layers in the bodies of If, Loop and TensorIterator are counted as well.
     """
-    if shapes and not memory_too:
-        raise click.UsageError("--shape goes with --memory")
-    found = _models.load(model, weights)
+    if shapes and not predict_memory:
+        raise click.UsageError("--shape changes only what --memory predicts; add --memory, or leave --shape out")
+    items = _models.load(model, weights)
     out = _terminal.console()
     problems: list[Diagnostic] = []
     records: list[dict[str, Any]] = []
-    for position, item in enumerate(found):
+    for position, item in enumerate(items):
         problems += item.diagnostics if isinstance(item, ReadError) else item.problems
         if isinstance(item, ReadError):
             continue
         facts = _facts(item.model)
-        if memory_too:
+        if predict_memory:
             try:
                 facts["memory"] = _memory(reshaped(item, shapes).model)
             except IrrunError as error:
@@ -58,12 +58,13 @@ def command(model: str, weights: str | None, form: str, memory_too: bool, shapes
                 out.print()
             _print(out, printable(title or f"{facts['name']}  IR v{facts['ir_version']}, {model}"), facts)
     if form == "json":
-        _terminal.print_json({"examples": records} if _models.is_example(found[0]) else records[0])
+        _terminal.print_json({"examples": records} if _models.is_example(items[0]) else records[0])
     _errors.show(problems)
     return _errors.exit_status(problems)
 
 
 def _facts(model: Model) -> dict[str, Any]:
+    """Return the inputs, outputs, operations and weights of a model as a dict for JSON."""
     layers = list(_layers(model))
     constants = [layer.attributes for layer in layers if layer.type.lower() in ("const", "constant")]
     shapes = [PartialShape.parse(c.get("shape", "")) for c in constants]
@@ -93,8 +94,8 @@ def _memory(model: Model) -> dict[str, Any]:
         raise ModelError(weights_missing(model))
     prediction = predicted(model, default_max_memory())
     if prediction is None:
-        message = "what a run takes follows from dims that are open"
-        help = "give all inputs dims with --shape; where they are open within the model, only a run can tell"
+        message = "the memory of a run depends on dims that are unknown"
+        help = "pass the shapes of all dynamic inputs with --shape; only a run knows dims that depend on values"
         raise FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=help))
     return {
         "total": prediction.total, "weights": prediction.weights, "prepared": prediction.prepared,
@@ -124,6 +125,7 @@ def _output(model: Model, result: Layer) -> dict[str, Any]:
 
 
 def _tensor(names: Sequence[str], element_type: ElementType | None, shape: PartialShape | None) -> dict[str, Any]:
+    """Return an input or output as a dict for JSON. Its type and shape are None if they are unknown."""
     dims = None if shape is None or shape.dims is None else [d.value if d.is_static else str(d) for d in shape]
     type = None if element_type is None or element_type.kind == "dynamic" else str(element_type)
     return {"name": names[0], "names": list(names), "type": type, "shape": dims}

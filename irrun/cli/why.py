@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from irrun.api import no_examples
-from irrun.checking.origins import Asked, Explanation, at_line, by_name, outputs
+from irrun.checking.origins import Explanation
+from irrun.checking.questions import Asked, at_line, by_name, outputs
 from irrun.checking.render import printable
 from irrun.cli import _models, _terminal
 from irrun.cli._options import format_option, plugin_option, weights_option
@@ -37,22 +38,22 @@ def command(path: str, what: str | None, weights: str | None, form: str, everyth
     MODEL.xml:39:6: the line of a layer, a port, a <dim> or an <edge>. Without a layer or a position, the outputs of
     the model are explained.
 
-    A formula is shown with its numbers. The attributes of the layer are listed beside its formula. A number that does
-    not come from them is explained by the line below that begins with this number. Unknown dims are named after their
+    Each line shows a formula with its numbers, and beside it the attributes of the layer. If a number does not come
+    from an attribute, a line below that begins with this number explains it. Unknown dims are named after their
     Parameter (ids[1]), otherwise n1, n2, …
 
     MODEL.xml may be a documentation page with <layer> examples, or - for standard input.
     """
     file, position = _position(path)
     if what is not None and position:
-        raise click.UsageError(f"{path} names a line already; give either a line or a layer")
+        raise click.UsageError(f"{path} already names a line: name either a line or a layer")
     models = _models.load(file, weights)
     traces = [Trace(m.model) for m in models if not isinstance(m, ReadError)]
     if not traces:
         raise next((m for m in models if isinstance(m, ReadError)), no_examples(file))
     if any(t.model.weights is None and t.model.constants for t in traces):
-        said = "what follows from the values of constants is not known: there is no .bin; name it with -w"
-        _terminal.console(stderr=True).print(f"irrun: {said}")
+        message = "there is no .bin, so dims that depend on the values of constants are unknown; name it with -w"
+        _terminal.console(stderr=True).print(f"irrun: {message}")
     explained = [Explanation(asked, everything=everything) for asked in _asked(traces, what, position)]
     if form == "json":
         records = [e.record() for e in explained]
@@ -72,7 +73,7 @@ def _position(path: str) -> tuple[str, Sequence[int]]:
 
 
 def _asked(traces: Sequence[Trace], what: str | None, position: Sequence[int]) -> list[Asked]:
-    """Return the outputs or dims to explain. A number that is no name is a line. Raises ModelError (IR606)."""
+    """Return the outputs or dims to explain. A number that names no layer is a line. Raises ModelError (IR606)."""
     if position:
         return [at_line(traces, *position)]
     if what is None:

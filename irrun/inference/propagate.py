@@ -36,7 +36,7 @@ Values = dict[tuple[int, int], Value]
 
 Settle = Callable[[Layer, "tuple[Value, ...] | Exception"], Sequence[Value]]
 """A callback of ``propagate``: it takes a layer with its inferred outputs, or with the exception that inference raised,
-and returns the outputs that the consumers of the layer read."""
+and returns the outputs that the consumers of the layer read. A layer without an operation has its declared outputs."""
 
 
 def site(layer: Layer, name: str | None = None) -> Site:
@@ -168,10 +168,10 @@ def propagate(
 ) -> None:
     """Infer every layer in topological order and put its outputs into ``values``.
 
-    ``given`` holds the values of Parameters, by layer id. They replace the inferred ones. A layer whose operation is
-    None has its declared outputs. For every other layer, ``settle`` gets the inferred outputs or an exception, and
-    returns the outputs to use. The exception is a Refused if the layer breaks a rule. Any other exception is a bug in
-    the shape rule.
+    ``given`` holds the values of Parameters, by layer id. They replace the inferred ones. ``settle`` gets the inferred
+    outputs of each layer, or an exception, and returns the outputs to use. The exception is a Refused if the layer
+    breaks a rule. Any other exception is a bug in the shape rule. For a layer whose operation is None, ``settle`` gets
+    the declared outputs.
 
     Outputs with equal type and shape share one Value object. A layer with the same Op instance and the same input
     Values as an earlier layer takes the outputs of that layer if the operation is pure.
@@ -180,19 +180,20 @@ def propagate(
     known: dict[tuple[object, ...], tuple[Value, ...]] = {}
     for id in model.order:
         layer, op = model.layers[id], ops[id]
+        found: tuple[Value, ...] | Exception | None
         if op is None:
-            outputs: Sequence[Value] = declared(layer)
+            found = declared(layer)
         else:
             inputs = [None if feed is None else values.get(feed) for feed in model.feeds[id]]
             key = (op, *[port.type for port in layer.outputs], *inputs)
-            found: tuple[Value, ...] | Exception | None = known.get(key)
+            found = known.get(key)
             if found is None:
                 found = _inferred(model, layer, op, inputs)
                 if isinstance(found, tuple):
                     found = tuple([shared.setdefault(_known(value), value) for value in found])
                     if inputs and op.pure and not op.needs:
                         known[key] = found
-            outputs = settle(layer, found)
+        outputs = settle(layer, found)
         if id in given:
             outputs = [given[id]]
         for position, value in enumerate(outputs):

@@ -1,4 +1,4 @@
-"""What AdaptiveAvgPool and AdaptiveMaxPool share: windows that divide each spatial axis into parts."""
+"""Shared by AdaptiveAvgPool and AdaptiveMaxPool: windows that divide each spatial axis into parts."""
 
 import functools
 import math
@@ -17,35 +17,34 @@ class AdaptiveBase(Op):
 
     C1  ``data`` has rank 3, 4 or 5.
     C2  ``output_shape`` is 1D with one entry for each spatial axis of ``data``, none negative.
-    C3  A spatial axis of no elements has no windows.
+    C3  A spatial axis of length 0 has no windows.
     """
 
     inputs = ports(data="T", output_shape="T_SHAPE")
-    types = {"T": "numeric boolean", "T_SHAPE": "int"}  # OpenVINO: pools integers and booleans, too
+    types = {"T": "numeric boolean", "T_SHAPE": "int"}  # OpenVINO pools integers and booleans, too
+    channels_last = True
 
     def pooled(self, at: Site, data: Value, output_shape: Value) -> Value:
         """Return an output of the element type of ``data``. Refuses the inputs by C1 to C3."""
-        at.require(data.rank in (None, 3, 4, 5), "C1", f"data is {data.shape}")
+        at.require(data.rank in (None, 3, 4, 5), "C1", f"data is {data.shape}, not 3D, 4D or 5D")
         at.require(output_shape.rank in (None, 1), "C2", f"output_shape is {output_shape.shape}, not 1D")
         count = output_shape.shape[0]
         spatial = count.value if data.rank is None else data.rank - 2
         if spatial is None:
             return data.reshaped(PartialShape(None))
-        message = f"output_shape has {count} entries, data is {data.shape}"
+        message = f"output_shape has {count} entries, but data {data.shape} has {spatial} spatial axes"
         at.require(count.fits(spatial) and spatial in (1, 2, 3), "C2", message)
         batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(2 + spatial)
-        wanted = output_shape.as_shape()
-        if wanted.dims is None:
-            wanted = PartialShape.of_rank(spatial)
-        at.require(all(d.hi >= 0 for d in wanted), "C2", f"output_shape {wanted} has a negative entry")
+        target = output_shape.as_shape()
+        if target.dims is None:
+            target = PartialShape.of_rank(spatial)
+        at.require(all(d.hi >= 0 for d in target), "C2", f"output_shape {target} has a negative entry")
         at.require(
-            all(size.hi > 0 or d.lo == 0 for size, d in zip(sizes, wanted)),
+            all(size.hi > 0 or d.lo == 0 for size, d in zip(sizes, target)),
             "C3",
-            f"data {data.shape} has a spatial axis of no elements, output_shape is {wanted}",
+            f"data {data.shape} has a spatial axis of length 0, but output_shape {target} divides it into windows",
         )
-        return data.reshaped([batch, channels, *wanted])
-
-    channels_last = True
+        return data.reshaped([batch, channels, *target])
 
     def prepared(
         self,
@@ -112,8 +111,8 @@ class AdaptiveBase(Op):
 
 def counted(windows: Sequence[Sequence[slice]]) -> np.ndarray:
     """Return the number of elements in each window, from the windows along each axis."""
-    sizes = ([window.stop - window.start for window in own] for own in windows)
-    return functools.reduce(np.multiply.outer, [np.array(own, int) for own in sizes])
+    sizes = [np.array([window.stop - window.start for window in of_axis], int) for of_axis in windows]
+    return functools.reduce(np.multiply.outer, sizes)
 
 
 def parts(size: int, count: int) -> Iterator[slice]:
@@ -122,6 +121,6 @@ def parts(size: int, count: int) -> Iterator[slice]:
         yield slice(n * size // count, -(-(n + 1) * size // count))
 
 
-def joined(windows: list[np.ndarray], data: np.ndarray, axis: int) -> np.ndarray:
+def stacked(windows: list[np.ndarray], data: np.ndarray, axis: int) -> np.ndarray:
     """Stack the results of all windows along ``axis``. Without windows, this axis of the result is empty."""
     return np.stack(windows, axis) if windows else np.take(data, [], axis)

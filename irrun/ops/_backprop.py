@@ -1,4 +1,4 @@
-"""What ConvolutionBackpropData and GroupConvolutionBackpropData share.
+"""Shared by ConvolutionBackpropData and GroupConvolutionBackpropData: the shape rule, and the kernels.
 
 They are transposed convolutions: each element of ``data`` is a window, and adds its products with the filters to the
 elements of the output that the window sees.
@@ -28,12 +28,13 @@ class BackpropBase(Filtering):
 
     C2  ``strides``, ``dilations``, ``output_padding`` and explicit pads have one entry for each spatial axis.
     C3  Strides, dilations and the kernel are positive, pads and ``output_padding`` not negative.
-    C4  The pads leave something of the output.
+    C4  The pads are not larger than the output from which they are cropped.
     C6  ``output_shape`` is 1D with one entry for each spatial axis, none negative.
     """
 
     output_padding = attr.ints(())
     inputs = ports(data="T", filters="T", output_shape=opt("T_SHAPE"))
+    channels_last = True
 
     def infer(self, at: Site, data: Value, filters: Value, output_shape: Value | None = None) -> Value:
         spatial = self.spatial(at, data, filters)
@@ -43,26 +44,26 @@ class BackpropBase(Filtering):
         if spatial is None:
             return data.reshaped(PartialShape(None))
         batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(2 + spatial)
-        given = filters.shape.dims or tuple(PartialShape.of_rank(self.leading + spatial))
-        out, kernel = self.channels(at, channels, given[: self.leading]), given[self.leading :]
+        filter_dims = filters.shape.dims or tuple(PartialShape.of_rank(self.leading + spatial))
+        out, kernel = self.channels(at, channels, filter_dims[: self.leading]), filter_dims[self.leading :]
         self.check(at, spatial, kernel)
         self.entries(at, "output_padding", spatial, 0)
         if output_shape is None:
             return data.reshaped([batch, out, *self._sizes(at, sizes, kernel)])
         count = output_shape.shape[0]
-        at.require(count.fits(spatial), "C6", f"output_shape has {count} entries for {spatial} spatial axes")
-        wanted = output_shape.as_shape()
-        if wanted.dims is None:
-            wanted = PartialShape.of_rank(spatial)
-        at.require(all(d.hi >= 0 for d in wanted), "C6", f"output_shape {wanted} has a negative entry")
-        return data.reshaped([batch, out, *wanted])
+        at.require(count.fits(spatial), "C6", f"output_shape has {count} entries, but there are {spatial} spatial axes")
+        target = output_shape.as_shape()
+        if target.dims is None:
+            target = PartialShape.of_rank(spatial)
+        at.require(all(d.hi >= 0 for d in target), "C6", f"output_shape {target} has a negative entry")
+        return data.reshaped([batch, out, *target])
 
     def _sizes(self, at: Site, sizes: Sequence[Dim], kernel: Sequence[Dim]) -> list[Dim]:
         """Return the spatial dims of the output where there is no input ``output_shape``."""
         dims = []
         for axis, (size, k) in enumerate(zip(sizes, kernel)):
             size = self._whole(axis, size, k) - sum(self.pads(axis)) + entry(self.output_padding, axis, 0)
-            at.require(size.hi >= 0, "C4", f"spatial axis {axis} of the output, {size}, is less than its pads")
+            at.require(size.hi >= 0, "C4", f"the pads leave spatial axis {axis} of the output with a length of {size}")
             dims.append(at_least(0, size))
         return dims
 
@@ -90,10 +91,8 @@ class BackpropBase(Filtering):
         if self.auto_pad.startswith("same"):
             total = max(0, whole - wanted)
             begin = total // 2 if self.auto_pad == "same_lower" else total - total // 2
-        # OpenVINO: explicit pads at the beginning stay, and valid has none; the specification halves the difference
+        # OpenVINO keeps explicit pads at the beginning, and valid has none; the specification halves the difference
         return Axis(wanted, kernel, stride, dilation, begin, whole - wanted - begin, size)
-
-    channels_last = True
 
     def prepare(self, request: Request) -> Kernel | None:
         data, filters, output_shape = request.first(3)

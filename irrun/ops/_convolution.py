@@ -1,4 +1,4 @@
-"""What Convolution and GroupConvolution share: their shape rule, and the choice of a method."""
+"""Shared by Convolution and GroupConvolution: their shape rule, and the choice of a method."""
 
 import functools
 import math
@@ -24,7 +24,7 @@ class Filtering(Sliding):
     """Base of all convolutions. ``filters`` has ``leading`` axes before the spatial ones.
 
     C1  ``data`` has one of ``ranks``, ``filters`` one that fits it.
-    C5  The channels of ``data`` are those that the filters take.
+    C5  ``data`` has as many channels as the filters take.
     """
 
     dilations = attr.ints()
@@ -35,14 +35,15 @@ class Filtering(Sliding):
     def spatial(self, at: Site, data: Value, filters: Value) -> int | None:
         """Return the number of spatial axes, or None if it is unknown."""
         ranks = {r for r in (data.rank, filters.rank and filters.rank - self.leading + 2) if r is not None}
-        shapes = f"data is {data.shape}, filters are {filters.shape}"
-        at.require(len(ranks) <= 1 and ranks <= self.ranks, "C1", shapes)
+        pairs = " or ".join(f"{rank} and {rank + self.leading - 2}" for rank in sorted(self.ranks))
+        message = f"data {data.shape} and filters {filters.shape} do not have the ranks {pairs}"
+        at.require(len(ranks) <= 1 and ranks <= self.ranks, "C1", message)
         if len(self.ranks) == 1:
             ranks = set(self.ranks)
         return max(ranks, default=2) - 2 or len(self.strides or self.dilations) or None
 
     def channels(self, at: Site, data: Dim, filters: Sequence[Dim]) -> Dim:
-        """Return the channels of the output, from those of ``data`` and the leading dims of the filters."""
+        """Return the number of output channels, from the channels of ``data`` and the leading dims of the filters."""
         raise NotImplementedError
 
     def correlated(self, at: Site, data: Value, filters: Value) -> Value:
@@ -51,20 +52,22 @@ class Filtering(Sliding):
         if spatial is None:
             return data.reshaped(PartialShape(None))
         batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(2 + spatial)
-        given = filters.shape.dims or tuple(PartialShape.of_rank(self.leading + spatial))
-        out = self.channels(at, channels, given[: self.leading])
-        return data.reshaped([batch, out, *self.slide(at, sizes, given[self.leading :])])
+        filter_dims = filters.shape.dims or tuple(PartialShape.of_rank(self.leading + spatial))
+        out = self.channels(at, channels, filter_dims[: self.leading])
+        return data.reshaped([batch, out, *self.slide(at, sizes, filter_dims[self.leading :])])
 
 
 def ungrouped(at: Site, data: Dim, ins: Dim, outs: Dim) -> Dim:
     """Return ``channels`` of an operation without groups."""
-    at.require(data.meet(ins) is not None, "C5", f"data has {data} channels, the filters take {ins}", dims=(data, ins))
+    at.require(
+        data.meet(ins) is not None, "C5", f"data has {data} channels, but the filters take {ins}", dims=(data, ins)
+    )
     return outs
 
 
 def grouped(at: Site, data: Dim, groups: Dim, ins: Dim, outs: Dim) -> Dim:
     """Return ``channels`` of an operation with groups."""
-    message = f"data has {data} channels, {groups} groups take {ins} each"
+    message = f"data has {data} channels, but the filters of {groups} groups take {ins} each"
     at.require(data.meet(groups * ins) is not None, "C5", message, dims=(data, groups * ins))
     if data.is_static and ins.is_static and ins.lo:
         at.require(data.lo % ins.lo == 0, "C5", message, dims=(data, ins))
@@ -76,11 +79,10 @@ class ConvolutionBase(Filtering):
     """Base of Convolution and GroupConvolution."""
 
     inputs = ports(data="T", filters="T")
+    channels_last = True
 
     def infer(self, at: Site, data: Value, filters: Value) -> Value:
         return self.correlated(at, data, filters)
-
-    channels_last = True
 
     def prepare(self, request: Request) -> Kernel | None:
         data, filters = request.inputs

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: what the greedy decoders share."""
+"""Shared by the operations of connectionist temporal classification (CTC): decoding, and dims that inputs share."""
 
 import numpy as np
 
@@ -6,14 +6,15 @@ from irrun.opdef import Site, Value
 from irrun.types import Dim
 
 
-def same_dim(at: Site, label: str, **found: tuple[Value, int]) -> Dim:
+def same_dim(at: Site, label: str, **inputs: tuple[Value, int]) -> Dim:
     """Return the dim that several inputs share, each at an axis of its own. Refuses inputs whose dims differ."""
     dim = Dim.unknown()
-    for name, (value, axis) in found.items():
+    for name, (value, axis) in inputs.items():
         if value.shape.dims is None:
             continue
         both = dim.meet(value.shape[axis])
-        at.require(both is not None, label, f"{name} is {value.shape}: dim {axis} is {value.shape[axis]}, not {dim}")
+        message = f"dim {axis} of {name} {value.shape} is {value.shape[axis]}, not {dim} as in the inputs before it"
+        at.require(both is not None, label, message)
         dim = both or dim
     return dim
 

@@ -1,4 +1,4 @@
-"""What MatrixNms and MulticlassNms share: a list of detections with the boxes of all classes and batches."""
+"""Shared by MatrixNms and MulticlassNms: a list of detections with the boxes of all classes and batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Detections(Op):
     C4  ``output_type`` is i32 or i64.
     """
 
-    # OpenVINO: writes sort_result_type and classid where the specification says sort_result and class
+    # OpenVINO writes sort_result_type and classid where the specification says sort_result and class
     sort_result = attr.choice(
         "class", "score", "none", default="none", also={"classid": "class"}, name="sort_result_type",
         aliases=("sort_result",),
@@ -49,8 +49,8 @@ class Detections(Op):
         at.require(boxes.rank in (None, 3) and boxes.shape[2].fits(4), "C1", f"boxes is {boxes.shape}, not [?,?,4]")
         at.require(scores.rank in (None, scores_rank), "C1", f"scores is {scores.shape}, not {scores_rank}D")
         for name in ("nms_top_k", "keep_top_k", "background_class"):
-            at.require(getattr(self, name) >= -1, "C3", f"{name} is {getattr(self, name)}")
-        at.require(self.output_type.name in ("i32", "i64"), "C4", f"output_type is {self.output_type}")
+            at.require(getattr(self, name) >= -1, "C3", f"{name} is {getattr(self, name)}, less than -1")
+        at.require(self.output_type.name in ("i32", "i64"), "C4", f"output_type is {self.output_type}, not i32 or i64")
 
     def detections(self, boxes: Value, batches: Dim, classes: Dim, count: Dim) -> tuple[Value, ...]:
         """Return the three outputs for ``batches``, ``classes``, and ``count`` boxes for each class."""
@@ -61,11 +61,11 @@ class Detections(Op):
         return boxes.reshaped([rows, 6]), indices, Value(self.output_type, PartialShape.of([batches]))
 
     def select(self, boxes: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the boxes of one class that are kept, as indices, and their scores."""
+        """Return the indices of the boxes of one class that are kept, and their scores."""
         raise NotImplementedError
 
     def candidates(self, scores: np.ndarray, enough: np.ndarray) -> np.ndarray:
-        """Return the boxes of one class to select from, best first: at most ``nms_top_k`` of the mask ``enough``."""
+        """Return the indices of the boxes of one class to select from, best first: at most ``nms_top_k`` of a mask."""
         order = best_first(scores, enough)
         return order if self.nms_top_k < 0 else order[: self.nms_top_k]
 
@@ -96,14 +96,14 @@ class Detections(Op):
 
     def _detect(self, boxes: np.ndarray, scores: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of one batch element, and the places of their boxes."""
-        rows, taken_places = [np.zeros((0, 6), boxes.dtype)], [np.zeros(0, np.int64)]
-        for number, (of_boxes, of_scores, of_places) in enumerate(zip(boxes, scores, places)):
-            if number != self.background_class:
-                taken, its_scores = self.select(of_boxes, of_scores)
-                classes = np.full(len(taken), number, boxes.dtype)
-                rows.append(np.concatenate([np.stack([classes, its_scores], axis=1), of_boxes[taken]], axis=1))
-                taken_places.append(of_places[taken])
-        all_rows, all_places = np.concatenate(rows), np.concatenate(taken_places)
+        rows, selected_places = [np.zeros((0, 6), boxes.dtype)], [np.zeros(0, np.int64)]
+        for label, (of_boxes, of_scores, of_places) in enumerate(zip(boxes, scores, places)):
+            if label != self.background_class:
+                selected, selected_scores = self.select(of_boxes, of_scores)
+                classes = np.full(len(selected), label, boxes.dtype)
+                rows.append(np.concatenate([np.stack([classes, selected_scores], axis=1), of_boxes[selected]], axis=1))
+                selected_places.append(of_places[selected])
+        all_rows, all_places = np.concatenate(rows), np.concatenate(selected_places)
         order = _order(all_rows, all_places, np.zeros(len(all_rows)), by_class=False)
         if self.keep_top_k >= 0:
             order = order[: self.keep_top_k]

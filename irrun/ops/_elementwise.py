@@ -17,7 +17,7 @@ class Elementwise(Op):
     """An operation whose inputs are broadcast to one shape by the rules of ``auto_broadcast``."""
 
     auto_broadcast = attr.choice("none", "numpy", "pdpd", default="numpy", also={"explicit": "none"})
-    # OpenVINO: does not read a plain ``axis``, and takes 0 where no axis is given
+    # OpenVINO does not read the spelling ``axis``, and takes 0 where the attribute is missing
     axis = attr.int(default=-1, name="auto_broadcast.auto_broadcast_axis", aliases=("axis",))
 
     def broadcast(
@@ -31,7 +31,7 @@ class Elementwise(Op):
             return self._broadcast_pdpd(at, a, b, names)
         if self.auto_broadcast == "none":
             shape = a.meet(b)
-            at.require(shape is not None, "C1", f"{names[0]} {a} and {names[1]} {b} differ; auto_broadcast is none")
+            at.require(shape is not None, "C1", f"{names[0]} {a} and {names[1]} {b} differ, but auto_broadcast is none")
         else:
             shape = a.broadcast(b)
             if shape is None:
@@ -41,20 +41,20 @@ class Elementwise(Op):
 
     def _broadcast_pdpd(self, at: Site, a: PartialShape, b: PartialShape, names: tuple[str, str]) -> PartialShape:
         """Return ``a``, with dims that are known from ``b`` filled in. Only ``b`` is broadcast."""
-        at.require(self.axis >= -1, "C3", f"the axis of pdpd broadcasting is {self.axis}, less than -1")
+        at.require(self.axis >= -1, "C3", f"axis {self.axis} of pdpd broadcasting is less than -1")
         if a.dims is None or b.dims is None:
             return a
-        which = f"{names[1]} {b} is no part of {names[0]} {a}"
-        at.require(len(b) <= len(a), "C3", f"{which}: its rank is {len(b)}, not at most {len(a)}")
+        mismatch = f"{names[1]} {b} cannot be broadcast to {names[0]} {a}"
+        at.require(len(b) <= len(a), "C3", f"{mismatch}: its rank is {len(b)}, more than {len(a)}")
         axis = len(a) - len(b) if self.axis == -1 else self.axis
         part = list(b)
         while part and axis + len(part) > len(a) and part[-1].fits(1):
             part.pop()  # "the trailing dimensions of size 1 for input B will be ignored"
-        at.require(axis + len(part) <= len(a), "C3", f"{which} from axis {axis} on")
+        at.require(axis + len(part) <= len(a), "C3", f"{mismatch} from axis {axis} on: it has too many dims")
         dims = list(a)
         for i, dim in enumerate(part, axis):
             both = dims[i].meet(dim)
-            at.require(both is not None or dim.fits(1), "C3", f"{which}: dim {dim} stands at axis {i}, which is {a[i]}")
+            at.require(both is not None or dim.fits(1), "C3", f"{mismatch}: dim {dim} meets dim {a[i]} at axis {i}")
             if both is not None and not dim.fits(1):
                 dims[i] = both
         return PartialShape(tuple(dims))
@@ -75,10 +75,11 @@ class Elementwise(Op):
 class Binary(Elementwise):
     """Two tensors of one type.
 
-    C1  none: both shapes are the same.
-    C2  numpy: of two dims aligned from the right, either they are equal or one of them is 1.
-    C3  pdpd: ``b``, without trailing 1s, lies within ``a`` from ``axis`` on; each dim is 1 or that of ``a``.
-        ``axis`` is -1 (``b`` ends where ``a`` ends) or more, and the rank of ``b`` at most that of ``a``.
+    C1  auto_broadcast none: both shapes are equal.
+    C2  auto_broadcast numpy: aligned from the right, two dims are equal, or one of them is 1.
+    C3  auto_broadcast pdpd: each dim of ``b``, without trailing 1s, is 1 or equals the dim of ``a`` at the same place,
+        counted from ``axis`` on. ``axis`` is at least -1, which aligns the last axes. The rank of ``b`` is at most that
+        of ``a``.
     """
 
     inputs = ports(a="T", b="T")
@@ -167,7 +168,7 @@ def is_integer(array: np.ndarray) -> bool:
 
 
 def reaches(a: PartialShape, b: PartialShape) -> bool:
-    """Whether numpy may broadcast ``b`` to ``a`` and leave ``a`` as it is."""
+    """Return whether numpy may broadcast ``b`` to the shape ``a``."""
     if a.dims is None or b.dims is None:
         return True
     aligned = zip(reversed(b.dims), reversed(a.dims))

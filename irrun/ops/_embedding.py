@@ -11,13 +11,13 @@ from irrun.types import UNKNOWN_RANK, Dim
 class Bags(Op):
     """Base of the five operations. Their clauses have the same labels everywhere.
 
-    C1  ``emb_table`` is no scalar.
-    C2  ``indices`` has the rank that the operation wants.
-    C3  Each of ``indices`` and ``default_index`` is a row of ``emb_table``; a default of -1 stands for zeros.
-    C4  ``per_sample_weights`` has the shape of ``indices``, and stands only where ``reduction`` is sum.
+    C1  ``emb_table`` is not a scalar.
+    C2  ``indices`` has the rank that the operation requires.
+    C3  Each entry of ``indices`` is a row of ``emb_table``. ``default_index`` is a row, too, or -1 for zeros.
+    C4  ``per_sample_weights`` has the shape of ``indices``; it is allowed only if ``reduction`` is sum.
     """
 
-    # OpenVINO: takes booleans, too, which the specification does not count as numeric
+    # OpenVINO takes booleans, too, which the specification does not count as numeric
     types = {"T": "numeric boolean", "T_IND": "i32 i64"}
     reduction = "sum"
 
@@ -32,11 +32,17 @@ class Bags(Op):
         if default is not None:
             at.require(default.rank in (None, 0), "C3", f"default_index is {default.shape}, not a scalar")
             row = default.scalar()
-            at.require(row is None or -1 <= row < rows.hi, "C3", f"default_index is {row}, emb_table has {rows} rows")
+            at.require(
+                row is None or -1 <= row < rows.hi, "C3", f"default_index is {row}, but emb_table has {rows} rows"
+            )
         if weights is not None:
-            at.require(self.reduction == "sum", "C4", f"per_sample_weights is given, reduction is {self.reduction}")
-            fitting = weights.shape.meet(indices.shape) is not None
-            at.require(fitting, "C4", f"per_sample_weights is {weights.shape}, indices {indices.shape}")
+            at.require(
+                self.reduction == "sum",
+                "C4",
+                f"per_sample_weights is connected, but reduction is {self.reduction}, not sum",
+            )
+            same_shape = weights.shape.meet(indices.shape) is not None
+            at.require(same_shape, "C4", f"per_sample_weights is {weights.shape}, but indices is {indices.shape}")
 
     def bags(
         self,
@@ -49,8 +55,8 @@ class Bags(Op):
     ) -> np.ndarray:
         """Return ``count`` bags (count, …), each of which reduces rows of ``table``.
 
-        ``bag`` holds the bag of each of ``indices``. ``default`` is the row for empty bags, which are zeros without it.
-        Raises Refused for an index outside the table.
+        ``bag`` holds the bag of each of ``indices``. ``default`` is the index of the row for empty bags; without it,
+        they are zeros. Raises Refused for an index outside the table.
         """
         indices = from_front(indices, len(table), "C3", negative=False)
         order = np.argsort(bag, kind="stable")
@@ -76,7 +82,7 @@ def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
     return total / count.astype(total.dtype)
 
 
-def bagged(table: Value, count: Dim) -> Value:
+def bag_output(table: Value, count: Dim) -> Value:
     """Return the output of ``count`` bags of rows of ``table``."""
     if table.shape.dims is None:
         return table.reshaped(UNKNOWN_RANK)
@@ -86,7 +92,7 @@ def bagged(table: Value, count: Dim) -> Value:
 class Offsets(Bags):
     """Bags in one list of indices. ``offsets`` holds the position in ``indices`` at which each bag begins.
 
-    C5  ``offsets`` is 1D; its entries ascend from 0 to at most the number of ``indices``.
+    C5  ``offsets`` is 1D; its entries are in ascending order, from 0 to at most the number of ``indices``.
     """
 
     inputs = ports(
@@ -106,7 +112,7 @@ class Offsets(Bags):
         at.require(offsets.rank in (None, 1), "C5", f"offsets is {offsets.shape}, not 1D")
         if (begins := offsets.exact) is not None:
             _sizes(begins, indices.shape.count().hi)
-        return bagged(table, offsets.shape[0])
+        return bag_output(table, offsets.shape[0])
 
     def run(
         self,
@@ -126,7 +132,7 @@ def _sizes(offsets: np.ndarray, count: int) -> np.ndarray:
     """Return the number of indices in each bag, of ``count`` in all. Raises Refused if ``offsets`` does not ascend."""
     sizes = np.diff(offsets.astype(np.int64), append=count)
     if len(offsets) and (offsets[0] < 0 or sizes.min() < 0):
-        raise Refused(f"offsets {offsets.tolist()} does not ascend within 0..{count}", "C5")
+        raise Refused(f"offsets {offsets.tolist()} is not in ascending order from 0 to {count}", "C5")
     return sizes
 
 
@@ -137,7 +143,7 @@ class Packed(Bags):
 
     def infer(self, at: Site, table: Value, indices: Value, weights: Value | None = None) -> Value:
         self.check(at, 2, table, indices, None, weights)
-        return bagged(table, indices.shape[0])
+        return bag_output(table, indices.shape[0])
 
     def run(self, table: np.ndarray, indices: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         count, size = indices.shape

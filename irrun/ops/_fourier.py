@@ -1,4 +1,4 @@
-"""Fourier transforms along axes, each of a given size: what DFT, IDFT, RDFT and IRDFT share."""
+"""Shared by DFT, IDFT, RDFT and IRDFT: Fourier transforms along axes, each axis with a size of its own."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -13,9 +13,9 @@ from irrun.types import INF, UNKNOWN_RANK, Dim
 class Fourier(Op):
     """Base of the four operations. Their clauses have the same labels everywhere.
 
-    C1  ``data`` is no scalar; if complex, its last dim is 2, and there is another.
-    C2  ``axes`` is 1D and holds axes of ``data``, without that of the parts of complex numbers, each once.
-    C3  ``signal_size`` is 1D with one entry per axis: a size, or -1 for that of ``data``.
+    C1  ``data`` is not a scalar. Complex data has a last dim of 2 (real and imaginary part) and at least one more axis.
+    C2  ``axes`` is 1D and names axes of ``data`` other than the one of the parts, none of them twice.
+    C3  ``signal_size`` is 1D with one entry for each of ``axes``: a size, or -1 for the size of ``data``.
     """
 
     inputs = ports(data="T", axes="T_IND", signal_size=opt("T_SIZE"))
@@ -37,23 +37,26 @@ class Fourier(Op):
 
     def infer(self, at: Site, data: Value, axes: Value, signal_size: Value | None = None) -> Value:
         at.require(axes.rank in (None, 1), "C2", f"axes is {axes.shape}, not 1D")
-        some = (self.complex_in and self.complex_out) or axes.shape.count().hi > 0
-        at.require(some, "C2", "axes is empty, and so has no last one to turn into or from real numbers")
+        enough = (self.complex_in and self.complex_out) or axes.shape.count().hi > 0
+        at.require(enough, "C2", "axes is empty, but the transform to or from real numbers needs a last axis")
         if signal_size is not None:
-            fitting = signal_size.shape.meet(axes.shape) is not None
-            at.require(fitting, "C3", f"signal_size is {signal_size.shape}, axes {axes.shape}")
+            same_shape = signal_size.shape.meet(axes.shape) is not None
+            at.require(same_shape, "C3", f"signal_size is {signal_size.shape}, but axes is {axes.shape}")
         sizes = None if signal_size is None else signal_size.dims()
-        at.require(all(n.hi >= -1 for n in sizes or ()), "C3", "signal_size has an entry below -1")
+        listed = f"signal_size [{','.join(map(str, sizes or ()))}]"
+        at.require(all(n.hi >= -1 for n in sizes or ()), "C3", f"{listed} has an entry below -1")
         if data.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK)
         dims = list(data.shape)
-        at.require(len(dims) > self.complex_in, "C1", f"data is {data.shape}")
+        at.require(len(dims) > self.complex_in, "C1", f"data is {data.shape}, without an axis to transform")
         if self.complex_in:
             parts = dims.pop()
-            at.require(parts.fits(2), "C1", f"data is {data.shape}; its last dim holds the two parts of a number")
-        given = axes.ints()
-        if given is not None:
-            places = _places(at, given, len(dims))
+            at.require(
+                parts.fits(2), "C1", f"the last dim of data {data.shape} is {parts}, not 2 (real and imaginary part)"
+            )
+        known_axes = axes.ints()
+        if known_axes is not None:
+            places = _normalised_axes(at, known_axes, len(dims))
             wanted = [Dim(-1)] * len(places) if signal_size is None else sizes or [Dim(-1, INF)] * len(places)
             dims = self._plan(dims, places, wanted)[1]
         elif signal_size is not None or not (self.complex_in and self.complex_out):
@@ -75,7 +78,7 @@ class Fourier(Op):
 
     def run(self, data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None = None) -> np.ndarray:
         dims = [Dim(n) for n in (data.shape[:-1] if self.complex_in else data.shape)]
-        places = _places(Site(), axes.tolist(), len(dims))
+        places = _normalised_axes(Site(), axes.tolist(), len(dims))
         wanted = [-1] * len(places) if signal_size is None else signal_size.tolist()
         sizes, shape = (list(map(int, ns)) for ns in self._plan(dims, places, [Dim(n) for n in wanted]))
         if self.complex_out:
@@ -87,33 +90,33 @@ class Fourier(Op):
         return narrow(as_parts(y) if self.complex_out else y, data.dtype)
 
 
-def _places(at: Site, axes: Sequence[int], rank: int) -> list[int]:
+def _normalised_axes(at: Site, axes: Sequence[int], rank: int) -> list[int]:
     """Return the axes counted from the front. Refuses (C2) axes that are outside the rank or named twice."""
     places = [at.axis(a, rank, "C2") for a in axes]
-    at.require(len(set(places)) == len(places), "C2", f"axes {list(axes)} names an axis twice")
+    at.require(len(set(places)) == len(places), "C2", f"axes {list(axes)} names an axis more than once")
     return places
 
 
 def as_complex(parts: np.ndarray) -> np.ndarray:
-    """Return complex numbers from an array whose last axis holds their two parts."""
+    """Return complex numbers from an array whose last axis holds their real and imaginary parts."""
     parts = np.ascontiguousarray(parts, wide(parts.dtype))
     return parts.view(np.result_type(parts.dtype, np.complex64))[..., 0]
 
 
 def as_parts(numbers: np.ndarray) -> np.ndarray:
-    """Return the two parts of complex numbers along a new last axis."""
+    """Return the real and imaginary parts of complex numbers along a new last axis."""
     return np.stack([np.real(numbers), np.imag(numbers)], -1)
 
 
-def positive(at: Site, name: str, value: Value, label: str) -> Dim:
-    """Return the number in ``value``. Refuses one that is no scalar or not positive."""
+def positive_scalar(at: Site, name: str, value: Value, label: str) -> Dim:
+    """Return the number in ``value``. Refuses a value that is not a scalar, and a number that is not positive."""
     at.require(value.rank in (None, 0), label, f"{name} is {value.shape}, not a scalar")
     number = (value.dims() or (Dim.unknown(),))[0]
-    at.require(number.hi > 0, label, f"{name} is {number}")
+    at.require(number.hi > 0, label, f"{name} is {number}, not positive")
     return number.max(1)
 
 
-def framed(window: np.ndarray, size: int) -> np.ndarray:
+def centred_window(window: np.ndarray, size: int) -> np.ndarray:
     """Return ``window`` in the middle of a frame of ``size`` elements, with zeros around it."""
     left = (size - len(window)) // 2
     return np.pad(window, (left, size - len(window) - left))

@@ -18,7 +18,7 @@ def check_indices(at: Site, label: str, indices: np.ndarray | None, dim: Dim, *,
         return
     least, most = int(indices.min()), int(indices.max())
     inside = least >= (-dim.hi if negative else 0) and most < dim.hi
-    at.require(inside, label, f"an index is {most if most >= dim.hi else least}, its axis has {dim} elements")
+    at.require(inside, label, f"index {most if most >= dim.hi else least} is outside an axis of {dim} elements")
 
 
 def from_front(indices: np.ndarray, size: int, label: str, *, negative: bool = True) -> np.ndarray:
@@ -29,13 +29,14 @@ def from_front(indices: np.ndarray, size: int, label: str, *, negative: bool = T
 
 
 def along(shape: tuple[int, ...], count: int) -> list[np.ndarray]:
-    """Return open index arrays for the first ``count`` axes of ``shape``, which select each element in place."""
+    """Return open index arrays for the first ``count`` axes of ``shape``. They select each element at its position."""
     return list(np.ix_(*(np.arange(n) for n in shape)))[:count]
 
 
 def one_number(at: Site, label: str, axis: Value) -> None:
     """Refuse an ``axis`` that is neither a scalar nor a tensor of one element."""
-    at.require(axis.rank in (None, 0, 1) and axis.shape.count().fits(1), label, f"axis is {axis.shape}")
+    single = axis.rank in (None, 0, 1) and axis.shape.count().fits(1)
+    at.require(single, label, f"axis is {axis.shape}, not a scalar or 1D of one element")
 
 
 def scatter(
@@ -47,7 +48,7 @@ def scatter(
     """
     if reduction == "none":
         out = data.astype(object if object in (data.dtype, updates.dtype) else data.dtype)
-        out[place] = updates  # the last of several updates to one place wins
+        out[place] = updates  # the last of several updates to the same place wins
         return out
     if object in (data.dtype, updates.dtype):  # a reduction needs known Dims
         data, updates = data.astype(np.int64), updates.astype(np.int64)

@@ -1,4 +1,4 @@
-"""What Loop and TensorIterator share: sliced inputs, values carried to the next iteration, and concatenated outputs."""
+"""Shared by Loop and TensorIterator: sliced inputs, values carried to the next iteration, and concatenated outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BackEdges = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """The ports of a layer and its body, grouped by what they do. Ids are those of body layers."""
+    """The ports of a layer and its body, grouped by their function. All ids are ids of body layers."""
 
     sliced: tuple[MapEntry, ...]
     whole: tuple[MapEntry, ...]
@@ -67,21 +67,22 @@ def infer_iterations(
         if value.shape.dims is None:
             inside[entry.internal] = Value(value.type, UNKNOWN_RANK)
             continue
-        axis = at.axis(entry.axis or 0, len(value.shape), "C2", "the axis of a sliced input")
+        axis = at.axis(entry.axis or 0, len(value.shape), "C2", "sliced axis")
         parts = _parts(entry, value.shape[axis])
         fitting = parts.meet(slices or parts)
-        at.require(fitting is not None, "C3", f"input {entry.external} has {parts} slices, another one {slices}")
+        message = f"input {entry.external} has {parts} slices, but another input has {slices}"
+        at.require(fitting is not None, "C3", message)
         slices = fitting
         inside[entry.internal] = Value(value.type, value.shape.replace(axis, entry.part_size))
     if wiring.counter is not None:
         inside[wiring.counter] = body.declared(wiring.counter)
     for entry in wiring.whole:
         value = inputs[_external(entry)]
-        # an input that a back edge replaces has other contents in the next iteration
+        # the contents of an input that a back edge replaces change with each iteration
         inside[entry.internal] = Value(value.type, value.shape) if entry.internal in wiring.carried else value
     results = _settle(wiring, inside, body)
     stops_by_itself = wiring.condition is not None and (
-        (told := results[wiring.condition].exact) is None or not told.all()
+        (condition := results[wiring.condition].exact) is None or not condition.all()
     )
     count = (limit or slices or Dim(0, INF)).min(slices or limit or INF)
     if stops_by_itself:
@@ -95,10 +96,12 @@ def infer_iterations(
         if value.shape.dims is None:
             outputs[_external(entry)] = Value(value.type, UNKNOWN_RANK)
             continue
-        axis = at.axis(entry.axis or 0, len(value.shape), "C2", "the axis of a concatenated output")
+        axis = at.axis(entry.axis or 0, len(value.shape), "C2", "concatenated axis")
         total = value.shape[axis] * count
         outputs[_external(entry)] = Value(value.type, value.shape.replace(axis, total))
-    at.require(sorted(outputs) == list(range(at.outputs)), "C4", "the port map does not name every output")
+    named = sorted(outputs)
+    message = f"the port map names the outputs {named}, but the layer has {at.outputs}"
+    at.require(named == list(range(at.outputs)), "C4", message)
     return tuple(outputs[i] for i in range(at.outputs))
 
 
@@ -174,7 +177,7 @@ def run_iterations(
         initial = next((inside[p] for p, result in wiring.carried.items() if result == entry.internal), None)
         outputs[_external(entry)] = results[entry.internal] if results else _initial(initial, body, entry)
     for entry in wiring.concatenated:
-        outputs[_external(entry)] = _joined(entry, pieces[_external(entry)], body)
+        outputs[_external(entry)] = _concatenated(entry, pieces[_external(entry)], body)
     return tuple(outputs[i] for i in sorted(outputs))
 
 
@@ -203,7 +206,7 @@ def _cut(entry: MapEntry, array: np.ndarray) -> Iterable[np.ndarray]:
         yield array[(slice(None),) * axis + (slice(first, first + entry.part_size),)]
 
 
-def _joined(entry: MapEntry, pieces: list[np.ndarray], body: Body) -> np.ndarray:
+def _concatenated(entry: MapEntry, pieces: list[np.ndarray], body: Body) -> np.ndarray:
     """Return the pieces of all iterations, concatenated; empty without an iteration."""
     if not pieces:
         return _empty(body.declared(entry.internal), entry.axis)

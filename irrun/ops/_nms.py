@@ -1,4 +1,4 @@
-"""Non-maximum suppression: of boxes that overlap, only the best are kept."""
+"""Non-maximum suppression: keep only the best of boxes that overlap."""
 
 from __future__ import annotations
 
@@ -120,12 +120,12 @@ class Suppression(Op):
 
     sort_result_descending = attr.bool(True)
     output_type = attr.element_type("i64")
-    # OpenVINO: every input may have a type of its own
+    # OpenVINO allows a different type for each input
     types = {"T_MAX_BOXES": "int"}
     outputs = 3
     box_size = 4
     one_element: tuple[int, ...] = (0, 1)
-    """The ranks that an input of one element may have."""
+    """The ranks that an input of a single element may have."""
 
     def infer(
         self, at: Site, boxes: Value, scores: Value, max_output_boxes_per_class: Value | None = None,
@@ -141,15 +141,15 @@ class Suppression(Op):
             at.refuse("C2", f"boxes {boxes.shape} and scores {scores.shape} differ in num_batches or num_boxes")
         for port, value in zip(self.inputs[2:], (max_output_boxes_per_class, iou_threshold, *others)):
             if value is not None and value.rank is not None:
-                one = value.rank in self.one_element and value.shape.count().fits(1)
-                at.require(one, "C3", f"{port.name} is {value.shape}, not one element")
-        at.require(self.output_type.name in ("i32", "i64"), "C4", f"output_type is {self.output_type}")
+                single = value.rank in self.one_element and value.shape.count().fits(1)
+                at.require(single, "C3", f"{port.name} is {value.shape}, not a single element")
+        at.require(self.output_type.name in ("i32", "i64"), "C4", f"output_type is {self.output_type}, not i32 or i64")
         limit = Dim(0)
         if max_output_boxes_per_class is not None:
             known = max_output_boxes_per_class.scalar()
             limit = Dim.unknown() if known is None else Dim(max(known, 0))
         rows = PartialShape.of([self.rows(batches, scores.shape[1], count, limit), 3])
-        # OpenVINO: scores are f32, where the specification says the type of the thresholds
+        # OpenVINO gives the scores as f32; according to the specification, they have the type of the thresholds
         triplets = Value(ELEMENT_TYPES["f32"], rows)
         values = Value(self.output_type, rows), triplets, Value(self.output_type, PartialShape.of([1]))
         return values[: self.outputs]
@@ -165,8 +165,8 @@ class Suppression(Op):
     def select(
         self, overlap: Overlap, scores: np.ndarray, limit: int, threshold: float, least: float, sigma: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the boxes of one class that are kept, as indices, and their scores."""
-        # OpenVINO: a score equal to the threshold is too low
+        """Return the indices of the boxes of one class that are kept, and their scores."""
+        # OpenVINO also drops a score that equals the threshold
         taken = suppress(best_first(scores, scores > least), overlap, limit, repeat(threshold))
         return taken, scores[taken]
 
@@ -183,10 +183,10 @@ class Suppression(Op):
         kept_scores = [np.zeros(0, wide_scores.dtype)]
         for batch, of_batch in enumerate(wide_scores):
             overlap = self.overlap(wide_boxes[batch])
-            for number, of_class in enumerate(of_batch):
-                taken, its_scores = self.select(overlap, of_class, limit, threshold, least, sigma)
-                kept.append(np.stack([np.full(len(taken), batch), np.full(len(taken), number), taken], axis=1))
-                kept_scores.append(its_scores)
+            for label, of_class in enumerate(of_batch):
+                selected, selected_scores = self.select(overlap, of_class, limit, threshold, least, sigma)
+                kept.append(np.stack([np.full(len(selected), batch), np.full(len(selected), label), selected], axis=1))
+                kept_scores.append(selected_scores)
         rows, row_scores = np.concatenate(kept), np.concatenate(kept_scores)
         if self.sort_result_descending:
             order = np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0], -row_scores))

@@ -1,4 +1,4 @@
-"""What normalisations share: the axes along which they run."""
+"""Shared by normalisations: the axes along which they run."""
 
 import numpy as np
 

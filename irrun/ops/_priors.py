@@ -1,4 +1,4 @@
-"""What PriorBox and PriorBoxClustered share: boxes around the points of a grid over an image."""
+"""Shared by PriorBox and PriorBoxClustered: boxes around the points of a grid over an image."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 class Priors(Op):
     """Base of the operations that return boxes [xmin, ymin, xmax, ymax] relative to the image, and their variances.
 
-    C1  ``output_size`` and ``image_size`` are 1D, with two elements.
+    C1  ``output_size`` and ``image_size`` are 1D and have two elements each.
     C2  ``variance`` has 0, 1 or 4 elements.
     """
 
@@ -20,15 +20,15 @@ class Priors(Op):
         """Return the output for ``count`` boxes around each point. Refuses by C1 and C2."""
         for name, value in (("output_size", output_size), ("image_size", image_size)):
             two = value.rank in (None, 1) and value.shape.count().fits(2)
-            at.require(two, "C1", f"{name} is {value.shape}, not [2]")
-        at.require(len(self.variance) in (0, 1, 4), "C2", f"variance has {len(self.variance)} elements")
+            at.require(two, "C1", f"{name} is {value.shape}, not 1D of two elements")
+        at.require(len(self.variance) in (0, 1, 4), "C2", f"variance has {len(self.variance)} elements, not 0, 1 or 4")
         height, width = output_size.dims() or (Dim.unknown(), Dim.unknown())
-        # OpenVINO: the type of the output is always f32
+        # OpenVINO gives an output of f32 in every case
         return Value(ELEMENT_TYPES["f32"], PartialShape.of([2, height.max(0) * width.max(0) * (4 * count)]))
 
     def output(self, boxes: np.ndarray) -> np.ndarray:
         """Return an array of two rows: the boxes, and their variances."""
-        # OpenVINO: without variances, 0.1
+        # OpenVINO writes variances of 0.1 if the attribute is empty
         variances = np.broadcast_to(np.array(self.variance or (0.1,), np.float32), (boxes.size // 4, 4))
         return np.stack([boxes.ravel(), variances.ravel()]).astype(np.float32)
 

@@ -39,7 +39,7 @@ def mersenne_twister(seed: int, count: int) -> np.ndarray:
 def seeded_by_sequence(seeds: tuple[int, int], count: int) -> np.ndarray:
     """Return ``count`` uint32 numbers of C++'s ``std::mt19937``, seeded by a ``std::seed_seq`` of ``seeds``."""
     size, p, q = 624, 306, 317
-    given = [len(seeds), *(seed % 2**32 for seed in seeds)]
+    values = [len(seeds), *(seed % 2**32 for seed in seeds)]
     state = [0x8B8B8B8B] * size
 
     def mixed(n: int, factor: int) -> int:
@@ -47,7 +47,7 @@ def seeded_by_sequence(seeds: tuple[int, int], count: int) -> np.ndarray:
 
     for k in range(size):
         first = mixed(state[k] ^ state[(k + p) % size] ^ state[k - 1], 1664525)
-        second = (first + k + (given[k] if k < len(given) else 0)) % 2**32
+        second = (first + k + (values[k] if k < len(values) else 0)) % 2**32
         state[(k + p) % size] = (state[(k + p) % size] + first) % 2**32
         state[(k + q) % size] = (state[(k + q) % size] + second) % 2**32
         state[k] = second

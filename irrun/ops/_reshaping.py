@@ -1,4 +1,4 @@
-"""What operations share that only reshape their data: a kernel for known shapes."""
+"""The kernel of operations that only reshape their data."""
 
 import math
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ def reshaping(op: Op, inputs: Sequence[Value | None]) -> Kernel | None:
 
     The kernel is a single ``reshape``. Return None if a shape is not known, or empty.
     """
-    data, *more = inputs
-    others = [None if value is None else value.exact for value in more]
-    if data is None or data.shape.static is None or any(v is not None and a is None for v, a in zip(more, others)):
+    data, *others = inputs
+    contents = [None if value is None else value.exact for value in others]
+    if data is None or data.shape.static is None or any(v is not None and a is None for v, a in zip(others, contents)):
         return None
     if math.prod(data.shape.static) == 0:
         return None
-    dims = op.run(np.broadcast_to(np.False_, data.shape.static), *others).shape
+    dims = op.run(np.broadcast_to(np.False_, data.shape.static), *contents).shape
 
     def call(data: np.ndarray, *_: np.ndarray | None) -> np.ndarray:
         return data.reshape(dims)

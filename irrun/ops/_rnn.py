@@ -107,7 +107,7 @@ class _Recurrent(Op):
 
     C1  ``activations`` names sigmoid, tanh or relu for each function of the cell.
     C2  Every input has the rank of its layout in the specification.
-    C3  Dims that have one name in these layouts are equal, and ``hidden_size`` is the attribute.
+    C3  Dims with the same name in these layouts are equal, and ``hidden_size`` is the value of the attribute.
     """
 
     hidden_size = attr.int()
@@ -134,7 +134,7 @@ class _Recurrent(Op):
         return [name.strip().lower() for name in self.activations.split(",")]
 
     def _clipping(self, function: Function) -> Function:
-        if not self.clip > 0:  # OpenVINO: writes 0 for what the specification calls infinity
+        if not self.clip > 0:  # OpenVINO writes 0 where the specification says infinity
             return function
         return lambda x: function(np.clip(x, -self.clip, self.clip))
 
@@ -153,14 +153,14 @@ class _Recurrent(Op):
         }
 
     def dims(self, at: Site, inputs: Sequence[Value | None], **known: Dim) -> Callable[[str], list[Dim]]:
-        """Check the inputs, and return a function from the names of dims to what is known of them.
+        """Check the inputs, and return a function that maps the names of dims to the inferred dims.
 
         ``known`` are dims that are known beforehand. Refuses by C1 to C3.
         """
         names = self._names()
         at.require(
             len(names) == self.formula.functions and all(name in _ACTIVATIONS for name in names), "C1",
-            f'activations are "{self.activations}", not {self.formula.functions} of {", ".join(_ACTIVATIONS)}',
+            f'activations is "{self.activations}", not a list of {self.formula.functions} of {", ".join(_ACTIVATIONS)}',
         )  # fmt: skip
         known = {"hidden_size": Dim(self.hidden_size), "1": Dim(1), **known}
         layout = self.layout()
@@ -173,7 +173,7 @@ class _Recurrent(Op):
                 times, _, name = word.rpartition("*")
                 wanted = known.get(name, dim) * int(times or 1)
                 both = wanted.meet(dim)
-                at.require(both is not None, "C3", f"{port.name} is {value.shape}: its {word} is {dim}, not {wanted}")
+                at.require(both is not None, "C3", f"{port.name} is {value.shape}: {word} is {dim}, not {wanted}")
                 if both is not None and not times:
                     known[name] = both
         return lambda names: [known.get(name, Dim.unknown()) for name in names.split()]
@@ -206,9 +206,9 @@ class _Recurrent(Op):
         """The positions of W, R and B among the inputs."""
         return tuple(position for position, port in enumerate(self.inputs) if port.name in ("W", "R", "B"))
 
-    def initial(self, given: dict[str, np.ndarray]) -> States:
+    def initial(self, arrays: dict[str, np.ndarray]) -> States:
         """Return the initial states."""
-        return tuple(given[name] for name in ("initial_hidden_state", "initial_cell_state")[: self.formula.states])
+        return tuple(arrays[name] for name in ("initial_hidden_state", "initial_cell_state")[: self.formula.states])
 
 
 def _project(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -243,13 +243,13 @@ class Cell(_Recurrent):
         return Kernel(call, "packed", prepacked=self.weights)
 
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        given = self.named((x, *others))
-        r = given["R"]
-        b = given.get("B", np.zeros(self.formula.biases * r.shape[1], r.dtype))
-        scores = (given["A"],) if "A" in given else ()
+        arrays = self.named((x, *others))
+        r = arrays["R"]
+        b = arrays.get("B", np.zeros(self.formula.biases * r.shape[1], r.dtype))
+        scores = (arrays["A"],) if "A" in arrays else ()
         with np.errstate(over="ignore", invalid="ignore"):
-            projected, more = _project(given["X"], given["W"], b)
-            after = self.formula.step(self.functions(), projected, self.initial(given), r, more, *scores)
+            projected, rest = _project(arrays["X"], arrays["W"], b)
+            after = self.formula.step(self.functions(), projected, self.initial(arrays), r, rest, *scores)
         return tuple(narrow(state, x.dtype) for state in after)
 
 
@@ -292,29 +292,29 @@ class RecurrentSequence(_Recurrent):
         return Kernel(call, "packed", prepacked=self.weights if whole else ())
 
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        given = self.named((x, *others))
-        ways = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[self.direction]
+        arrays = self.named((x, *others))
+        directions = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[self.direction]
         with np.errstate(over="ignore", invalid="ignore"):
-            passes = [self._pass(given, number, backwards) for number, backwards in enumerate(ways)]
+            passes = [self._pass(arrays, number, backwards) for number, backwards in enumerate(directions)]
         return tuple(narrow(np.stack(both, axis=1), x.dtype) for both in zip(*passes))
 
-    def _pass(self, given: dict[str, np.ndarray], way: int, backwards: bool) -> tuple[np.ndarray, ...]:
-        """The hidden states [batch, time, hidden] and the last states [batch, hidden] of one direction."""
-        x, r = given["X"], given["R"][way]
+    def _pass(self, arrays: dict[str, np.ndarray], direction: int, backwards: bool) -> tuple[np.ndarray, ...]:
+        """Return the hidden states [batch, time, hidden] and the last states [batch, hidden] of one direction."""
+        x, r = arrays["X"], arrays["R"][direction]
         batch, time = np.arange(x.shape[0]), np.arange(x.shape[1])[:, None]
-        lengths = np.clip(given["sequence_lengths"], 0, len(time))
+        lengths = np.clip(arrays["sequence_lengths"], 0, len(time))
         inside = (time < lengths)[..., None]
         # reverse each sequence up to its own end; elements after the end stay in place
         order = np.where(time < lengths, lengths - 1 - time, time) if backwards else time
-        x, *scores = (a[batch, order] for a in (x, *([given["A"]] if "A" in given else [])))
-        projected, b = _project(x, given["W"][way], given["B"][way])
-        states = tuple(state[:, way] for state in self.initial(given))
+        x, *scores = (a[batch, order] for a in (x, *([arrays["A"]] if "A" in arrays else [])))
+        projected, b = _project(x, arrays["W"][direction], arrays["B"][direction])
+        states = tuple(state[:, direction] for state in self.initial(arrays))
         y = np.zeros((*inside.shape[:2], r.shape[1]), x.dtype)
         functions = self.functions()
         for t in range(len(time)):
             after = self.formula.step(functions, projected[t], states, r, b, *(score[t] for score in scores))
             states = tuple(np.where(inside[t], new, old) for new, old in zip(after, states))
             y[t] = states[0]
-        # OpenVINO: sequences of no elements end with zeros, not with their initial states
+        # OpenVINO gives zeros as the last states of an empty sequence, not its initial states
         last = (np.where(lengths[:, None] > 0, state, 0) for state in states)
         return np.where(inside, y, 0)[order, batch].swapaxes(0, 1), *last

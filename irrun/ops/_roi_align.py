@@ -1,4 +1,4 @@
-"""What ROIAlign and ROIAlignRotated share: regions that are divided into bins, and bins into samples."""
+"""Shared by ROIAlign and ROIAlignRotated: regions that are divided into bins, and bins into samples."""
 
 from typing import ClassVar
 
@@ -12,10 +12,10 @@ from irrun.ops._rois import batch_fault, bilinear, check_batches
 class RoiAlignBase(Op):
     """Base of both operations. ``columns`` is the number of columns of ``rois``.
 
-    C1  ``data`` is 4D, ``rois`` are 2D with ``columns`` columns, ``batch_indices`` are 1D.
-    C2  There is a batch index for each region.
+    C1  ``data`` is 4D, ``rois`` is 2D with ``columns`` columns, ``batch_indices`` is 1D.
+    C2  ``batch_indices`` has one entry for each region.
     C3  ``pooled_h``, ``pooled_w`` and ``spatial_scale`` are positive, ``sampling_ratio`` is not negative.
-    C4  Batch indices are within the batch of ``data``.
+    C4  Each batch index is from 0 to the batch size of ``data`` minus 1.
     """
 
     pooled_h = attr.int()
@@ -29,18 +29,22 @@ class RoiAlignBase(Op):
 
     def infer(self, at: Site, data: Value, rois: Value, batch_indices: Value) -> Value:
         at.require(data.rank in (None, 4), "C1", f"data is {data.shape}, not 4D")
-        at.require(rois.rank in (None, 2), "C1", f"rois are {rois.shape}, not 2D")
-        at.require(rois.shape[1].fits(self.columns), "C1", f"rois are {rois.shape}, not of {self.columns} columns")
-        at.require(batch_indices.rank in (None, 1), "C1", f"batch_indices are {batch_indices.shape}, not 1D")
+        at.require(rois.rank in (None, 2), "C1", f"rois is {rois.shape}, not 2D")
+        at.require(
+            rois.shape[1].fits(self.columns), "C1", f"rois {rois.shape} has {rois.shape[1]} columns, not {self.columns}"
+        )
+        at.require(batch_indices.rank in (None, 1), "C1", f"batch_indices is {batch_indices.shape}, not 1D")
         count = rois.shape[0].meet(batch_indices.shape[0])
-        at.require(count is not None, "C2", f"rois are {rois.shape}, batch_indices {batch_indices.shape}")
+        at.require(
+            count is not None, "C2", f"rois {rois.shape} and batch_indices {batch_indices.shape} have different lengths"
+        )
         assert count is not None
         for name in ("pooled_h", "pooled_w", "spatial_scale"):
-            at.require(getattr(self, name) > 0, "C3", f"{name} is {getattr(self, name):g}")
-        at.require(self.sampling_ratio >= 0, "C3", f"sampling_ratio is {self.sampling_ratio}")
-        given, batches = batch_indices.exact, data.shape[0].value
-        if given is not None and batches is not None:
-            fault = batch_fault(given, batches)
+            at.require(getattr(self, name) > 0, "C3", f"{name} is {getattr(self, name):g}, not positive")
+        at.require(self.sampling_ratio >= 0, "C3", f"sampling_ratio {self.sampling_ratio} is negative")
+        indices, batches = batch_indices.exact, data.shape[0].value
+        if indices is not None and batches is not None:
+            fault = batch_fault(indices, batches)
             at.require(fault is None, "C4", fault or "")
         return data.reshaped([count, data.shape[1], self.pooled_h, self.pooled_w])
 
@@ -70,11 +74,11 @@ class RoiAlignBase(Op):
         y, x = self.placed(roi, y, x)
         inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
         near_y, near_x = np.clip(np.where(inside, y, 0), 0, height - 1), np.clip(np.where(inside, x, 0), 0, width - 1)
-        seen = np.where(inside, bilinear(maps, slice(None), near_y, near_x), 0)
+        samples = np.where(inside, bilinear(maps, slice(None), near_y, near_x), 0)
         if self.mode == "max":
-            return seen.max((3, 4), initial=0)  # OpenVINO: nothing is less than 0
-        # OpenVINO: the CPU plugin gives NaN for a bin of no samples, the reference kernel 0
-        return seen.sum((3, 4)) / maps.dtype.type(max(1, seen.shape[3] * seen.shape[4]))
+            return samples.max((3, 4), initial=0)  # OpenVINO gives 0 where all samples are negative
+        # OpenVINO's CPU plugin gives NaN for a bin without samples, the reference kernel 0
+        return samples.sum((3, 4)) / maps.dtype.type(max(1, samples.shape[3] * samples.shape[4]))
 
     def _samples(self, start: np.floating, size: np.floating, bins: int) -> np.ndarray:
         """Return the samples (bin, sample) along one axis, each in the middle of its part of the bin."""

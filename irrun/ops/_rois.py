@@ -1,4 +1,4 @@
-"""What the operations on regions of interest share. A region is a row: batch index, x1, y1, x2, y2."""
+"""Shared by the operations on regions of interest. A region is a row: batch index, x1, y1, x2, y2."""
 
 import numpy as np
 
@@ -12,33 +12,33 @@ def check_regions(at: Site, data: Value, rois: Value, labels: tuple[str, str]) -
     Refuses by the first of ``labels`` for ranks and by the second for batch indices.
     """
     at.require(data.rank in (None, 4), labels[0], f"data is {data.shape}, not 4D")
-    at.require(rois.rank in (None, 2), labels[0], f"rois are {rois.shape}, not 2D")
-    at.require(rois.shape[1].fits(5), labels[0], f"rois are {rois.shape}, not of five columns")
-    given, batches = rois.exact, data.shape[0].value
-    if given is not None and batches is not None:
-        fault = batch_fault(regions(given)[:, 0], batches)
+    at.require(rois.rank in (None, 2), labels[0], f"rois is {rois.shape}, not 2D")
+    at.require(rois.shape[1].fits(5), labels[0], f"rois {rois.shape} has {rois.shape[1]} columns, not 5")
+    rows, batches = rois.exact, data.shape[0].value
+    if rows is not None and batches is not None:
+        fault = batch_fault(regions(rows)[:, 0], batches)
         at.require(fault is None, labels[1], fault or "")
     return rois.shape[0], data.shape[1]
 
 
 def regions(rois: np.ndarray) -> np.ndarray:
-    """Return the rows of the list of regions, without those behind its end."""
-    # OpenVINO: a batch index of -1 ends the list; what Proposal could not fill begins with one
+    """Return the rows of the list of regions up to its end."""
+    # OpenVINO ends the list at a batch index of -1; Proposal writes one behind its last row
     ends = np.flatnonzero(rois[:, 0] == -1)
     return rois[: ends[0]] if ends.size else rois
 
 
 def check_batches(indices: np.ndarray, batches: int, label: str) -> None:
-    """Raises Refused if a batch index is out of range."""
+    """Raise Refused if a batch index is out of range."""
     fault = batch_fault(indices, batches)
     if fault is not None:
         raise Refused(fault, label)
 
 
 def batch_fault(indices: np.ndarray, batches: int) -> str | None:
-    """Return what is wrong with the batch indices, or None."""
+    """Return the message about a batch index out of range, or None if there is none."""
     wrong = indices[~((indices >= 0) & (indices < batches))]
-    return f"batch index {wrong[0]:g} is outside a batch of {batches}" if wrong.size else None
+    return f"batch index {wrong[0]:g} is outside a batch of size {batches}" if wrong.size else None
 
 
 def bilinear(maps: np.ndarray, channel: np.ndarray | slice, y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -52,9 +52,3 @@ def bilinear(maps: np.ndarray, channel: np.ndarray | slice, y: np.ndarray, x: np
     upper = maps[channel, top, left] * (1 - across) + maps[channel, top, right] * across
     lower = maps[channel, bottom, left] * (1 - across) + maps[channel, bottom, right] * across
     return upper * (1 - down) + lower * down
-
-
-def rounded(values: np.ndarray) -> np.ndarray:
-    """Return the values rounded to the nearest whole number, halves away from zero."""
-    whole = np.trunc(values)
-    return whole + np.where(abs(values - whole) >= 0.5, np.sign(values), 0).astype(values.dtype)

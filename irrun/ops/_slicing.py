@@ -1,4 +1,4 @@
-"""What Slice, StridedSlice and SliceScatter share: the shape of a slice, and the region that it takes."""
+"""Shared by Slice, StridedSlice and SliceScatter: the shape of a slice, and the region that it takes."""
 
 from collections.abc import Sequence
 
@@ -70,7 +70,9 @@ def count_axes(at: Site, label: str, **bounds: Value | None) -> Dim:
             continue
         at.require(value.rank in (None, 1), label, f"{name} is {value.shape}, not 1D")
         both = count.meet(value.shape.count())
-        at.require(both is not None, label, f"{name} has {value.shape.count()} entries, those before it {count}")
+        at.require(
+            both is not None, label, f"{name} has {value.shape.count()} entries, but the inputs before it have {count}"
+        )
         assert both is not None
         count = both
     return count
@@ -81,8 +83,9 @@ def slice_shape(at: Site, data: Value, start: Value, stop: Value, step: Value, a
     at.require(data.rank != 0, "C1", "data is a scalar")
     count = count_axes(at, "C2", start=start, stop=stop, step=step, axes=axes)
     rank = data.rank
-    at.require(rank is None or count.lo <= rank, "C2", f"{count} axes are sliced, data has rank {rank}")
-    at.require(not any(s == 0 for s in step.dims() or ()), "C3", "a step is 0")
+    at.require(rank is None or count.lo <= rank, "C2", f"start has {count} entries, but data has rank {rank}")
+    steps = step.dims() or ()
+    at.require(not any(n == 0 for n in steps), "C3", f"step [{','.join(map(str, steps))}] has an entry of 0")
     if rank is None:
         return data.shape
     places = _axes(at, rank, count.value, axes)
@@ -103,7 +106,7 @@ def _axes(at: Site, rank: int, count: int | None, axes: Value | None) -> tuple[i
     if places is None:
         return None
     places = tuple(at.axis(axis, rank, "C4") for axis in places)
-    at.require(len(set(places)) == len(places), "C4", f"axes {list(places)} name one twice")
+    at.require(len(set(places)) == len(places), "C4", f"axes {list(places)} names an axis more than once")
     return places
 
 

@@ -1,4 +1,4 @@
-"""Windows that slide over the spatial axes: the shape rules that convolutions and poolings share."""
+"""Shared by convolutions and poolings: the shape rules of windows that slide over the spatial axes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Sliding(Op):
 
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
     C3  Strides, dilations and the kernel are positive, pads not negative.
-    C4  The dilated kernel fits into the padded data; with same_upper and same_lower it always does.
+    C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
     """
 
     strides = attr.ints()
@@ -46,13 +46,16 @@ class Sliding(Op):
         if self.auto_pad == "explicit":
             self.entries(at, "pads_begin", count, 0)
             self.entries(at, "pads_end", count, 0)
-        at.require(all(k.hi >= 1 for k in kernel), "C3", f"the kernel is [{','.join(map(str, kernel))}]")
+        at.require(
+            all(k.hi >= 1 for k in kernel), "C3", f"the kernel [{','.join(map(str, kernel))}] has an entry below 1"
+        )
 
     def entries(self, at: Site, name: str, count: int, least: int) -> None:
         """Refuse one attribute by C2 and C3. Its entries must be at least ``least``."""
         values = getattr(self, name)
-        at.require(len(values) in (0, count), "C2", f"{name} {list(values)} are for {count} spatial axes")
-        at.require(all(n >= least for n in values), "C3", f"{name} are {list(values)}")
+        message = f"{name} {list(values)} has {len(values)} entries, but there are {count} spatial axes"
+        at.require(len(values) in (0, count), "C2", message)
+        at.require(all(n >= least for n in values), "C3", f"{name} {list(values)} has an entry below {least}")
 
     def _windows(self, at: Site, axis: int, size: Dim, kernel: Dim) -> Dim:
         if not self._same:
@@ -61,7 +64,7 @@ class Sliding(Op):
             at.require(
                 padded.hi >= dilated.lo,
                 "C4",
-                f"the dilated kernel takes {dilated} elements of spatial axis {axis}, which has {padded} with its pads",
+                f"the dilated kernel spans {dilated} elements, but spatial axis {axis} has {padded} with its pads",
                 dims=(padded, dilated),
             )
         return self._count(axis, size, kernel)
@@ -114,13 +117,14 @@ class Sliding(Op):
 class Pooling(Sliding):
     """Base of the poolings. ``kernel`` is an attribute, whose length is the number of spatial axes.
 
-    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C1  ``data`` has rank 3, 4 or 5: batch, channels, and one axis for each entry of ``kernel``.
     """
 
     kernel = attr.ints()
     rounding_type = attr.choice("floor", "ceil", default="floor")
     inputs = ports(data="T")
-    types = {"T": "numeric boolean"}  # OpenVINO: pools booleans, too
+    types = {"T": "numeric boolean"}  # OpenVINO pools booleans, too
+    channels_last = True
 
     def pooled(self, at: Site, data: Value) -> Value:
         """Return an output of the element type of ``data``. Refuses by C1 to C4."""
@@ -128,12 +132,12 @@ class Pooling(Sliding):
         at.require(
             rank in (3, 4, 5) and data.rank in (None, rank),
             "C1",
-            f"data is {data.shape}, the kernel has {len(self.kernel)} axes",
+            f"data {data.shape} does not have {rank} axes: batch, channels and {len(self.kernel)} of the kernel"
+            if rank in (3, 4, 5)
+            else f"kernel has {len(self.kernel)} entries, not 1, 2 or 3",
         )
         batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(rank)
         return data.reshaped([batch, channels, *self.slide(at, sizes, [Dim(k) for k in self.kernel])])
-
-    channels_last = True
 
     def prepared(
         self,

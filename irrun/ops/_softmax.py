@@ -1,4 +1,4 @@
-"""What SoftMax and LogSoftmax share."""
+"""The base class of SoftMax and LogSoftmax."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ class AlongAxis(Op):
 
     axis = attr.int(default=1)
     inputs = ports(data="T")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}
     channels_last = {"axis": "axes"}
 
@@ -33,7 +33,7 @@ class AlongAxis(Op):
         return whole_along(lambda x, out: self.block(x, out, axis), (axis,))
 
     def infer(self, at: Site, data: Value) -> Value:
-        # OpenVINO: a scalar counts as 1D
+        # OpenVINO treats a scalar as a tensor of rank 1
         at.axis(self.axis, None if data.rank is None else max(data.rank, 1), "C1")
         return data.reshaped(data.shape)
 

@@ -60,7 +60,7 @@ class Unary(Op):
             return np.asarray(self.kernel(data)).astype(data.dtype, copy=False)
 
 
-def through_floats(kernel: Callable[..., np.ndarray], data: np.ndarray, *more: np.ndarray) -> np.ndarray:
+def through_floats(kernel: Callable[..., np.ndarray], data: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """Apply ``kernel`` to floats of at least 32 bits, and round its result once to the type of ``data``.
 
     Integers are computed in f64 and rounded to the nearest, halves to even.
@@ -69,9 +69,9 @@ def through_floats(kernel: Callable[..., np.ndarray], data: np.ndarray, *more: n
     assert element_type is not None
     with np.errstate(all="ignore"):
         if is_float(data):
-            return cast(np.asarray(kernel(*map(plain, (data, *more)))), element_type)
-        # OpenVINO: its reference kernels of Asin, Exp, Log and Sin, unlike the others and the CPU plugin, truncate
-        return cast(np.asarray(np.rint(kernel(*(a.astype(np.float64) for a in (data, *more))))), element_type)
+            return cast(np.asarray(kernel(*map(plain, (data, *others)))), element_type)
+        # OpenVINO's reference kernels of Asin, Exp, Log and Sin truncate, unlike its other kernels and its CPU plugin
+        return cast(np.asarray(np.rint(kernel(*(a.astype(np.float64) for a in (data, *others))))), element_type)
 
 
 def unary(

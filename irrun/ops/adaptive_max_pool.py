@@ -5,16 +5,18 @@ import math
 import numpy as np
 
 from irrun.opdef import Kernel, Request, Site, Value, attr, op
-from irrun.ops._adaptive import AdaptiveBase, joined, parts
+from irrun.ops._adaptive import AdaptiveBase, parts, stacked
 
 
 @op("AdaptiveMaxPool", since=8, spec="pooling/adaptive-max-pool-8")
 class AdaptiveMaxPool(AdaptiveBase):
-    """The largest element of each of ``output_shape`` windows, and its index in the flattened spatial axes.
+    """Divide the spatial axes into ``output_shape`` windows and find the largest element of each, and its index.
+
+    The index counts the elements of the flattened spatial axes.
 
     C1  ``data`` has rank 3, 4 or 5.
     C2  ``output_shape`` is 1D with one entry for each spatial axis of ``data``, none negative.
-    C3  A spatial axis of no elements has no windows.
+    C3  A spatial axis of length 0 has no windows.
     C4  ``index_element_type`` is i32 or i64.
     """
 
@@ -22,23 +24,23 @@ class AdaptiveMaxPool(AdaptiveBase):
     outputs = 2
 
     def infer(self, at: Site, data: Value, output_shape: Value) -> tuple[Value, Value]:
-        kind = self.index_element_type
-        at.require(kind.name in ("i32", "i64"), "C4", f"index_element_type is {kind}")
+        index_type = self.index_element_type
+        at.require(index_type.name in ("i32", "i64"), "C4", f"index_element_type is {index_type}, not i32 or i64")
         pooled = self.pooled(at, data, output_shape)
-        return pooled, pooled.typed(kind)
+        return pooled, pooled.typed(index_type)
 
     def run(self, data: np.ndarray, output_shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sizes = data.shape[2:]
         places = np.broadcast_to(np.arange(math.prod(sizes)).reshape(sizes), data.shape)
         # the last axis first, so that of equal elements the first in memory is taken
         for axis, count in reversed(list(enumerate(output_shape.tolist(), 2))):
-            best, found = [], []
+            best, best_places = [], []
             for window in parts(data.shape[axis], count):
-                seen = (*(slice(None),) * axis, window)
-                largest = np.argmax(data[seen], axis, keepdims=True)
-                best.append(np.take_along_axis(data[seen], largest, axis).squeeze(axis))
-                found.append(np.take_along_axis(places[seen], largest, axis).squeeze(axis))
-            data, places = joined(best, data, axis), joined(found, places, axis)
+                selection = (*(slice(None),) * axis, window)
+                largest = np.argmax(data[selection], axis, keepdims=True)
+                best.append(np.take_along_axis(data[selection], largest, axis).squeeze(axis))
+                best_places.append(np.take_along_axis(places[selection], largest, axis).squeeze(axis))
+            data, places = stacked(best, data, axis), stacked(best_places, places, axis)
         return data, places.astype(self.index_element_type.dtype)
 
     def prepare(self, request: Request) -> Kernel | None:

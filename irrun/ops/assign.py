@@ -7,7 +7,7 @@ from irrun.opdef import Op, Site, Value, Variables, attr, op, ports
 
 @op("Assign", since=6, spec="infrastructure/assign-6")
 class Assign6(Op):
-    """Store a value that ReadValue gives from the next run on, and pass it through as the output."""
+    """Store a value in a variable, which ReadValue returns from the next run on. The output is the value itself."""
 
     variable_id = attr.str()
     checked = False
@@ -26,4 +26,4 @@ class Assign6(Op):
 
 @op("Assign", since=3, spec="infrastructure/assign-3")
 class Assign3(Assign6):
-    """Store a value that ReadValue gives from the next run on, and pass it through as the output."""
+    """Store a value in a variable, which ReadValue returns from the next run on. The output is the value itself."""

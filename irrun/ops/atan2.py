@@ -6,6 +6,6 @@ from irrun.ops._elementwise import binary
 
 Atan2 = binary(
     "Atan2", np.arctan2, since=17, types="float",
-    doc="The angle, in [-π, π], between the x axis and the point whose ordinate is ``a`` and abscissa ``b``.",
+    doc="Compute the angle, in [-π, π], between the x axis and the point with the coordinates x = ``b`` and y = ``a``.",
     spec="arithmetic/atan2-17",
 )  # fmt: skip

@@ -7,11 +7,13 @@ from irrun.ops._rnn import GRU, Cell
 # no opset has this operation: OpenVINO creates it from other operations when it optimises a model
 @op("AUGRUCell", since=5, spec="internal/augru-cell")
 class AUGRUCell(Cell):
-    """The hidden state after one element; the gates are z, r, h, and z is multiplied by 1 - ``A``.
+    """Compute the hidden state after one element.
+
+    The order of the gates is z, r, h. The update gate z is multiplied by 1 - ``A``.
 
     C1  ``activations`` names sigmoid, tanh or relu for each of f and g.
     C2  ``X``, the state, ``W``, ``R`` and ``A`` are 2D, ``B`` is 1D.
-    C3  Dims that have one name are equal: ``X`` [batch_size, input_size], the state [batch_size, hidden_size],
+    C3  Dims with the same name are equal: ``X`` [batch_size, input_size], the state [batch_size, hidden_size],
         ``W`` [3*hidden_size, input_size], ``R`` [3*hidden_size, hidden_size], ``B`` [3*hidden_size] or,
         with ``linear_before_reset``, [4*hidden_size], ``A`` [batch_size, 1].
     """

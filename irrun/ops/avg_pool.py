@@ -44,8 +44,8 @@ class _AvgPool(Pooling):
 
     def _counts(self, axes: tuple[Axis, ...]) -> np.ndarray:
         """Return the divisor of each window: the number of its elements that count."""
-        # OpenVINO: where pads count, so do elements of a window beyond the pads (rounding_type ceil);
-        # without any pads, only elements of data count
+        # if pads count, OpenVINO also counts elements of a window beyond the pads (rounding_type ceil);
+        # if there are no pads, it counts elements of data only
         if not self.exclude_pad and any(axis.begin or axis.end for axis in axes):
             return np.array(math.prod(axis.kernel for axis in axes))
         return functools.reduce(np.multiply.outer, [_sums(np.ones(axis.size, int), 0, axis) for axis in axes])
@@ -53,12 +53,12 @@ class _AvgPool(Pooling):
 
 @op("AvgPool", since=16, spec="pooling/avg-pool-16")
 class AvgPool16(_AvgPool):
-    """The mean of each window; integers are rounded, half to even.
+    """Compute the mean of each window. Means of integers are rounded, halves to even.
 
-    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C1  ``data`` has rank 3, 4 or 5: batch, channels, and one axis for each entry of ``kernel``.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each axis of the kernel.
     C3  Strides, dilations and the kernel are positive, pads not negative.
-    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
     """
 
     dilations = attr.ints(())
@@ -67,12 +67,12 @@ class AvgPool16(_AvgPool):
 
 @op("AvgPool", since=14, spec="pooling/avg-pool-14")
 class AvgPool14(_AvgPool):
-    """As AvgPool-16, without dilations.
+    """Compute the same as AvgPool-16, without dilations.
 
-    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C1  ``data`` has rank 3, 4 or 5: batch, channels, and one axis for each entry of ``kernel``.
     C2  ``strides`` and explicit pads have one entry for each axis of the kernel.
     C3  Strides and the kernel are positive, pads not negative.
-    C4  The kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C4  The kernel fits into the padded data. With same_upper and same_lower, it always does.
     """
 
     rounding_type = attr.choice("floor", "ceil", "ceil_torch", default="floor")
@@ -80,12 +80,12 @@ class AvgPool14(_AvgPool):
 
 @op("AvgPool", since=1, spec="pooling/avg-pool-1")
 class AvgPool1(_AvgPool):
-    """As AvgPool-14, without ceil_torch.
+    """Compute the same as AvgPool-14, without ceil_torch.
 
-    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C1  ``data`` has rank 3, 4 or 5: batch, channels, and one axis for each entry of ``kernel``.
     C2  ``strides`` and explicit pads have one entry for each axis of the kernel.
     C3  Strides and the kernel are positive, pads not negative.
-    C4  The kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C4  The kernel fits into the padded data. With same_upper and same_lower, it always does.
     """
 
 
@@ -94,6 +94,6 @@ def _sums(data: np.ndarray, axis: int, windows: Axis) -> np.ndarray:
     total = np.zeros((*data.shape[:axis], windows.out, *data.shape[axis + 1 :]), data.dtype)
     before = (slice(None),) * axis
     for tap in range(windows.kernel):
-        seeing, seen = windows.span(tap)
-        total[(*before, seeing)] += data[(*before, seen)]
+        outputs, elements = windows.span(tap)
+        total[(*before, outputs)] += data[(*before, elements)]
     return total

@@ -12,7 +12,7 @@ from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, at
 class BatchNormInference5(Op):
     """Subtract ``mean`` from each channel, divide by the root of ``variance``, multiply by ``gamma``, add ``beta``.
 
-    C1  ``data`` has at least rank 2 and one channel.
+    C1  ``data`` has at least rank 2 and at least one channel.
     C2  ``gamma``, ``beta``, ``mean`` and ``variance`` are 1D and have one element for each channel.
     C3  ``epsilon`` is not negative.
     """
@@ -22,20 +22,21 @@ class BatchNormInference5(Op):
     """The positions of data, gamma, beta, mean and variance among the inputs."""
     inputs = ports(data="T", gamma="T", beta="T", mean="T", variance="T")
     types = {"T": "float"}
+    channels_last = True
 
     def infer(self, at: Site, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value, /) -> Value:
-        at.require(self.epsilon >= 0, "C3", f"epsilon is {self.epsilon:g}")
-        at.require(data.rank is None or data.rank >= 2, "C1", f"data is {data.shape}")
+        at.require(self.epsilon >= 0, "C3", f"epsilon {self.epsilon:g} is negative")
+        at.require(data.rank is None or data.rank >= 2, "C1", f"data {data.shape} has rank {data.rank}, less than 2")
         channels = data.shape[1]
         at.require(channels.hi >= 1, "C1", f"data {data.shape} has no channels")
         for name, value in {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}.items():
             at.require(value.rank in (None, 1), "C2", f"{name} is {value.shape}, not 1D")
             met = channels.meet(value.shape[0])
-            at.require(met is not None, "C2", f"{name} is {value.shape}, but there are {channels} channels")
+            at.require(
+                met is not None, "C2", f"{name} has {value.shape[0]} elements, but there are {channels} channels"
+            )
             channels = met or channels
         return data if data.rank is None else data.reshaped(data.shape.replace(1, channels))
-
-    channels_last = True
 
     def prepare(self, request: Request) -> Kernel | None:
         data, *statistics = (request.inputs[number] for number in self.order)
@@ -83,14 +84,14 @@ class BatchNormInference5(Op):
 
 @op("BatchNormInference", since=1, spec="normalization/batch-norm-inference-1")
 class BatchNormInference1(BatchNormInference5):
-    """As BatchNormInference-5, with ``gamma`` and ``beta`` before ``data``.
+    """Compute the same as BatchNormInference-5, with ``gamma`` and ``beta`` before ``data``.
 
-    C1  ``data`` has at least rank 2 and one channel.
+    C1  ``data`` has at least rank 2 and at least one channel.
     C2  ``gamma``, ``beta``, ``mean`` and ``variance`` are 1D and have one element for each channel.
     C3  ``epsilon`` is not negative.
     """
 
-    # OpenVINO: this order; the page of version 1 is a copy of that of version 5
+    # OpenVINO has the inputs in this order; the page of version 1 is a copy of the page of version 5
     order = (2, 0, 1, 3, 4)
     inputs = ports(gamma="T", beta="T", data="T", mean="T", variance="T")
 

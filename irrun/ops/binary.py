@@ -99,19 +99,20 @@ SquaredDifference = binary(
 
 @op("Divide", since=1, spec="arithmetic/divide-1")
 class Divide(Binary):
-    """``a / b``; integers are rounded down, or towards 0 where ``m_pythondiv`` is false.
+    """Compute ``a / b``. Quotients of integers are rounded down, or towards 0 if ``m_pythondiv`` is false.
 
-    C1  none: both shapes are the same.
-    C2  numpy: of two dims aligned from the right, either they are equal or one of them is 1.
-    C3  pdpd: ``b``, without trailing 1s, lies within ``a`` from ``axis`` on; each dim is 1 or that of ``a``.
-        ``axis`` is -1 (``b`` ends where ``a`` ends) or more, and the rank of ``b`` at most that of ``a``.
+    C1  auto_broadcast none: both shapes are equal.
+    C2  auto_broadcast numpy: aligned from the right, two dims are equal, or one of them is 1.
+    C3  auto_broadcast pdpd: each dim of ``b``, without trailing 1s, is 1 or equals the dim of ``a`` at the same place,
+        counted from ``axis`` on. ``axis`` is at least -1, which aligns the last axes. The rank of ``b`` is at most that
+        of ``a``.
     """
 
     m_pythondiv = attr.bool(default=True)
     carries = True
 
     # "The result of division by zero is undefined": for integers it is 0 here
-    # OpenVINO: the CPU plugin truncates integers, whatever m_pythondiv says
+    # OpenVINO's CPU plugin truncates integers, whatever m_pythondiv says
     def kernel(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if not is_integer(a):
             return np.true_divide(a, b)

@@ -13,7 +13,7 @@ from irrun.types import Dim
 
 @op("BinaryConvolution", since=1, spec="convolution/binary-convolution-1")
 class BinaryConvolution(Filtering):
-    """Correlate ``data`` with each of ``filters``, in both of which 0 stands for -1 and 1 for 1.
+    """Correlate ``data`` with each of ``filters``. In both, 0 stands for -1 and 1 for 1.
 
     Each sum of products is the number of bits that agree minus the number of bits that differ. ``pad_value`` is used as
     it is.
@@ -21,7 +21,7 @@ class BinaryConvolution(Filtering):
     C1  ``data`` and ``filters`` have rank 4.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
     C3  Strides, dilations and the dims of the kernel are positive, pads not negative.
-    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
     C5  ``data`` has as many channels as each filter takes.
     """
 
@@ -47,7 +47,7 @@ class BinaryConvolution(Filtering):
 
 def _low_first(bits: np.ndarray) -> np.ndarray:
     """Return the bits with their order in each whole byte reversed."""
-    # OpenVINO: takes the bits of these filters low first (and wrote them so), of all other u1 constants high first
+    # OpenVINO reads (and wrote) the bits of these filters low bit first, those of all other u1 constants high bit first
     flat = bits.ravel().copy()
     whole = flat[: flat.size // 8 * 8].reshape(-1, 8)
     whole[:] = whole[:, ::-1].copy()

@@ -8,13 +8,14 @@ from irrun.types import ELEMENT_TYPES, INF, Dim
 
 @op("Bincount", since=17, spec="condition/bincount-17")
 class Bincount(Op):
-    """Element i is the number of times that i occurs in ``data``, or the sum of the ``weights`` where it occurs.
+    """Count how often each number occurs in ``data``, or add up the ``weights`` at its positions.
 
-    The output is as long as the largest number needs, and at least ``minlength``.
+    Element i of the output is the count of i. The length of the output is the largest number plus 1, and at least
+    ``minlength``.
 
     C1  ``data`` is 1D.
-    C2  ``weights`` is 1D and as long as ``data``.
-    C3  ``data`` is not negative.
+    C2  ``weights`` is 1D and has the length of ``data``.
+    C3  No element of ``data`` is negative.
     C4  ``minlength`` is not negative.
     """
 
@@ -23,12 +24,12 @@ class Bincount(Op):
     types = {"T_DATA": "i32 i64 u8 u16 u32 u64", "T_WEIGHTS": "f32 f64 i32 i64"}
 
     def infer(self, at: Site, data: Value, weights: Value | None = None) -> Value:
-        at.require(self.minlength >= 0, "C4", f"minlength is {self.minlength}")
+        at.require(self.minlength >= 0, "C4", f"minlength {self.minlength} is negative")
         at.require(data.rank in (None, 1), "C1", f"data is {data.shape}, not 1D")
         if weights is not None:
             at.require(weights.rank in (None, 1), "C2", f"weights is {weights.shape}, not 1D")
             same = data.shape[0].meet(weights.shape[0]) is not None
-            at.require(same, "C2", f"data has {data.shape[0]} elements, weights {weights.shape[0]}")
+            at.require(same, "C2", f"data has {data.shape[0]} elements, but weights has {weights.shape[0]}")
         length = Dim(self.minlength, INF)
         if data.exact is not None:
             _refuse_negative(data.exact)
@@ -48,4 +49,4 @@ class Bincount(Op):
 
 def _refuse_negative(data: np.ndarray) -> None:
     if data.size and data.min() < 0:
-        raise Refused(f"data has {data.min()}", "C3")
+        raise Refused(f"data has the negative element {data.min()}", "C3")

@@ -12,14 +12,18 @@ _bitwise = partial(binary, since=13, types="boolean int")
 # undefined": here it is as in numpy, which shifts all bits out
 _shift = partial(binary, since=15, types="int")
 
-And = _bitwise("BitwiseAnd", np.bitwise_and, doc="Bits set in both.", spec="bitwise/bitwise-and-13")
-Or = _bitwise("BitwiseOr", np.bitwise_or, doc="Bits set in one or both.", spec="bitwise/bitwise-or-13")
-Xor = _bitwise("BitwiseXor", np.bitwise_xor, doc="Bits set in just one.", spec="bitwise/bitwise-xor-13")
+And = _bitwise("BitwiseAnd", np.bitwise_and, doc="The bits that are set in both inputs.", spec="bitwise/bitwise-and-13")
+Or = _bitwise(
+    "BitwiseOr", np.bitwise_or, doc="The bits that are set in at least one input.", spec="bitwise/bitwise-or-13"
+)
+Xor = _bitwise(
+    "BitwiseXor", np.bitwise_xor, doc="The bits that are set in exactly one input.", spec="bitwise/bitwise-xor-13"
+)
 Not = unary(
     "BitwiseNot", np.invert, since=13, types="boolean int", exact=True,
-    doc="Bits not set.", spec="bitwise/bitwise-not-13",
+    doc="The bits that are not set.", spec="bitwise/bitwise-not-13",
 )  # fmt: skip
 LeftShift = _shift("BitwiseLeftShift", np.left_shift, doc="``a << b``.", spec="bitwise/bitwise-left-shift-15")
 RightShift = _shift(
-    "BitwiseRightShift", np.right_shift, doc="``a >> b``; the sign stays.", spec="bitwise/bitwise-right-shift-15"
+    "BitwiseRightShift", np.right_shift, doc="``a >> b``, which keeps the sign.", spec="bitwise/bitwise-right-shift-15"
 )

@@ -13,12 +13,13 @@ from irrun.types import PartialShape
 class Broadcast3(Op):
     """Replicate ``data`` so that it fits ``target_shape``.
 
-    C1  ``axes_mapping`` is given if and only if ``mode`` is explicit.
-    C2  explicit: ``axes_mapping`` has one entry per axis of ``data``, ascending and within the target's rank.
-    C3  numpy, explicit: each aligned dim of ``data`` is 1 or the target's.
-    C4  bidirectional: aligned dims are equal, or one of the two is 1.
-    C5  ``target_shape`` and ``axes_mapping`` are 1D; no entry of the target is negative.
-    C6  numpy: the rank of ``data`` is at most that of the target.
+    C1  ``axes_mapping`` is connected if and only if ``mode`` is explicit.
+    C2  Mode explicit: ``axes_mapping`` has one entry for each axis of ``data``, in ascending order and within the rank
+        of the target.
+    C3  Modes numpy and explicit: each dim of ``data`` is 1 or equals the dim of the target with which it is aligned.
+    C4  Mode bidirectional: two aligned dims are equal, or one of them is 1.
+    C5  ``target_shape`` and ``axes_mapping`` are 1D, and no entry of ``target_shape`` is negative.
+    C6  Mode numpy: the rank of ``data`` is at most that of the target.
     """
 
     mode = attr.choice("numpy", "explicit", "bidirectional", default="numpy")
@@ -26,9 +27,9 @@ class Broadcast3(Op):
     carries = True
 
     def infer(self, at: Site, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> Value:
-        given = axes_mapping is not None
-        message = f"mode is {self.mode}, but axes_mapping is {'' if given else 'not '}given"
-        at.require(given == (self.mode == "explicit"), "C1", message)
+        mapped = axes_mapping is not None
+        message = f"mode is {self.mode}, but axes_mapping is {'' if mapped else 'not '}connected"
+        at.require(mapped == (self.mode == "explicit"), "C1", message)
         at.require(target_shape.rank in (None, 1), "C5", f"target_shape is {target_shape.shape}, not 1D")
         target = target_shape.as_shape()  # [1,?,50]: each entry as far as it is known
         if target.dims is None:
@@ -54,7 +55,7 @@ class Broadcast3(Op):
                 at.refuse(
                     "C3",
                     f"data {data.shape} does not fit target {target}: "
-                    f"dim {dim} stands at axis {axis} of the target, which is {dims[axis]}",
+                    f"dim {dim} meets dim {dims[axis]} at axis {axis} of the target",
                     notes=in_columns(shapes, [axis - len(target)]) if self.mode == "numpy" else (),
                     dims=(dim, dims[axis]),
                 )
@@ -65,17 +66,21 @@ class Broadcast3(Op):
     def _axes(self, at: Site, rank: int, target: int, axes_mapping: Value | None) -> tuple[int, ...] | None:
         """Return the axis of the target for each axis of ``data``; None where ``axes_mapping`` is not known yet."""
         if self.mode == "numpy":
-            at.require(rank <= target, "C6", f"data has rank {rank}, the target only {target}")
+            at.require(rank <= target, "C6", f"data has rank {rank}, more than the target, which has {target}")
             return tuple(range(target - rank, target))
         assert axes_mapping is not None
         at.require(axes_mapping.rank in (None, 1), "C5", f"axes_mapping is {axes_mapping.shape}, not 1D")
         count = axes_mapping.shape.count()
-        at.require(count.fits(rank), "C2", f"axes_mapping has {count} entries, data has rank {rank}")
+        at.require(count.fits(rank), "C2", f"axes_mapping has {count} entries, but data has rank {rank}")
         axes = axes_mapping.ints()
         if axes is None:
             return None
-        at.require(list(axes) == sorted(set(axes)), "C2", f"axes_mapping {list(axes)} does not ascend")
-        at.require(all(0 <= a < target for a in axes), "C2", f"axes_mapping {list(axes)} is outside a rank of {target}")
+        at.require(list(axes) == sorted(set(axes)), "C2", f"axes_mapping {list(axes)} is not in ascending order")
+        at.require(
+            all(0 <= a < target for a in axes),
+            "C2",
+            f"axes_mapping {list(axes)} names an axis outside the target, whose rank is {target}",
+        )
         return axes
 
     def prepare(self, request: Request) -> Kernel | None:
@@ -112,14 +117,15 @@ class Broadcast3(Op):
 
 @op("Broadcast", since=1, spec="movement/broadcast-1")
 class Broadcast1(Broadcast3):
-    """As Broadcast-3, without bidirectional mode.
+    """Compute the same as Broadcast-3, without bidirectional mode.
 
-    C1  ``axes_mapping`` is given if and only if ``mode`` is explicit.
-    C2  explicit: ``axes_mapping`` has one entry per axis of ``data``, ascending and within the target's rank.
-    C3  Each aligned dim of ``data`` is 1 or the target's.
-    C5  ``target_shape`` and ``axes_mapping`` are 1D; no entry of the target is negative.
-    C6  numpy: the rank of ``data`` is at most that of the target.
+    C1  ``axes_mapping`` is connected if and only if ``mode`` is explicit.
+    C2  Mode explicit: ``axes_mapping`` has one entry for each axis of ``data``, in ascending order and within the rank
+        of the target.
+    C3  Each dim of ``data`` is 1 or equals the dim of the target with which it is aligned.
+    C5  ``target_shape`` and ``axes_mapping`` are 1D, and no entry of ``target_shape`` is negative.
+    C6  Mode numpy: the rank of ``data`` is at most that of the target.
     """
 
-    # OpenVINO: writes explicit mode of opset1 as "none"
+    # OpenVINO writes mode explicit of opset1 as "none"
     mode = attr.choice("numpy", "explicit", default="numpy", also={"none": "explicit"})

@@ -8,7 +8,9 @@ from irrun.opdef import Op, Site, Value, attr, op, ports
 
 @op("Bucketize", since=3, spec="condition/bucketize-3")
 class Bucketize(Op):
-    """The number of ``buckets`` that are less than each element or, without ``with_right_bound``, not more than it.
+    """Count for each element of ``data`` the ``buckets`` below it.
+
+    Without ``with_right_bound``, a bucket that equals the element counts, too.
 
     C1  ``buckets`` is 1D.
     C2  ``output_type`` is i32 or i64.
@@ -20,10 +22,10 @@ class Bucketize(Op):
     types = {"T": "numeric", "T_BOUNDARIES": "numeric"}
 
     def infer(self, at: Site, data: Value, buckets: Value) -> Value:
-        at.require(self.output_type.name in ("i32", "i64"), "C2", f"output_type is {self.output_type}")
+        at.require(self.output_type.name in ("i32", "i64"), "C2", f"output_type is {self.output_type}, not i32 or i64")
         at.require(buckets.rank in (None, 1), "C1", f"buckets is {buckets.shape}, not 1D")
         return data.typed(self.output_type)
 
     def run(self, data: np.ndarray, buckets: np.ndarray) -> np.ndarray:
-        found = np.searchsorted(plain(buckets), plain(data), "left" if self.with_right_bound else "right")
-        return np.asarray(found, self.output_type.dtype)
+        indices = np.searchsorted(plain(buckets), plain(data), "left" if self.with_right_bound else "right")
+        return np.asarray(indices, self.output_type.dtype)

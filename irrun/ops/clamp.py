@@ -14,7 +14,7 @@ from irrun.types import INF, Dim, ElementType
 
 @op("Clamp", since=1, spec="activation/clamp-1")
 class Clamp(Unary):
-    """``min(max(x, min), max)``; for integers ``min`` is rounded up and ``max`` down.
+    """Compute ``min(max(x, min), max)``. For integers, ``min`` is rounded up and ``max`` down.
 
     C1  ``min`` is not more than ``max``.
     """
@@ -25,10 +25,10 @@ class Clamp(Unary):
     exact = True
 
     def infer(self, at: Site, data: Value) -> Value:
-        at.require(self.min <= self.max, "C1", f"min is {self.min}, which is more than max, {self.max}")
+        at.require(self.min <= self.max, "C1", f"min {self.min} is more than max {self.max}")
         return super().infer(at, data)
 
-    # OpenVINO: the CPU plugin replaces NaN by min
+    # OpenVINO's CPU plugin replaces NaN by min
     def kernel(self, x: np.ndarray) -> np.ndarray:
         if is_float(x):
             return through_floats(

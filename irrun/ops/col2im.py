@@ -7,23 +7,24 @@ import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.ops._parts import part
+from irrun.ops._equal_parts import part
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 
 
 @op("Col2Im", since=15, spec="movement/col2im-15")
 class Col2Im(Op):
-    """Add up the blocks of ``[C * kernel, L]`` or ``[N, C * kernel, L]``, each at its place in the image.
+    """Add up the blocks of ``[C * kernel, L]`` or ``[N, C * kernel, L]`` at their positions in the image.
 
     C1  ``data`` is 2D or 3D.
-    C2  ``output_size`` and ``kernel_size`` are given, each as an input or as an attribute, with two entries;
-        none is negative, and none of the kernel is 0.
-    C3  ``strides``, ``dilations`` and pads have two entries each, positive (pads: not negative).
-    C4  The kernel divides the channels.
-    C5  There are as many blocks as the sizes, strides, dilations and pads give.
+    C2  ``output_size`` and ``kernel_size`` have two entries, either as an input or as an attribute. Entries of
+        ``output_size`` are not negative, those of ``kernel_size`` are positive.
+    C3  ``strides``, ``dilations`` and pads have two entries each. Strides and dilations are positive, pads are not
+        negative.
+    C4  The product of ``kernel_size`` divides the first dim of the blocks, C * kernel.
+    C5  The number of blocks, L, is the one that follows from the sizes, strides, dilations and pads.
     """
 
-    # OpenVINO: has output_size and kernel_size as inputs, and writes "strides"
+    # OpenVINO has output_size and kernel_size as inputs, and writes "strides"
     output_size = attr.ints(None)
     kernel_size = attr.ints(None)
     strides = attr.ints((1, 1), aliases=("stride",))
@@ -38,15 +39,19 @@ class Col2Im(Op):
         kernel = _two(at, "kernel_size", kernel_size, self.kernel_size, 1)
         for name, least in (("strides", 1), ("dilations", 1), ("pads_begin", 0), ("pads_end", 0)):
             pair = getattr(self, name)
-            at.require(len(pair) == 2 and min(pair) >= least, "C3", f"{name} is {list(pair)}")
+            at.require(
+                len(pair) == 2 and min(pair) >= least,
+                "C3",
+                f"{name} {list(pair)} is not two entries of at least {least}",
+            )
         at.require(data.rank in (None, 2, 3), "C1", f"data is {data.shape}, not 2D or 3D")
         if data.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK)
         *batch, depth, count = data.shape
-        channels = part(at, depth, kernel[0] * kernel[1], "C4", f"data is {data.shape}: the channels times the kernel")
+        channels = part(at, depth, kernel[0] * kernel[1], "C4", f"the channels of data {data.shape} times the kernel")
         down, across = self._blocks(sizes, kernel)
         at.require(
-            count.meet(down * across) is not None, "C5", f"data is {data.shape}, of {down} × {across} blocks an image"
+            count.meet(down * across) is not None, "C5", f"data {data.shape} has {count} blocks, not {down} × {across}"
         )
         return data.reshaped([*batch, channels, *sizes])
 
@@ -80,14 +85,16 @@ class Col2Im(Op):
 
 def _two(at: Site, name: str, value: Value | None, attribute: tuple[int, ...] | None, least: int) -> tuple[Dim, Dim]:
     """Return the two entries, each at least ``least``, of ``name``: an input (``value``) or an attribute."""
-    given = "twice" if value is not None else "neither as an input nor as an attribute"
-    at.require((value is None) != (attribute is None), "C2", f"{name} is given {given}")
+    present = "both an input and an attribute" if value is not None else "neither an input nor an attribute"
+    at.require((value is None) != (attribute is None), "C2", f"{name} is {present}")
     if value is None:
         entries = tuple(Dim(n) for n in attribute or ())
-        at.require(len(entries) == 2, "C2", f"{name} is {list(attribute or ())}")
+        at.require(len(entries) == 2, "C2", f"{name} {list(attribute or ())} does not have two entries")
     else:
-        at.require(value.shape.meet(PartialShape.of([2])) is not None, "C2", f"{name} is {value.shape}, not [2]")
+        at.require(
+            value.shape.meet(PartialShape.of([2])) is not None, "C2", f"{name} is {value.shape}, not 1D of two elements"
+        )
         entries = value.dims() or (Dim(-INF, INF),) * 2
     first, second = entries
-    at.require(first.hi >= least and second.hi >= least, "C2", f"{name} is [{first},{second}]")
+    at.require(first.hi >= least and second.hi >= least, "C2", f"{name} [{first},{second}] has an entry below {least}")
     return first.max(least), second.max(least)

@@ -24,12 +24,12 @@ class _Comparison(Binary):
 
 
 def _equal(a: Dim, b: Dim) -> Dim:
-    """Return whether two dims are equal: 1, 0, or either where that is not known."""
+    """Return whether two dims are equal: 1, 0, or the range of both if that is unknown."""
     return _YES if a.same(b) else _NO if a.meet(b) is None else _UNKNOWN
 
 
 def _less(a: Dim, b: Dim) -> Dim:
-    """Return whether one dim is less than the other: 1, 0, or either where that is not known."""
+    """Return whether one dim is less than the other: 1, 0, or the range of both if that is unknown."""
     return _YES if a.hi < b.lo else _NO if a.lo >= b.hi or a.same(b) else _UNKNOWN
 
 

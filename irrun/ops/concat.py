@@ -13,9 +13,9 @@ from irrun.types import INF, UNKNOWN_RANK, Dim
 class Concat(Op):
     """Concatenate the inputs along ``axis``, in order.
 
-    C1  All inputs have one rank, which is positive.
-    C2  ``axis`` is within the rank.
-    C3  The inputs agree in every dim other than that of ``axis``.
+    C1  All inputs have the same rank, which is at least 1.
+    C2  ``axis`` is at least -rank and less than the rank.
+    C3  The inputs have the same dims, except at ``axis``.
     """
 
     axis = attr.int()
@@ -31,8 +31,8 @@ class Concat(Op):
             return inputs[0].reshaped(UNKNOWN_RANK)
         rank = len(known[0][1])
         for i, shape in known:
-            at.require(len(shape) == rank, "C1", f"input {i} is {shape}, input {known[0][0]} has rank {rank}")
-        at.require(rank > 0, "C1", "the inputs are scalars")
+            at.require(len(shape) == rank, "C1", f"input {i} is {shape}, but input {known[0][0]} has rank {rank}")
+        at.require(rank > 0, "C1", "the inputs are scalars, which have no axis to concatenate along")
         axis = at.axis(self.axis, rank, "C2")
         total = sum((shape[axis] for _, shape in known), Dim(0))
         if len(known) < len(inputs):
@@ -44,7 +44,7 @@ class Concat(Op):
                 pairs = [(k - rank, pair) for k, pair in enumerate(zip(merged, shape)) if k != axis]
                 wrong = {k: pair for k, pair in pairs if pair[0].meet(pair[1]) is None}
                 drawn = in_columns({"before it": tuple(merged), f"input {i}": tuple(shape)}, wrong)
-                message = f"input {i} is {shape}, which does not continue {merged}"
+                message = f"input {i} is {shape}, but the inputs before it are {merged}"
                 at.refuse("C3", message, notes=drawn, dims=tuple(d for pair in wrong.values() for d in pair))
             merged = both
         return inputs[0].reshaped(merged.replace(axis, total))

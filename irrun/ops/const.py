@@ -8,11 +8,11 @@ from irrun.weights import Weights
 
 @op("Const", since=1, spec="infrastructure/constant-1")
 class Const(Op):
-    """``size`` bytes of the .bin at ``offset``, as a tensor of ``element_type`` and ``shape``.
+    """Read ``size`` bytes of the .bin at ``offset`` as a tensor of ``element_type`` and ``shape``.
 
     C1  ``offset`` and ``size`` lie within the .bin.
-    C2  ``size`` is what ``shape`` and ``element_type`` take.
-    C3  A string tensor's offsets ascend from 0 and its bytes are UTF-8.
+    C2  ``size`` is the number of bytes that ``shape`` and ``element_type`` need.
+    C3  The offsets of a string tensor are in ascending order, from 0 on, and its bytes are UTF-8.
     C4  ``shape`` is static.
     """
 
@@ -28,7 +28,11 @@ class Const(Op):
         shape = self.shape.static
         at.require(shape is not None, "C4", f"shape {self.shape} is not static")
         assert shape is not None
-        at.require(element_type is not None, "C2", "neither element_type nor the port's precision is given")
+        at.require(
+            element_type is not None,
+            "C2",
+            "the layer has neither the attribute element_type nor a precision of its port",
+        )
         assert element_type is not None
         if weights is None:
             return Value(element_type, self.shape)

@@ -22,8 +22,8 @@ class Convert(Op):
     carries = True
 
     def infer(self, at: Site, data: Value) -> Value:
-        fine = self.destination_type.kind not in ("string", "dynamic")
-        at.require(fine, "C1", f"destination_type is {self.destination_type}; nothing can be converted to it")
+        convertible = self.destination_type.kind not in ("string", "dynamic")
+        at.require(convertible, "C1", f"destination_type is {self.destination_type}, not boolean or numeric")
         return data.typed(self.destination_type)
 
     def prepare(self, request: Request) -> Kernel | None:

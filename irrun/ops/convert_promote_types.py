@@ -7,18 +7,19 @@ from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.types import ELEMENT_TYPES, ElementType
 
 _DYNAMIC = ELEMENT_TYPES["dynamic"]
+_UNSAFE = "convert one input first, or set promote_unsafe to accept a loss"
 
 
 @op("ConvertPromoteTypes", since=14, spec="type/convert-promote-types-14")
 class ConvertPromoteTypes(Op):
     """Convert both inputs to a common type: a float takes precedence over an integer, an integer over boolean.
 
-    Unless ``promote_unsafe``:
+    The constraints hold unless ``promote_unsafe`` is true.
 
-    C1  A float that an integer is promoted to has at least twice its bits.
-    C2  pytorch_scalar_promotion: the type of the tensor holds that of the scalar.
-    C3  A signed integer that an unsigned one is promoted to has at least twice its bits.
-    C4  Two floats of the same width are of the same type.
+    C1  A float type to which an integer is promoted has at least twice the bits of the integer.
+    C2  With ``pytorch_scalar_promotion``, the type of the tensor can hold that of the scalar.
+    C3  A signed type to which an unsigned integer is promoted has at least twice the bits of that integer.
+    C4  Two float types with the same number of bits are the same type.
     """
 
     promote_unsafe = attr.bool(default=False)
@@ -48,7 +49,7 @@ class ConvertPromoteTypes(Op):
         if (a.kind == "float") != (b.kind == "float"):
             real, integer = (a, b) if a.kind == "float" else (b, a)
             fits = real.bits >= 2 * integer.bits
-            at.require(fits or self.promote_unsafe, "C1", f"{integer} does not surely fit {real}")
+            at.require(fits or self.promote_unsafe, "C1", f"{real} has less than twice the bits of {integer}", _UNSAFE)
             return real
         if self.pytorch_scalar_promotion:
             if None in (first.rank, second.rank):
@@ -58,20 +59,30 @@ class ConvertPromoteTypes(Op):
             if second.rank == 0 != first.rank:
                 return self._of_tensor(at, b, a)
         if a.kind == b.kind:
-            at.require(a.bits != b.bits or self.promote_unsafe, "C4", f"{a} and {b} are of the same width")
+            at.require(
+                a.bits != b.bits or self.promote_unsafe,
+                "C4",
+                f"{a} and {b} are different types of {a.bits} bits",
+                _UNSAFE,
+            )
             if a.bits == b.bits:
                 return ELEMENT_TYPES["f16" if a.bits == 8 else "f32"]
             return a if a.bits > b.bits else b
         signed, unsigned = (a, b) if a.kind == "int" else (b, a)
         if signed.bits >= 2 * unsigned.bits:
             return signed
-        at.require(self.promote_unsafe, "C3", f"{unsigned} does not fit {signed}")
+        at.require(self.promote_unsafe, "C3", f"{signed} has less than twice the bits of {unsigned}", _UNSAFE)
         return self.u64_integer_promotion_target if unsigned.bits == 64 else ELEMENT_TYPES[f"i{2 * unsigned.bits}"]
 
     def _of_tensor(self, at: Site, scalar: ElementType, tensor: ElementType) -> ElementType:
         """Return the type of the tensor, to which the scalar is converted. Refuses a scalar that may not fit (C2)."""
-        # OpenVINO: a signed integer of half the bits of an unsigned one passes as well
+        # OpenVINO also accepts a signed integer of half the bits of an unsigned one
         bits = tensor.bits if tensor.kind == scalar.kind else 2 * tensor.bits if tensor.kind == "int" else 0
         fits = bits >= scalar.bits
-        at.require(fits or self.promote_unsafe, "C2", f"the scalar is {scalar}, the tensor {tensor}")
+        at.require(
+            fits or self.promote_unsafe,
+            "C2",
+            f"the tensor's type {tensor} cannot hold the scalar's type {scalar}",
+            _UNSAFE,
+        )
         return tensor

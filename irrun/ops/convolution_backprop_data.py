@@ -12,12 +12,14 @@ from irrun.types import Dim
 
 @op("ConvolutionBackpropData", since=1, spec="convolution/convolution-backprop-data-1")
 class ConvolutionBackpropData(BackpropBase):
-    """Spread each element of ``data`` through ``filters`` (in, out, spatial axes) over the output.
+    """Compute a transposed convolution of ``data`` with ``filters`` (in, out, spatial axes).
+
+    Each element of ``data`` adds its products with the filters to the elements of the output that its window covers.
 
     C1  ``data`` and ``filters`` have the same rank: 3, 4 or 5.
     C2  ``strides``, ``dilations``, ``output_padding`` and explicit pads have one entry for each spatial axis.
     C3  Strides, dilations and the dims of the kernel are positive, pads and ``output_padding`` not negative.
-    C4  The pads take no more than there is of the output.
+    C4  The pads are not larger than the output from which they are cropped.
     C5  ``data`` has as many channels as there are filters.
     C6  ``output_shape`` is 1D with one entry for each spatial axis, none negative.
     """
@@ -27,6 +29,6 @@ class ConvolutionBackpropData(BackpropBase):
         return ungrouped(at, data, ins, outs)
 
     def run(self, data: np.ndarray, filters: np.ndarray, output_shape: np.ndarray | None = None) -> np.ndarray:
-        wanted = None if output_shape is None else output_shape.tolist()
-        axes = self.axes_to(data.shape[2:], filters.shape[2:], wanted)
+        sizes = None if output_shape is None else output_shape.tolist()
+        axes = self.axes_to(data.shape[2:], filters.shape[2:], sizes)
         return spread(data, filters[np.newaxis], axes)

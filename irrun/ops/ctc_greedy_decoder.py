@@ -9,7 +9,9 @@ from irrun.types import Dim
 
 @op("CTCGreedyDecoder", since=1, spec="sequence/ctc-greedy-decoder-1")
 class CTCGreedyDecoder(Op):
-    """The most probable class of each step, without blanks (the last class) and (if merged) repetitions; then -1.
+    """Return the most probable class of each step. Blanks (the last class) are left out, and -1 fills the rest.
+
+    With ``ctc_merge_repeated``, repetitions of a class are left out as well.
 
     C1  ``data`` is 3D [T, N, C], ``sequence_mask`` is 2D [T, N].
     C2  T and N are the same in both.
@@ -17,7 +19,7 @@ class CTCGreedyDecoder(Op):
 
     ctc_merge_repeated = attr.bool(True)
     inputs = ports(data="T", sequence_mask="T_MASK")
-    types = {"T": "float", "T_MASK": "float"}  # OpenVINO: the two need not be the same
+    types = {"T": "float", "T_MASK": "float"}  # OpenVINO allows two different types
 
     def infer(self, at: Site, data: Value, sequence_mask: Value) -> Value:
         at.require(data.rank in (None, 3), "C1", f"data is {data.shape}, not 3D")

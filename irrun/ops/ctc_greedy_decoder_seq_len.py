@@ -8,19 +8,25 @@ from irrun.ops._ctc import decode, same_dim
 
 @op("CTCGreedyDecoderSeqLen", since=6, spec="sequence/ctc-greedy-decoder-seq-len-6")
 class CTCGreedyDecoderSeqLen(Op):
-    """The most probable class of each step, without blanks and (if merged) repetitions, then -1; and their number.
+    """Return the most probable class of each step without blanks, filled up with -1, and the number of these classes.
+
+    With ``merge_repeated``, repetitions of a class are left out as well.
 
     C1  ``data`` is 3D [N, T, C], ``sequence_length`` is 1D [N], ``blank_index`` has one element.
     C2  N is the same in ``data`` and ``sequence_length``.
     C3  ``classes_index_type`` and ``sequence_length_type`` are i32 or i64.
-    C4  ``sequence_length`` is at most T.
+    C4  Each entry of ``sequence_length`` is at most T.
     """
 
     merge_repeated = attr.bool(True)
     classes_index_type = attr.element_type("i32")
     sequence_length_type = attr.element_type("i32")
     inputs = ports(data="T_F", sequence_length="T_LEN", blank_index=opt("T_BLANK"))
-    types = {"T_F": "float", "T_LEN": "int", "T_BLANK": "int"}  # OpenVINO: any integers, each of its own type
+    types = {
+        "T_F": "float",
+        "T_LEN": "int",
+        "T_BLANK": "int",
+    }  # OpenVINO takes any integer types, different ones as well
     outputs = 2
 
     def infer(
@@ -29,15 +35,17 @@ class CTCGreedyDecoderSeqLen(Op):
         at.require(data.rank in (None, 3), "C1", f"data is {data.shape}, not 3D")
         at.require(sequence_length.rank in (None, 1), "C1", f"sequence_length is {sequence_length.shape}, not 1D")
         if blank_index is not None:
-            one = blank_index.rank in (None, 0, 1) and blank_index.shape.count().fits(1)
-            at.require(one, "C1", f"blank_index is {blank_index.shape}, not one element")
+            single = blank_index.rank in (None, 0, 1) and blank_index.shape.count().fits(1)
+            at.require(single, "C1", f"blank_index is {blank_index.shape}, not a single element")
         for name in ("classes_index_type", "sequence_length_type"):
-            type = getattr(self, name)
-            at.require(type.name in ("i32", "i64"), "C3", f"{name} is {type}, not i32 or i64")
+            element_type = getattr(self, name)
+            at.require(element_type.name in ("i32", "i64"), "C3", f"{name} is {element_type}, not i32 or i64")
         batch = same_dim(at, "C2", data=(data, 0), sequence_length=(sequence_length, 0))
         time = data.shape[1]
         longest = max(sequence_length.ints() or (0,))
-        at.require(longest <= time.hi, "C4", f"sequence_length holds {longest}, data {data.shape} has {time} steps")
+        at.require(
+            longest <= time.hi, "C4", f"sequence_length has the entry {longest}, but data {data.shape} has {time} steps"
+        )
         return (
             data.reshaped([batch, time]).typed(self.classes_index_type),
             data.reshaped([batch]).typed(self.sequence_length_type),
@@ -49,7 +57,8 @@ class CTCGreedyDecoderSeqLen(Op):
         time, count = data.shape[1:]
         if sequence_length.size and sequence_length.max() > time:
             raise Refused(
-                f"sequence_length holds {sequence_length.max()}, data {list(data.shape)} has {time} steps", "C4"
+                f"sequence_length has the entry {sequence_length.max()}, but data {list(data.shape)} has {time} steps",
+                "C4",
             )
         blank = count - 1 if blank_index is None else int(blank_index.item())
         inside = np.arange(time) < sequence_length[:, None]

@@ -12,12 +12,12 @@ from irrun.ops._ctc import same_dim
 
 @op("CTCLoss", since=4, spec="sequence/ctc-loss-4")
 class CTCLoss(Op):
-    """The negative logarithm of the probability of each target, which is the sum over all paths that give it.
+    """Return the negative logarithm of the probability of each target, summed over all paths that produce it.
 
     C1  ``logits`` is 3D [N, T, C], ``labels`` is 2D [N, T], both lengths are 1D [N], ``blank_index`` is a scalar.
     C2  N and T are the same in all inputs.
     C3  label_length[i] <= logit_length[i] <= T.
-    C4  Labels and ``blank_index`` are classes, of which there are C.
+    C4  Labels and ``blank_index`` are at least 0 and less than C, the number of classes.
     """
 
     preprocess_collapse_repeated = attr.bool(False)
@@ -40,13 +40,18 @@ class CTCLoss(Op):
         time = same_dim(at, "C2", logits=(logits, 1), labels=(labels, 1))
         longest = logit_length.ints()
         if longest is not None:
-            at.require(max(longest, default=0) <= time.hi, "C3", f"logit_length is {list(longest)}, T is {time}")
-            for given, found in zip(longest, label_length.ints() or ()):
-                at.require(found <= given, "C3", f"label_length holds {found}, logit_length only {given} for it")
+            at.require(
+                max(longest, default=0) <= time.hi, "C3", f"logit_length {list(longest)} has an entry above T, {time}"
+            )
+            for steps, labels_used in zip(longest, label_length.ints() or ()):
+                message = f"label_length has the entry {labels_used}, more than logit_length, which has {steps}"
+                at.require(labels_used <= steps, "C3", message)
         if blank_index is not None:
             at.require(blank_index.rank in (None, 0), "C1", f"blank_index is {blank_index.shape}, not a scalar")
             blank, count = blank_index.scalar(), logits.shape[2]
-            at.require(blank is None or 0 <= blank < count.hi, "C4", f"blank_index is {blank}, of {count} classes")
+            at.require(
+                blank is None or 0 <= blank < count.hi, "C4", f"blank_index {blank} is outside the {count} classes"
+            )
         return logits.reshaped([batch])
 
     def run(
@@ -55,15 +60,13 @@ class CTCLoss(Op):
     ) -> np.ndarray:  # fmt: skip
         batch, time, classes = logits.shape
         if (label_length > logit_length).any() or (logit_length > time).any():
-            raise Refused(
-                f"label_length {label_length.tolist()} <= logit_length {logit_length.tolist()} <= {time} does not hold",
-                "C3",
-            )
+            lengths = f"label_length {label_length.tolist()} <= logit_length {logit_length.tolist()}"
+            raise Refused(f"{lengths} <= T, {time}, does not hold for every sequence", "C3")
         targets = [self._target(row[:count]) for row, count in zip(labels.tolist(), label_length.tolist())]
         blank = classes - 1 if blank_index is None else int(blank_index.item())
         used = {blank, *(label for target in targets for label in target)}
         if batch and not 0 <= min(used) <= max(used) < classes:
-            raise Refused(f"labels and blank_index are {sorted(used)}, of {classes} classes", "C4")
+            raise Refused(f"labels and blank_index {sorted(used)} go beyond the {classes} classes", "C4")
         counts = np.array([len(target) for target in targets], np.int64)
         # the states of a path: blank, label, blank, label, …, blank
         states = np.full((batch, 2 * max(counts, default=0) + 1), blank)

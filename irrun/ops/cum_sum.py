@@ -9,27 +9,25 @@ from irrun.types import ElementType
 
 @op("CumSum", since=3, spec="arithmetic/cumsum-3")
 class CumSum(Op):
-    """Each element plus all elements before it along ``axis`` or, with ``reverse``, after it.
+    """Add to each element all elements before it along ``axis``, or after it with ``reverse``.
 
     ``exclusive`` leaves the element itself out.
 
     C1  The rank of ``data`` is 1 or more.
     C2  ``axis`` has one element.
-    C3  ``axis`` lies within the rank, or before it by less than the rank.
+    C3  ``axis`` is at least -rank and less than the rank of ``data``.
     """
 
     exclusive = attr.bool(default=False)
     reverse = attr.bool(default=False)
     inputs = ports(data="T", axis=opt("T_AXIS"))
-    # OpenVINO: takes booleans as well
+    # OpenVINO takes booleans, too
     types = {"T": "boolean numeric", "T_AXIS": "i32 i64"}
 
     def infer(self, at: Site, data: Value, axis: Value | None = None) -> Value:
         at.require(data.rank != 0, "C1", "data is a scalar")
         if axis is not None:
-            at.require(
-                axis.shape.count().fits(1), "C2", f"axis is {axis.shape}; it has more or fewer elements than one"
-            )
+            at.require(axis.shape.count().fits(1), "C2", f"axis is {axis.shape}, not a single element")
             if (number := axis.scalar()) is not None:
                 at.axis(number, data.rank, "C3")
         return data.reshaped(data.shape)

@@ -1,4 +1,4 @@
-"""DeformableConvolution: convolutions with moved taps.  Spec: convolution/deformable-convolution-{1,8}."""
+"""DeformableConvolution: convolutions whose taps have offsets.  Spec: convolution/deformable-convolution-{1,8}."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class _Deformable(Filtering):
 
     def infer(self, at: Site, data: Value, offsets: Value, filters: Value, mask: Value | None = None) -> Value:
         for name in ("group", "deformable_group"):
-            at.require(getattr(self, name) >= 1, "C6", f"{name} is {getattr(self, name)}")
+            at.require(getattr(self, name) >= 1, "C6", f"{name} is {getattr(self, name)}, less than 1")
         out = self.correlated(at, data, filters)
         taps = self.deformable_group * filters.shape[2] * filters.shape[3]
         out = self._each(at, out, offsets, 2 * taps, "offsets", "C7")
@@ -28,22 +28,26 @@ class _Deformable(Filtering):
 
     def channels(self, at: Site, data: Dim, filters: Sequence[Dim]) -> Dim:
         outs, ins = filters
-        at.require(not outs.is_static or outs.lo % self.group == 0, "C6", f"{outs} filters in {self.group} groups")
+        at.require(
+            not outs.is_static or outs.lo % self.group == 0,
+            "C6",
+            f"{outs} filters cannot be divided into {self.group} groups",
+        )
         divided = not data.is_static or data.lo % self.deformable_group == 0
-        at.require(divided, "C6", f"{data} channels in {self.deformable_group} deformable groups")
+        at.require(divided, "C6", f"{data} channels cannot be divided into {self.deformable_group} deformable groups")
         grouped(at, data, Dim(self.group), ins, outs)
         return outs
 
-    def _each(self, at: Site, out: Value, given: Value, count: Dim, name: str, label: str) -> Value:
-        """Return ``out`` with its batch and windows narrowed to those of ``given``, the input called ``name``.
+    def _each(self, at: Site, out: Value, per_tap: Value, count: Dim, name: str, label: str) -> Value:
+        """Return ``out`` with its batch and windows narrowed to those of ``per_tap``, the input named ``name``.
 
-        Refuses a ``given`` that is not 4D (C1), or that has not ``count`` channels or another shape (``label``).
+        Refuses an input that is not 4D (C1), and one without ``count`` channels or with another shape (``label``).
         """
-        at.require(given.rank in (None, 4), "C1", f"{name} has shape {given.shape}")
+        at.require(per_tap.rank in (None, 4), "C1", f"{name} is {per_tap.shape}, not 4D")
         batch, channels, *windows = out.shape
-        wanted = PartialShape.of([batch, count, *windows])
-        met = given.shape.meet(wanted)
-        at.require(met is not None, label, f"{name} has shape {given.shape}, not {wanted}")
+        required = PartialShape.of([batch, count, *windows])
+        met = per_tap.shape.meet(required)
+        at.require(met is not None, label, f"{name} is {per_tap.shape}, not {required}")
         assert met is not None
         return out.reshaped([met[0], channels, *met.dims[2:]]) if met.dims else out
 
@@ -54,20 +58,20 @@ class _Deformable(Filtering):
         axes = self.axes(data.shape[2:], filters.shape[2:])
         kernel, windows = filters.shape[2:], tuple(axis.out for axis in axes)
         parts, taps = self.deformable_group, kernel[0] * kernel[1]
-        moves = offsets.reshape(len(data), parts, taps, 2, *windows).astype(work, copy=False)
+        shifts = offsets.reshape(len(data), parts, taps, 2, *windows).astype(work, copy=False)
         # where each tap of each window would be without an offset
         places = [
             axis.stride * np.arange(axis.out) + axis.dilation * np.arange(axis.kernel)[:, np.newaxis] - axis.begin
             for axis in axes
         ]
-        y = moves[:, :, :, 0] + np.repeat(places[0], kernel[1], 0).reshape(taps, windows[0], 1)
-        x = moves[:, :, :, 1] + np.tile(places[1], (kernel[0], 1)).reshape(taps, 1, windows[1])
+        y = shifts[:, :, :, 0] + np.repeat(places[0], kernel[1], 0).reshape(taps, windows[0], 1)
+        x = shifts[:, :, :, 1] + np.tile(places[1], (kernel[0], 1)).reshape(taps, 1, windows[1])
         split = data.reshape(len(data), parts, data.shape[1] // parts, *data.shape[2:])
-        seen = self._sample(split.astype(work, copy=False), y, x)
+        samples = self._sample(split.astype(work, copy=False), y, x)
         if mask is not None:
-            seen = seen * mask.reshape(len(data), parts, 1, taps, *windows).astype(work, copy=False)
+            samples = samples * mask.reshape(len(data), parts, 1, taps, *windows).astype(work, copy=False)
         height = filters.shape[1] * taps
-        matrix = seen.reshape(len(data), self.group, height, windows[0] * windows[1])
+        matrix = samples.reshape(len(data), self.group, height, windows[0] * windows[1])
         weights = filters.reshape(self.group, len(filters) // self.group, height).astype(work, copy=False)
         return narrow(matmul(weights, matrix).reshape(len(data), len(filters), *windows), data.dtype)
 
@@ -96,18 +100,19 @@ class _Deformable(Filtering):
 
 @op("DeformableConvolution", since=8, spec="convolution/deformable-convolution-8")
 class DeformableConvolution8(_Deformable):
-    """Correlate ``data`` with each of ``filters``; each tap of each window sees ``data`` at its own offset.
+    """Correlate ``data`` with each of ``filters``. Each tap of each window reads ``data`` at an offset of its own.
 
-    ``offsets`` may be fractions, so values are interpolated between pixels; ``mask`` scales these values.
+    Offsets may be fractions: values are interpolated between pixels. ``mask`` scales these values.
 
-    C1  All inputs have rank 4.
+    C1  All inputs are 4D.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
     C3  Strides, dilations and the dims of the kernel are positive, pads not negative.
-    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
     C5  ``data`` has as many channels as the filters of all groups take.
-    C6  ``group`` and ``deformable_group`` are positive; they divide the filters and the channels of ``data``.
-    C7  ``offsets`` are two for each deformable group, tap and window.
-    C8  ``mask`` is one for each deformable group, tap and window.
+    C6  ``group`` is positive and divides the number of filters. ``deformable_group`` is positive and divides the number
+        of channels of ``data``.
+    C7  ``offsets`` holds two numbers for each deformable group, tap and window.
+    C8  ``mask`` holds one number for each deformable group, tap and window.
     """
 
     bilinear_interpolation_pad = attr.bool(False)
@@ -116,15 +121,16 @@ class DeformableConvolution8(_Deformable):
 
 @op("DeformableConvolution", since=1, spec="convolution/deformable-convolution-1")
 class DeformableConvolution1(_Deformable):
-    """As DeformableConvolution-8, without ``mask`` and ``bilinear_interpolation_pad``.
+    """Compute the same as DeformableConvolution-8, without ``mask`` and ``bilinear_interpolation_pad``.
 
-    C1  All inputs have rank 4.
+    C1  All inputs are 4D.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
     C3  Strides, dilations and the dims of the kernel are positive, pads not negative.
-    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
     C5  ``data`` has as many channels as the filters of all groups take.
-    C6  ``group`` and ``deformable_group`` are positive; they divide the filters and the channels of ``data``.
-    C7  ``offsets`` are two for each deformable group, tap and window.
+    C6  ``group`` is positive and divides the number of filters. ``deformable_group`` is positive and divides the number
+        of channels of ``data``.
+    C7  ``offsets`` holds two numbers for each deformable group, tap and window.
     """
 
 

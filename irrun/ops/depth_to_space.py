@@ -4,7 +4,7 @@ import numpy as np
 
 from irrun.kernels.copies import copy_to
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
-from irrun.ops._parts import part
+from irrun.ops._equal_parts import part
 from irrun.types import Dim
 
 
@@ -16,25 +16,24 @@ class DepthToSpace(Op):
 
     C1  The rank of ``data`` is at least 3.
     C2  ``block_size`` is positive.
-    C3  ``block_size**K`` divides the channels.
+    C3  ``block_size**K`` divides the number of channels.
     """
 
     block_size = attr.int(1)
     mode = attr.choice("blocks_first", "depth_first")
     inputs = ports(data="T")
     types = {"T": "any"}
+    channels_last = True
 
     def infer(self, at: Site, data: Value) -> Value:
         size = self.block_size
-        at.require(size > 0, "C2", f"block_size is {size}")
+        at.require(size > 0, "C2", f"block_size is {size}, not positive")
         if data.shape.dims is None:
             return data.reshaped(data.shape)
-        at.require(len(data.shape) >= 3, "C1", f"data is {data.shape}")
+        at.require(len(data.shape) >= 3, "C1", f"data {data.shape} has rank {data.rank}, less than 3")
         batch, depth, *space = data.shape
-        channels = part(at, depth, Dim(size ** len(space)), "C3", f"the depth of data {data.shape}")
+        channels = part(at, depth, Dim(size ** len(space)), "C3", f"the number of channels of data {data.shape}")
         return data.reshaped([batch, channels, *(n * size for n in space)])
-
-    channels_last = True
 
     def prepare(self, request: Request) -> Kernel | None:
         if not request.channels_last:

@@ -14,15 +14,17 @@ _CENTER_SIZE, _CORNER = "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxPa
 
 @op("DetectionOutput", since=8, spec="detection/detectionoutput-8")
 class DetectionOutput8(Op):
-    """Give a row [batch, class, confidence, xmin, ymin, xmax, ymax] for each detection; -1 marks the end.
+    """Return a row [batch, class, confidence, xmin, ymin, xmax, ymax] for each detection.
+
+    A row whose batch is -1 follows the last detection.
 
     C1  ``box_logits``, ``class_preds`` and the additional inputs are 2D, ``proposals`` is 3D.
-    C2  The batch is the same in all inputs, but may be 1 in ``proposals``.
-    C3  ``proposals`` has two rows, the second with variances, or one if ``variance_encoded_in_target``.
+    C2  The batch size is the same in all inputs. In ``proposals``, it may also be 1.
+    C3  ``proposals`` has two rows, boxes and variances. With ``variance_encoded_in_target``, it has only the first.
     C4  For each prior box there are 4 logits (of each class, unless ``share_location``), num_classes predictions,
         4 numbers in ``proposals`` (5 unless ``normalized``) and 2 additional predictions.
-    C5  The additional inputs are given both or not at all.
-    C6  ``keep_top_k`` has an element.
+    C5  Either both additional inputs are connected, or neither is.
+    C6  ``keep_top_k`` has at least one entry.
     """
 
     background_label_id = attr.int(0)
@@ -44,7 +46,7 @@ class DetectionOutput8(Op):
         box_logits="T", class_preds="T", proposals="T_PRIOR", additional_class_preds=opt("T"),
         additional_box_preds=opt("T"),
     )  # fmt: skip
-    types = {"T": "float", "T_PRIOR": "float"}  # OpenVINO: proposals may be of another type
+    types = {"T": "float", "T_PRIOR": "float"}  # OpenVINO allows another type for proposals
     num_classes: int | None = None
 
     def infer(
@@ -52,23 +54,29 @@ class DetectionOutput8(Op):
         additional_class_preds: Value | None = None, additional_box_preds: Value | None = None,
     ) -> Value:  # fmt: skip
         at.require(
-            (additional_class_preds is None) == (additional_box_preds is None), "C5", "an additional input is missing"
+            (additional_class_preds is None) == (additional_box_preds is None),
+            "C5",
+            "only one of the two additional inputs is connected",
         )
         at.require(len(self.keep_top_k) > 0, "C6", "keep_top_k is empty")
-        given = (box_logits, class_preds, proposals, additional_class_preds, additional_box_preds)
-        named = {port.name: value for port, value in zip(self.inputs, given) if value is not None}
+        values = (box_logits, class_preds, proposals, additional_class_preds, additional_box_preds)
+        named = {port.name: value for port, value in zip(self.inputs, values) if value is not None}
         batch = Dim.unknown()
         for name, value in named.items():
             rank = 3 if name == "proposals" else 2
             at.require(value.rank in (None, rank), "C1", f"{name} is {value.shape}, not {rank}D")
             if name != "proposals":
                 both = batch.meet(value.shape[0])
-                at.require(both is not None, "C2", f"{name} is {value.shape}, for a batch of {batch}")
+                at.require(both is not None, "C2", f"{name} is {value.shape}, but the batch size is {batch}")
                 batch = both or batch
-        own = proposals.shape[0].fits(1) or proposals.shape[0].meet(batch) is not None
-        at.require(own, "C2", f"proposals is {proposals.shape}, for a batch of {batch}")
+        same_batch = proposals.shape[0].fits(1) or proposals.shape[0].meet(batch) is not None
+        at.require(same_batch, "C2", f"proposals is {proposals.shape}, but the batch size is {batch}")
         rows = 1 if self.variance_encoded_in_target else 2
-        at.require(proposals.shape[1].fits(rows), "C3", f"proposals is {proposals.shape}, not of {rows} rows")
+        at.require(
+            proposals.shape[1].fits(rows),
+            "C3",
+            f"proposals {proposals.shape} has {proposals.shape[1]} rows, not {rows}",
+        )
         priors, classes = self._counts(at, named)
         return box_logits.reshaped([1, 1, batch * self._most(priors, classes), 7])
 
@@ -87,15 +95,19 @@ class DetectionOutput8(Op):
             total = shape[-1] if shape.dims else Dim.unknown()
             factor = classes * each[name] if name in by_class else Dim(each[name])
             both = total.meet(priors * factor)
-            at.require(both is not None, "C4", f"{name} is {shape}, for {priors} prior boxes and {classes} classes")
+            at.require(
+                both is not None, "C4", f"{name} {shape} does not fit {priors} prior boxes and {classes} classes"
+            )
             if factor.is_static and total.is_static:
                 quotient = _quotient(total.lo, factor.lo)
-                at.require(quotient is not None, "C4", f"{name} is {shape}: {total} is not divisible by {factor}")
+                at.require(quotient is not None, "C4", f"the last dim of {name} {shape} is not divisible by {factor}")
                 priors = Dim(quotient or 0)
             elif name in by_class and total.is_static and priors.is_static:
                 quotient = _quotient(total.lo, priors.lo * each[name])
                 at.require(
-                    quotient is not None, "C4", f"{name} is {shape}: {total} is not divisible by {priors * each[name]}"
+                    quotient is not None,
+                    "C4",
+                    f"the last dim of {name} {shape} is not divisible by {priors * each[name]}",
                 )
                 classes = Dim(quotient or 0)
         return priors, classes
@@ -129,7 +141,7 @@ class DetectionOutput8(Op):
             scores = np.where(objects >= self.objectness_score, scores, nothing)
             boxes = self._decoded(boxes, variances, additional_box_preds.astype(work, copy=False).reshape(places))
         boxes = self._decoded(boxes, variances, box_logits.astype(work, copy=False).reshape(places))
-        # OpenVINO: in the CPU plugin, a prior box with the image index -1 ends the list, as in the output of Proposal
+        # OpenVINO's CPU plugin ends the list at a prior box with the image index -1, as in the output of Proposal
         if not self.normalized:
             ended = np.logical_or.accumulate(proposals[:, 0, :: self._prior_size] == -1, axis=1)
             scores = np.where(ended[..., None], -np.inf, scores)
@@ -148,16 +160,16 @@ class DetectionOutput8(Op):
         return boxes, proposals[:, 1, : 4 * count].reshape(-1, count, 1, 4)
 
     def _decoded(self, priors: np.ndarray, variances: np.ndarray, logits: np.ndarray) -> np.ndarray:
-        """Return the boxes [batch, prior, class, 4]: the prior boxes moved and scaled by ``logits``."""
-        if not self.normalized:  # OpenVINO: even where additional predictions have already made them relative
+        """Return the boxes [batch, prior, class, 4]: the prior boxes, shifted and scaled by ``logits``."""
+        if not self.normalized:  # OpenVINO does so even after additional predictions have made them relative
             priors = priors / np.array([self.input_width, self.input_height] * 2, priors.dtype)
-        moves = logits * variances
+        deltas = logits * variances
         if self.code_type == _CORNER:
-            boxes = priors + moves
+            boxes = priors + deltas
         else:
             size, center = priors[..., 2:] - priors[..., :2], (priors[..., :2] + priors[..., 2:]) / 2
             with np.errstate(over="ignore"):
-                center, half = moves[..., :2] * size + center, np.exp(moves[..., 2:]) * size / 2
+                center, half = deltas[..., :2] * size + center, np.exp(deltas[..., 2:]) * size / 2
             boxes = np.concatenate([center - half, center + half], axis=-1)
         return boxes.clip(0, 1) if self.clip_before_nms else boxes
 
@@ -188,7 +200,7 @@ class DetectionOutput8(Op):
         return taken
 
     def _mxnet(self, boxes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
-        """As ``_caffe``, but a prior box counts only for its best class (never 0), and ``top_k`` limits their total."""
+        """Do as ``_caffe``, with each prior box in its best class only (never 0). ``top_k`` limits the total."""
         candidates = scores.copy()
         candidates[:, [0, *([self.background_label_id] if self.background_label_id > 0 else [])]] = -1
         label = candidates.argmax(axis=1)
@@ -213,15 +225,15 @@ def _quotient(a: int, b: int) -> int | None:
 
 @op("DetectionOutput", since=1, spec="detection/detectionoutput-1")
 class DetectionOutput1(DetectionOutput8):
-    """As DetectionOutput-8, with the number of classes as an attribute.
+    """Compute the same as DetectionOutput-8, with the number of classes as an attribute.
 
     C1  ``box_logits``, ``class_preds`` and the additional inputs are 2D, ``proposals`` is 3D.
-    C2  The batch is the same in all inputs, but may be 1 in ``proposals``.
-    C3  ``proposals`` has two rows, the second with variances, or one if ``variance_encoded_in_target``.
+    C2  The batch size is the same in all inputs. In ``proposals``, it may also be 1.
+    C3  ``proposals`` has two rows, boxes and variances. With ``variance_encoded_in_target``, it has only the first.
     C4  For each prior box there are 4 logits (of each class, unless ``share_location``), num_classes predictions,
         4 numbers in ``proposals`` (5 unless ``normalized``) and 2 additional predictions.
-    C5  The additional inputs are given both or not at all.
-    C6  ``keep_top_k`` has an element.
+    C5  Either both additional inputs are connected, or neither is.
+    C6  ``keep_top_k`` has at least one entry.
     """
 
     num_classes = attr.int()

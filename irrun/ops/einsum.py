@@ -20,11 +20,11 @@ Labels = Sequence[str]
 class Einsum(Op):
     """Multiply the inputs along axes with the same label, and sum over the labels that the output does not have.
 
-    C1  Each subscript of ``equation`` is of letters and at most one ellipsis.
-    C2  ``equation`` has one subscript per input, which covers each axis of the input.
-    C3  Axes of one label within an input have one dim.
-    C4  Axes of one label, and those of ellipses, can be broadcast.
-    C5  The output has no label that no input has, and none twice.
+    C1  Each subscript of ``equation`` consists of letters and at most one ellipsis.
+    C2  ``equation`` has one subscript for each input, and the subscript has a label for each axis of the input.
+    C3  Axes of one input with the same label have equal dims.
+    C4  Axes of different inputs with the same label, and axes under ellipses, can be broadcast.
+    C5  Each label of the output occurs in an input, and only once in the output.
     """
 
     equation = attr.str()
@@ -33,12 +33,13 @@ class Einsum(Op):
 
     def infer(self, at: Site, *inputs: Value) -> Value:
         subscripts, output = self._subscripts()
-        formed = all(re.fullmatch("[A-Za-z]*…?[A-Za-z]*", text) for text in (*subscripts, output))
-        at.require(formed, "C1", f"{self.equation} is malformed")
-        at.require(len(subscripts) == len(inputs), "C2", f"{self.equation} is not for {len(inputs)} inputs")
+        well_formed = all(re.fullmatch("[A-Za-z]*…?[A-Za-z]*", text) for text in (*subscripts, output))
+        at.require(well_formed, "C1", f"equation {self.equation} has a subscript of more than letters and one ellipsis")
+        message = f"equation {self.equation} has {len(subscripts)} subscripts, but there are {len(inputs)} inputs"
+        at.require(len(subscripts) == len(inputs), "C2", message)
         known = set("".join(subscripts)) | {"…"}
-        at.require(set(output) <= known, "C5", f"the output of {self.equation} has a label that no input has")
-        at.require(len(set(output)) == len(output), "C5", f"the output of {self.equation} has a label twice")
+        at.require(set(output) <= known, "C5", f"the output of equation {self.equation} has a label that no input has")
+        at.require(len(set(output)) == len(output), "C5", f"the output of equation {self.equation} has a label twice")
         sizes: dict[str, Dim] = {}
         covered, ranked = 0, True
         for i, (subscript, value) in enumerate(zip(subscripts, inputs)):
@@ -49,18 +50,19 @@ class Einsum(Op):
             else:
                 hidden = len(dims) - len(letters)
                 fits = hidden >= 0 if letters != subscript else hidden == 0
-                at.require(fits, "C2", f"{subscript} does not cover input {i}, which is {value.shape}")
+                at.require(fits, "C2", f"subscript {subscript} does not fit the rank of input {i}, {value.shape}")
                 labels = _labels(subscript, hidden)
                 covered = max(covered, hidden)
-            own: dict[str, Dim] = {}
+            of_input: dict[str, Dim] = {}
             for label, dim in zip(labels, dims):
-                both = own.get(label, dim).meet(dim)
-                at.require(both is not None, "C3", f"{label} stands for different dims of input {i}, {value.shape}")
+                both = of_input.get(label, dim).meet(dim)
+                at.require(both is not None, "C3", f"label {label} has different dims in input {i}, {value.shape}")
                 assert both is not None
-                own[label] = both
-            for label, dim in own.items():
+                of_input[label] = both
+            for label, dim in of_input.items():
                 both = sizes.get(label, dim).broadcast(dim)
-                at.require(both is not None, "C4", f"{label} stands for {dim} in input {i}, but {sizes.get(label)}")
+                message = f"label {label} is {dim} in input {i}, but {sizes.get(label)} in the inputs before it"
+                at.require(both is not None, "C4", message)
                 assert both is not None
                 sizes[label] = both
         if not ranked and "…" in output:
@@ -71,7 +73,7 @@ class Einsum(Op):
         """Return the subscript of each input and that of the output, with … for an ellipsis."""
         left, arrow, output = self.equation.replace(" ", "").replace("...", "…").partition("->")
         if not arrow:
-            # OpenVINO: also keeps, and then fails on, a label that one input alone has twice
+            # OpenVINO also keeps a label that occurs twice in a single input, and then fails
             once = sorted(label for label in set(left) if label.isalpha() and left.count(label) == 1)
             output = "…" * ("…" in left) + "".join(once)
         return left.split(","), output
@@ -89,7 +91,7 @@ class Einsum(Op):
         while others:
             other = others.pop(0)
             total = total.times(other, {*final, *(label for term in others for label in term.labels)})
-        return narrow(total.summed(final).laid(final), arrays[0].dtype)
+        return narrow(total.summed(final).arranged(final), arrays[0].dtype)
 
 
 def _labels(subscript: str, hidden: int) -> Labels:
@@ -127,11 +129,11 @@ class _Term:
             return self
         return _Term(np.asarray(self.array.sum(axes)), [label for label in self.labels if label in needed])
 
-    def laid(self, labels: Labels) -> np.ndarray:
+    def arranged(self, labels: Labels) -> np.ndarray:
         """Return the array with its axes in the order of ``labels``, and an axis of length 1 for each missing label."""
-        mine = [label for label in labels if label in self.labels]
+        present = [label for label in labels if label in self.labels]
         shape = [self.size([label])[0] if label in self.labels else 1 for label in labels]
-        return self.array.transpose([self.labels.index(label) for label in mine]).reshape(shape)
+        return self.array.transpose([self.labels.index(label) for label in present]).reshape(shape)
 
     def times(self, other: _Term, needed: Collection[str]) -> _Term:
         """Return the product with ``other``, summed over all labels that are not ``needed``."""
@@ -142,10 +144,10 @@ class _Term:
         right = [label for label in b.labels if label not in a.labels]
         labels = [*batch, *left, *right]
         if not inner:
-            return _Term(np.asarray(a.laid(labels) * b.laid(labels)), labels)
+            return _Term(np.asarray(a.arranged(labels) * b.arranged(labels)), labels)
         sizes, rows, columns = a.size(batch), a.size(left), b.size(right)
         product = matmul(
-            a.laid([*batch, *left, *inner]).reshape([*sizes, prod(rows), prod(a.size(inner))]),
-            b.laid([*batch, *inner, *right]).reshape([*sizes, prod(b.size(inner)), prod(columns)]),
+            a.arranged([*batch, *left, *inner]).reshape([*sizes, prod(rows), prod(a.size(inner))]),
+            b.arranged([*batch, *inner, *right]).reshape([*sizes, prod(b.size(inner)), prod(columns)]),
         )
         return _Term(product.reshape([*sizes, *rows, *columns]), labels)

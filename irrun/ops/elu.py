@@ -11,10 +11,10 @@ from irrun.ops._unary import Unary
 
 @op("Elu", since=1, spec="activation/elu-1")
 class Elu(Unary):
-    """x where it is positive, elsewhere ``alpha * (exp(x) - 1)``."""
+    """Compute x where x is positive, and ``alpha * (exp(x) - 1)`` elsewhere."""
 
     alpha = attr.float()
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}
 
     def kernel(self, x: np.ndarray) -> np.ndarray:

@@ -8,13 +8,13 @@ from irrun.ops._embedding import Offsets
 class EmbeddingBagOffsets(Offsets):
     """Sum or average the rows of ``emb_table`` that ``indices`` lists, bag by bag.
 
-    An empty bag gives the row ``default_index``, or zeros without one.
+    The output for an empty bag is the row ``default_index``, or zeros without this input.
 
-    C1  ``emb_table`` is no scalar.
+    C1  ``emb_table`` is not a scalar.
     C2  ``indices`` is 1D.
-    C3  Each of ``indices`` and ``default_index`` is a row of ``emb_table``; a default of -1 stands for zeros.
-    C4  ``per_sample_weights`` has the shape of ``indices``, and stands only where ``reduction`` is sum.
-    C5  ``offsets`` is 1D; its entries ascend within 0 and the number of ``indices``.
+    C3  Each entry of ``indices`` is a row of ``emb_table``. ``default_index`` is a row, too, or -1 for zeros.
+    C4  ``per_sample_weights`` has the shape of ``indices``; it is allowed only if ``reduction`` is sum.
+    C5  ``offsets`` is 1D; its entries are in ascending order, from 0 to at most the number of ``indices``.
     """
 
     reduction = attr.choice("sum", "mean", default="sum")

@@ -8,10 +8,10 @@ from irrun.ops._embedding import Packed
 class EmbeddingBagPacked(Packed):
     """Sum or average the rows of ``emb_table`` that each row of ``indices`` lists.
 
-    C1  ``emb_table`` is no scalar.
+    C1  ``emb_table`` is not a scalar.
     C2  ``indices`` is 2D.
-    C3  Each of ``indices`` is a row of ``emb_table``.
-    C4  ``per_sample_weights`` has the shape of ``indices``, and stands only where ``reduction`` is sum.
+    C3  Each entry of ``indices`` is a row of ``emb_table``.
+    C4  ``per_sample_weights`` has the shape of ``indices``; it is allowed only if ``reduction`` is sum.
     """
 
     reduction = attr.choice("sum", "mean", default="sum")

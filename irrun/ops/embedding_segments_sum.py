@@ -1,25 +1,25 @@
-"""EmbeddingSegmentsSum: sums of bags of embeddings, given index by index.  Spec: sparse/embedding-segments-sum-3."""
+"""EmbeddingSegmentsSum: sums of embeddings in segments.  Spec: sparse/embedding-segments-sum-3."""
 
 import numpy as np
 
 from irrun.opdef import Site, Value, op, opt, ports
-from irrun.ops._embedding import Bags, bagged
+from irrun.ops._embedding import Bags, bag_output
 from irrun.ops._indices import check_indices, from_front
 from irrun.types import Dim
 
 
 @op("EmbeddingSegmentsSum", since=3, spec="sparse/embedding-segments-sum-3")
 class EmbeddingSegmentsSum(Bags):
-    """Sum the rows of ``emb_table`` that ``indices`` lists, each into its segment, which ``segment_ids`` lists.
+    """Sum the rows of ``emb_table`` that ``indices`` lists, each into the segment in ``segment_ids``.
 
-    An empty segment gives the row ``default_index``, or zeros without one.
+    The output for an empty segment is the row ``default_index``, or zeros without this input.
 
-    C1  ``emb_table`` is no scalar.
+    C1  ``emb_table`` is not a scalar.
     C2  ``indices`` is 1D.
-    C3  Each of ``indices`` and ``default_index`` is a row of ``emb_table``; a default of -1 stands for zeros.
+    C3  Each entry of ``indices`` is a row of ``emb_table``. ``default_index`` is a row, too, or -1 for zeros.
     C4  ``per_sample_weights`` has the shape of ``indices``.
-    C5  ``segment_ids`` has the shape of ``indices``, and each of its entries is one of ``num_segments``.
-    C6  ``num_segments`` is a scalar and not negative.
+    C5  ``segment_ids`` has the shape of ``indices``. Its entries are not negative and less than ``num_segments``.
+    C6  ``num_segments`` is a scalar that is not negative.
     """
 
     inputs = ports(
@@ -42,13 +42,13 @@ class EmbeddingSegmentsSum(Bags):
         weights: Value | None = None,
     ) -> Value:
         self.check(at, 1, table, indices, default, weights)
-        fitting = segment_ids.shape.meet(indices.shape) is not None
-        at.require(fitting, "C5", f"segment_ids is {segment_ids.shape}, indices {indices.shape}")
+        same_shape = segment_ids.shape.meet(indices.shape) is not None
+        at.require(same_shape, "C5", f"segment_ids is {segment_ids.shape}, but indices is {indices.shape}")
         at.require(num_segments.rank in (None, 0), "C6", f"num_segments is {num_segments.shape}, not a scalar")
         count = (num_segments.dims() or (Dim.unknown(),))[0]
-        at.require(count.hi >= 0, "C6", f"num_segments is {count}")
+        at.require(count.hi >= 0, "C6", f"num_segments {count} is negative")
         check_indices(at, "C5", segment_ids.exact, count, negative=False)
-        return bagged(table, count.max(0))
+        return bag_output(table, count.max(0))
 
     def run(
         self,

@@ -10,17 +10,19 @@ import numpy as np
 from irrun.kernels.cast import plain
 from irrun.kernels.matmul import narrow
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._boxes import agreed, moved
+from irrun.ops._boxes import apply_deltas, common_dim
 from irrun.ops._nms import best_first, iou, suppress
 from irrun.types import ELEMENT_TYPES
 
 
 @op("ExperimentalDetectronDetectionOutput", since=6, spec="detection/experimental-detectron-detection-output-6")
 class ExperimentalDetectronDetectionOutput(Op):
-    """The best regions of each class, moved by deltas, that do not overlap; their classes; their scores; zeros follow.
+    """Apply deltas to regions, and return the best boxes of each class that do not overlap.
 
-    C1  ``rois`` are [n, 4], ``deltas`` [n, num_classes * 4], ``scores`` [n, num_classes], ``im_info`` is [1, 3].
-    C2  There are deltas and scores for each region.
+    The outputs are the boxes, their classes and their scores. Zeros follow the last box.
+
+    C1  ``rois`` is [n, 4], ``deltas`` [n, num_classes * 4], ``scores`` [n, num_classes] and ``im_info`` [1, 3].
+    C2  ``deltas`` and ``scores`` have a row for each region.
     C3  ``deltas_weights`` has four entries.
     C4  ``max_detections_per_image`` is not negative.
     """
@@ -30,7 +32,7 @@ class ExperimentalDetectronDetectionOutput(Op):
     num_classes = attr.int()
     post_nms_count = attr.int()
     max_detections_per_image = attr.int()
-    # OpenVINO: ignores this attribute, and the size of the image
+    # OpenVINO ignores this attribute and the size of the image
     class_agnostic_box_regression = attr.bool(False)
     max_delta_log_wh = attr.float()
     deltas_weights = attr.floats()
@@ -39,43 +41,43 @@ class ExperimentalDetectronDetectionOutput(Op):
     outputs = 3
 
     def infer(self, at: Site, rois: Value, deltas: Value, scores: Value, im_info: Value) -> tuple[Value, Value, Value]:
-        wanted = ("rois", rois, 4), ("deltas", deltas, self.num_classes * 4), ("scores", scores, self.num_classes)
-        for name, value, columns in wanted:
+        tables = ("rois", rois, 4), ("deltas", deltas, self.num_classes * 4), ("scores", scores, self.num_classes)
+        for name, value, columns in tables:
             fits = value.rank in (None, 2) and value.shape[1].fits(columns)
             at.require(fits, "C1", f"{name} is {value.shape}, not [n, {columns}]")
         info = im_info.shape
         at.require(
             info.rank in (None, 2) and info[0].fits(1) and info[1].fits(3), "C1", f"im_info is {info}, not [1, 3]"
         )
-        count = agreed(rois.shape[0], deltas.shape[0], scores.shape[0])
-        shapes = f"rois is {rois.shape}, deltas {deltas.shape}, scores {scores.shape}"
-        at.require(count is not None, "C2", shapes)
-        at.require(len(self.deltas_weights) == 4, "C3", f"deltas_weights has {len(self.deltas_weights)} entries")
+        count = common_dim(rois.shape[0], deltas.shape[0], scores.shape[0])
+        message = f"rois {rois.shape}, deltas {deltas.shape} and scores {scores.shape} have different numbers of rows"
+        at.require(count is not None, "C2", message)
+        at.require(len(self.deltas_weights) == 4, "C3", f"deltas_weights has {len(self.deltas_weights)} entries, not 4")
         most = self.max_detections_per_image
-        at.require(most >= 0, "C4", f"max_detections_per_image is {most}")
+        at.require(most >= 0, "C4", f"max_detections_per_image {most} is negative")
         return rois.reshaped([most, 4]), rois.reshaped([most]).typed(ELEMENT_TYPES["i32"]), rois.reshaped([most])
 
     def run(
         self, rois: np.ndarray, deltas: np.ndarray, scores: np.ndarray, im_info: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        boxes, certain = plain(rois), plain(scores)
-        given = plain(deltas).reshape(len(rois), self.num_classes, 4) / np.array(self.deltas_weights, boxes.dtype)
+        boxes, probabilities = plain(rois), plain(scores)
+        weighted = plain(deltas).reshape(len(rois), self.num_classes, 4) / np.array(self.deltas_weights, boxes.dtype)
         sides = boxes[:, 2:] - boxes[:, :2]
-        boxes = moved(boxes[:, np.newaxis], given, 1, self.max_delta_log_wh)
-        boxes = np.maximum(boxes, 0)  # OpenVINO: clips only at 0, the specification to the image
-        candidates = (certain > self.score_threshold) & (sides[:, :1] > 0) & (sides[:, 1:] > 0)
+        boxes = apply_deltas(boxes[:, np.newaxis], weighted, 1, self.max_delta_log_wh)
+        boxes = np.maximum(boxes, 0)  # OpenVINO clips at 0 only, the specification to the image
+        candidates = (probabilities > self.score_threshold) & (sides[:, :1] > 0) & (sides[:, 1:] > 0)
         count, kept = None if self.post_nms_count < 0 else self.post_nms_count, []
         for label in range(1, self.num_classes):  # class 0 is the background
-            order = best_first(certain[:, label], candidates[:, label])
+            order = best_first(probabilities[:, label], candidates[:, label])
             overlap = iou(boxes[:, label], 1, apart=True)
             kept += [(place, label) for place in suppress(order, overlap, count, repeat(self.nms_threshold))]
         places, labels = np.array(kept, np.int64).reshape(-1, 2).T
         most = self.max_detections_per_image
         if len(kept) > most:
-            order = np.lexsort([places, -certain[places, labels]])[:most]
+            order = np.lexsort([places, -probabilities[places, labels]])[:most]
             places, labels = places[order], labels[order]
-        found, classes = np.zeros((most, 5), boxes.dtype), np.zeros(most, np.int32)
-        found[: len(places)] = np.column_stack([boxes[places, labels], certain[places, labels]])
+        detections, classes = np.zeros((most, 5), boxes.dtype), np.zeros(most, np.int32)
+        detections[: len(places)] = np.column_stack([boxes[places, labels], probabilities[places, labels]])
         classes[: len(places)] = labels
-        found = narrow(found, rois.dtype)
-        return found[:, :4], classes, found[:, 4]
+        detections = narrow(detections, rois.dtype)
+        return detections[:, :4], classes, detections[:, 4]

@@ -10,7 +10,7 @@ import numpy as np
 from irrun.kernels.cast import plain
 from irrun.kernels.matmul import narrow
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._boxes import agreed, proposals
+from irrun.ops._boxes import common_dim, proposals
 from irrun.ops._nms import iou, suppress
 
 
@@ -20,11 +20,13 @@ from irrun.ops._nms import iou, suppress
     spec="detection/experimental-detectron-generate-proposals-single-image-6",
 )
 class ExperimentalDetectronGenerateProposalsSingleImage(Op):
-    """The best anchors, moved by deltas, that do not overlap; their scores; zeros follow.
+    """Apply deltas to anchors, and return the best boxes that do not overlap, and their scores.
 
-    C1  ``im_info`` is [3], ``anchors`` are [n, 4], ``deltas`` and ``scores`` 3D.
-    C2  For ``scores`` [anchors, height, width], ``deltas`` are [anchors * 4, height, width], and there are
-        height * width * anchors ``anchors``.
+    Zeros follow the last box.
+
+    C1  ``im_info`` is [3], ``anchors`` is [n, 4], ``deltas`` and ``scores`` are 3D.
+    C2  If ``scores`` is [anchors, height, width], ``deltas`` is [anchors * 4, height, width], and n is
+        height * width * anchors.
     C3  ``pre_nms_count`` and ``post_nms_count`` are not negative.
     """
 
@@ -37,16 +39,19 @@ class ExperimentalDetectronGenerateProposalsSingleImage(Op):
     outputs = 2
 
     def infer(self, at: Site, im_info: Value, anchors: Value, deltas: Value, scores: Value) -> tuple[Value, Value]:
-        info, rows, moves, found = im_info.shape, anchors.shape, deltas.shape, scores.shape
+        info, of_anchors, of_deltas, of_scores = im_info.shape, anchors.shape, deltas.shape, scores.shape
         at.require(info.rank in (None, 1) and info[0].fits(3), "C1", f"im_info is {info}, not [3]")
-        at.require(rows.rank in (None, 2) and rows[1].fits(4), "C1", f"anchors is {rows}, not [n, 4]")
-        for name, shape in ("deltas", moves), ("scores", found):
+        fits = of_anchors.rank in (None, 2) and of_anchors[1].fits(4)
+        at.require(fits, "C1", f"anchors is {of_anchors}, not [n, 4]")
+        for name, shape in ("deltas", of_deltas), ("scores", of_scores):
             at.require(shape.rank in (None, 3), "C1", f"{name} is {shape}, not 3D")
-        dims = [agreed(moves[0], found[0] * 4), agreed(moves[1], found[1]), agreed(moves[2], found[2])]
-        count = agreed(rows[0] * 4, moves.count(), found.count() * 4)
-        at.require(None not in (*dims, count), "C2", f"anchors is {rows}, deltas {moves}, scores {found}")
+        rows, columns = (common_dim(of_deltas[axis], of_scores[axis]) for axis in (1, 2))
+        depth = common_dim(of_deltas[0], of_scores[0] * 4)
+        count = common_dim(of_anchors[0] * 4, of_deltas.count(), of_scores.count() * 4)
+        message = f"anchors {of_anchors}, deltas {of_deltas} and scores {of_scores} do not fit together"
+        at.require(None not in (depth, rows, columns, count), "C2", message)
         pre, post = self.pre_nms_count, self.post_nms_count
-        at.require(pre >= 0 and post >= 0, "C3", f"pre_nms_count is {pre}, post_nms_count {post}")
+        at.require(pre >= 0 and post >= 0, "C3", f"pre_nms_count {pre} or post_nms_count {post} is negative")
         return scores.reshaped([post, 4]), scores.reshaped([post])
 
     def run(
@@ -54,12 +59,12 @@ class ExperimentalDetectronGenerateProposalsSingleImage(Op):
     ) -> tuple[np.ndarray, np.ndarray]:
         grid = plain(anchors).reshape(*scores.shape[1:], len(scores), 4)
         limits, least = plain(im_info)[1::-1], np.full(2, self.min_size)
-        boxes, found, large = proposals(grid, plain(deltas), plain(scores), limits, least, 1)
-        found = np.where(large, found, 0)  # OpenVINO: boxes that are too small come last instead of being removed
-        order = np.argsort(-found, kind="stable")[: self.pre_nms_count]
-        # OpenVINO: computes the IoU without the margin
+        boxes, ranking, large = proposals(grid, plain(deltas), plain(scores), limits, least, 1)
+        ranking = np.where(large, ranking, 0)  # OpenVINO does not remove boxes that are too small: they come last
+        order = np.argsort(-ranking, kind="stable")[: self.pre_nms_count]
+        # OpenVINO computes the IoU without the margin
         places = suppress(order, iou(boxes), self.post_nms_count, repeat(self.nms_threshold))
-        result = np.zeros((self.post_nms_count, 5), found.dtype)
-        result[: len(places)] = np.column_stack([boxes[places], found[places]])
+        result = np.zeros((self.post_nms_count, 5), ranking.dtype)
+        result[: len(places)] = np.column_stack([boxes[places], ranking[places]])
         result = narrow(result, scores.dtype)
         return result[:, :4], result[:, 4]

@@ -8,7 +8,7 @@ import numpy as np
 from irrun.kernels.cast import plain
 from irrun.kernels.matmul import narrow
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._boxes import agreed
+from irrun.ops._boxes import common_dim
 from irrun.types import product
 
 
@@ -18,14 +18,16 @@ from irrun.types import product
     spec="detection/experimental-detectron-prior-grid-generator-6",
 )
 class ExperimentalDetectronPriorGridGenerator(Op):
-    """Move ``priors`` to the centre of each cell of a feature map, or of ``h`` by ``w`` cells; zeros follow.
+    """Place ``priors`` at the centre of each cell of a feature map, or of a grid of ``h`` by ``w`` cells.
 
-    C1  ``priors`` are [n, 4], ``feature_map`` and ``im_data`` 4D.
-    C2  ``feature_map`` and ``im_data`` have one batch.
+    If there are fewer cells than in the feature map, zeros follow the last box.
+
+    C1  ``priors`` is [n, 4], ``feature_map`` and ``im_data`` are 4D.
+    C2  ``feature_map`` and ``im_data`` have the same batch size.
     C3  ``h`` and ``w`` are not negative and at most the height and width of ``feature_map``.
     """
 
-    # OpenVINO: the default of flatten is undefined
+    # OpenVINO leaves the default of flatten undefined
     flatten = attr.bool(True)
     h = attr.int(0)
     w = attr.int(0)
@@ -38,11 +40,15 @@ class ExperimentalDetectronPriorGridGenerator(Op):
         at.require(priors.rank in (None, 2) and priors.shape[1].fits(4), "C1", f"priors is {priors.shape}, not [n, 4]")
         for name, value in ("feature_map", feature_map), ("im_data", im_data):
             at.require(value.rank in (None, 4), "C1", f"{name} is {value.shape}, not 4D")
-        batch = agreed(feature_map.shape[0], im_data.shape[0])
-        at.require(batch is not None, "C2", f"feature_map is {feature_map.shape}, im_data {im_data.shape}")
+        batch = common_dim(feature_map.shape[0], im_data.shape[0])
+        at.require(
+            batch is not None,
+            "C2",
+            f"feature_map {feature_map.shape} and im_data {im_data.shape} differ in the batch size",
+        )
         grid = [feature_map.shape[2], feature_map.shape[3]]
         fits = all(0 <= cells <= dim.hi for cells, dim in zip((self.h, self.w), grid))
-        at.require(fits, "C3", f"h is {self.h}, w {self.w}, feature_map {feature_map.shape}")
+        at.require(fits, "C3", f"h {self.h} or w {self.w} is negative or more than in feature_map {feature_map.shape}")
         dims = [*grid, priors.shape[0]]
         return priors.reshaped([product(dims), 4] if self.flatten else [*dims, 4])
 
@@ -52,7 +58,7 @@ class ExperimentalDetectronPriorGridGenerator(Op):
         stride_x = self.stride_x or im_data.shape[3] / max(width, 1)
         centres = np.moveaxis(np.indices((height, width)), 0, -1) + 0.5
         centres = centres[:, :, np.newaxis, ::-1] * np.array([stride_x, stride_y])
-        found = np.zeros((*feature_map.shape[2:], *priors.shape), priors.dtype)
+        result = np.zeros((*feature_map.shape[2:], *priors.shape), priors.dtype)
         boxes = narrow(plain(priors) + np.tile(centres, 2), priors.dtype)
-        found.reshape(-1)[: boxes.size] = boxes.ravel()
-        return found.reshape(-1, 4) if self.flatten else found
+        result.reshape(-1)[: boxes.size] = boxes.ravel()
+        return result.reshape(-1, 4) if self.flatten else result

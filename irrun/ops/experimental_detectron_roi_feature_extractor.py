@@ -7,7 +7,7 @@ import numpy as np
 
 from irrun.kernels.cast import plain
 from irrun.opdef import Op, Site, Value, attr, op, ports, variadic
-from irrun.ops._boxes import agreed
+from irrun.ops._boxes import common_dim
 from irrun.ops._roi_align import RoiAlignBase
 
 
@@ -29,10 +29,10 @@ class _Level(RoiAlignBase):
     spec="detection/experimental-detectron-roi-feature-extractor-6",
 )
 class ExperimentalDetectronROIFeatureExtractor(Op):
-    """The features of each region, from the level of the pyramid that suits its size; and the regions.
+    """Return the features of each region, from the level of the pyramid that suits its size, and the regions.
 
-    C1  ``rois`` are [n, 4], the levels of the ``pyramid`` [1, channels, height, width].
-    C2  The levels have equally many channels.
+    C1  ``rois`` is [n, 4], each level of the ``pyramid`` is [1, channels, height, width].
+    C2  All levels have the same number of channels.
     C3  ``pyramid_scales`` has a positive entry for each level.
     C4  ``output_size`` is positive, ``sampling_ratio`` not negative.
     """
@@ -50,18 +50,24 @@ class ExperimentalDetectronROIFeatureExtractor(Op):
         for level, value in enumerate(pyramid):
             is_map = value.rank in (None, 4) and value.shape[0].fits(1)
             at.require(is_map, "C1", f"level {level} is {value.shape}, not [1, channels, height, width]")
-        channels = agreed(*(value.shape[1] for value in pyramid))
-        at.require(channels is not None, "C2", f"the levels are {', '.join(str(value.shape) for value in pyramid)}")
+        channels = common_dim(*(value.shape[1] for value in pyramid))
+        at.require(
+            channels is not None,
+            "C2",
+            f"the levels {', '.join(str(value.shape) for value in pyramid)} differ in channels",
+        )
         assert channels is not None
         scales = self.pyramid_scales[: len(pyramid)]
         enough = len(scales) == len(pyramid) and all(scale > 0 for scale in scales)
-        at.require(enough, "C3", f"pyramid_scales is {list(self.pyramid_scales)}, of {len(pyramid)} levels")
+        message = f"pyramid_scales {list(self.pyramid_scales)} has no positive entry for each of {len(pyramid)} levels"
+        at.require(enough, "C3", message)
         size, ratio = self.output_size, self.sampling_ratio
-        at.require(size > 0 and ratio >= 0, "C4", f"output_size is {size}, sampling_ratio {ratio}")
+        at.require(size > 0, "C4", f"output_size is {size}, not positive")
+        at.require(ratio >= 0, "C4", f"sampling_ratio {ratio} is negative")
         return rois.reshaped([rois.shape[0], channels, size, size]), rois.reshaped([rois.shape[0], 4])
 
     def run(self, rois: np.ndarray, *pyramid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = np.zeros((len(rois), pyramid[0].shape[1], self.output_size, self.output_size), rois.dtype)
+        result = np.zeros((len(rois), pyramid[0].shape[1], self.output_size, self.output_size), rois.dtype)
         levels = _levels(plain(rois), len(pyramid))
         for number, (features, scale) in enumerate(zip(pyramid, self.pyramid_scales)):
             level = _Level(
@@ -72,8 +78,8 @@ class ExperimentalDetectronROIFeatureExtractor(Op):
             )
             level.offset = 0.5 if self.aligned else 0
             places = np.flatnonzero(levels == number)
-            found[places] = level.run(features, rois[places], np.zeros(len(places), np.int64))
-        return found, rois  # OpenVINO: the regions keep their order; the specification orders them by level
+            result[places] = level.run(features, rois[places], np.zeros(len(places), np.int64))
+        return result, rois  # OpenVINO keeps the order of the regions; the specification orders them by level
 
 
 def _levels(rois: np.ndarray, count: int) -> np.ndarray:
@@ -81,4 +87,4 @@ def _levels(rois: np.ndarray, count: int) -> np.ndarray:
     areas = (rois[:, 2] - rois[:, 0]) * (rois[:, 3] - rois[:, 1])
     with np.errstate(divide="ignore", invalid="ignore"):
         levels = np.floor(2 + np.log2(np.sqrt(areas) / 224 + 1e-6))
-    return np.where(areas > 0, np.clip(levels, 0, count - 1), -1)  # OpenVINO: an empty one has features of 0
+    return np.where(areas > 0, np.clip(levels, 0, count - 1), -1)  # OpenVINO gives an empty region features of 0

@@ -1,4 +1,4 @@
-"""ExtractImagePatches: what each window of an image sees, as channels.  Spec: movement/extract-image-patches-3."""
+"""ExtractImagePatches: the pixels of each window of an image, as channels.  Spec: movement/extract-image-patches-3."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -26,7 +26,7 @@ class ExtractImagePatches(Op):
 
     def infer(self, at: Site, data: Value) -> Value:
         for name, pair in (("sizes", self.sizes), ("strides", self.strides), ("rates", self.rates)):
-            at.require(len(pair) == 2 and min(pair) > 0, "C2", f"{name} is {list(pair)}")
+            at.require(len(pair) == 2 and min(pair) > 0, "C2", f"{name} {list(pair)} is not two positive entries")
         at.require(data.rank in (None, 4), "C1", f"data is {data.shape}, not 4D")
         batch, depth, *image = data.shape.dims or PartialShape.of_rank(4)
         windows = [self._windows(axis, n) for axis, n in enumerate(image)]
@@ -40,7 +40,7 @@ class ExtractImagePatches(Op):
         return (size + (stride - self._span(axis))).max(0) // stride
 
     def _span(self, axis: int) -> int:
-        """Return the number of elements from the first to the last that a window sees along one axis."""
+        """Return the number of elements from the first to the last one of a window along one axis."""
         return (self.sizes[axis] - 1) * self.rates[axis] + 1
 
     def run(self, data: np.ndarray) -> np.ndarray:
@@ -53,9 +53,9 @@ class ExtractImagePatches(Op):
         if self.auto_pad != "valid":
             missing = [max((m - 1) * s + k - n, 0) for m, s, k, n in zip(counts, self.strides, spans, image)]
             begins = [(n + (self.auto_pad == "same_lower")) // 2 for n in missing]
-            padded = np.zeros((batch, depth, *(n + more for n, more in zip(image, missing))), data.dtype)
+            padded = np.zeros((batch, depth, *(n + pad for n, pad in zip(image, missing))), data.dtype)
             padded[:, :, begins[0] : begins[0] + image[0], begins[1] : begins[1] + image[1]] = data
             data = padded
-        seen = sliding_window_view(data, spans, (2, 3))
-        seen = seen[:, :, :: self.strides[0], :: self.strides[1], :: self.rates[0], :: self.rates[1]]
-        return seen.transpose(0, 4, 5, 1, 2, 3).reshape(shape)
+        windows = sliding_window_view(data, spans, (2, 3))
+        windows = windows[:, :, :: self.strides[0], :: self.strides[1], :: self.rates[0], :: self.rates[1]]
+        return windows.transpose(0, 4, 5, 1, 2, 3).reshape(shape)

@@ -8,9 +8,9 @@ from irrun.types import Dim, PartialShape
 
 @op("Eye", since=9, spec="generation/eye-9")
 class Eye(Op):
-    """``num_rows`` by ``num_columns`` zeros, with ones ``diagonal_index`` columns right of the main diagonal.
+    """Return zeros, ``num_rows`` by ``num_columns``, with ones ``diagonal_index`` columns right of the main diagonal.
 
-    The output holds ``batch_shape`` such matrices, or one if it is absent.
+    With ``batch_shape``, the output holds that many such matrices.
 
     C1  ``num_rows``, ``num_columns`` and ``diagonal_index`` have one element each, as a scalar or 1D.
     C2  ``num_rows``, ``num_columns`` and the entries of ``batch_shape`` are not negative.
@@ -20,22 +20,22 @@ class Eye(Op):
 
     output_type = attr.element_type()
     inputs = ports(num_rows="T_ROWS", num_columns="T_COLUMNS", diagonal_index="T_DIAGONAL", batch_shape=opt("T_BATCH"))
-    # OpenVINO: they need not be of one type
+    # OpenVINO allows different types for these inputs
     types = {"T_ROWS": "i32 i64", "T_COLUMNS": "i32 i64", "T_DIAGONAL": "i32 i64", "T_BATCH": "i32 i64"}
 
     def infer(
         self, at: Site, num_rows: Value, num_columns: Value, diagonal_index: Value, batch_shape: Value | None = None
     ) -> Value:
-        # OpenVINO: writes booleans as well
-        fine = self.output_type.kind not in ("string", "dynamic")
-        at.require(fine, "C4", f"output_type is {self.output_type}")
+        # OpenVINO gives booleans, too
+        supported = self.output_type.kind not in ("string", "dynamic")
+        at.require(supported, "C4", f"output_type is {self.output_type}, not boolean or numeric")
         dims: list[Dim] = []
         for name, value in ("num_rows", num_rows), ("num_columns", num_columns), ("diagonal_index", diagonal_index):
             single = value.rank in (None, 0, 1) and value.shape.count().fits(1)
             at.require(single, "C1", f"{name} is {value.shape}, not a scalar or 1D of one element")
             dims.append((value.dims() or (Dim.unknown(),))[0])
         rows, columns, _ = dims
-        at.require(rows.hi >= 0 and columns.hi >= 0, "C2", f"num_rows is {rows}, num_columns {columns}")
+        at.require(rows.hi >= 0 and columns.hi >= 0, "C2", f"num_rows {rows} or num_columns {columns} is negative")
         matrix = (rows.max(0), columns.max(0))
         if batch_shape is None:
             return Value(self.output_type, PartialShape(matrix))

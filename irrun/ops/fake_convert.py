@@ -11,9 +11,9 @@ from irrun.types import ELEMENT_TYPES
 
 @op("FakeConvert", since=13, spec="quantization/fake-convert-13")
 class FakeConvert(Op):
-    """``data * scale - shift`` rounded to ``destination_type``, then shifted and scaled back.
+    """Round ``data * scale - shift`` to ``destination_type``, then shift and scale it back.
 
-    C1  numpy broadcasts ``scale`` to ``data``, one way.
+    C1  ``scale`` can be broadcast to the shape of ``data`` by the rules of numpy.
     C2  ``shift`` has the shape of ``scale``.
     """
 
@@ -22,11 +22,15 @@ class FakeConvert(Op):
     types = {"T": "f16 bf16 f32"}
 
     def infer(self, at: Site, data: Value, scale: Value, shift: Value | None = None) -> Value:
-        at.require(reaches(data.shape, scale.shape), "C1", f"scale {scale.shape} does not fit data {data.shape}")
+        at.require(
+            reaches(data.shape, scale.shape), "C1", f"scale {scale.shape} cannot be broadcast to data {data.shape}"
+        )
         if shift is not None:
             both = scale.shape.meet(shift.shape)
-            at.require(both is not None, "C2", f"scale is {scale.shape} but shift is {shift.shape}")
-            at.require(reaches(data.shape, shift.shape), "C1", f"shift {shift.shape} does not fit data {data.shape}")
+            at.require(both is not None, "C2", f"scale is {scale.shape}, but shift is {shift.shape}")
+            at.require(
+                reaches(data.shape, shift.shape), "C1", f"shift {shift.shape} cannot be broadcast to data {data.shape}"
+            )
         return data.reshaped(data.shape)
 
     def run(self, data: np.ndarray, scale: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray:
@@ -35,6 +39,6 @@ class FakeConvert(Op):
         narrow = ELEMENT_TYPES[self.destination_type].dtype
         most = np.float32(ml_dtypes.finfo(narrow).max)
         with np.errstate(all="ignore"):
-            # OpenVINO: numbers beyond the type's range become its largest
+            # OpenVINO clips numbers beyond the range of the type to its limits
             rounded = np.clip(x * factor - offset, -most, most).astype(narrow).astype(np.float32)
             return np.asarray((rounded + offset) / factor).astype(data.dtype)

@@ -11,21 +11,22 @@ from irrun.types import ElementType, PartialShape
 
 @op("FakeQuantize", since=1, spec="quantization/fake-quantize-1")
 class FakeQuantize(Elementwise):
-    """Clip to the input range, round to one of ``levels`` steps of it, and map these onto the output range.
+    """Clip to the input range, round to one of its ``levels`` steps, and map the steps to the output range.
 
-    C1  none: all five shapes are the same.
-    C2  numpy: each limit is broadcast to ``data`` one way; 1s before the dims of ``data`` are dropped.
-    C3  pdpd: each limit, without trailing 1s, lies within ``data`` from ``axis`` on; each dim is 1 or that of ``data``.
-    C4  There are at least 2 levels.
+    C1  auto_broadcast none: all five shapes are equal.
+    C2  auto_broadcast numpy: each limit can be broadcast to ``data``, where leading 1s beyond its rank are ignored.
+    C3  auto_broadcast pdpd: each dim of a limit, without trailing 1s, is 1 or equals the dim of ``data`` at the same
+        place, counted from ``axis`` on.
+    C4  ``levels`` is at least 2.
     """
 
     levels = attr.int()
     inputs = ports(data="T", input_low="T", input_high="T", output_low="T", output_high="T")
-    # OpenVINO: takes integers of these types as well
+    # OpenVINO takes integers of these types, too
     types = {"T": "float i16 i32 i64 u16 u32 u64"}
 
     def infer(self, at: Site, data: Value, *limits: Value) -> Value:
-        at.require(self.levels >= 2, "C4", f"levels is {self.levels}")
+        at.require(self.levels >= 2, "C4", f"levels is {self.levels}, less than 2")
         shape = data.shape
         for port, limit in zip(self.inputs[1:], limits):
             if self.auto_broadcast == "numpy":
@@ -48,7 +49,7 @@ class FakeQuantize(Elementwise):
         self, x: np.ndarray, in_low: np.ndarray, in_high: np.ndarray, out_low: np.ndarray, out_high: np.ndarray,
         *, out: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """As ``run``, for floats and finite input ranges whose low end is below the high end."""
+        """Compute the same as ``run``, for floats and finite input ranges whose low end is below the high end."""
         steps = x.dtype.type(self.levels - 1)
         out = x.clip(in_low, in_high, out)
         np.subtract(out, in_low, out)
@@ -69,10 +70,10 @@ class FakeQuantize(Elementwise):
         with np.errstate(all="ignore"):
             share = (x - in_low) / (in_high - in_low)
             if integers:
-                share = np.trunc(share)  # OpenVINO: divides integers as C does
-            found = np.rint(share * steps) / steps * (out_high - out_low) + out_low
-        found = np.where(x > np.maximum(in_low, in_high), out_high, found)
-        return cast(np.where(x <= np.minimum(in_low, in_high), out_low, found), element_type)
+                share = np.trunc(share)  # OpenVINO divides integers as C does
+            result = np.rint(share * steps) / steps * (out_high - out_low) + out_low
+        result = np.where(x > np.maximum(in_low, in_high), out_high, result)
+        return cast(np.where(x <= np.minimum(in_low, in_high), out_low, result), element_type)
 
     def _onto(self, data: np.ndarray, limit: np.ndarray) -> np.ndarray:
         """Return ``limit`` in a shape that numpy broadcasts to ``data``."""
@@ -82,7 +83,7 @@ class FakeQuantize(Elementwise):
 
 
 def _within(limit: PartialShape, rank: int | None) -> PartialShape:
-    """Return the shape without leading 1s beyond ``rank`` dims; unchanged where one of those dims cannot be 1."""
+    """Return the shape without leading 1s beyond ``rank`` dims, or unchanged if one of these dims cannot be 1."""
     if limit.dims is None or rank is None or len(limit) <= rank:
         return limit
     beyond = len(limit) - rank

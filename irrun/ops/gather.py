@@ -15,11 +15,12 @@ from irrun.types import UNKNOWN_RANK, Dim
 class Gather8(Op):
     """Take the slices of ``data`` at ``indices`` along ``axis``, batch by batch.
 
-    Negative indices count from the end; those outside the axis give 0.
+    Negative indices count from the end. An index outside the axis gives 0.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
-    C3  ``batch_dims`` (negative: from the end of ``indices``) is within both ranks and not beyond ``axis``.
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
+    C3  ``batch_dims``, counted from the end of ``indices`` if negative, is at most the rank of both inputs and at most
+        ``axis``.
     C4  The batch dims of ``data`` and ``indices`` are equal.
     """
 
@@ -37,16 +38,24 @@ class Gather8(Op):
         batch = self.batch_dims
         if indices.rank is not None:
             batch = self._batch(indices.rank)
-            at.require(0 <= batch <= indices.rank, "C3", f"batch_dims is {self.batch_dims}, indices {indices.shape}")
-        at.require(data.rank is None or batch <= data.rank, "C3", f"batch_dims is {batch}, data {data.shape}")
+            at.require(
+                0 <= batch <= indices.rank, "C3", f"batch_dims {self.batch_dims} is outside indices {indices.shape}"
+            )
+        at.require(
+            data.rank is None or batch <= data.rank,
+            "C3",
+            f"batch_dims {batch} is more than the rank of data {data.shape}",
+        )
         if place is not None and place >= 0:
-            at.require(batch <= place, "C3", f"batch_dims is {batch}, axis {place}")
+            at.require(batch <= place, "C3", f"batch_dims {batch} is more than axis {place}")
         if data.shape.dims is None or indices.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK)
         batches: list[Dim] = []
         for of_data, of_indices in zip(data.shape.dims[:batch], indices.shape.dims[:batch]):
             both = of_data.meet(of_indices)
-            at.require(both is not None, "C4", f"data {data.shape} and indices {indices.shape} differ in a batch dim")
+            at.require(
+                both is not None, "C4", f"data {data.shape} and indices {indices.shape} have different batch dims"
+            )
             assert both is not None
             batches.append(both)
         taken = indices.shape.dims[batch:]
@@ -81,7 +90,7 @@ class Gather8(Op):
     def _taken(
         self, place: int, data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, out: np.ndarray | None = None
     ) -> np.ndarray:
-        """Gather with indices known only at run time. ``run`` takes over where one is negative or outside the axis."""
+        """Gather with indices known only at run time. Call ``run`` if an index is negative or outside the axis."""
         if not indices.size or indices.min() < 0 or indices.max() >= data.shape[place] or not data.size:
             return copied(self.run(data, indices, axis), out)
         return np.asarray(np.take(data, indices.astype(np.intp, copy=False), place, out, "clip"))
@@ -97,38 +106,39 @@ class Gather8(Op):
         if count == 0:
             return np.zeros(shape, data.dtype)
         if batch == 0:
-            found = np.take(data, at, place)
+            result = np.take(data, at, place)
         else:
             batches = np.arange(math.prod(data.shape[:batch]))[:, None, None]
             outers = np.arange(math.prod(outer))[:, None]
             rows = data.reshape(batches.size, outers.size, count, *inner)
-            found = rows[batches, outers, at.reshape(batches.size, 1, math.prod(taken))].reshape(shape)
+            result = rows[batches, outers, at.reshape(batches.size, 1, math.prod(taken))].reshape(shape)
         if not inside.all():
             inside = inside.reshape(indices.shape[:batch] + (1,) * len(outer) + taken + (1,) * len(inner))
-            found = np.where(inside, found, np.zeros((), data.dtype))
-        return np.asarray(found, data.dtype)
+            result = np.where(inside, result, np.zeros((), data.dtype))
+        return np.asarray(result, data.dtype)
 
 
 @op("Gather", since=7, spec="movement/gather-7")
 class Gather7(Gather8):
-    """As Gather-8, for indices within the axis only.
+    """Compute the same as Gather-8, for indices within the axis only.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
-    C3  ``batch_dims`` (negative: from the end of ``indices``) is within both ranks and not beyond ``axis``.
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
+    C3  ``batch_dims``, counted from the end of ``indices`` if negative, is at most the rank of both inputs and at most
+        ``axis``.
     C4  The batch dims of ``data`` and ``indices`` are equal.
     """
 
-    # OpenVINO: takes other indices as well; the core kernel as Gather-8 does, while the CPU plugin gives 0 for
+    # OpenVINO takes other indices as well; the core kernel as Gather-8 does, while the CPU plugin gives 0 for
     # negative ones
 
 
 @op("Gather", since=1, spec="movement/gather-1")
 class Gather1(Gather7):
-    """As Gather-7, without batch dims.
+    """Compute the same as Gather-7, without batch dims.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     """
 
     attributes = {}

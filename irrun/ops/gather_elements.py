@@ -9,33 +9,37 @@ from irrun.types import Dim
 
 @op("GatherElements", since=6, spec="movement/gather-elements-6")
 class GatherElements(Op):
-    """Take, for each of ``indices``, the element of ``data`` at the same position, but at that index along ``axis``.
+    """Take an element of ``data`` for each index.
 
-    C1  ``data`` and ``indices`` are of one rank, which is at least 1.
-    C2  ``axis`` is within that rank.
-    C3  ``data`` and ``indices`` have the same dims except at ``axis``.
+    The position of the element is that of the index, except along ``axis``, where it is the index itself.
+
+    C1  ``data`` and ``indices`` have the same rank, which is at least 1.
+    C2  ``axis`` is at least -rank and less than the rank.
+    C3  ``data`` and ``indices`` have the same dims, except at ``axis``.
     C4  Each index is within ``axis`` of ``data``.
     """
 
-    # OpenVINO: the CPU plugin counts negative indices from the end; the specification has none
+    # OpenVINO's CPU plugin counts negative indices from the end; the specification has no negative indices
 
     axis = attr.int()
     inputs = ports(data="T", indices="T_IND")
 
     def infer(self, at: Site, data: Value, indices: Value) -> Value:
         rank = indices.rank if data.rank is None else data.rank
-        at.require(indices.rank in (None, rank), "C1", f"data is {data.shape}, indices {indices.shape}")
+        at.require(
+            indices.rank in (None, rank), "C1", f"data {data.shape} and indices {indices.shape} have different ranks"
+        )
         at.require(rank != 0, "C1", "data is a scalar")
         axis = at.axis(self.axis, rank, "C2")
         if rank is None:
             return data.reshaped(indices.shape)
         check_indices(at, "C4", indices.exact, data.shape[axis])
-        given = data.shape.dims or [Dim.unknown()] * rank
-        wanted = indices.shape.dims or [Dim.unknown()] * rank
-        dims = [b if i == axis else a.meet(b) for i, (a, b) in enumerate(zip(given, wanted))]
-        found = [d for d in dims if d is not None]
-        at.require(len(found) == rank, "C3", f"data is {data.shape}, indices {indices.shape}, axis {axis}")
-        return data.reshaped(found)
+        pairs = zip(data.shape.dims or [Dim.unknown()] * rank, indices.shape.dims or [Dim.unknown()] * rank)
+        dims = [b if i == axis else a.meet(b) for i, (a, b) in enumerate(pairs)]
+        known = [d for d in dims if d is not None]
+        message = f"data {data.shape} and indices {indices.shape} differ in a dim other than axis {axis}"
+        at.require(len(known) == rank, "C3", message)
+        return data.reshaped(known)
 
     def run(self, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
         places = from_front(indices, data.shape[self.axis], "C4")

@@ -14,13 +14,13 @@ class GatherND8(Op):
     """Take the slice of ``data`` at each tuple along the last axis of ``indices``, batch by batch.
 
     C1  ``data`` and ``indices`` have at least one axis.
-    C2  ``batch_dims`` is at least 0 and less than either rank.
+    C2  ``batch_dims`` is at least 0 and less than the rank of each input.
     C3  The batch dims of ``data`` and ``indices`` are equal, or one of them is 1.
-    C4  A tuple has no more indices than ``data`` has axes beyond its batch dims.
+    C4  A tuple has at most as many indices as ``data`` has axes after its batch dims.
     C5  Each index is within its axis.
     """
 
-    # OpenVINO: the shape rule refuses to broadcast batch dims
+    # OpenVINO's shape rule does not broadcast batch dims
 
     batch_dims = attr.int(0)
     inputs = ports(data="T", indices="T_IND")
@@ -28,21 +28,29 @@ class GatherND8(Op):
 
     def infer(self, at: Site, data: Value, indices: Value) -> Value:
         batch = self.batch_dims
-        at.require(batch >= 0, "C2", f"batch_dims is {batch}")
+        at.require(batch >= 0, "C2", f"batch_dims {batch} is negative")
         for name, value in (("data", data), ("indices", indices)):
             at.require(value.rank != 0, "C1", f"{name} is a scalar")
-            at.require(value.rank is None or batch < value.rank, "C2", f"batch_dims is {batch}, {name} {value.shape}")
+            at.require(
+                value.rank is None or batch < value.rank,
+                "C2",
+                f"batch_dims {batch} is not less than the rank of {name} {value.shape}",
+            )
         if data.shape.dims is None or indices.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK)
         batches: list[Dim] = []
         for a, b in zip(data.shape.dims[:batch], indices.shape.dims[:batch]):
             both = a.broadcast(b)
-            at.require(both is not None, "C3", f"data {data.shape} and indices {indices.shape} differ in a batch dim")
+            at.require(
+                both is not None, "C3", f"data {data.shape} and indices {indices.shape} have different batch dims"
+            )
             assert both is not None
             batches.append(both)
         length = indices.shape[-1]
         most = len(data.shape) - batch
-        at.require(length.lo <= most, "C4", f"tuples have {length} indices, data {data.shape} has {most} axes for them")
+        at.require(
+            length.lo <= most, "C4", f"tuples have {length} indices, but data {data.shape} has {most} axes for them"
+        )
         count = length.value
         if count is None:
             return data.reshaped(UNKNOWN_RANK)
@@ -53,7 +61,7 @@ class GatherND8(Op):
         return data.reshaped([*self._batches(batches), *indices.shape.dims[batch:-1], *sliced])
 
     def _batches(self, dims: list[Dim]) -> list[Dim]:
-        """Return the batch dims of the output; ``dims`` are those of the broadcast inputs."""
+        """Return the batch dims of the output, from the batch dims of the broadcast inputs."""
         return dims
 
     def run(self, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
@@ -69,12 +77,12 @@ class GatherND8(Op):
 
 @op("GatherND", since=5, spec="movement/gather-nd-5")
 class GatherND5(GatherND8):
-    """As GatherND-8, with all batch dims flattened into one.
+    """Compute the same as GatherND-8, with all batch dims flattened into one.
 
     C1  ``data`` and ``indices`` have at least one axis.
-    C2  ``batch_dims`` is at least 0 and less than either rank.
+    C2  ``batch_dims`` is at least 0 and less than the rank of each input.
     C3  The batch dims of ``data`` and ``indices`` are equal, or one of them is 1.
-    C4  A tuple has no more indices than ``data`` has axes beyond its batch dims.
+    C4  A tuple has at most as many indices as ``data`` has axes after its batch dims.
     C5  Each index is within its axis.
     """
 
@@ -82,6 +90,6 @@ class GatherND5(GatherND8):
         return [product(dims)] if dims else []
 
     def run(self, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        found = super().run(data, indices)
+        result = super().run(data, indices)
         batch = self.batch_dims
-        return found.reshape(math.prod(found.shape[:batch]), *found.shape[batch:]) if batch else found
+        return result.reshape(math.prod(result.shape[:batch]), *result.shape[batch:]) if batch else result

@@ -8,12 +8,12 @@ from irrun.ops._indices import from_front
 
 @op("GatherTree", since=1, spec="movement/gather-tree-1")
 class GatherTree(Op):
-    """Follow each beam from its last step to its first through ``parent_ids``; after ``end_token`` it ends.
+    """Follow each beam from its last step to its first through ``parent_ids``. A beam ends after ``end_token``.
 
-    C1  ``step_ids`` and ``parent_ids`` are of one shape, ``[time, batch, beam]``.
-    C2  ``max_seq_len`` is 1D, with one entry per batch.
+    C1  ``step_ids`` and ``parent_ids`` have the same shape, ``[time, batch, beam]``.
+    C2  ``max_seq_len`` is 1D, with one entry for each batch element.
     C3  ``end_token`` is a scalar.
-    C4  Each parent on the way is one of the beams.
+    C4  Each entry of ``parent_ids`` on the path of a beam is the index of a beam.
     """
 
     inputs = ports(step_ids="T", parent_ids="T", max_seq_len="T", end_token="T")
@@ -23,14 +23,18 @@ class GatherTree(Op):
         for name, value in (("step_ids", step_ids), ("parent_ids", parent_ids)):
             at.require(value.rank in (None, 3), "C1", f"{name} is {value.shape}, not 3D")
         shape = step_ids.shape.meet(parent_ids.shape)
-        at.require(shape is not None, "C1", f"step_ids is {step_ids.shape}, parent_ids {parent_ids.shape}")
+        at.require(shape is not None, "C1", f"step_ids is {step_ids.shape}, but parent_ids is {parent_ids.shape}")
         at.require(max_seq_len.rank in (None, 1), "C2", f"max_seq_len is {max_seq_len.shape}, not 1D")
         at.require(end_token.rank in (None, 0), "C3", f"end_token is {end_token.shape}, not a scalar")
         assert shape is not None
         if shape.dims is None:
             return step_ids.reshaped(shape)
         batch = shape[1].meet(max_seq_len.shape[0])
-        at.require(batch is not None, "C2", f"max_seq_len is {max_seq_len.shape}, step_ids {step_ids.shape}")
+        at.require(
+            batch is not None,
+            "C2",
+            f"max_seq_len {max_seq_len.shape} and step_ids {step_ids.shape} differ in the batch size",
+        )
         assert batch is not None
         return step_ids.reshaped(shape.replace(1, batch))
 
@@ -39,12 +43,12 @@ class GatherTree(Op):
     ) -> np.ndarray:
         times, batches, beams = step_ids.shape
         lengths = np.minimum(max_seq_len.astype(np.int64), times)
-        found = np.full(step_ids.shape, end_token)
+        tokens = np.full(step_ids.shape, end_token)
         at = np.broadcast_to(np.arange(beams), (batches, beams)).copy()
         for time in reversed(range(times)):
             running = time < lengths  # a shorter sequence starts at its own last step
             beam = from_front(at[running], beams, "C4", negative=False)
-            found[time, running] = np.take_along_axis(step_ids[time, running], beam, 1)
+            tokens[time, running] = np.take_along_axis(step_ids[time, running], beam, 1)
             at[running] = np.take_along_axis(parent_ids[time, running], beam, 1).astype(np.int64)
-        ended = np.logical_or.accumulate(found == end_token, axis=0)
-        return np.where(ended, end_token, found)
+        ended = np.logical_or.accumulate(tokens == end_token, axis=0)
+        return np.where(ended, end_token, tokens)

@@ -13,7 +13,7 @@ from irrun.ops._unary import Unary
 
 @op("Gelu", since=7, spec="activation/gelu-7")
 class Gelu7(Unary):
-    """``x * Φ(x)``, with Φ computed by the error function or approximated with tanh."""
+    """Compute ``x * Φ(x)``. Φ is computed by the error function or approximated with tanh."""
 
     approximation_mode = attr.choice("erf", "tanh", default="erf")
     types = {"T": "float"}
@@ -29,7 +29,7 @@ class Gelu7(Unary):
 
 @op("Gelu", since=2, spec="activation/gelu-2")
 class Gelu2(Unary):
-    """``x * Φ(x)``."""
+    """Compute ``x * Φ(x)`` with the error function."""
 
     types = {"T": "float"}
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from irrun.kernels.resampling import cubic_weights
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._sampling import cubic_weights, is_integer, saturated
+from irrun.ops._sampling import is_integer, saturated
 from irrun.types import PartialShape
 
 _FAR = 2.0**40
@@ -12,11 +13,13 @@ _FAR = 2.0**40
 
 @op("GridSample", since=9, spec="image/grid-sample-9")
 class GridSample(Op):
-    """Sample ``data`` [N,C,H,W] at the pairs (x, y) in ``grid`` [N,Ho,Wo,2], where -1 and 1 are the image's ends.
+    """Sample ``data`` [N,C,H,W] at the coordinates (x, y) in ``grid`` [N,Ho,Wo,2].
+
+    The coordinates -1 and 1 are the two ends of the image.
 
     C1  ``data`` and ``grid`` are 4D.
     C2  The last dim of ``grid`` is 2.
-    C3  ``data`` and ``grid`` have one batch dim.
+    C3  ``data`` and ``grid`` have the same batch size.
     """
 
     align_corners = attr.bool(False)
@@ -30,9 +33,9 @@ class GridSample(Op):
             at.require(value.rank in (None, 4), "C1", f"{name} is {value.shape}, not 4D")
         batch, channels, _, _ = data.shape.dims or PartialShape.of_rank(4)
         points, height, width, pair = grid.shape.dims or PartialShape.of_rank(4)
-        at.require(pair.fits(2), "C2", f"grid is {grid.shape}")
+        at.require(pair.fits(2), "C2", f"the last dim of grid {grid.shape} is {pair}, not 2")
         both = batch.meet(points)
-        at.require(both is not None, "C3", f"data is {data.shape}, grid {grid.shape}")
+        at.require(both is not None, "C3", f"data {data.shape} and grid {grid.shape} differ in the batch size")
         assert both is not None
         return data.reshaped([both, channels, height, width])
 
@@ -52,7 +55,7 @@ class GridSample(Op):
             for column, of_column in columns:
                 line += of_column[:, None] * self._read(data, row, column)
             out += of_row[:, None] * line
-        # OpenVINO: the CPU plugin rounds u8 and i8, too, but truncates i32 and i64
+        # OpenVINO's CPU plugin also rounds u8 and i8, but truncates i32 and i64
         return saturated(np.rint(out), data.dtype) if is_integer(data.dtype) else out.astype(data.dtype)
 
     def _denormalised(self, place: np.ndarray, size: int) -> np.ndarray:
@@ -72,11 +75,11 @@ class GridSample(Op):
         """Return the pixels [N,C,Ho,Wo] at integer coordinates [N,Ho,Wo], which may lie outside the image."""
         rows, columns = self._inside(y, data.shape[2]), self._inside(x, data.shape[3])
         batch = np.arange(len(data))[:, None, None]
-        found = np.moveaxis(data[batch, :, rows, columns], -1, 1)
+        pixels = np.moveaxis(data[batch, :, rows, columns], -1, 1)
         if self.padding_mode == "zeros":
-            seen = (y >= 0) & (y < data.shape[2]) & (x >= 0) & (x < data.shape[3])
-            found = np.where(seen[:, None], found, np.zeros((), data.dtype))
-        return found
+            inside = (y >= 0) & (y < data.shape[2]) & (x >= 0) & (x < data.shape[3])
+            pixels = np.where(inside[:, None], pixels, np.zeros((), data.dtype))
+        return pixels
 
     def _inside(self, place: np.ndarray, size: int) -> np.ndarray:
         """Return the index of the pixel that ``padding_mode`` reads for each place along an axis of ``size``."""

@@ -9,18 +9,18 @@ from irrun.ops._unary import through_floats
 
 @op("GRN", since=1, spec="normalization/grn-1")
 class GRN(Op):
-    """Divide ``data`` by the root of ``bias`` plus the sum of its squares along the channels (axis 1).
+    """Divide ``data`` by the root of ``bias`` plus the sum of squares along the channels (axis 1).
 
     C1  The rank of ``data`` is 2 to 4.
     """
 
     bias = attr.float()
     inputs = ports(data="T")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}
 
     def infer(self, at: Site, data: Value) -> Value:
-        at.require(data.rank in (None, 2, 3, 4), "C1", f"data is {data.shape}")
+        at.require(data.rank in (None, 2, 3, 4), "C1", f"data is {data.shape}, not 2D, 3D or 4D")
         return data.reshaped(data.shape)
 
     def run(self, data: np.ndarray) -> np.ndarray:

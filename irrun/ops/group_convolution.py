@@ -17,7 +17,7 @@ class GroupConvolution(ConvolutionBase):
     C1  ``data`` has rank 3, 4 or 5, ``filters`` one axis more.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each spatial axis.
     C3  Strides, dilations and the dims of the kernel are positive, pads not negative.
-    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
     C5  ``data`` has as many channels as the filters of all groups take.
     """
 

@@ -19,7 +19,7 @@ class GroupConvolutionBackpropData(BackpropBase):
     C1  ``data`` has rank 3, 4 or 5, ``filters`` one axis more.
     C2  ``strides``, ``dilations``, ``output_padding`` and explicit pads have one entry for each spatial axis.
     C3  Strides, dilations and the dims of the kernel are positive, pads and ``output_padding`` not negative.
-    C4  The pads take no more than there is of the output.
+    C4  The pads are not larger than the output from which they are cropped.
     C5  ``data`` has as many channels as the filters of all groups take.
     C6  ``output_shape`` is 1D with one entry for each spatial axis, none negative.
     """

@@ -15,30 +15,31 @@ class GroupNormalization(Op):
 
     C1  ``data`` has at least rank 2.
     C2  ``scale`` and ``bias`` are 1D and have one element for each channel.
-    C3  The channels can be divided into ``num_groups``.
+    C3  ``num_groups`` is positive and divides the number of channels.
     """
 
     num_groups = attr.int()
     epsilon = attr.float()
     inputs = ports(data="T", scale="T", bias="T")
-    # OpenVINO: takes integers as well
+    # OpenVINO takes integers, too
     types = {"T": "numeric"}
+    channels_last = True
 
     def infer(self, at: Site, data: Value, scale: Value, bias: Value) -> Value:
-        at.require(data.rank is None or data.rank >= 2, "C1", f"data is {data.shape}")
+        at.require(data.rank is None or data.rank >= 2, "C1", f"data {data.shape} has rank {data.rank}, less than 2")
         channels = data.shape[1]
         for name, value in {"scale": scale, "bias": bias}.items():
             at.require(value.rank in (None, 1), "C2", f"{name} is {value.shape}, not 1D")
             met = channels.meet(value.shape[0])
-            at.require(met is not None, "C2", f"{name} is {value.shape}, but there are {channels} channels")
+            at.require(
+                met is not None, "C2", f"{name} has {value.shape[0]} elements, but there are {channels} channels"
+            )
             channels = met or channels
         groups = self.num_groups
-        at.require(groups >= 1, "C3", f"num_groups is {groups}")
+        at.require(groups >= 1, "C3", f"num_groups is {groups}, not positive")
         divided = channels.hi >= groups and (channels.value or 0) % groups == 0
         at.require(divided, "C3", f"{channels} channels cannot be divided into {groups} groups")
         return data if data.rank is None else data.reshaped(data.shape.replace(1, channels))
-
-    channels_last = True
 
     def prepare(self, request: Request) -> Kernel | None:
         data, scale, bias = request.inputs
@@ -116,7 +117,7 @@ class GroupNormalization(Op):
         by_channel = channels, *(1,) * len(spatial)
 
         def kernel(x: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
-            found = standardised(x.reshape(grouped), tuple(range(2, len(grouped))), self.epsilon)
-            return found.reshape(x.shape) * scale.reshape(by_channel) + bias.reshape(by_channel)
+            normalised = standardised(x.reshape(grouped), tuple(range(2, len(grouped))), self.epsilon)
+            return normalised.reshape(x.shape) * scale.reshape(by_channel) + bias.reshape(by_channel)
 
         return through_floats(kernel, data, scale, bias)

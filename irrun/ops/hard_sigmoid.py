@@ -9,13 +9,13 @@ from irrun.ops._unary import through_floats
 
 @op("HardSigmoid", since=1, spec="activation/hard-sigmoid-1")
 class HardSigmoid(Op):
-    """``max(0, min(1, alpha * x + beta))``.
+    """Compute ``max(0, min(1, alpha * x + beta))``.
 
     C1  ``alpha`` and ``beta`` are scalars.
     """
 
     inputs = ports(data="T", alpha="T", beta="T")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}
 
     def infer(self, at: Site, data: Value, alpha: Value, beta: Value) -> Value:

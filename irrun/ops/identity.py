@@ -7,7 +7,7 @@ from irrun.opdef import Op, Site, Value, op, ports
 
 @op("Identity", since=16, spec="activation/identity-16")
 class Identity(Op):
-    """The input itself, of any type."""
+    """Return the input itself, of any type."""
 
     inputs = ports(input="T")
     types = {"T": "any"}

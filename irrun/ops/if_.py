@@ -15,10 +15,10 @@ Maps = Mapping[str, tuple[MapEntry, ...]]
 
 @op("If", since=8, spec="condition/if-8")
 class If(Op):
-    """Run ``then_body`` where ``cond`` is true and ``else_body`` where it is not.
+    """Run ``then_body`` if ``cond`` is true, and ``else_body`` if it is false.
 
     C1  ``cond`` has one element.
-    C2  Both bodies give the same element type for each output.
+    C2  Both bodies have the same element type for each output.
     """
 
     inputs = ports(cond="boolean", inputs=variadic("any", least=0))
@@ -26,13 +26,13 @@ class If(Op):
     needs = ("bodies", "maps")
 
     def infer(self, at: Site, cond: Value, *inputs: Value, bodies: Bodies, maps: Maps) -> tuple[Value, ...]:
-        at.require(cond.shape.count().fits(1), "C1", f"cond is {cond.shape}, not one element")
+        at.require(cond.shape.count().fits(1), "C1", f"cond is {cond.shape}, not a single element")
         known = cond.exact
         branches = ("then", "else") if known is None else ("then",) if known.item() else ("else",)
-        found = [_outputs(branch, at.outputs, (cond, *inputs), bodies, maps) for branch in branches]
-        if len(found) == 1:
-            return tuple(v or _unknown() for v in found[0])
-        return tuple(_either(at, position, a, b) for position, (a, b) in enumerate(zip(*found)))
+        results = [_outputs(branch, at.outputs, (cond, *inputs), bodies, maps) for branch in branches]
+        if len(results) == 1:
+            return tuple(v or _unknown() for v in results[0])
+        return tuple(_either(at, position, a, b) for position, (a, b) in enumerate(zip(*results)))
 
     def run(self, cond: np.ndarray, *inputs: np.ndarray, bodies: Bodies, maps: Maps) -> tuple[Any, ...]:
         branch = "then" if cond.item() else "else"
@@ -41,19 +41,19 @@ class If(Op):
         return tuple(_outputs(branch, outputs, (cond, *inputs), bodies, maps))
 
 
-def _outputs(branch: str, outputs: int, given: tuple[Any, ...], bodies: Bodies, maps: Maps) -> list[Any]:
-    """Return the result of a branch for each output; None for one that its port map does not name.
+def _outputs(branch: str, count: int, inputs: tuple[Any, ...], bodies: Bodies, maps: Maps) -> list[Any]:
+    """Return the result of a branch for each of ``count`` outputs, or None for one that its port map does not name.
 
-    ``given`` are the inputs of the layer, ``cond`` first: Values give Values, arrays give arrays.
+    ``inputs`` are those of the layer, ``cond`` first. For Values, the results are Values, for arrays, they are arrays.
     """
     entries = maps.get(f"{branch}_port_map", ())
-    inside = {e.internal: given[e.external] for e in entries if e.kind == "input" and e.external is not None}
+    inside = {e.internal: inputs[e.external] for e in entries if e.kind == "input" and e.external is not None}
     results = bodies[f"{branch}_body"](inside)
-    found: list[Any] = [None] * outputs
+    outputs: list[Any] = [None] * count
     for entry in entries:
         if entry.kind == "output" and entry.external is not None:
-            found[entry.external] = results[entry.internal]
-    return found
+            outputs[entry.external] = results[entry.internal]
+    return outputs
 
 
 def _unknown() -> Value:
@@ -62,10 +62,10 @@ def _unknown() -> Value:
 
 
 def _either(at: Site, position: int, a: Value | None, b: Value | None) -> Value:
-    """Return what is known of an output that either branch may give. Refuses two element types (C2)."""
+    """Return what is known of an output that either branch may produce. Refuses different element types (C2)."""
     if a is None or b is None:
         return a or b or _unknown()
-    at.require(a.type is b.type, "C2", f"output {position} is {a.type} in then_body and {b.type} in else_body")
+    at.require(a.type is b.type, "C2", f"output {position} is {a.type} in then_body, but {b.type} in else_body")
     if a.shape.dims is None or b.shape.dims is None or a.rank != b.rank:
         return Value(a.type, UNKNOWN_RANK)
     return Value(a.type, PartialShape(tuple(x.union(y) for x, y in zip(a.shape, b.shape))))

@@ -1,55 +1,39 @@
 """Interpolate: resize a tensor along some axes.  Spec: image/interpolate-{1,4,11}.
 
-Every mode is separable, so the axes are resized one after the other. Along an axis, each output element is a weighted
-sum of a few input elements, its taps.
+Every mode is separable, so the axes are resized one after the other.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
+import irrun.kernels.resampling as resampling
 from irrun.kernels.blocks import BLOCK, each_block, reporting, scratch
 from irrun.kernels.elementwise import native
-from irrun.kernels.matmul import matmul
 from irrun.opdef import CHANNELS_LAST, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, opt, ports
-from irrun.ops._sampling import cubic_weights, is_integer, saturated
+from irrun.ops._sampling import is_integer, saturated
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 
 _MODES = ("nearest", "linear", "linear_onnx", "cubic")
 _COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
 _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 
-Taps = tuple[np.ndarray, np.ndarray]
-"""The taps along an axis: two arrays, of indices and of weights, with a row for each output element."""
-
-Strip = tuple[slice, slice, np.ndarray]
-"""A run of output elements along an axis, the run of input elements that they read, and the matrix of weights between
-them, with a row for each output element and a column for each input element."""
-
-Pass = tuple[int, int, int | np.ndarray | list[Strip]]
-"""How to resize one axis: the axis, its size in the output, and one of three: how often each input element is repeated
-(last axis only), the index of the input element for each output element, or strips."""
-
-_STRIP: Final = 32
-"""The output elements of a strip where an axis grows, its input elements where the axis shrinks. Shorter strips hold
-fewer zero weights, but their matrix products are slower."""
-
 
 @op("Interpolate", since=11, spec="image/interpolate-11")
 class Interpolate11(Op):
     """Resize ``image`` along ``axes`` (all by default) to the sizes, or by the scales, of ``scales_or_sizes``.
 
-    C1  ``scales_or_sizes`` and ``axes`` are 1D and of one length.
-    C2  ``axes`` are indices of axes of ``image`` from the front, and no two are the same.
-    C3  No pad, size or scale is negative, and no scale is infinite.
-    C4  An axis without elements is not resized to have some.
-    C5  Sizes are integers, scales are floats.
+    C1  ``scales_or_sizes`` and ``axes`` are 1D and have the same length.
+    C2  ``axes`` names axes of ``image``, counted from the front, none of them twice.
+    C3  Pads, sizes and scales are not negative, and scales are finite.
+    C4  An axis of length 0 keeps the length 0.
+    C5  ``scales_or_sizes`` holds integers if ``shape_calculation_mode`` is sizes, and floats if it is scales.
     """
 
-    # OpenVINO: the CPU plugin antialiases differently from its core kernel and the specification, uses -0.5 in place
-    # of cube_coeff in mode bicubic_pillow, and rounds i32 and i64 only once in the modes of Pillow
+    # OpenVINO's CPU plugin antialiases in a different way than its core kernel and the specification; in mode
+    # bicubic_pillow, it uses -0.5 for cube_coeff; in both modes of Pillow, it rounds i32 and i64 only once, at the end
 
     mode = attr.choice(*_MODES, "bilinear_pillow", "bicubic_pillow")
     shape_calculation_mode = attr.choice("sizes", "scales")
@@ -61,6 +45,7 @@ class Interpolate11(Op):
     cube_coeff = attr.float(-0.75)
     inputs = ports(image="T", scales_or_sizes="T_VALUES", axes=opt("T_AXES"))
     types = {"T": "numeric", "T_VALUES": "int float", "T_AXES": "int"}
+    channels_last = True
 
     def infer(self, at: Site, image: Value, scales_or_sizes: Value, axes: Value | None = None) -> Value:
         kind = scales_or_sizes.type.kind
@@ -68,7 +53,7 @@ class Interpolate11(Op):
         at.require(
             kind == "dynamic" or (kind == "float") == by_scales,
             "C5",
-            f"shape_calculation_mode is {self.shape_calculation_mode}, scales_or_sizes {scales_or_sizes.type}",
+            f"shape_calculation_mode is {self.shape_calculation_mode}, but scales_or_sizes is {scales_or_sizes.type}",
         )
         return self.resized(at, image, scales_or_sizes, axes)
 
@@ -79,21 +64,31 @@ class Interpolate11(Op):
         if axes is not None:
             at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}, not 1D")
             count = axes.shape.count()
-        at.require(values.rank in (None, 1), "C1", f"the {self.shape_calculation_mode} are {values.shape}, not 1D")
-        counts = f"there are {values.shape.count()} {self.shape_calculation_mode} and {count} axes"
+        at.require(
+            values.rank in (None, 1), "C1", f"the tensor of {self.shape_calculation_mode} is {values.shape}, not 1D"
+        )
+        counts = f"there are {values.shape.count()} {self.shape_calculation_mode}, but {count} axes"
         at.require(values.shape.count().meet(count) is not None, "C1", counts)
-        at.require(min((0, *self.pads_begin, *self.pads_end)) == 0, "C3", "a pad is negative")
+        for name in ("pads_begin", "pads_end"):
+            pads = getattr(self, name)
+            at.require(min((0, *pads)) == 0, "C3", f"{name} {list(pads)} has a negative entry")
         if image.shape.dims is None or rank is None:
             return image.reshaped(UNKNOWN_RANK)
         places = tuple(range(rank)) if axes is None else axes.ints()
         if places is None:
             return image.reshaped(PartialShape.of_rank(rank))
-        at.require(all(0 <= axis < rank for axis in places), "C2", f"axes {list(places)} are not of a rank of {rank}")
-        at.require(len(set(places)) == len(places), "C2", f"axes {list(places)} name one twice")
+        at.require(
+            all(0 <= axis < rank for axis in places), "C2", f"axes {list(places)} has an entry outside 0 to {rank - 1}"
+        )
+        at.require(len(set(places)) == len(places), "C2", f"axes {list(places)} names an axis more than once")
         dims = [dim + begin + end for dim, (begin, end) in zip(image.shape.dims, self._pads(rank))]
         for i, axis in enumerate(places):
             size = self._size(at, dims[axis], values, i)
-            at.require(dims[axis].hi > 0 or size.lo == 0, "C4", f"axis {axis} of {dims[axis]} is resized to {size}")
+            at.require(
+                dims[axis].hi > 0 or size.lo == 0,
+                "C4",
+                f"axis {axis} has the length {dims[axis]}, but is resized to {size}",
+            )
             dims[axis] = size
         return image.reshaped(dims)
 
@@ -102,19 +97,21 @@ class Interpolate11(Op):
         if self.shape_calculation_mode == "sizes":
             sizes = values.dims()
             size = Dim.unknown() if sizes is None else sizes[i]
-            at.require(size.hi >= 0, "C3", f"size {i} is {size}")
+            at.require(size.hi >= 0, "C3", f"size {i} is {size}, which is negative")
             return size.max(0)
         if values.exact is None:
             return Dim.unknown()
         scale = np.float32(values.exact[i])
-        at.require(0 <= scale < np.inf, "C3", f"scale {i} is {scale}")
+        at.require(0 <= scale < np.inf, "C3", f"scale {i} is {scale}, which is negative or not finite")
         if scale == 1:
             return dim
         term = (dim * int(scale)).term if scale == int(scale) else None
-        return Dim(_scaled(dim.lo, scale), INF if dim.hi == INF else _scaled(dim.hi, scale), term)
+        return Dim(
+            resampling.scaled_size(dim.lo, scale), INF if dim.hi == INF else resampling.scaled_size(dim.hi, scale), term
+        )
 
     def _pads(self, rank: int) -> list[tuple[int, int]]:
-        """Return (begin, end) for each axis. Attributes too short are filled up with 0, those too long are cut."""
+        """Return (begin, end) for each axis. A short attribute is filled up with 0, a long one is cut."""
         begin, end = ((*pads, *(0,) * rank)[:rank] for pads in (self.pads_begin, self.pads_end))
         return list(zip(begin, end))
 
@@ -134,11 +131,11 @@ class Interpolate11(Op):
         whole = is_integer(image.dtype)
         x = image.astype(np.result_type(image, np.float32), copy=False)
         for axis, size, scale in resized:
-            x = _weighted(x, axis, *self._taps(size, scale, image.shape[axis], shrinks))
+            x = resampling.weighted_sums(x, axis, *self._taps(size, scale, image.shape[axis], shrinks))
             if whole and self.mode.endswith("pillow"):
-                x = _rounded(x)
-        # OpenVINO: the CPU plugin rounds and saturates, too, while the core kernel truncates in modes linear_onnx and
-        # cubic, and wraps around
+                x = resampling.round_half_away(x)
+        # OpenVINO's CPU plugin rounds and saturates as well; its core kernel truncates in modes linear_onnx and cubic,
+        # and wraps around
         return saturated(np.rint(x), image.dtype) if whole else x.astype(image.dtype, copy=False)
 
     def _resized(
@@ -147,16 +144,14 @@ class Interpolate11(Op):
         """Return (axis, size, scale) of each axis to resize, in the order of resizing, and whether to antialias."""
         if self.shape_calculation_mode == "scales":
             scales = [np.float32(scale) for scale in values.tolist()]
-            sizes = [_scaled(shape[axis], scale) for axis, scale in zip(axes, scales)]
+            sizes = [resampling.scaled_size(shape[axis], scale) for axis, scale in zip(axes, scales)]
         else:
             sizes = values.tolist()
             scales = [np.float32(size) / np.float32(shape[axis] or 1) for axis, size in zip(axes, sizes)]
-        # OpenVINO: an axis that keeps its size is left alone, whatever its coordinates would be
+        # OpenVINO does not resample an axis that keeps its size, even if its coordinates would change
         resized = [row for row in zip(axes, sizes, scales) if row[1] != shape[row[0]] and row[2] != 1]
         # Pillow resizes rows first, then rounds, then columns
         return sorted(resized, reverse=True), self.antialias and any(scale < 1 for scale in scales)
-
-    channels_last = True
 
     def prepare(self, request: Request) -> Kernel | None:
         image, values, axes = request.first(3)
@@ -178,7 +173,7 @@ class Interpolate11(Op):
         if not native(image) or not math.prod(shape):
             return None
         resized, shrinks = self._resized(shape, given, places)
-        passes: list[Pass] = []
+        passes: list[resampling.Pass] = []
         for axis, size, scale in resized:
             if self.mode == "nearest":
                 near, times = self._nearest(size, scale, shape[axis]), size // shape[axis]
@@ -186,131 +181,33 @@ class Interpolate11(Op):
                 passes.append((axis, size, times if repeats else near))
             else:
                 taps = self._taps(size, scale, shape[axis], shrinks)
-                passes.append((axis, size, _strips(*taps, shape[axis], image.type.dtype)))
+                passes.append((axis, size, resampling.strips(*taps, shape[axis], image.type.dtype)))
         if not passes or not all(size for _, size, _ in passes):
             return None
         return _in_blocks(shape, passes, lambda part: self.resize(part, given, places))
 
-    def _coordinates(self, size: int, scale: np.float32, count: int) -> np.ndarray:
-        """Return the coordinates of ``size`` output elements on an input axis of ``count``; in f32, as in OpenVINO."""
-        x = np.arange(size, dtype=np.float32)
-        half = np.float32(0.5)
-        if self.coordinate_transformation_mode == "asymmetric":
-            return x / scale
-        if self.coordinate_transformation_mode == "tf_half_pixel_for_nn":
-            return (x + half) / scale
-        if self.coordinate_transformation_mode == "align_corners":
-            return x * np.float32(count - 1) / np.float32(max(size - 1, 1))
-        if self.coordinate_transformation_mode == "pytorch_half_pixel" and size == 1:
-            return x
-        return (x + half) / scale - half
-
     def _nearest(self, size: int, scale: np.float32, count: int) -> np.ndarray:
-        """Return the index of the input element for each output element."""
-        x = self._coordinates(size, scale, count)
-        if self.nearest_mode == "round_prefer_floor":
-            index = np.ceil(x - np.float32(0.5))
-        elif self.nearest_mode == "round_prefer_ceil":
-            index = _rounded(x)
-        elif self.nearest_mode == "ceil" or (self.nearest_mode == "simple" and scale < 1):
-            index = np.ceil(x)
-        else:
-            index = np.floor(x)
-        return np.clip(index.astype(np.int64), 0, count - 1)
+        """Return the index of the input element for each of ``size`` output elements, on an input axis of ``count``."""
+        x = resampling.coordinates(self.coordinate_transformation_mode, size, scale, count)
+        return resampling.nearest(x, count, self.nearest_mode, scale < 1)
 
-    def _taps(self, size: int, scale: np.float32, count: int, shrinks: bool) -> Taps:
+    def _taps(self, size: int, scale: np.float32, count: int, shrinks: bool) -> resampling.Taps:
         """Return the taps of ``size`` output elements on an input axis of ``count``, antialiased with ``shrinks``."""
         if self.mode == "bilinear_pillow":
-            return _pillow(size, count, 1, lambda x: 1 - x)
+            return resampling.pillow_bilinear_taps(size, count)
         if self.mode == "bicubic_pillow":
-            return _pillow(size, count, 2, self._bicubic)
-        x = self._coordinates(size, scale, count)
+            return resampling.pillow_bicubic_taps(size, count, self.cube_coeff)
+        x = resampling.coordinates(self.coordinate_transformation_mode, size, scale, count)
         if self.mode == "linear":
-            return _linear(x, count, scale if shrinks else np.float32(1))
+            return resampling.triangle_taps(x, count, scale if shrinks else np.float32(1))
         if self.mode == "linear_onnx":
-            x = np.clip(x, 0, np.float32(count - 1))
-            low = x.astype(np.int64)
-            part = x - low
-            return np.stack([low, np.minimum(low + 1, count - 1)], axis=-1), np.stack([1 - part, part], axis=-1)
-        low = np.floor(x)
-        near = low.astype(np.int64)[:, None] + np.arange(-1, 3)
-        return np.clip(near, 0, count - 1), cubic_weights(x - low, self.cube_coeff)
-
-    def _bicubic(self, x: np.ndarray) -> np.ndarray:
-        """Return the weights of a cubic filter at the distances ``x``, from 0 to 2."""
-        a = self.cube_coeff
-        return np.where(x < 1, ((a + 2) * x - (a + 3)) * x * x + 1, (((x - 5) * x + 8) * x - 4) * a)
+            return resampling.linear_taps(x, count)
+        return resampling.cubic_taps(x, count, self.cube_coeff)
 
 
-def _scaled(n: int, scale: np.float32) -> int:
-    """Return ``floor(n * scale)``. OpenVINO: adds 1e-6 to the scale, and computes in f32."""
-    return int(np.floor(np.float32(n) * (scale + np.float32(1e-6))))
-
-
-def _rounded(x: np.ndarray) -> np.ndarray:
-    """Round to the nearest integers, halves away from 0."""
-    whole = np.trunc(x)
-    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)
-
-
-def _linear(x: np.ndarray, count: int, a: np.float32) -> Taps:
-    """Return the taps of a triangular filter around each coordinate, which falls to 0 at a distance of 1 / ``a``.
-
-    Taps outside the input have the weight 0.
-    """
-    reach = int(np.ceil(2 / a))
-    near = _rounded(x).astype(np.int64)[:, None] + np.arange(-reach, reach + 1)
-    weights = np.maximum(0, 1 - np.abs(a * (x[:, None] - near.astype(np.float32))))
-    weights = np.where((near >= 0) & (near < count), weights, 0)
-    return np.clip(near, 0, count - 1), _normalised(weights)
-
-
-def _pillow(size: int, count: int, reach: int, filter: Callable[[np.ndarray], np.ndarray]) -> Taps:
-    """Return the taps of Pillow's resampling: ``filter`` around the centre of each output element.
-
-    ``filter`` takes distances below ``reach``; it is stretched where the image shrinks.
-    """
-    scale = count / size
-    width = max(scale, 1.0)
-    middle = (np.arange(size) + 0.5) * scale
-    first = np.maximum(np.trunc(middle - reach * width + 0.5), 0)
-    last = np.minimum(np.trunc(middle + reach * width + 0.5), count)
-    near = first[:, None] + np.arange(int((last - first).max()))
-    distance = np.abs(near - middle[:, None] + 0.5) / width
-    weights = np.where((near < last[:, None]) & (distance < reach), filter(distance), 0)
-    return np.clip(near, 0, count - 1).astype(np.int64), _normalised(weights)
-
-
-def _normalised(weights: np.ndarray) -> np.ndarray:
-    """Divide the weights of each output element by their sum, unless that is 0."""
-    total = weights.sum(axis=-1, keepdims=True)
-    return weights / np.where(total == 0, 1, total)
-
-
-def _weighted(x: np.ndarray, axis: int, indices: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted sums of the taps of ``x`` along ``axis``, in the dtype of ``x``."""
-    out = np.zeros((*x.shape[:axis], len(indices), *x.shape[axis + 1 :]), x.dtype)
-    weights = weights.astype(x.dtype)
-    for column in np.flatnonzero(weights.any(axis=0)):
-        of_axis = weights[:, column].reshape(-1, *(1,) * (x.ndim - axis - 1))
-        out += np.take(x, indices[:, column], axis) * of_axis
-    return out
-
-
-def _strips(indices: np.ndarray, weights: np.ndarray, count: int, dtype: np.dtype) -> list[Strip]:
-    """Return the taps of an axis of ``count`` input elements as strips."""
-    strips: list[Strip] = []
-    step = max(1, min(_STRIP, _STRIP * len(indices) // count))
-    for start in range(0, len(indices), step):
-        near = indices[start : start + step]
-        first = int(near.min())
-        matrix = np.zeros((len(near), int(near.max()) + 1 - first), dtype)
-        np.add.at(matrix, (np.arange(len(near))[:, None], near - first), weights[start : start + step])
-        strips.append((slice(start, start + len(near)), slice(first, first + matrix.shape[1]), matrix))
-    return strips
-
-
-def _in_blocks(shape: Sequence[int], passes: Sequence[Pass], plain: Callable[[np.ndarray], np.ndarray]) -> Kernel:
+def _in_blocks(
+    shape: Sequence[int], passes: Sequence[resampling.Pass], plain: Callable[[np.ndarray], np.ndarray]
+) -> Kernel:
     """Return the kernel that resizes one axis after the other, in blocks of the axes before the first resized one.
 
     ``plain`` resizes all axes of a block that holds NaN or infinity.
@@ -334,7 +231,7 @@ def _in_blocks(shape: Sequence[int], passes: Sequence[Pass], plain: Callable[[np
             elif isinstance(along, np.ndarray):
                 np.take(x, along, axis, out=target, mode="clip")  # "raise" would buffer the output
             else:
-                _multiplied(x, axis, along, target)
+                resampling.multiply_strips(x, axis, along, target)
             x = target
 
     def call(
@@ -348,25 +245,16 @@ def _in_blocks(shape: Sequence[int], passes: Sequence[Pass], plain: Callable[[np
     return Kernel(call, "in blocks", out="tiles")
 
 
-def _multiplied(x: np.ndarray, axis: int, strips: list[Strip], out: np.ndarray) -> None:
-    """Fill ``out``, which is C-contiguous, with the products of ``x`` and the weights of ``strips`` along ``axis``."""
-    inner = math.prod(x.shape[axis + 1 :])
-    x, into = (array.reshape(-1, array.shape[axis], inner) for array in (x, out))
-    for places, seen, weights in strips:
-        if inner == 1:
-            matmul(x[:, seen, 0], weights.T, into[:, places, 0])
-        else:
-            matmul(weights, x[:, seen], into[:, places])
-
-
 @op("Interpolate", since=4, spec="image/interpolate-4")
 class Interpolate4(Interpolate11):
-    """As Interpolate-11 without Pillow's modes; ``shape_calculation_mode`` selects the input ``sizes`` or ``scales``.
+    """Compute the same as Interpolate-11, without the modes of Pillow.
 
-    C1  ``sizes`` or ``scales``, whichever counts, and ``axes`` are 1D and of one length.
-    C2  ``axes`` are indices of axes of ``data`` from the front, and no two are the same.
-    C3  No pad, size or scale is negative, and no scale is infinite.
-    C4  An axis without elements is not resized to have some.
+    ``shape_calculation_mode`` selects which of the inputs ``sizes`` and ``scales`` is used.
+
+    C1  The input that is used (``sizes`` or ``scales``) and ``axes`` are 1D and have the same length.
+    C2  ``axes`` names axes of ``data``, counted from the front, none of them twice.
+    C3  Pads, sizes and scales are not negative, and scales are finite.
+    C4  An axis of length 0 keeps the length 0.
     """
 
     mode = attr.choice(*_MODES)
@@ -394,14 +282,14 @@ class Interpolate4(Interpolate11):
 class Interpolate1(Op):
     """Resize ``data`` along ``axes`` to ``target_spatial_shape``.
 
-    C1  ``target_spatial_shape`` is 1D and has one entry per entry of ``axes``.
-    C2  ``axes`` are indices of axes of ``data`` from the front, and no two are the same.
-    C3  No pad or size is negative.
-    C4  An axis without elements is not resized to have some.
-    C5  ``mode`` is not area, which the specification names and does not define.
+    C1  ``target_spatial_shape`` is 1D and has one entry for each of ``axes``.
+    C2  ``axes`` names axes of ``data``, counted from the front, none of them twice.
+    C3  Pads and sizes are not negative.
+    C4  An axis of length 0 keeps the length 0.
+    C5  ``mode`` is not area, which the specification names but does not define.
     """
 
-    # OpenVINO: sorts ``axes`` first, so that its sizes count from the front; and it has no mode area
+    # OpenVINO first sorts ``axes``, so that the sizes belong to the axes from front to back; it has no mode area
 
     axes = attr.ints()
     mode = attr.choice("nearest", "linear", "cubic", "area")
@@ -410,17 +298,16 @@ class Interpolate1(Op):
     pads_begin = attr.ints((0,))
     pads_end = attr.ints((0,))
     inputs = ports(data="T", target_spatial_shape="T_SIZE")
-    types = {"T": "numeric", "T_SIZE": "int"}  # OpenVINO: integers as well as the floats of the specification
+    types = {"T": "numeric", "T_SIZE": "int"}  # OpenVINO takes integers, too, the specification floats
+    channels_last = True
 
     def infer(self, at: Site, data: Value, target_spatial_shape: Value) -> Value:
-        at.require(self.mode != "area", "C5", "mode is area")
+        at.require(self.mode != "area", "C5", "mode area is not defined by the specification", "use another mode")
         axes = Value.of(np.array(self.axes, np.int64))
         return self._newer(data.rank or 4).resized(at, data, target_spatial_shape, axes)
 
     def run(self, data: np.ndarray, target_spatial_shape: np.ndarray) -> np.ndarray:
         return self._newer(data.ndim).resize(data, target_spatial_shape, self.axes)
-
-    channels_last = True
 
     def prepare(self, request: Request) -> Kernel | None:
         data, target_spatial_shape = request.inputs
@@ -429,7 +316,7 @@ class Interpolate1(Op):
         return newer.prepared(data, target_spatial_shape, axes, request.channels_last)
 
     def _newer(self, rank: int) -> Interpolate11:
-        """Return the Interpolate-11 that OpenVINO computes instead; the specification leaves these details open."""
+        """Return the Interpolate-11 that OpenVINO computes instead. The specification leaves these details open."""
         mode = "linear_onnx" if self.mode == "linear" and rank < 5 else self.mode
         pads = any((*self.pads_begin, *self.pads_end))
         if self.align_corners:

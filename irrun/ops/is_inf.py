@@ -8,7 +8,7 @@ from irrun.types import ELEMENT_TYPES
 
 @op("IsInf", since=10, spec="comparison/isinf-10")
 class IsInf(Op):
-    """Whether x is +Inf (if ``detect_positive``) or -Inf (if ``detect_negative``)."""
+    """Return whether x is +Inf (if ``detect_positive``) or -Inf (if ``detect_negative``)."""
 
     detect_negative = attr.bool(default=True)
     detect_positive = attr.bool(default=True)
@@ -19,5 +19,5 @@ class IsInf(Op):
         return data.typed(ELEMENT_TYPES["boolean"])
 
     def run(self, data: np.ndarray) -> np.ndarray:
-        wanted = self.detect_positive, self.detect_negative
-        return np.asarray(np.isinf(data) & np.where(np.signbit(data), wanted[1], wanted[0]))
+        detected = self.detect_positive, self.detect_negative
+        return np.asarray(np.isinf(data) & np.where(np.signbit(data), detected[1], detected[0]))

@@ -6,28 +6,28 @@ import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.ops._fourier import as_complex, framed, positive
+from irrun.ops._fourier import as_complex, centred_window, positive_scalar
 from irrun.types import UNKNOWN_RANK, Dim
 
 
 @op("ISTFT", since=16, spec="signals/istft-16")
 class ISTFT(Op):
-    """Transform each frame back, multiply it by ``window``, centred in the frame, and add the overlapping frames.
+    """Apply the inverse transform to each frame, multiply it by ``window``, and add up the overlapping frames.
 
-    The sum is divided by the sum of the squared windows. With ``center``, the first half frame is padding and is
-    removed. The signal is cut or filled up with zeros to ``signal_length``.
+    The window is centred in the frame. The sum is divided by the sum of the squared windows. With ``center``, the first
+    half frame is padding and is removed. The signal is cut, or padded with zeros, to ``signal_length``.
 
-    C1  ``data`` is 3D or 4D; its last dim is 2.
+    C1  ``data`` is 3D or 4D. Its last dim is 2 (real and imaginary part).
     C2  ``window`` is 1D and not longer than a frame.
-    C3  ``frame_size`` is a scalar and positive; ``data`` holds ``frame_size // 2 + 1`` results of each frame.
-    C4  ``frame_step`` is a scalar and positive.
-    C5  ``signal_length`` holds one number, which is not negative.
+    C3  ``frame_size`` is a positive scalar, and ``data`` holds ``frame_size // 2 + 1`` frequencies of each frame.
+    C4  ``frame_step`` is a positive scalar.
+    C5  ``signal_length`` has one element, which is not negative.
     """
 
     center = attr.bool()
     normalized = attr.bool()
     inputs = ports(data="T", window="T", frame_size="T_SIZE", frame_step="T_STEP", signal_length=opt("T_LENGTH"))
-    # OpenVINO: takes frame_size, frame_step and signal_length of different types
+    # OpenVINO takes frame_size, frame_step and signal_length of different types
     types = {"T": "float", "T_SIZE": "i32 i64", "T_STEP": "i32 i64", "T_LENGTH": "i32 i64"}
 
     def infer(
@@ -41,22 +41,25 @@ class ISTFT(Op):
     ) -> Value:
         at.require(data.rank in (None, 3, 4), "C1", f"data is {data.shape}, not 3D or 4D")
         at.require(window.rank in (None, 1), "C2", f"window is {window.shape}, not 1D")
-        size = positive(at, "frame_size", frame_size, "C3")
-        step = positive(at, "frame_step", frame_step, "C4")
-        at.require(window.shape[0].lo <= size.hi, "C2", f"window is {window.shape}, frame_size {size}")
+        size = positive_scalar(at, "frame_size", frame_size, "C3")
+        step = positive_scalar(at, "frame_step", frame_step, "C4")
+        at.require(window.shape[0].lo <= size.hi, "C2", f"window {window.shape} is longer than frame_size {size}")
         if signal_length is not None:
-            one = signal_length.rank in (None, 0, 1) and signal_length.shape.count().fits(1)
-            at.require(one, "C5", f"signal_length is {signal_length.shape}, not one number")
+            single = signal_length.rank in (None, 0, 1) and signal_length.shape.count().fits(1)
+            at.require(single, "C5", f"signal_length is {signal_length.shape}, not a single element")
         if data.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK)
-        *batch, results, frames, parts = data.shape
-        at.require(parts.fits(2), "C1", f"data is {data.shape}; its last dim holds the two parts of a number")
-        wanted = size // 2 + 1
-        at.require(results.meet(wanted) is not None, "C3", f"data is {data.shape}, frame_size {size}")
+        *batch, frequencies, frames, parts = data.shape
+        at.require(
+            parts.fits(2), "C1", f"the last dim of data {data.shape} is {parts}, not 2 (real and imaginary part)"
+        )
+        count = size // 2 + 1
+        message = f"data {data.shape} has {frequencies} frequencies, but frame_size {size} has {count}"
+        at.require(frequencies.meet(count) is not None, "C3", message)
         if signal_length is None:
             return data.reshaped([*batch, self._length(frames, size, step)])
         length = (signal_length.dims() or (Dim.unknown(),))[0]
-        at.require(length.hi >= 0, "C5", f"signal_length is {length}")
+        at.require(length.hi >= 0, "C5", f"signal_length {length} is negative")
         return data.reshaped([*batch, length.max(0)])
 
     def _length(self, frames: Dim, size: Dim, step: Dim) -> Dim:
@@ -73,7 +76,7 @@ class ISTFT(Op):
         signal_length: np.ndarray | None = None,
     ) -> np.ndarray:
         size, step = int(frame_size), int(frame_step)
-        weights = framed(window.astype(wide(data.dtype)), size)
+        weights = centred_window(window.astype(wide(data.dtype)), size)
         frames = np.fft.irfft(as_complex(data).swapaxes(-1, -2), size) * weights
         if self.normalized:
             frames *= math.sqrt(size)
@@ -89,7 +92,7 @@ class ISTFT(Op):
 
 
 def _overlapped(frames: np.ndarray, step: int) -> np.ndarray:
-    """Return the sum of ``frames``, each of which begins ``step`` elements after the one before."""
+    """Return the sum of ``frames``, each of which begins ``step`` elements after the frame before it."""
     *batch, count, size = frames.shape
     pieces = -(-size // step)
     padded = np.zeros((*batch, count, pieces * step), frames.dtype)

@@ -9,18 +9,18 @@ from irrun.ops._softmax import AlongAxis
 
 @op("LogSoftmax", since=5, spec="activation/log-soft-max-5")
 class LogSoftmax(AlongAxis):
-    """``x - log(sum(exp(x)))`` along ``axis``.
+    """Compute ``x - log(sum(exp(x)))`` along ``axis``.
 
-    C1  ``axis`` lies within the rank, or before it by less than the rank.
+    C1  ``axis`` is at least -rank and less than the rank of ``data``.
     """
 
-    # OpenVINO: takes integers as well
+    # OpenVINO takes integers, too
     types = {"T": "numeric"}
 
     def kernel(self, x: np.ndarray, axis: int) -> np.ndarray:
-        found = shifted(x, axis)
-        found -= np.log(np.exp(found).sum(axis, keepdims=True))
-        return found
+        result = shifted(x, axis)
+        result -= np.log(np.exp(result).sum(axis, keepdims=True))
+        return result
 
     def block(self, x: np.ndarray, out: np.ndarray, axis: int) -> None:
         np.subtract(x, np.maximum.reduce(x, axis, keepdims=True), out)

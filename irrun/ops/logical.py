@@ -10,22 +10,26 @@ from irrun.types import Dim
 
 _logical = partial(binary, types="boolean")
 
-And = _logical("LogicalAnd", np.logical_and, Dim.min, doc="Whether both are true.", spec="logical/logical-and-1")
-Or = _logical("LogicalOr", np.logical_or, Dim.max, doc="Whether one or both are true.", spec="logical/logical-or-1")
+And = _logical("LogicalAnd", np.logical_and, Dim.min, doc="Whether both inputs are true.", spec="logical/logical-and-1")
+Or = _logical(
+    "LogicalOr", np.logical_or, Dim.max, doc="Whether at least one input is true.", spec="logical/logical-or-1"
+)
 
 LogicalXor2 = _logical(
-    "LogicalXor", np.logical_xor, since=2, doc="Whether just one is true.", spec="logical/logical-xor-1"
+    "LogicalXor", np.logical_xor, since=2, doc="Whether exactly one input is true.", spec="logical/logical-xor-1"
 )
-# OpenVINO: reads LogicalXor under opset1 as well, where it writes Xor
-LogicalXor1 = _logical("LogicalXor", np.logical_xor, doc="Whether just one is true.", spec="logical/logical-xor-1")
-Xor = _logical("Xor", np.logical_xor, doc="Whether just one is true.", spec="logical/logical-xor-1")
+# OpenVINO also reads LogicalXor in opset1, where it writes Xor
+LogicalXor1 = _logical(
+    "LogicalXor", np.logical_xor, doc="Whether exactly one input is true.", spec="logical/logical-xor-1"
+)
+Xor = _logical("Xor", np.logical_xor, doc="Whether exactly one input is true.", spec="logical/logical-xor-1")
 
 
 def _not(x: Dim) -> Dim:
     return 1 - x
 
 
-# OpenVINO: takes numbers as well, and gives 0 and 1 of their type
+# OpenVINO takes numbers, too, and gives 0 and 1 of their type
 LogicalNot = unary(
     "LogicalNot", np.logical_not, _not, exact=True, types="boolean numeric",
     doc="Whether the element is false.", spec="logical/logical-not-1",

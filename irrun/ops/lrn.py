@@ -9,10 +9,12 @@ from irrun.ops._unary import through_floats
 
 @op("LRN", since=1, spec="normalization/lrn-1")
 class LRN(Op):
-    """``data / (bias + alpha * m) ** beta``; m is the mean of squares in a region of side ``size`` along ``axes``.
+    """Compute ``data / (bias + alpha * m) ** beta``.
+
+    m is the mean of squares in a region around the element, ``size`` elements long along each of ``axes``.
 
     C1  ``axes`` is 1D.
-    C2  Each of ``axes`` is within the rank of ``data``.
+    C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     C3  ``size`` is positive.
     """
 
@@ -21,13 +23,13 @@ class LRN(Op):
     bias = attr.float()
     size = attr.int()
     inputs = ports(data="T", axes="T_IND")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric", "T_IND": "int"}
     channels_last = {"axes": "axes"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
-        at.require(self.size >= 1, "C3", f"size is {self.size}")
-        at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}")
+        at.require(self.size >= 1, "C3", f"size is {self.size}, not positive")
+        at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}, not 1D")
         check_axes(at, data, axes)
         return data.reshaped(data.shape)
 
@@ -44,8 +46,8 @@ class LRN(Op):
         return through_floats(kernel, data)
 
     def _around(self, x: np.ndarray, axis: int) -> np.ndarray:
-        """Return the sum of each element and its neighbours along ``axis``; beyond the ends there are zeros."""
-        # OpenVINO: a region of even size is one smaller; the specification's formula makes it one larger
+        """Return the sum of each element and its neighbours along ``axis``. Neighbours beyond the ends are zeros."""
+        # OpenVINO makes a region of even size one element smaller; the formula of the specification makes it one larger
         reach = min((self.size - 1) // 2, x.shape[axis])
         out = x.copy()
         near, far = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)

@@ -6,13 +6,14 @@ from irrun.ops._rnn import LSTM, RecurrentSequence
 
 @op("LSTMSequence", since=5, spec="sequence/lstm-sequence-5")
 class LSTMSequence5(RecurrentSequence):
-    """All hidden states, and the last hidden and cell state; the gates are f, i, c, o.
+    """Compute the states after each element of a sequence. The outputs are all hidden states and both last states.
 
-    ``sequence_lengths`` holds the length of each sequence of the batch; hidden states beyond it are zeros.
+    The order of the gates is f, i, c, o. ``sequence_lengths`` holds the length of each sequence of the batch. Hidden
+    states beyond it are zeros.
 
     C1  ``activations`` names sigmoid, tanh or relu for each of f, g and h.
     C2  ``X``, both states, ``W`` and ``R`` are 3D, ``B`` is 2D, ``sequence_lengths`` is 1D.
-    C3  Dims that have one name are equal: ``X`` [batch_size, seq_length, input_size],
+    C3  Dims with the same name are equal: ``X`` [batch_size, seq_length, input_size],
         the states [batch_size, num_directions, hidden_size], ``sequence_lengths`` [batch_size],
         ``W`` [num_directions, 4*hidden_size, input_size], ``R`` [num_directions, 4*hidden_size, hidden_size],
         ``B`` [num_directions, 4*hidden_size]; num_directions is 2 if ``direction`` is bidirectional, else 1.

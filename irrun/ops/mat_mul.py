@@ -14,22 +14,24 @@ from irrun.types import Dim, PartialShape
 
 @op("MatMul", since=1, spec="matrix/matmul-1")
 class MatMul(Op):
-    """Multiply the matrices in the last two axes; the axes before them are batch axes and are broadcast.
+    """Multiply the matrices in the last two axes. The axes before them are batch axes, which are broadcast.
 
-    A 1D ``a`` counts as a row, a 1D ``b`` as a column; the output lacks the axis of length 1 added for this.
+    A 1D ``a`` is treated as a row, a 1D ``b`` as a column. The axis of length 1 added for this is removed from the
+    output.
 
     C1  Neither input is a scalar.
-    C2  The columns of ``a`` are as many as the rows of ``b``.
+    C2  ``a`` has as many columns as ``b`` has rows.
     C3  The batch dims can be broadcast.
     """
 
     transpose_a = attr.bool(False)
     transpose_b = attr.bool(False)
     inputs = ports(a="T", b="T")
-    types = {"T": "numeric boolean"}  # OpenVINO: multiplies booleans, too
+    types = {"T": "numeric boolean"}  # OpenVINO multiplies booleans, too
 
     def infer(self, at: Site, a: Value, b: Value) -> Value:
-        at.require(a.rank != 0 and b.rank != 0, "C1", f"a is {a.shape}, b is {b.shape}")
+        for name, value in ("a", a), ("b", b):
+            at.require(value.rank != 0, "C1", f"{name} is a scalar")
         if a.shape.dims is None or b.shape.dims is None:
             return a.reshaped(PartialShape(None))
         *batch_a, rows, inner_a = _swapped(a.shape.dims, self.transpose_a) if a.rank != 1 else (Dim(1), *a.shape)
@@ -43,7 +45,7 @@ class MatMul(Op):
         batches = PartialShape.of(batch_a), PartialShape.of(batch_b)
         batch = batches[0].broadcast(batches[1])
         if batch is None:
-            message = f"the batches of a {a.shape} and b {b.shape} cannot be broadcast"
+            message = f"the batch dims of a {a.shape} and b {b.shape} cannot be broadcast"
             refuse(at, "C3", message, ("batch of a", "batch of b"), *batches)
         return a.reshaped([*batch, *([rows] if a.rank != 1 else []), *([columns] if b.rank != 1 else [])])
 

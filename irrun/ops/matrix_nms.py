@@ -9,10 +9,12 @@ from irrun.ops._nms import iou
 
 @op("MatrixNms", since=8, spec="sort/matrix-non-max-suppression-8")
 class MatrixNms(Detections):
-    """A row [class, score, xmin, ymin, xmax, ymax] for each box kept; its index; and the number kept in each batch.
+    """Lower the scores of boxes that overlap better boxes, and keep the boxes whose score stays high enough.
 
-    The more a box overlaps better boxes of its class, the more its score is lowered; a better box counts less if it
-    overlaps a still better one itself. A box is dropped if its score is then not above ``post_threshold``.
+    The more a box overlaps better boxes of its class, the more its score is lowered. A better box counts less if it
+    overlaps a still better one itself. A box is kept if its new score is above ``post_threshold``. The outputs are a
+    row [class, score, xmin, ymin, xmax, ymax] for each kept box, its index, and the number of kept boxes of each batch
+    element.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.
@@ -24,7 +26,7 @@ class MatrixNms(Detections):
     gaussian_sigma = attr.float(2.0)
     post_threshold = attr.float(0.0)
     inputs = ports(boxes="T", scores="T")
-    by_class_in_batch = False  # OpenVINO: sorts by class only across batches
+    by_class_in_batch = False  # OpenVINO sorts by class only across batches
 
     def select(self, boxes: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order = self.candidates(scores, scores > self.score_threshold)
@@ -32,12 +34,12 @@ class MatrixNms(Detections):
         if not order.size:
             return order, scores[order]
         # row i, column j: the IoU of box j with the better box i
-        found = np.triu(np.stack([overlap(one, order) for one in order]), 1)
-        worst = found.max(axis=0)[:, None]
+        ious = np.triu(np.stack([overlap(one, order) for one in order]), 1)
+        worst = ious.max(axis=0)[:, None]
         if self.decay_function == "gaussian":
-            decay = np.exp((worst * worst - found * found) * self.gaussian_sigma)
+            decay = np.exp((worst * worst - ious * ious) * self.gaussian_sigma)
         else:
-            decay = (1 - found) / (1 - worst + 1e-10)
+            decay = (1 - ious) / (1 - worst + 1e-10)
         better = np.tri(len(order), k=-1, dtype=bool).T
         scores = scores[order] * decay.min(axis=0, initial=1, where=better)
         kept = scores > self.post_threshold

@@ -14,13 +14,13 @@ from irrun.types import ElementType
 
 @op("MaxPool", since=14, spec="pooling/max-pool-14")
 class MaxPool14(Pooling):
-    """The largest element of each window, and its index in ``data`` flattened from ``axis`` on.
+    """Find the largest element of each window, and its index in ``data`` flattened from ``axis`` on.
 
-    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C1  ``data`` has rank 3, 4 or 5: batch, channels, and one axis for each entry of ``kernel``.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each axis of the kernel.
     C3  Strides, dilations and the kernel are positive, pads not negative.
-    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
-    C5  ``axis`` is within the rank of ``data``.
+    C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
+    C5  ``axis`` is at least -rank and less than the rank of ``data``.
     C6  ``index_element_type`` is an integer type.
     """
 
@@ -33,8 +33,12 @@ class MaxPool14(Pooling):
     def infer(self, at: Site, data: Value) -> tuple[Value, Value]:
         pooled = self.pooled(at, data)
         at.axis(self.axis, pooled.rank, "C5")
-        # OpenVINO: takes any integer type, the specification only i32 and i64
-        at.require(self.index_element_type.is_integer, "C6", f"index_element_type is {self.index_element_type}")
+        # OpenVINO takes any integer type, the specification only i32 and i64
+        at.require(
+            self.index_element_type.is_integer,
+            "C6",
+            f"index_element_type is {self.index_element_type}, not an integer type",
+        )
         return pooled, pooled.typed(self.index_element_type)
 
     def run(self, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -54,13 +58,13 @@ class MaxPool14(Pooling):
 
 @op("MaxPool", since=8, spec="pooling/max-pool-8")
 class MaxPool8(MaxPool14):
-    """As MaxPool-14, without ceil_torch.
+    """Compute the same as MaxPool-14, without ceil_torch.
 
-    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C1  ``data`` has rank 3, 4 or 5: batch, channels, and one axis for each entry of ``kernel``.
     C2  ``strides``, ``dilations`` and explicit pads have one entry for each axis of the kernel.
     C3  Strides, dilations and the kernel are positive, pads not negative.
-    C4  The dilated kernel fits into the padded data (same_upper and same_lower pad until it does).
-    C5  ``axis`` is within the rank of ``data``.
+    C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
+    C5  ``axis`` is at least -rank and less than the rank of ``data``.
     C6  ``index_element_type`` is an integer type.
     """
 
@@ -69,12 +73,12 @@ class MaxPool8(MaxPool14):
 
 @op("MaxPool", since=1, spec="pooling/max-pool-1")
 class MaxPool1(Pooling):
-    """The largest element of each window.
+    """Find the largest element of each window.
 
-    C1  ``data`` has rank 3, 4 or 5: the kernel's axes follow batch and channels.
+    C1  ``data`` has rank 3, 4 or 5: batch, channels, and one axis for each entry of ``kernel``.
     C2  ``strides`` and explicit pads have one entry for each axis of the kernel.
     C3  Strides and the kernel are positive, pads not negative.
-    C4  The kernel fits into the padded data (same_upper and same_lower pad until it does).
+    C4  The kernel fits into the padded data. With same_upper and same_lower, it always does.
     """
 
     def infer(self, at: Site, data: Value) -> Value:
@@ -88,16 +92,16 @@ class MaxPool1(Pooling):
 
 
 def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
-    """Return the largest element of each window: first along one axis, then of these results along the next."""
+    """Return the largest element of each window. The axes are reduced one after the other."""
     best, lowest = _comparable(data), _lowest(data.dtype)
     for axis, windows in enumerate(axes, 2):
         whole = best
         best = np.full((*whole.shape[:axis], windows.out, *whole.shape[axis + 1 :]), lowest, whole.dtype)
         before = (slice(None),) * axis
         for tap in range(windows.kernel):
-            seeing, seen = windows.span(tap)
-            part = best[(*before, seeing)]
-            np.maximum(part, whole[(*before, seen)], out=part)
+            outputs, elements = windows.span(tap)
+            part = best[(*before, outputs)]
+            np.maximum(part, whole[(*before, elements)], out=part)
     return best.astype(data.dtype, copy=False)
 
 
@@ -118,16 +122,16 @@ def _places(data: np.ndarray, best: np.ndarray, axes: tuple[Axis, ...]) -> np.nd
     """
     data, best = _comparable(data), _comparable(best)
     count, any_nan = math.prod(axis.kernel for axis in axes), bool((best != best).any())
-    # taps are numbered downwards, so that the maximum finds the first tap that sees the best element
+    # taps are numbered downwards, so that the maximum selects the first tap that reads the best element
     number = np.zeros(best.shape, np.min_scalar_type(count))
     steps = [math.prod(data.shape[axis:]) for axis in range(3, data.ndim + 1)]
     offsets = np.zeros(count + 1, np.int64)
     for tap, windows, elements in taps(axes):
-        seen, part = data[(..., *elements)], number[(..., *windows)]
-        found = seen == best[(..., *windows)]
+        values, part = data[(..., *elements)], number[(..., *windows)]
+        is_best = values == best[(..., *windows)]
         if any_nan:
-            found |= seen != seen
-        np.maximum(part, found * number.dtype.type(count), out=part)
+            is_best |= values != values
+        np.maximum(part, is_best * number.dtype.type(count), out=part)
         offsets[count] = sum(n * axis.dilation * step for n, axis, step in zip(tap, axes, steps))
         count -= 1
     places = offsets[number]
@@ -147,7 +151,7 @@ def _comparable(data: np.ndarray) -> np.ndarray:
 
 def _lowest(dtype: np.dtype) -> np.generic:
     """Return the value of a pad: minus infinity, or the least value of a type without infinity."""
-    # OpenVINO: f32 pads count as the lowest finite number
+    # OpenVINO pads f32 with the lowest finite number
     kind = ElementType.of(dtype)
     if kind is None or kind.kind == "boolean":
         return np.False_

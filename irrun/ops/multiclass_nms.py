@@ -11,14 +11,15 @@ from irrun.ops._nms import iou, suppress
 
 @op("MulticlassNms", since=9, spec="sort/multiclass-non-max-suppression-9")
 class MulticlassNms9(Detections):
-    """A row [class, score, xmin, ymin, xmax, ymax] for each box kept; its index; and the number kept in each batch.
+    """Drop each box whose IoU with a better box of its class exceeds a threshold.
 
-    A box is dropped where its IoU with a better one of its class exceeds a threshold; after each box kept, a
-    threshold above 0.5 is multiplied by ``nms_eta``.
+    After each kept box, a threshold above 0.5 is multiplied by ``nms_eta``. The outputs are a row
+    [class, score, xmin, ymin, xmax, ymax] for each kept box, its index, and the number of kept boxes of each batch
+    element.
 
-    C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes]; with
-        ``roisnum`` 1D [num_batches], they are [num_classes, num_boxes, 4] and [num_classes, num_boxes].
-    C2  Dims with one name are the same in all inputs.
+    C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes]. With
+        ``roisnum``, which is 1D [num_batches], they are [num_classes, num_boxes, 4] and [num_classes, num_boxes].
+    C2  Dims with the same name are equal in all inputs.
     C3  ``nms_top_k``, ``keep_top_k`` and ``background_class`` are -1 or more, ``nms_eta`` is in [0, 1].
     C4  ``output_type`` is i32 or i64.
     C5  The sum of ``roisnum`` is num_boxes.
@@ -29,7 +30,7 @@ class MulticlassNms9(Detections):
     inputs = ports(boxes="T", scores="T", roisnum=opt("int"))
 
     def infer(self, at: Site, boxes: Value, scores: Value, roisnum: Value | None = None) -> tuple[Value, ...]:
-        at.require(0 <= self.nms_eta <= 1, "C3", f"nms_eta is {self.nms_eta}")
+        at.require(0 <= self.nms_eta <= 1, "C3", f"nms_eta {self.nms_eta:g} is outside 0 to 1")
         if roisnum is None:
             return super().infer(at, boxes, scores)
         self.check(at, boxes, scores, scores_rank=2)
@@ -39,7 +40,9 @@ class MulticlassNms9(Detections):
             at.refuse("C2", f"boxes {boxes.shape} and scores {scores.shape} differ in num_classes or num_boxes")
         numbers = roisnum.ints()
         if numbers is not None:
-            at.require(count.fits(sum(numbers)), "C5", f"roisnum is {list(numbers)}, num_boxes is {count}")
+            at.require(
+                count.fits(sum(numbers)), "C5", f"the sum of roisnum {list(numbers)} is not num_boxes, which is {count}"
+            )
         return self.detections(boxes, roisnum.shape[0], classes, count)
 
     def images(
@@ -50,8 +53,8 @@ class MulticlassNms9(Detections):
             return
         classes, count = scores.shape
         if roisnum.sum() != count:
-            raise Refused(f"roisnum is {roisnum.tolist()}, num_boxes is {count}", "C5")
-        # OpenVINO: numbers them box by box, and within a box class by class
+            raise Refused(f"the sum of roisnum {roisnum.tolist()} is not num_boxes, which is {count}", "C5")
+        # OpenVINO numbers the boxes one after the other, and within a box class by class
         places = np.arange(classes * count).reshape(count, classes).T
         ends = np.cumsum(roisnum)[:-1]
         yield from zip(*(np.split(a, ends, axis=1) for a in (boxes, scores, places)))
@@ -59,7 +62,7 @@ class MulticlassNms9(Detections):
     def select(self, boxes: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order = self.candidates(scores, scores >= self.score_threshold)
         overlap = iou(boxes, 0 if self.normalized else 1)
-        # OpenVINO: drops where the IoU equals the threshold, too, and compares with all that were kept before
+        # OpenVINO also drops a box whose IoU equals the threshold, and compares a box with all boxes kept before
         taken = suppress(order, overlap, None, self._thresholds(boxes.dtype), np.less)
         return taken, scores[taken]
 
@@ -74,7 +77,7 @@ class MulticlassNms9(Detections):
 
 @op("MulticlassNms", since=8, spec="sort/multiclass-non-max-suppression-8")
 class MulticlassNms8(MulticlassNms9):
-    """As MulticlassNms-9, with one list of boxes for all classes.
+    """Compute the same as MulticlassNms-9, with one list of boxes for all classes.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.

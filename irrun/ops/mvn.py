@@ -12,22 +12,22 @@ from irrun.ops._unary import through_floats
 
 @op("MVN", since=6, spec="normalization/mvn-6")
 class MVN6(Op):
-    """Subtract the mean of ``data`` along ``axes``; with ``normalize_variance``, also divide by the deviation.
+    """Subtract the mean of ``data`` along ``axes``. With ``normalize_variance``, also divide by the standard deviation.
 
     C1  ``axes`` is 1D.
-    C2  Each of ``axes`` is within the rank of ``data``.
+    C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     """
 
     normalize_variance = attr.bool()
     eps = attr.float()
     eps_mode = attr.choice("inside_sqrt", "outside_sqrt")
     inputs = ports(data="T", axes="T_IND")
-    # OpenVINO: takes integers as well
+    # OpenVINO takes integers, too
     types = {"T": "numeric", "T_IND": "i32 i64"}
     channels_last = {"axes": "axes"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
-        at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}")
+        at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}, not 1D")
         check_axes(at, data, axes)
         return data.reshaped(data.shape)
 
@@ -50,18 +50,20 @@ class MVN6(Op):
 
 @op("MVN", since=2, spec="normalization/mvn-1")
 class MVN2(Op):
-    """As MVN-6 with ``eps`` inside the root, along ``reduction_axes`` or, without them, all axes from 1 or 2 on.
+    """Compute the same as MVN-6 with ``eps`` inside the root, along ``reduction_axes``.
 
-    C1  Each of ``reduction_axes`` is within the rank of ``data``.
+    Without ``reduction_axes``, the axes are all from 1 on with ``across_channels``, and all from 2 on otherwise.
+
+    C1  Each entry of ``reduction_axes`` is at least -rank and less than the rank of ``data``.
     """
 
-    # OpenVINO: writes across_channels beside reduction_axes, which win; the CPU plugin takes across_channels instead
+    # OpenVINO writes across_channels beside reduction_axes, which take precedence; its CPU plugin uses across_channels
     across_channels = attr.bool(default=False)
     reduction_axes = attr.ints(default=())
     normalize_variance = attr.bool()
     eps = attr.float()
     inputs = ports(data="T")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}
     channels_last = True
 

@@ -8,10 +8,10 @@ from irrun.ops._nms import Overlap, Suppression, over_union
 
 @op("NMSRotated", since=13, spec="sort/nms-rotated-13")
 class NMSRotated(Suppression):
-    """Rows [batch, class, box] of the boxes that are kept, best first; rows [batch, class, score]; their number.
+    """Drop each rotated box whose IoU with a better box of its class exceeds ``iou_threshold``.
 
-    A box [x_center, y_center, width, height, angle] is dropped where its IoU with a better one of its class
-    exceeds ``iou_threshold``.
+    A box is [x_center, y_center, width, height, angle]. The outputs are a row [batch, class, box] for each kept box,
+    best first, a row [batch, class, score] for each of them, and their number.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 5], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.

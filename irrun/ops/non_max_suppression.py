@@ -9,10 +9,10 @@ from irrun.types import ELEMENT_TYPES, Dim
 
 @op("NonMaxSuppression", since=9, spec="sort/non-max-suppression-9")
 class NonMaxSuppression9(Suppression):
-    """Rows [batch, class, box] of the boxes that are kept, best first; rows [batch, class, score]; their number.
+    """Drop each box whose IoU with a better box of its class exceeds ``iou_threshold``.
 
-    A box is dropped where its IoU with a better one of its class exceeds ``iou_threshold``; with
-    ``soft_nms_sigma``, its score is multiplied by exp(-IoU**2 / 2 sigma) instead.
+    With ``soft_nms_sigma``, its score is multiplied by exp(-IoU**2 / 2 sigma) instead. The outputs are a row
+    [batch, class, box] for each kept box, best first, a row [batch, class, score] for each of them, and their number.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.
@@ -38,16 +38,16 @@ class NonMaxSuppression9(Suppression):
     ) -> tuple[np.ndarray, np.ndarray]:
         if sigma <= 0:
             return super().select(overlap, scores, limit, threshold, least, sigma)
-        return soften(scores, scores > least, overlap, limit, lambda found: self.weight(found, threshold, sigma), least)
+        return soften(scores, scores > least, overlap, limit, lambda ious: self.weight(ious, threshold, sigma), least)
 
-    def weight(self, found: np.ndarray, threshold: float, sigma: float) -> np.ndarray:
-        """Return the factors of scores whose boxes have the IoUs ``found`` with a better box."""
-        return np.exp(-0.5 * found * found / sigma)
+    def weight(self, ious: np.ndarray, threshold: float, sigma: float) -> np.ndarray:
+        """Return the factors of the scores of boxes that have these IoUs with a better box."""
+        return np.exp(-0.5 * ious * ious / sigma)
 
 
 @op("NonMaxSuppression", since=5, spec="sort/non-max-suppression-5")
 class NonMaxSuppression5(NonMaxSuppression9):
-    """As NonMaxSuppression-9, but ``iou_threshold`` also applies with ``soft_nms_sigma``.
+    """Compute the same as NonMaxSuppression-9, but apply ``iou_threshold`` also with ``soft_nms_sigma``.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.
@@ -55,14 +55,16 @@ class NonMaxSuppression5(NonMaxSuppression9):
     C4  ``output_type`` is i32 or i64.
     """
 
-    def weight(self, found: np.ndarray, threshold: float, sigma: float) -> np.ndarray:
-        # OpenVINO: its CPU plugin computes version 9 instead
-        return np.where(found <= threshold, super().weight(found, threshold, sigma), 0)
+    def weight(self, ious: np.ndarray, threshold: float, sigma: float) -> np.ndarray:
+        # OpenVINO's CPU plugin computes version 9 instead
+        return np.where(ious <= threshold, super().weight(ious, threshold, sigma), 0)
 
 
 @op("NonMaxSuppression", since=4, spec="sort/non-max-suppression-4")
 class NonMaxSuppression4(NonMaxSuppression9):
-    """Only the rows [batch, class, box], as many as boxes could be kept at most: unused rows hold -1.
+    """Return a row [batch, class, box] for each box that NonMaxSuppression-9 keeps.
+
+    The number of rows is the largest number of boxes that can be kept. Unused rows hold -1.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.
@@ -81,18 +83,18 @@ class NonMaxSuppression4(NonMaxSuppression9):
         self, boxes: np.ndarray, scores: np.ndarray, max_output_boxes_per_class: np.ndarray | None = None,
         iou_threshold: np.ndarray | None = None, *others: np.ndarray | None,
     ) -> np.ndarray:  # fmt: skip
-        found = super().run(boxes, scores, max_output_boxes_per_class, iou_threshold, *others)[0]
+        kept = super().run(boxes, scores, max_output_boxes_per_class, iou_threshold, *others)[0]
         limit = 0 if max_output_boxes_per_class is None else max(int(max_output_boxes_per_class.item()), 0)
         dims = (Dim(n) for n in (*scores.shape, limit))
-        # OpenVINO: its CPU plugin gives the rows of the boxes that are kept, and no others
-        rows = np.full((self.rows(*dims).lo, 3), -1, found.dtype)
-        rows[: len(found)] = found[: len(rows)]
+        # OpenVINO's CPU plugin gives the rows of the kept boxes only
+        rows = np.full((self.rows(*dims).lo, 3), -1, kept.dtype)
+        rows[: len(kept)] = kept[: len(rows)]
         return rows
 
 
 @op("NonMaxSuppression", since=3, spec="sort/non-max-suppression-3")
 class NonMaxSuppression3(NonMaxSuppression4):
-    """As NonMaxSuppression-4, with fewer rows: at most num_boxes.
+    """Compute the same as NonMaxSuppression-4, with at most num_boxes rows.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.
@@ -106,7 +108,7 @@ class NonMaxSuppression3(NonMaxSuppression4):
 
 @op("NonMaxSuppression", since=1, spec="sort/non-max-suppression-1")
 class NonMaxSuppression1(NonMaxSuppression3):
-    """As NonMaxSuppression-3, with indices of i64.
+    """Compute the same as NonMaxSuppression-3, with indices of i64.
 
     C1  ``boxes`` is 3D [num_batches, num_boxes, 4], ``scores`` is 3D [num_batches, num_classes, num_boxes].
     C2  num_batches and num_boxes are the same in both.

@@ -9,7 +9,7 @@ from irrun.types import Dim, PartialShape
 
 @op("NonZero", since=3, spec="condition/nonzero-3")
 class NonZero(Op):
-    """One column for each element that is not zero, in C order: its index along each axis.
+    """Return a column for each element that is not zero, in C order: its index along each axis.
 
     C1  ``output_type`` is i32 or i64.
     """
@@ -19,12 +19,12 @@ class NonZero(Op):
     types = {"T": "boolean numeric"}
 
     def infer(self, at: Site, data: Value) -> Value:
-        at.require(self.output_type.name in ("i32", "i64"), "C1", f"output_type is {self.output_type}")
+        at.require(self.output_type.name in ("i32", "i64"), "C1", f"output_type is {self.output_type}, not i32 or i64")
         if data.exact is not None:
             count = Dim(int(np.count_nonzero(plain(data.exact))))
         else:
             count = Dim(0, data.shape.count().hi)
-        # a scalar counts as 1D
+        # a scalar is treated as 1D
         rank = Dim.unknown() if data.rank is None else Dim(max(data.rank, 1))
         return Value(self.output_type, PartialShape((rank, count)))
 

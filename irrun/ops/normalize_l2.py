@@ -13,29 +13,30 @@ from irrun.ops._unary import through_floats
 
 @op("NormalizeL2", since=1, spec="normalization/normalize-l2-1")
 class NormalizeL2(Op):
-    """Divide ``data`` by the root of its sum of squares along ``axes``; ``eps`` is added to the sum, or is its minimum.
+    """Divide ``data`` by the root of its sum of squares along ``axes``.
 
-    Without ``axes``, the output is 1 where ``data`` is not 0, else 0.
+    ``eps`` is added to the sum, or is its minimum, as ``eps_mode`` says. With empty ``axes``, the output is 1 where
+    ``data`` is not 0, and 0 elsewhere.
 
     C1  ``axes`` is a scalar or 1D.
-    C2  Each of ``axes`` is within the rank of ``data``.
-    C3  No two of ``axes`` are the same.
+    C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
+    C3  ``axes`` has no duplicates.
     """
 
     eps = attr.float()
     eps_mode = attr.choice("add", "max")
     inputs = ports(data="T", axes="T_IND")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric", "T_IND": "int"}
     channels_last = {"axes": "axes"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
-        at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}")
+        at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}, not a scalar or 1D")
         check_axes(at, data, axes)
-        found = axes.ints()
-        if found is not None and data.rank is not None:
-            distinct = {axis % data.rank for axis in found}
-            at.require(len(distinct) == len(found), "C3", f"axes {list(found)} name one twice")
+        known = axes.ints()
+        if known is not None and data.rank is not None:
+            distinct = {axis % data.rank for axis in known}
+            at.require(len(distinct) == len(known), "C3", f"axes {list(known)} names an axis more than once")
         return data.reshaped(data.shape)
 
     def prepare(self, request: Request) -> Kernel | None:

@@ -1,4 +1,4 @@
-"""OneHot: indices as rows with one element switched on.  Spec: sequence/one-hot-{1,16}."""
+"""OneHot: indices as rows that hold one value at the index and another elsewhere.  Spec: sequence/one-hot-{1,16}."""
 
 import numpy as np
 
@@ -10,14 +10,14 @@ from irrun.types import Dim, PartialShape
 class _OneHot(Op):
     axis = attr.int()
     inputs = ports(indices="T1", depth="T_DEPTH", on_value="T2", off_value="T2")
-    # OpenVINO: takes any integers, and a depth of another type than the indices
+    # OpenVINO takes any integers, and a depth of another type than the indices
     types = {"T1": "int", "T_DEPTH": "int", "T2": "any"}
 
     def infer(self, at: Site, indices: Value, depth: Value, on_value: Value, off_value: Value) -> Value:
         for name, value in ("depth", depth), ("on_value", on_value), ("off_value", off_value):
             at.require(value.rank in (None, 0), "C1", f"{name} is {value.shape}, not a scalar")
         classes = (depth.dims() or (Dim.unknown(),))[0]
-        at.require(classes.hi >= 0, "C2", f"depth is {classes}")
+        at.require(classes.hi >= 0, "C2", f"depth {classes} is negative")
         element_type = off_value.type if on_value.type.kind == "dynamic" else on_value.type
         if indices.shape.dims is None:
             return Value(element_type, indices.shape)
@@ -39,14 +39,15 @@ class _OneHot(Op):
 class OneHot16(_OneHot):
     """Add an axis of length ``depth``, which holds ``on_value`` at the index and ``off_value`` elsewhere.
 
-    An index outside ``depth`` switches nothing on; with ``normalize``, -1 to -``depth`` count from the end.
+    An index outside ``depth`` gives ``off_value`` only. In mode normalize, the indices -1 to -``depth`` count from the
+    end.
 
     C1  ``depth``, ``on_value`` and ``off_value`` are scalars.
     C2  ``depth`` is not negative.
-    C3  ``axis`` lies within the rank of the output, or before it by less than that rank.
+    C3  ``axis`` is at least -rank and less than the rank of the output.
     """
 
-    # OpenVINO: writes it with an underscore
+    # OpenVINO writes it with an underscore
     negative_indices_mode = attr.choice(
         "ignore-negative", "normalize", default="ignore-negative", also={"ignore_negative": "ignore-negative"}
     )
@@ -61,9 +62,9 @@ class OneHot16(_OneHot):
 class OneHot1(_OneHot):
     """Add an axis of length ``depth``, which holds ``on_value`` at the index and ``off_value`` elsewhere.
 
-    An index outside ``depth`` switches nothing on.
+    An index outside ``depth`` gives ``off_value`` only.
 
     C1  ``depth``, ``on_value`` and ``off_value`` are scalars.
     C2  ``depth`` is not negative.
-    C3  ``axis`` lies within the rank of the output, or before it by less than that rank.
+    C3  ``axis`` is at least -rank and less than the rank of the output.
     """

@@ -8,16 +8,17 @@ from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
 
 @op("Pad", since=12, spec="movement/pad-12")
 class Pad12(Op):
-    """Add ``pads_begin`` and ``pads_end`` elements to each axis of ``data``; negative ones take elements away.
+    """Add ``pads_begin`` and ``pads_end`` elements to each axis of ``data``. Negative pads remove elements.
 
-    C1  ``pads_begin`` and ``pads_end`` are 1D, with one entry per axis of ``data``.
-    C2  constant: ``pad_value`` is a scalar.
-    C3  reflect: each pad is less than its dim; symmetric: none is more; edge: no dim that grows is 0.
+    C1  ``pads_begin`` and ``pads_end`` are 1D, with one entry for each axis of ``data``.
+    C2  In mode constant, ``pad_value`` is a scalar.
+    C3  In mode reflect, each pad is less than its dim, in mode symmetric, it is at most its dim. In mode edge, a dim
+        that is padded is not 0.
     C4  Strings are padded in constant mode only.
     """
 
     pad_mode = attr.choice("constant", "edge", "reflect", "symmetric")
-    # OpenVINO: pads_begin and pads_end may differ in type
+    # OpenVINO allows different types for pads_begin and pads_end
     inputs = ports(data="T", pads_begin="T_BEGIN", pads_end="T_END", pad_value=opt("T"))
     types = {"T": "any", "T_BEGIN": "int", "T_END": "int"}
     channels_last = {"pads_begin": "entries", "pads_end": "entries"}
@@ -26,9 +27,11 @@ class Pad12(Op):
     def infer(self, at: Site, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None) -> Value:
         if self.pad_mode == "constant":
             rank = None if pad_value is None else pad_value.rank
-            at.require(rank in (None, 0), "C2", f"pad_value has rank {rank}")
+            at.require(rank in (None, 0), "C2", f"pad_value has rank {rank}, but must be a scalar")
         else:
-            at.require(data.type.kind != "string", "C4", f"pad_mode is {self.pad_mode}")
+            at.require(
+                data.type.kind != "string", "C4", f"data is of strings, but pad_mode is {self.pad_mode}, not constant"
+            )
         count = self._rank(at, data, pads_begin, pads_end).value
         if count is None:
             return data.reshaped(UNKNOWN_RANK)
@@ -51,7 +54,7 @@ class Pad12(Op):
         for name, pads in (("pads_begin", pads_begin), ("pads_end", pads_end)):
             at.require(pads.rank in (None, 1), "C1", f"{name} is {pads.shape}, not 1D")
             both = rank.meet(pads.shape.count())
-            at.require(both is not None, "C1", f"{name} has {pads.shape.count()} entries, data is {data.shape}")
+            at.require(both is not None, "C1", f"{name} has {pads.shape.count()} entries, but data is {data.shape}")
             assert both is not None
             rank = both
         return rank
@@ -61,7 +64,7 @@ class Pad12(Op):
         most = {"constant": INF, "edge": INF if dim.hi > 0 else 0, "reflect": dim.hi - 1, "symmetric": dim.hi}
         for pad in (begin, end):
             enough = pad.lo <= max(most[self.pad_mode], 0)
-            at.require(enough, "C3", f"pad_mode is {self.pad_mode}: axis {axis} of {dim} cannot be padded by {pad}")
+            at.require(enough, "C3", f"axis {axis} of length {dim} cannot be padded by {pad} in mode {self.pad_mode}")
 
     def prepare(self, request: Request) -> Kernel | None:
         data, begins, ends = request.inputs[:3]
@@ -87,7 +90,7 @@ class Pad12(Op):
             return _filled(data, pads, np.zeros((), data.dtype) if pad_value is None else pad_value)
         for axis, (begin, end) in enumerate(pads):
             dim = data.shape[axis]
-            # a negative pad only moves the window: the pad at the other end may still mirror the elements it crops
+            # a negative pad only shifts the window: the pad at the other end may mirror the elements that it crops
             at = np.arange(-begin, max(dim + end, -begin))
             if self.pad_mode == "edge":
                 at = np.clip(at, 0, max(dim - 1, 0))
@@ -121,17 +124,20 @@ def _filled(
 
 @op("Pad", since=1, spec="movement/pad-1")
 class Pad1(Pad12):
-    """As Pad-12, without negative pads.
+    """Compute the same as Pad-12, without negative pads.
 
-    C1  ``pads_begin`` and ``pads_end`` are 1D, with one entry per axis of ``data``.
-    C2  constant: ``pad_value`` is a scalar.
-    C3  reflect: each pad is less than its dim; symmetric: none is more; edge: no dim that grows is 0.
+    C1  ``pads_begin`` and ``pads_end`` are 1D, with one entry for each axis of ``data``.
+    C2  In mode constant, ``pad_value`` is a scalar.
+    C3  In mode reflect, each pad is less than its dim, in mode symmetric, it is at most its dim. In mode edge, a dim
+        that is padded is not 0.
     C4  Strings are padded in constant mode only.
     C5  No pad is negative.
     """
 
-    # OpenVINO: takes negative pads, too, and crops as Pad-12 does
+    # OpenVINO takes negative pads, too, and crops as Pad-12 does
 
     def _check(self, at: Site, axis: int, dim: Dim, begin: Dim, end: Dim) -> None:
-        at.require(begin.hi >= 0 and end.hi >= 0, "C5", f"the pads of axis {axis} are {begin} and {end}")
+        at.require(
+            begin.hi >= 0 and end.hi >= 0, "C5", f"the pads {begin} and {end} of axis {axis} must not be negative"
+        )
         super()._check(at, axis, dim, begin, end)

@@ -6,7 +6,7 @@ from irrun.types import Dim, PartialShape
 
 @op("Parameter", since=1, spec="infrastructure/parameter-1")
 class Parameter(Op):
-    """A tensor that the caller passes; it has no inputs and no kernel."""
+    """Stand for a tensor that the caller passes. It has no inputs and no kernel."""
 
     element_type = attr.element_type()
     shape = attr.shape()

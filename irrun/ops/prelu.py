@@ -1,4 +1,4 @@
-"""PReLU: ReLU with a slope for negative elements, one for all or one a channel.  Spec: activation/prelu-1."""
+"""PReLU: ReLU with a slope for negative elements.  Spec: activation/prelu-1."""
 
 import numpy as np
 
@@ -10,18 +10,22 @@ from irrun.types import PartialShape
 
 @op("PReLU", since=1, spec="activation/prelu-1")
 class PReLU(Op):
-    """``data`` where it is not negative, elsewhere ``data * slope``.
+    """Compute ``data`` where it is not negative, and ``data * slope`` elsewhere.
 
-    C1  ``slope`` is 1D with an entry per channel (dim 1 of ``data``, or dim 0 of 1D ``data``), or numpy broadcasts it
-        to ``data``.
+    C1  ``slope`` is 1D with an entry for each channel (dim 1 of ``data``, or dim 0 if ``data`` is 1D), or it can be
+        broadcast to the shape of ``data`` by the rules of numpy.
     """
 
     inputs = ports(data="T", slope="T")
-    # OpenVINO: takes integers and booleans as well
+    # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}
 
     def infer(self, at: Site, data: Value, slope: Value) -> Value:
-        at.require(_fits(data.shape, slope.shape), "C1", f"slope {slope.shape} does not fit data {data.shape}")
+        at.require(
+            _fits(data.shape, slope.shape),
+            "C1",
+            f"slope {slope.shape} is not one entry per channel of data {data.shape} and cannot be broadcast",
+        )
         return (slope if data.type.kind == "dynamic" else data).reshaped(data.shape)
 
     def prepare(self, request: Request) -> Kernel | None:

@@ -11,12 +11,12 @@ from irrun.ops._priors import Priors, around
 
 @op("PriorBox", since=8, spec="detection/prior-box-8")
 class PriorBox8(Priors):
-    """Boxes [xmin, ymin, xmax, ymax], relative to the image, in row 0, and their variances in row 1.
+    """Return boxes [xmin, ymin, xmax, ymax], relative to the image, in row 0, and their variances in row 1.
 
-    C1  ``output_size`` and ``image_size`` are 1D, with two elements.
+    C1  ``output_size`` and ``image_size`` are 1D and have two elements each.
     C2  ``variance`` has 0, 1 or 4 elements.
-    C3  ``density`` has an element for each of ``fixed_size``.
-    C4  Sizes and ratios are positive, ``density`` is 1 or more.
+    C3  ``density`` has one entry for each of ``fixed_size``.
+    C4  Sizes and ratios are positive, the entries of ``density`` are at least 1.
     """
 
     min_size = attr.floats(())
@@ -36,19 +36,19 @@ class PriorBox8(Priors):
     def infer(self, at: Site, output_size: Value, image_size: Value) -> Value:
         at.require(
             len(self.density) == len(self.fixed_size), "C3",
-            f"density has {len(self.density)} elements, fixed_size {len(self.fixed_size)}",
+            f"density has {len(self.density)} entries, but fixed_size has {len(self.fixed_size)}",
         )  # fmt: skip
         for name in ("min_size", "max_size", "aspect_ratio", "fixed_size", "fixed_ratio", "density"):
             values = getattr(self, name)
-            at.require(all(n > 0 for n in values), "C4", f"{name} is {list(values)}")
-        at.require(all(n >= 1 for n in self.density), "C4", f"density is {list(self.density)}")
+            at.require(all(n > 0 for n in values), "C4", f"{name} {list(values)} has an entry that is not positive")
+        at.require(all(n >= 1 for n in self.density), "C4", f"density {list(self.density)} has an entry below 1")
         return self.priors(at, output_size, image_size, len([*self._fixed(), *self._free(1)]))
 
     def run(self, output_size: np.ndarray, image_size: np.ndarray) -> np.ndarray:
         height, width = (int(n) for n in output_size.tolist())
         image_height, image_width = (int(n) for n in image_size.tolist())
         step, scale = self.step, 1
-        if not self.scale_all_sizes:  # OpenVINO: sizes and step are then relative to the height of the image
+        if not self.scale_all_sizes:  # OpenVINO takes sizes and step relative to the height of the image in this case
             step, scale = image_height / max(height, 1) if step == -1 else step * image_height, image_height
         if step == 0:
             steps, offset = (image_width / max(width, 1), image_height / max(height, 1)), 0.5
@@ -58,7 +58,7 @@ class PriorBox8(Priors):
         described = np.array([*fixed, *free], np.float32).reshape(-1, 4)
         boxes = around(height, width, offset, steps, described[:, :2], described[:, 2:])
         boxes *= np.float32(1) / np.array([image_width, image_height] * 2, np.float32)
-        # OpenVINO: boxes of a fixed size end where the image does
+        # OpenVINO clips boxes of a fixed size to the image
         ends = boxes[:, :, : len(fixed)]
         np.maximum(ends[..., :2], 0, out=ends[..., :2])
         np.minimum(ends[..., 2:], 1, out=ends[..., 2:])
@@ -72,15 +72,15 @@ class PriorBox8(Priors):
         for size, density in zip(self.fixed_size, self.density):
             count = int(density)
             shift = int(size / count)
-            # OpenVINO: the half of an odd size is rounded down (by its CPU plugin it is not)
+            # OpenVINO rounds half of an odd size down (its CPU plugin does not)
             places = [shift / 2 + n * shift - int(size) // 2 for n in range(count)]
             for ratio in self.fixed_ratio or self._ratios():
-                side = size if self.fixed_ratio or ratio != 1 else int(size)  # OpenVINO: squares have whole sides
+                side = size if self.fixed_ratio or ratio != 1 else int(size)  # OpenVINO truncates the sides of squares
                 half = side / 2 * math.sqrt(ratio), side / 2 / math.sqrt(ratio)
                 yield from ((x, y, *half) for y in places for x in places)
 
     def _free(self, scale: float) -> Iterator[tuple[float, float, float, float]]:
-        """Yield the boxes of ``min_size`` (times ``scale``), ``max_size`` and the ratios, as ``_fixed`` does."""
+        """Yield the boxes of ``min_size`` (times ``scale``), ``max_size`` and the ratios, in the form of ``_fixed``."""
         sizes = [size * scale for size in self.min_size]
         for n, size in enumerate(sizes):
             yield 0, 0, size / 2, size / 2
@@ -105,12 +105,12 @@ class PriorBox8(Priors):
 
 @op("PriorBox", since=1, spec="detection/prior-box-1")
 class PriorBox1(PriorBox8):
-    """As PriorBox-8, with the boxes of a point always in the order ``min_size``, ``max_size``, ``aspect_ratio``.
+    """Compute the same as PriorBox-8, but order the boxes of a point by ``min_size``, ``max_size``, ``aspect_ratio``.
 
-    C1  ``output_size`` and ``image_size`` are 1D, with two elements.
+    C1  ``output_size`` and ``image_size`` are 1D and have two elements each.
     C2  ``variance`` has 0, 1 or 4 elements.
-    C3  ``density`` has an element for each of ``fixed_size``.
-    C4  Sizes and ratios are positive, ``density`` is 1 or more.
+    C3  ``density`` has one entry for each of ``fixed_size``.
+    C4  Sizes and ratios are positive, the entries of ``density`` are at least 1.
     """
 
     attributes = {k: v for k, v in PriorBox8.attributes.items() if k != "min_max_aspect_ratios_order"}

@@ -8,11 +8,11 @@ from irrun.ops._priors import Priors, around
 
 @op("PriorBoxClustered", since=1, spec="detection/prior-box-clustered-1")
 class PriorBoxClustered(Priors):
-    """Boxes [xmin, ymin, xmax, ymax], relative to the image, in row 0, and their variances in row 1.
+    """Return boxes [xmin, ymin, xmax, ymax], relative to the image, in row 0, and their variances in row 1.
 
-    C1  ``output_size`` and ``image_size`` are 1D, with two elements.
+    C1  ``output_size`` and ``image_size`` are 1D and have two elements each.
     C2  ``variance`` has 0, 1 or 4 elements.
-    C3  ``width`` and ``height`` are as many.
+    C3  ``width`` and ``height`` have the same number of entries.
     """
 
     width = attr.floats((1.0,))
@@ -26,7 +26,9 @@ class PriorBoxClustered(Priors):
 
     def infer(self, at: Site, output_size: Value, image_size: Value) -> Value:
         at.require(
-            len(self.width) == len(self.height), "C3", f"there are {len(self.width)} widths, {len(self.height)} heights"
+            len(self.width) == len(self.height),
+            "C3",
+            f"width has {len(self.width)} entries, but height has {len(self.height)}",
         )
         return self.priors(at, output_size, image_size, len(self.width))
 

@@ -12,12 +12,14 @@ from irrun.types import Dim, PartialShape
 
 @op("Proposal", since=4, spec="detection/proposal-4")
 class Proposal4(Op):
-    """A row [batch, x0, y0, x1, y1] for each box, best first, and their probabilities; -1 ends a batch of fewer boxes.
+    """Return a row [batch, x0, y0, x1, y1] for each box, best first, and the probabilities of the boxes.
+
+    If a batch element has fewer boxes than rows, a row with batch -1 follows the last box.
 
     C1  ``class_probs`` and ``bbox_deltas`` are 4D, ``image_shape`` is 1D with 3 or 4 elements.
     C2  batch_size, H and W are the same in ``class_probs`` [batch_size, 2*K, H, W] and ``bbox_deltas``
         [batch_size, 4*K, H, W].
-    C3  K, the number of anchors, is that of ``ratio`` times that of ``scale``.
+    C3  K, the number of anchors, is the length of ``ratio`` times the length of ``scale``.
     """
 
     base_size = attr.int()
@@ -34,7 +36,7 @@ class Proposal4(Op):
     box_size_scale = attr.float(1.0)
     box_coordinate_scale = attr.float(1.0)
     framework = attr.choice("", "tensorflow", default="", also={"caffe": ""})
-    # OpenVINO: takes inputs of different types
+    # OpenVINO takes inputs of different types
     inputs = ports(class_probs="float", bbox_deltas="float", image_shape="float")
     outputs = 2
 
@@ -42,14 +44,22 @@ class Proposal4(Op):
         for name, value in (("class_probs", class_probs), ("bbox_deltas", bbox_deltas)):
             at.require(value.rank in (None, 4), "C1", f"{name} is {value.shape}, not 4D")
         size = image_shape.shape.count()
-        few = image_shape.rank in (None, 1) and (size.fits(3) or size.fits(4))
-        at.require(few, "C1", f"image_shape is {image_shape.shape}, not [3] or [4]")
+        fits = image_shape.rank in (None, 1) and (size.fits(3) or size.fits(4))
+        at.require(fits, "C1", f"image_shape is {image_shape.shape}, not 1D of 3 or 4 elements")
         count = len(self.ratio) * len(self.scale)
         layout = PartialShape.of([Dim.unknown(), 0, Dim.unknown(), Dim.unknown()])
         for name, value, channels in (("class_probs", class_probs, 2 * count), ("bbox_deltas", bbox_deltas, 4 * count)):
-            at.require(value.shape[1].fits(channels), "C3", f"{name} is {value.shape}; {count} anchors take {channels}")
+            at.require(
+                value.shape[1].fits(channels),
+                "C3",
+                f"{name} {value.shape} does not have {channels} channels for {count} anchors",
+            )
             both = layout.meet(value.shape if value.shape.dims is None else value.shape.replace(1, 0))
-            at.require(both is not None, "C2", f"class_probs is {class_probs.shape}, bbox_deltas {bbox_deltas.shape}")
+            at.require(
+                both is not None,
+                "C2",
+                f"class_probs {class_probs.shape} and bbox_deltas {bbox_deltas.shape} differ in batch, H or W",
+            )
             layout = both or layout
         rows = layout[0] * self.post_nms_topn
         return class_probs.reshaped([rows, 5]), class_probs.reshaped([rows])
@@ -73,26 +83,26 @@ class Proposal4(Op):
         rows = np.zeros((batches, self.post_nms_topn, 5), work)
         probabilities = np.zeros((batches, self.post_nms_topn), work)
         for batch in range(batches):
-            taken = self._select(boxes[batch].reshape(-1, 4), scores[batch].ravel())
-            kept = boxes[batch].reshape(-1, 4)[taken]
+            selected = self._select(boxes[batch].reshape(-1, 4), scores[batch].ravel())
+            kept = boxes[batch].reshape(-1, 4)[selected]
             if self.clip_after_nms:
                 kept = kept.clip(0, image)
             if self.normalize:
                 kept = kept / image
             rows[batch, : len(kept), 0] = batch
             rows[batch, : len(kept), 1:] = kept
-            probabilities[batch, : len(kept)] = scores[batch].ravel()[taken]
+            probabilities[batch, : len(kept)] = scores[batch].ravel()[selected]
             rows[batch, len(kept) : len(kept) + 1, 0] = -1
         return narrow(rows.reshape(-1, 5), class_probs.dtype), narrow(probabilities.ravel(), class_probs.dtype)
 
     def _image(self, image_shape: np.ndarray) -> np.ndarray:
         """Return the limits of a box: twice (width, height), or twice (height, width) for tensorflow."""
-        # OpenVINO: in tensorflow a box is [y0, x0, y1, x1], but its reference kernel takes height for width
+        # in OpenVINO, a box of tensorflow is [y0, x0, y1, x1], but its reference kernel uses the height as the width
         sizes = image_shape[:2] if self.framework == "tensorflow" else image_shape[1::-1]
         return np.tile(sizes, 2)
 
     def _boxes(self, deltas: np.ndarray, image: np.ndarray) -> np.ndarray:
-        """Return the boxes [batch, H, W, anchor, 4], in pixels: the anchors at each point, moved by ``deltas``."""
+        """Return the boxes [batch, H, W, anchor, 4], in pixels: ``deltas`` applied to the anchors at each point."""
         rows, columns = (np.arange(n, dtype=deltas.dtype) * self.feat_stride for n in deltas.shape[1:3])
         y, x = np.meshgrid(rows, columns, indexing="ij")
         if self.framework == "tensorflow":
@@ -131,12 +141,12 @@ class Proposal4(Op):
 
 @op("Proposal", since=1, spec="detection/proposal-1")
 class Proposal1(Proposal4):
-    """As Proposal-4, without the probabilities.
+    """Compute the same as Proposal-4, without the probabilities.
 
     C1  ``class_probs`` and ``bbox_deltas`` are 4D, ``image_shape`` is 1D with 3 or 4 elements.
     C2  batch_size, H and W are the same in ``class_probs`` [batch_size, 2*K, H, W] and ``bbox_deltas``
         [batch_size, 4*K, H, W].
-    C3  K, the number of anchors, is that of ``ratio`` times that of ``scale``.
+    C3  K, the number of anchors, is the length of ``ratio`` times the length of ``scale``.
     """
 
     outputs = 1

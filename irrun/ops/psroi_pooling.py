@@ -1,25 +1,27 @@
-"""PSROIPooling: regions pooled bin by bin, each bin from channels of its own.  Spec: detection/psroi-pooling-1."""
+"""PSROIPooling: regions pooled bin by bin, each bin from its own channels.  Spec: detection/psroi-pooling-1."""
 
 import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
+from irrun.kernels.resampling import round_half_away
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._rois import bilinear, check_batches, check_regions, regions, rounded
+from irrun.ops._rois import bilinear, check_batches, check_regions, regions
 
 
 @op("PSROIPooling", since=1, spec="detection/psroi-pooling-1")
 class PSROIPooling(Op):
-    """Divide each region into ``group_size``² bins and take the mean of each.
+    """Divide each region into ``group_size``² bins and average each bin.
 
     In mode average, each bin is the mean of its own channel of ``data``. In mode bilinear, it is the mean over the
-    spatial bins, each of which interpolates its own channels of ``data`` at one place; coordinates are then fractions
+    spatial bins, each of which interpolates its own channels of ``data`` at one point. Coordinates are then fractions
     of the feature map.
 
-    C1  ``data`` is 4D, ``rois`` are 2D with five columns.
-    C2  ``output_dim``, ``group_size`` and, for bilinear, ``spatial_bins_x`` and ``spatial_bins_y`` are positive.
+    C1  ``data`` is 4D, ``rois`` is 2D with five columns.
+    C2  ``output_dim`` and ``group_size`` are positive. In mode bilinear, so are ``spatial_bins_x`` and
+        ``spatial_bins_y``.
     C3  ``spatial_scale`` is positive.
-    C4  Batch indices are within the batch of ``data``.
-    C5  ``data`` has ``output_dim`` channels for each bin (average) or spatial bin (bilinear).
+    C4  Each batch index is from 0 to the batch size of ``data`` minus 1.
+    C5  ``data`` has ``output_dim`` channels for each bin (mode average) or spatial bin (mode bilinear).
     """
 
     output_dim = attr.int()
@@ -37,8 +39,8 @@ class PSROIPooling(Op):
             "group_size",
             *(["spatial_bins_x", "spatial_bins_y"] if self.mode == "bilinear" else []),
         ):
-            at.require(getattr(self, name) > 0, "C2", f"{name} is {getattr(self, name)}")
-        at.require(self.spatial_scale > 0, "C3", f"spatial_scale is {self.spatial_scale:g}")
+            at.require(getattr(self, name) > 0, "C2", f"{name} is {getattr(self, name)}, not positive")
+        at.require(self.spatial_scale > 0, "C3", f"spatial_scale is {self.spatial_scale:g}, not positive")
         count, channels = check_regions(at, data, rois, ("C1", "C4"))
         bins = self.group_size**2 if self.mode == "average" else self.spatial_bins_x * self.spatial_bins_y
         wanted = self.output_dim * bins
@@ -60,13 +62,13 @@ class PSROIPooling(Op):
     def _average(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
         """Return the bins (outputs, rows, columns) of one region, each the mean of the elements that it covers."""
         height, width = maps.shape[1:]
-        x1, y1, x2, y2 = (rounded(box) + np.array([0, 0, 1, 1], box.dtype)) * box.dtype.type(self.spatial_scale)
+        x1, y1, x2, y2 = (round_half_away(box) + np.array([0, 0, 1, 1], box.dtype)) * box.dtype.type(self.spatial_scale)
         split = maps.reshape(self.output_dim, self.group_size, self.group_size, height, width)
         out = np.zeros(split.shape[:3], maps.dtype)
         for row, down in enumerate(_bins(y1, y2, self.group_size, height)):
             for column, across in enumerate(_bins(x1, x2, self.group_size, width)):
-                if (seen := split[:, row, column, down, across]).size:
-                    out[:, row, column] = seen.mean((1, 2))
+                if (elements := split[:, row, column, down, across]).size:
+                    out[:, row, column] = elements.mean((1, 2))
         return out
 
     def _bilinear(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
@@ -78,8 +80,8 @@ class PSROIPooling(Op):
         y = _places(y1, y2, self.spatial_bins_y, self.group_size, height)[:, np.newaxis, np.newaxis, :, np.newaxis]
         x = _places(x1, x2, self.spatial_bins_x, self.group_size, width)[:, np.newaxis, np.newaxis, :]
         inside = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
-        seen = bilinear(maps, channel, np.where(inside, y, 0), np.where(inside, x, 0))
-        return np.where(inside, seen, 0).mean((0, 1))
+        samples = bilinear(maps, channel, np.where(inside, y, 0), np.where(inside, x, 0))
+        return np.where(inside, samples, 0).mean((0, 1))
 
 
 def _bins(start: np.floating, end: np.floating, count: int, size: int) -> list[slice]:

@@ -10,12 +10,12 @@ from irrun.ops._random import fractions, mersenne_twister, pairs, philox, seeds
 
 @op("RandomUniform", since=8, spec="generation/random-uniform-8")
 class RandomUniform(Op):
-    """A tensor of ``shape`` with random numbers from ``minval`` up to but not including ``maxval``.
+    """Return a tensor of ``shape`` with random numbers from ``minval`` up to, but not including, ``maxval``.
 
     The seeds determine the numbers, which are those of TensorFlow's or PyTorch's generator. If both seeds are 0, the
-    numbers differ in every run. TensorFlow's generator continues in each run where the last one ended.
+    numbers differ in every run. TensorFlow's generator continues in each run where the last run ended.
 
-    C1  ``shape`` is 1D; none of it is negative.
+    C1  ``shape`` is 1D, and none of its entries is negative.
     C2  ``minval`` and ``maxval`` have one element each, as a scalar or 1D.
     C3  ``minval`` and ``maxval`` are of the type ``output_type``.
     C4  ``output_type`` is i32, i64, f16, bf16, f32 or f64.
@@ -33,21 +33,23 @@ class RandomUniform(Op):
 
     def infer(self, at: Site, shape: Value, minval: Value, maxval: Value, *, stream: Stream | None = None) -> Value:
         names = ("i32", "i64", "f16", "bf16", "f32", "f64")
-        at.require(self.output_type.name in names, "C4", f"output_type is {self.output_type}")
+        at.require(
+            self.output_type.name in names, "C4", f"output_type is {self.output_type}, not one of {', '.join(names)}"
+        )
         at.require(shape.rank in (None, 1), "C1", f"shape is {shape.shape}, not 1D")
-        wanted = shape.as_shape()
-        at.require(wanted.dims is None or all(d.hi >= 0 for d in wanted), "C1", f"shape {wanted} has a negative entry")
+        target = shape.as_shape()
+        at.require(target.dims is None or all(d.hi >= 0 for d in target), "C1", f"shape {target} has a negative entry")
         for name, value in ("minval", minval), ("maxval", maxval):
             single = value.rank in (None, 0, 1) and value.shape.count().fits(1)
             at.require(single, "C2", f"{name} is {value.shape}, not a scalar or 1D of one element")
             at.require(
                 value.type is self.output_type or value.type.kind == "dynamic",
-                "C3", f"{name} is {value.type}, output_type is {self.output_type}",
+                "C3", f"{name} is {value.type}, but output_type is {self.output_type}",
             )  # fmt: skip
         least, most = minval.exact, maxval.exact
         if least is not None and most is not None:
             at.require(least.item() < most.item(), "C5", f"minval {least.item()} is not less than maxval {most.item()}")
-        return Value(self.output_type, wanted)
+        return Value(self.output_type, target)
 
     def run(
         self, shape: np.ndarray, minval: np.ndarray, maxval: np.ndarray, *, stream: Stream | None = None
@@ -64,7 +66,7 @@ class RandomUniform(Op):
             raise Refused(f"minval {least.item()} is not less than maxval {most.item()}", "C5")
         dims = tuple(shape.tolist())
         count = math.prod(dims)
-        # PyTorch makes an i64 of one 32-bit number where that suffices
+        # PyTorch makes an i64 of a single 32-bit number if the range allows it
         double = self.output_type.bits == 64 and not (
             self.alignment == "pytorch" and self.output_type.is_integer and max(least, most) < 2**32
         )
@@ -83,10 +85,10 @@ class RandomUniform(Op):
         dtype = self.output_type.dtype
         digits = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}[self.output_type.name]
         if self.alignment == "pytorch":  # f16 and bf16 are rounded at the end only
-            found = fractions(numbers, digits + 1)
+            unit_numbers = fractions(numbers, digits + 1)
         else:
-            found = fractions(numbers, digits).astype(dtype)
-        return (found * (most - least) + least).astype(dtype, copy=False)
+            unit_numbers = fractions(numbers, digits).astype(dtype)
+        return (unit_numbers * (most - least) + least).astype(dtype, copy=False)
 
     def _integers(self, numbers: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
         """Return integers from ``least`` up to ``most``, made of random bits."""

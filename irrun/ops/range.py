@@ -40,9 +40,9 @@ class _Range(Op):
         return span.ceil_div(abs(distance)).max(0)
 
     def run(self, start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray:
-        found = ElementType.of(start.dtype)
-        assert found is not None
-        element_type = self.element_type(found)
+        start_type = ElementType.of(start.dtype)
+        assert start_type is not None
+        element_type = self.element_type(start_type)
         first, distance, count = _numbers(start, stop, step, element_type)
         if isinstance(first, float):
             return cast(first + distance * np.arange(count), element_type)
@@ -69,7 +69,7 @@ def _step(step: np.ndarray, element_type: ElementType) -> float | int:
     """Return the step. Raises Refused (C2) where it is 0 as ``element_type``, and (C3) where it is not finite."""
     distance = _finite(step, "step")
     if (math.trunc(distance) if element_type.is_integer else distance) == 0:
-        raise Refused(f"step is {distance}, which is 0 as {element_type}", "C2")
+        raise Refused(f"step {distance} is 0 as {element_type}", "C2")
     return distance
 
 
@@ -77,18 +77,20 @@ def _finite(value: np.ndarray, name: str) -> float | int:
     """Return the value as a Python number. Raises Refused (C3) where it is not finite."""
     number = plain(value).item()
     if not math.isfinite(number):
-        raise Refused(f"{name} is {number}", "C3")
+        raise Refused(f"{name} is {number}, which is not finite", "C3")
     return number
 
 
 @op("Range", since=4, spec="generation/range-4")
 class Range4(_Range):
-    """Numbers from ``start`` up to, not including, ``stop``, ``step`` apart; computed in f64, or exactly for integers.
+    """Return numbers from ``start`` up to, but not including, ``stop``, in distances of ``step``.
 
-    For an integer ``output_type`` the inputs are first truncated to integers.
+    The numbers are computed in f64, and exactly for integers.
+
+    For an integer ``output_type``, the inputs are first truncated to integers.
 
     C1  ``start``, ``stop`` and ``step`` are scalars.
-    C2  ``step`` is not zero, nor becomes it as ``output_type``.
+    C2  ``step`` is not 0, even after it is converted to ``output_type``.
     C3  ``start``, ``stop`` and ``step`` are finite.
     C4  ``output_type`` is numeric.
     """
@@ -108,10 +110,12 @@ class Range4(_Range):
 
 @op("Range", since=1, spec="generation/range-1")
 class Range1(_Range):
-    """Numbers from ``start`` up to, not including, ``stop``, ``step`` apart; computed in f64, or exactly for integers.
+    """Return numbers from ``start`` up to, but not including, ``stop``, in distances of ``step``.
+
+    The numbers are computed in f64, and exactly for integers.
 
     C1  ``start``, ``stop`` and ``step`` are scalars.
-    C2  ``step`` is not zero.
+    C2  ``step`` is not 0.
     C3  ``start``, ``stop`` and ``step`` are finite.
     """
 

@@ -9,13 +9,14 @@ from irrun.types import Dim
 
 @op("RDFT", since=9, spec="signals/rdft-9")
 class RDFT(Fourier):
-    """Transform ``data`` along ``axes``, each cut or filled up with zeros to its ``signal_size``.
+    """Transform ``data`` along ``axes``. Each axis is first cut, or padded with zeros, to its ``signal_size``.
 
-    Along the last of ``axes``, the output holds only the first half: the second half would mirror it, conjugated.
+    Along the last of ``axes``, the output holds only the first half of the spectrum: the second half is its mirrored
+    conjugate.
 
-    C1  ``data`` is no scalar.
-    C2  ``axes`` is 1D and holds axes of ``data``, each once; at least one.
-    C3  ``signal_size`` is 1D with one entry per axis: a size, or -1 for that of ``data``.
+    C1  ``data`` is not a scalar.
+    C2  ``axes`` is 1D and names at least one axis of ``data``, none of them twice.
+    C3  ``signal_size`` is 1D with one entry for each of ``axes``: a size, or -1 for the size of ``data``.
     """
 
     complex_in = False

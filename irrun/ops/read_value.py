@@ -8,9 +8,9 @@ from irrun.types import PartialShape
 
 @op("ReadValue", since=6, spec="infrastructure/read-value-6")
 class ReadValue6(Op):
-    """The value that Assign stored in an earlier run; before that ``init_value`` or, without one, zeros.
+    """Return the value that Assign stored in an earlier run. Before that, return ``init_value``, or zeros without it.
 
-    C1  ``init_value`` fits ``variable_shape`` and ``variable_type``.
+    C1  The shape of ``init_value`` fits ``variable_shape``, and its type is ``variable_type``.
     """
 
     variable_id = attr.str()
@@ -25,12 +25,12 @@ class ReadValue6(Op):
             at.require(
                 self.variable_type.kind == "dynamic" or init_value.type is self.variable_type,
                 "C1",
-                f"init_value is {init_value.type}, the variable {self.variable_type}",
+                f"init_value is {init_value.type}, but variable_type is {self.variable_type}",
             )
             at.require(
                 self.variable_shape.meet(init_value.shape) is not None,
                 "C1",
-                f"init_value is {init_value.shape}, the variable {self.variable_shape}",
+                f"init_value is {init_value.shape}, but variable_shape is {self.variable_shape}",
             )
         if self.variable_type.kind == "dynamic" and init_value is not None:
             return Value(init_value.type, self.variable_shape)
@@ -50,7 +50,7 @@ def _zeros(shape: PartialShape, dtype: np.dtype) -> np.ndarray:
 
 @op("ReadValue", since=3, spec="infrastructure/read-value-3")
 class ReadValue3(Op):
-    """The value that Assign stored in an earlier run; before that ``init_value``."""
+    """Return the value that Assign stored in an earlier run, and ``init_value`` before that."""
 
     variable_id = attr.str()
     inputs = ports(init_value="any")

@@ -19,8 +19,8 @@ Fold = Callable[[np.ndarray, tuple[int, ...]], np.ndarray]
 
 _CLAUSES = """
     C1  ``axes`` is a scalar or 1D.
-    C2  Each of ``axes`` is within the rank of ``data``.
-    C3  No two of ``axes`` are the same.
+    C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
+    C3  ``axes`` has no duplicates.
 """
 
 
@@ -34,14 +34,14 @@ class _Reduce(Op):
     mean: ClassVar[bool] = False
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
-        at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}")
+        at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}, not a scalar or 1D")
         count, known, room = axes.shape.count(), axes.ints(), None
         if data.rank is not None:
-            room = max(data.rank, 1)  # OpenVINO: a scalar has an axis 0 to reduce
-            at.require(count.lo <= room, "C3", f"there are {count} axes, data has rank {data.rank}")
+            room = max(data.rank, 1)  # OpenVINO reduces axis 0 of a scalar
+            at.require(count.lo <= room, "C3", f"axes has {count} entries, but data has rank {data.rank}")
         if known is not None:
             known = tuple(at.axis(axis, room, "C2") for axis in known)
-            at.require(len(set(known)) == len(known), "C3", f"axes {list(known)} name one twice")
+            at.require(len(set(known)) == len(known), "C3", f"axes {list(known)} names an axis more than once")
         if data.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK)
         if known is None:
@@ -105,7 +105,7 @@ def _empty(x: np.ndarray, axes: tuple[int, ...], end: str) -> np.ndarray:
 
     ONNX and numpy define it so; the specification leaves it undefined.
     """
-    # OpenVINO: the CPU plugin gives the least or largest finite float
+    # OpenVINO's CPU plugin gives the least or largest finite float
     shape = [1 if axis in axes else n for axis, n in enumerate(x.shape)]
     if kind(x) == "float":
         return np.full(shape, -np.inf if end == "min" else np.inf, x.dtype)
@@ -117,8 +117,8 @@ def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Return the mean; that of integers is rounded towards 0."""
-    total, count = _sum(x, axes), max(math.prod(x.shape[axis] for axis in axes), 1)  # OpenVINO: 0 for no elements
+    """Return the mean. A mean of integers is truncated."""
+    total, count = _sum(x, axes), max(math.prod(x.shape[axis] for axis in axes), 1)  # OpenVINO gives 0 for no elements
     if total.dtype.kind == "f":
         return total / count
     quotient = total // count
@@ -142,7 +142,7 @@ def _l1(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _l2(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Return the root of the sum of squares; of integers it is computed in f64 and truncated."""
+    """Return the root of the sum of squares. For integers, it is computed in f64 and truncated."""
     if kind(x) == "float":
         return np.sqrt(np.add.reduce(np.square(wide(x)), axes, keepdims=True))
     return np.sqrt(np.add.reduce(np.square(x.astype(np.float64)), axes, keepdims=True)).astype(np.int64)
@@ -172,7 +172,7 @@ def _row(
 ) -> type[_Reduce]:
     """Declare the reduction ``name``, computed by ``fold``. ``does`` describes it, ``over`` lists its element types."""
     cls = type(name, (_Reduce,), {
-        "__doc__": f"{does} Without ``axes``, the identity.\n{_CLAUSES}",
+        "__doc__": f"{does} With empty ``axes``, the output is ``data``.\n{_CLAUSES}",
         "__module__": __name__,
         "types": {"T": over, "T_IND": "int"},
         "carries": carries,
@@ -184,12 +184,14 @@ def _row(
     return op(name, since=since, spec=f"reduction/{page}-{since}")(cls)
 
 
-ReduceSum = _row("ReduceSum", "Add up along ``axes``.", _sum, carries=True)
-ReduceMean = _row("ReduceMean", "The arithmetic mean along ``axes``; of integers, towards 0.", _mean)
-ReduceMax = _row("ReduceMax", "The greatest along ``axes``.", _max)
-ReduceMin = _row("ReduceMin", "The least along ``axes``.", _min)
-ReduceProd = _row("ReduceProd", "Multiply along ``axes``.", _prod, carries=True)
-ReduceL1 = _row("ReduceL1", "The sum of magnitudes along ``axes``.", _l1, since=4)
-ReduceL2 = _row("ReduceL2", "The root of the sum of squares along ``axes``.", _l2, since=4)
-ReduceLogicalAnd = _row("ReduceLogicalAnd", "Whether all are true along ``axes``.", _and, over="boolean")
-ReduceLogicalOr = _row("ReduceLogicalOr", "Whether any is true along ``axes``.", _or, over="boolean")
+ReduceSum = _row("ReduceSum", "Add up the elements along ``axes``.", _sum, carries=True)
+ReduceMean = _row("ReduceMean", "Compute the mean along ``axes``. Means of integers are truncated.", _mean)
+ReduceMax = _row("ReduceMax", "Find the maximum along ``axes``.", _max)
+ReduceMin = _row("ReduceMin", "Find the minimum along ``axes``.", _min)
+ReduceProd = _row("ReduceProd", "Multiply the elements along ``axes``.", _prod, carries=True)
+ReduceL1 = _row("ReduceL1", "Add up the magnitudes along ``axes``.", _l1, since=4)
+ReduceL2 = _row("ReduceL2", "Compute the root of the sum of squares along ``axes``.", _l2, since=4)
+ReduceLogicalAnd = _row(
+    "ReduceLogicalAnd", "Return whether all elements along ``axes`` are true.", _and, over="boolean"
+)
+ReduceLogicalOr = _row("ReduceLogicalOr", "Return whether any element along ``axes`` is true.", _or, over="boolean")

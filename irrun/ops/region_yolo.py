@@ -10,15 +10,15 @@ from irrun.types import UNKNOWN_RANK, Dim, product
 
 @op("RegionYolo", since=1, spec="detection/region-yolo-1")
 class RegionYolo(Op):
-    """Apply a sigmoid to the center and confidence of each region, and softmax or a sigmoid to its classes.
+    """Apply a sigmoid to the centre and the confidence of each region, and softmax or a sigmoid to its classes.
 
     The channels of a region are its coordinates (x, y, width, height), confidence and classes. With ``do_softmax``
     there are ``num`` regions, and the output is flattened from ``axis`` to ``end_axis``. Without it there are as many
     regions as entries in ``mask``.
 
     C1  ``data`` is 4D [N, C, H, W].
-    C2  C is enough for all regions: (classes + coords + 1) times their number.
-    C3  do_softmax: ``axis`` and ``end_axis`` are within the rank, and in this order.
+    C2  C is at least (classes + coords + 1) times the number of regions.
+    C3  With ``do_softmax``, ``axis`` and ``end_axis`` are within the rank, and ``axis`` is not after ``end_axis``.
     """
 
     anchors = attr.floats(())  # not used here: applications decode the output with it
@@ -36,12 +36,14 @@ class RegionYolo(Op):
         at.require(data.rank in (None, 4), "C1", f"data is {data.shape}, not 4D")
         needed = self._regions * self._entries
         at.require(
-            data.shape[1].hi >= needed, "C2", f"data is {data.shape}; {self._regions} regions take {needed} channels"
+            data.shape[1].hi >= needed,
+            "C2",
+            f"{self._regions} regions need {needed} channels, but data is {data.shape}",
         )
         if not self.do_softmax:
             return data.reshaped([data.shape[0], needed, data.shape[2], data.shape[3]])
         axis, end = at.axis(self.axis, 4, "C3"), at.axis(self.end_axis, 4, "C3", "end_axis")
-        at.require(axis <= end, "C3", f"axis is {self.axis}, end_axis {self.end_axis}")
+        at.require(axis <= end, "C3", f"axis {self.axis} is after end_axis {self.end_axis}")
         if data.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK if axis == end else [Dim.unknown() for _ in range(4 - end + axis)])
         dims = data.shape.dims
@@ -63,7 +65,7 @@ class RegionYolo(Op):
         regions = raw.copy()
         confidence = self.coords
         with np.errstate(over="ignore"):
-            # OpenVINO: the first two entries go through the sigmoid even where there are fewer coordinates
+            # OpenVINO applies the sigmoid to the first two entries even if there are fewer coordinates
             for part in (slice(0, 2), slice(confidence, confidence + 1 if self.do_softmax else None)):
                 regions[:, :, part] = 1 / (1 + np.exp(-regions[:, :, part]))
         if self.do_softmax:

@@ -8,7 +8,9 @@ from irrun.types import PartialShape
 
 @op("ReorgYolo", since=2, spec="detection/reorg-yolo-1")
 class ReorgYolo(Op):
-    """Spread rows and columns ``stride`` apart over channels: [N, C, H, W] to [N, C*stride**2, H/stride, W/stride].
+    """Move every ``stride``-th row and column to channels of its own.
+
+    The shape [N, C, H, W] becomes [N, C*stride**2, H/stride, W/stride].
 
     C1  ``data`` is 4D.
     C2  ``stride`` is positive.
@@ -16,19 +18,21 @@ class ReorgYolo(Op):
     C4  C is at least ``stride`` squared.
     """
 
-    stride = attr.ints()  # OpenVINO: reads two of them, as for convolutions
+    stride = attr.ints()  # OpenVINO reads two entries, as for convolutions
     inputs = ports(data="any")
 
     def infer(self, at: Site, data: Value) -> Value:
         at.require(data.rank in (None, 4), "C1", f"data is {data.shape}, not 4D")
-        given = list(self.stride)
-        at.require(len(set(given)) == 1 and given[0] > 0, "C2", f"stride is {given}, not a positive number")
-        stride = self.stride[0]
+        strides = list(self.stride)
+        at.require(len(set(strides)) == 1 and strides[0] > 0, "C2", f"stride {strides} is not a single positive number")
+        stride = strides[0]
         batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(4)
         for size in sizes:
             divisible = not size.is_static or size.lo % stride == 0
-            at.require(divisible, "C3", f"data is {data.shape}: {size} is not divisible by {stride}")
-        at.require(channels.hi >= stride * stride, "C4", f"data is {data.shape}, and {stride} squared is more than C")
+            at.require(divisible, "C3", f"dim {size} of data {data.shape} is not divisible by stride {stride}")
+        at.require(
+            channels.hi >= stride * stride, "C4", f"data {data.shape} has fewer channels than stride {stride} squared"
+        )
         return data.reshaped([batch, channels * (stride * stride), *(size // stride for size in sizes)])
 
     def run(self, data: np.ndarray) -> np.ndarray:

@@ -12,12 +12,12 @@ from irrun.types import UNKNOWN_RANK, Dim, product
 
 @op("Reshape", since=1, spec="shape/reshape-1")
 class Reshape(Op):
-    """Give ``data`` the dims in ``shape``: -1 is inferred, and with ``special_zero`` a 0 copies the dim of ``data``.
+    """Give ``data`` the dims in ``shape``. A -1 is inferred, and with ``special_zero``, a 0 copies the dim of ``data``.
 
     C1  ``shape`` is 1D.
-    C2  ``shape`` holds dims and at most one -1.
-    C3  special_zero: each 0 stands at an axis that ``data`` has.
-    C4  The output has as many elements as ``data``.
+    C2  No entry of ``shape`` is below -1, and at most one is -1.
+    C3  With ``special_zero``, each 0 is at the position of an axis of ``data``.
+    C4  The output has the same number of elements as ``data``.
     """
 
     special_zero = attr.bool()
@@ -42,24 +42,24 @@ class Reshape(Op):
         at.require(
             all(i < len(data.shape) for i in copied), "C3", f"{target} has a 0 beyond the axes of data {data.shape}"
         )
-        for i, (n, own) in enumerate(zip(dims, data.shape)):
+        for i, (n, dim) in enumerate(zip(dims, data.shape)):
             if i in copied:
-                dims[i] = own
-            elif self.special_zero and n.fits(0) and n.hi < own.hi:  # the entry may be 0
-                dims[i] = n.union(own)
+                dims[i] = dim
+            elif self.special_zero and n.fits(0) and n.hi < dim.hi:  # the entry may be 0
+                dims[i] = n.union(dim)
         left = next((i for i, n in enumerate(entries) if n == -1), None)
         whole = [n for i, n in enumerate(data.shape) if i not in copied]
         parts = {i: n for i, n in enumerate(dims) if i not in copied and i != left}
         _cancel(whole, parts, left is not None)
         if left is None:
             left = _only_unknown(parts)
-        given = Dim(1) if left is None else parts.pop(left, Dim.unknown())
+        inferred = Dim(1) if left is None else parts.pop(left, Dim.unknown())
         quotient = _quotient(whole, list(parts.values()))
-        fitting = quotient and quotient.meet(given)
+        fitting = quotient and quotient.meet(inferred)
         if fitting is None:
             known = [n for i, n in enumerate(dims) if i != left or entries[i] != -1]
             drawn = elements({"data": data.shape.dims, "shape": known})
-            at.refuse("C4", f"data {data.shape} cannot have {target}: the elements do not fit", notes=drawn)
+            at.refuse("C4", f"data {data.shape} cannot have {target}: the numbers of elements differ", notes=drawn)
         if left is not None:
             assert fitting is not None
             dims[left] = fitting
@@ -79,11 +79,13 @@ class Reshape(Op):
         try:
             return data.reshape(dims)
         except ValueError:
-            raise Refused(f"data {list(data.shape)} cannot have the shape {entries}", "C4") from None
+            raise Refused(
+                f"data {list(data.shape)} cannot have the shape {entries}: the numbers of elements differ", "C4"
+            ) from None
 
 
 def _cancel(whole: list[Dim], parts: dict[int, Dim], may_be_zero: bool) -> None:
-    """Remove in place the dims that both sides have in common; one that may be 0 only if there is a -1 to infer."""
+    """Remove in place the dims that both sides share. A dim that may be 0 is removed only if there is a -1 to infer."""
     for i, n in list(parts.items()):
         twin = next((k for k, d in enumerate(whole) if d.same(n)), None)
         if twin is not None and (n.lo > 0 or (may_be_zero and n != 0)):
@@ -98,12 +100,12 @@ def _only_unknown(parts: dict[int, Dim]) -> int | None:
 
 
 def _quotient(whole: list[Dim], parts: list[Dim]) -> Dim | None:
-    """Return the product of ``whole`` divided by that of ``parts``; None where that cannot be an integer."""
+    """Return the product of ``whole`` divided by the product of ``parts``, or None if it cannot be an integer."""
     a, b = (math.prod(d.lo for d in dims if d.is_static) for dims in (whole, parts))
     shared = math.gcd(a, b) or 1
     over = product([d for d in whole if not d.is_static]) * (a // shared)
     under = product([d for d in parts if not d.is_static]) * (b // shared)
-    if under == 0:  # OpenVINO: infers 1 for a -1 beside a 0, of which the specification says nothing
+    if under == 0:  # OpenVINO infers 1 for a -1 beside a 0; the specification does not mention this case
         return Dim(1) if over.fits(0) else None
     if over.term is not None and over.term is under.term:
         return Dim(1)

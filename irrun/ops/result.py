@@ -5,7 +5,7 @@ from irrun.opdef import Op, Site, Value, op, ports
 
 @op("Result", since=1, spec="infrastructure/result-1")
 class Result(Op):
-    """A tensor that the caller gets; it has no outputs and no kernel."""
+    """Stand for a tensor that the caller receives. It has no outputs and no kernel."""
 
     inputs = ports(value="any")
     outputs = 0

@@ -1,4 +1,4 @@
-"""Reverse: a tensor read backwards along some axes.  Spec: movement/reverse-1."""
+"""Reverse: a tensor in reverse order along some axes.  Spec: movement/reverse-1."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from irrun.opdef import Op, Site, Value, attr, op, ports
 class Reverse(Op):
     """Reverse ``data`` along the axes that ``axis`` lists (mode index) or marks (mode mask).
 
-    C1  ``axis`` is 1D: of integers in mode index, of booleans in mode mask.
-    C2  index: each of ``axis`` is within the rank of ``data``.
-    C3  mask: ``axis`` has one entry per axis of ``data``.
+    C1  ``axis`` is 1D and holds integers in mode index, booleans in mode mask.
+    C2  Mode index: each of ``axis`` is at least -rank and less than the rank of ``data``.
+    C3  Mode mask: ``axis`` has one entry for each axis of ``data``.
     """
 
     mode = attr.choice("index", "mask")
@@ -20,17 +20,17 @@ class Reverse(Op):
     carries = True
 
     def infer(self, at: Site, data: Value, axis: Value) -> Value:
-        wanted = "boolean" if self.mode == "mask" else "integers"
+        expected = "booleans" if self.mode == "mask" else "integers"
         is_mask = axis.type.kind == "boolean"
         at.require(axis.rank in (None, 1), "C1", f"axis is {axis.shape}, not 1D")
         at.require(
             axis.type.kind == "dynamic" or is_mask == (self.mode == "mask"),
             "C1",
-            f"axis is {axis.type}, mode {self.mode} takes {wanted}",
+            f"axis is {axis.type}, but mode {self.mode} takes {expected}",
         )
         if data.rank is not None and self.mode == "mask":
             count = axis.shape.count()
-            at.require(count.fits(data.rank), "C3", f"axis has {count} entries, data has rank {data.rank}")
+            at.require(count.fits(data.rank), "C3", f"axis has {count} entries, but data has rank {data.rank}")
         if data.rank is not None and self.mode == "index":
             for a in axis.ints() or ():
                 at.axis(a, data.rank, "C2")

@@ -1,4 +1,4 @@
-"""ReverseSequence: the beginning of each sequence of a batch read backwards.  Spec: movement/reverse-sequence-1."""
+"""ReverseSequence: the beginning of each sequence of a batch in reverse order.  Spec: movement/reverse-sequence-1."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ class ReverseSequence(Op):
     """Reverse the first ``seq_lengths[i]`` elements along ``seq_axis`` in slice ``i`` along ``batch_axis``.
 
     C1  The rank of ``data`` is at least 2.
-    C2  ``batch_axis`` and ``seq_axis`` are two axes within the rank of ``data``.
-    C3  ``seq_lengths`` is 1D, with one entry per slice along ``batch_axis``.
-    C4  Each of ``seq_lengths`` is from 0 to the dim of ``seq_axis``.
+    C2  ``batch_axis`` and ``seq_axis`` are two different axes within the rank of ``data``.
+    C3  ``seq_lengths`` is 1D, with one entry for each slice along ``batch_axis``.
+    C4  Each entry of ``seq_lengths`` is from 0 to the dim of ``seq_axis``.
     """
 
     batch_axis = attr.int(0)
@@ -24,12 +24,14 @@ class ReverseSequence(Op):
         at.require(seq_lengths.rank in (None, 1), "C3", f"seq_lengths is {seq_lengths.shape}, not 1D")
         if data.shape.dims is None:
             return data.reshaped(data.shape)
-        at.require(len(data.shape) >= 2, "C1", f"data is {data.shape}")
+        at.require(len(data.shape) >= 2, "C1", f"data {data.shape} has rank {data.rank}, less than 2")
         batch, along = (at.axis(a, data.rank, "C2") for a in (self.batch_axis, self.seq_axis))
         at.require(batch != along, "C2", f"batch_axis and seq_axis are both {batch}")
         count = data.shape[batch].meet(seq_lengths.shape.count())
         at.require(
-            count is not None, "C3", f"seq_lengths is {seq_lengths.shape}, data {data.shape} is cut along {batch}"
+            count is not None,
+            "C3",
+            f"seq_lengths {seq_lengths.shape} has no entry for each slice of data {data.shape} along {batch}",
         )
         assert count is not None
         for n in seq_lengths.ints() or ():
@@ -48,6 +50,6 @@ class ReverseSequence(Op):
 
 
 def _check_length(length: int, steps: int) -> None:
-    # OpenVINO: takes 0 for 1, where the specification begins at 1
+    # OpenVINO treats a length of 0 as 1; in the specification, lengths begin at 1
     if not 0 <= length <= steps:
-        raise Refused(f"seq_lengths holds {length}, the sequences have {steps} elements", "C4")
+        raise Refused(f"seq_lengths has the entry {length}, but the sequences have {steps} elements", "C4")

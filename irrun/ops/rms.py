@@ -16,10 +16,10 @@ _DYNAMIC = ELEMENT_TYPES["dynamic"]
 
 @op("RMS", since=14, spec="normalization/rms-norm-14")
 class RMS(Op):
-    """Divide ``data`` by the root of ``epsilon`` plus its mean square along the last axis; multiply by ``gamma``.
+    """Divide ``data`` by the root of ``epsilon`` plus its mean square along the last axis, and multiply by ``gamma``.
 
     C1  ``data`` has at least rank 1.
-    C2  numpy broadcasts ``gamma`` to ``data``, one way.
+    C2  ``gamma`` can be broadcast to the shape of ``data`` by the rules of numpy.
     """
 
     epsilon = attr.float()
@@ -31,7 +31,9 @@ class RMS(Op):
     def infer(self, at: Site, data: Value, gamma: Value | None = None) -> Value:
         at.require(data.rank != 0, "C1", "data is a scalar")
         if gamma is not None:
-            at.require(reaches(data.shape, gamma.shape), "C2", f"gamma {gamma.shape} does not fit data {data.shape}")
+            at.require(
+                reaches(data.shape, gamma.shape), "C2", f"gamma {gamma.shape} cannot be broadcast to data {data.shape}"
+            )
         return data.typed(data.type if self.output_type.kind == "dynamic" else self.output_type)
 
     def prepare(self, request: Request) -> Kernel | None:
@@ -53,9 +55,9 @@ class RMS(Op):
     def run(self, data: np.ndarray, gamma: np.ndarray | None = None) -> np.ndarray:
         x = plain(data)
         with np.errstate(all="ignore"):
-            found = x / np.sqrt(mean(x * x, (x.ndim - 1,)) + x.dtype.type(self.epsilon))
+            result = x / np.sqrt(mean(x * x, (x.ndim - 1,)) + x.dtype.type(self.epsilon))
             if gamma is not None:
-                found = found * plain(gamma)
+                result = result * plain(gamma)
         element_type = ElementType.of(data.dtype) if self.output_type.kind == "dynamic" else self.output_type
         assert element_type is not None
-        return cast(found, element_type)
+        return cast(result, element_type)

@@ -25,12 +25,12 @@ class _ROIAlign(RoiAlignBase):
 
 @op("ROIAlign", since=9, spec="detection/roi-align-9")
 class ROIAlign9(_ROIAlign):
-    """Divide each region (x1, y1, x2, y2) into bins; each gives the largest or the mean of its interpolated samples.
+    """Divide each region (x1, y1, x2, y2) into bins, and take the maximum or the mean of interpolated samples of each.
 
-    C1  ``data`` is 4D, ``rois`` are 2D with four columns, ``batch_indices`` are 1D.
-    C2  There is a batch index for each region.
+    C1  ``data`` is 4D, ``rois`` is 2D with four columns, ``batch_indices`` is 1D.
+    C2  ``batch_indices`` has one entry for each region.
     C3  ``pooled_h``, ``pooled_w`` and ``spatial_scale`` are positive, ``sampling_ratio`` is not negative.
-    C4  Batch indices are within the batch of ``data``.
+    C4  Each batch index is from 0 to the batch size of ``data`` minus 1.
     """
 
     aligned_mode = attr.choice("asymmetric", "half_pixel_for_nn", "half_pixel", default="asymmetric")
@@ -38,10 +38,10 @@ class ROIAlign9(_ROIAlign):
 
 @op("ROIAlign", since=3, spec="detection/roi-align-3")
 class ROIAlign3(_ROIAlign):
-    """As ROIAlign-9, always asymmetric.
+    """Compute the same as ROIAlign-9, always with ``aligned_mode`` asymmetric.
 
-    C1  ``data`` is 4D, ``rois`` are 2D with four columns, ``batch_indices`` are 1D.
-    C2  There is a batch index for each region.
+    C1  ``data`` is 4D, ``rois`` is 2D with four columns, ``batch_indices`` is 1D.
+    C2  ``batch_indices`` has one entry for each region.
     C3  ``pooled_h``, ``pooled_w`` and ``spatial_scale`` are positive, ``sampling_ratio`` is not negative.
-    C4  Batch indices are within the batch of ``data``.
+    C4  Each batch index is from 0 to the batch size of ``data`` minus 1.
     """

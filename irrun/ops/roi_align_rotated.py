@@ -8,12 +8,12 @@ from irrun.ops._roi_align import RoiAlignBase
 
 @op("ROIAlignRotated", since=15, spec="detection/roi-align-rotated-15")
 class ROIAlignRotated(RoiAlignBase):
-    """Divide each region (centre x and y, width, height, angle) into bins; each gives the mean of interpolated samples.
+    """Divide each region (centre x and y, width, height, angle) into bins, and take the mean of samples of each bin.
 
-    C1  ``data`` is 4D, ``rois`` are 2D with five columns, ``batch_indices`` are 1D.
-    C2  There is a batch index for each region.
+    C1  ``data`` is 4D, ``rois`` is 2D with five columns, ``batch_indices`` is 1D.
+    C2  ``batch_indices`` has one entry for each region.
     C3  ``pooled_h``, ``pooled_w`` and ``spatial_scale`` are positive, ``sampling_ratio`` is not negative.
-    C4  Batch indices are within the batch of ``data``.
+    C4  Each batch index is from 0 to the batch size of ``data`` minus 1.
     """
 
     clockwise_mode = attr.bool(False)

@@ -3,35 +3,37 @@
 import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
+from irrun.kernels.resampling import round_half_away
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._rois import bilinear, check_batches, check_regions, regions, rounded
+from irrun.ops._rois import bilinear, check_batches, check_regions, regions
 
 
 @op("ROIPooling", since=2, spec="detection/roi-pooling-1")
 class ROIPooling(Op):
-    """Divide each region into bins; each gives its largest element (max) or ``data`` at one place (bilinear).
+    """Divide each region into bins. A bin is its largest element (method max) or ``data`` at one point (bilinear).
 
-    For bilinear, the coordinates are fractions of the feature map. Bins outside it are 0.
+    With method bilinear, the coordinates are fractions of the feature map. Bins outside it are 0.
 
-    C1  ``data`` is 4D, ``rois`` are 2D with five columns.
+    C1  ``data`` is 4D, ``rois`` is 2D with five columns.
     C2  ``pooled_h`` and ``pooled_w`` are positive.
     C3  ``spatial_scale`` is positive.
-    C4  Batch indices are within the batch of ``data``.
+    C4  Each batch index is from 0 to the batch size of ``data`` minus 1.
     """
 
     pooled_h = attr.int()
     pooled_w = attr.int()
     spatial_scale = attr.float()
     method = attr.choice("max", "bilinear", default="max")
-    # OpenVINO: writes the number of bins two more times
+    # OpenVINO writes the number of bins two more times
     output_size = attr.ints(())
     output_roi = attr.ints(())
     inputs = ports(data="T", rois="T")
     types = {"T": "float"}
 
     def infer(self, at: Site, data: Value, rois: Value) -> Value:
-        at.require(self.pooled_h > 0 and self.pooled_w > 0, "C2", f"the bins are {self.pooled_h} by {self.pooled_w}")
-        at.require(self.spatial_scale > 0, "C3", f"spatial_scale is {self.spatial_scale:g}")
+        for name in ("pooled_h", "pooled_w"):
+            at.require(getattr(self, name) > 0, "C2", f"{name} is {getattr(self, name)}, not positive")
+        at.require(self.spatial_scale > 0, "C3", f"spatial_scale is {self.spatial_scale:g}, not positive")
         count, channels = check_regions(at, data, rois, ("C1", "C4"))
         return data.reshaped([count, channels, self.pooled_h, self.pooled_w])
 
@@ -47,12 +49,12 @@ class ROIPooling(Op):
 
     def _largest(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:
         """Return the bins (channels, rows, columns) of one region, each the largest element that it covers, or 0."""
-        x1, y1, x2, y2 = rounded(box * box.dtype.type(self.spatial_scale))
+        x1, y1, x2, y2 = round_half_away(box * box.dtype.type(self.spatial_scale))
         out = np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
         for row, down in enumerate(_bins(y1, y2, self.pooled_h, maps.shape[1])):
             for column, across in enumerate(_bins(x1, x2, self.pooled_w, maps.shape[2])):
-                if (seen := maps[:, down, across]).size:
-                    out[:, row, column] = seen.max((1, 2))
+                if (elements := maps[:, down, across]).size:
+                    out[:, row, column] = elements.max((1, 2))
         return out
 
     def _between(self, maps: np.ndarray, box: np.ndarray) -> np.ndarray:

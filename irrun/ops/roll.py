@@ -10,8 +10,8 @@ class Roll(Op):
     """Shift ``data`` along each of ``axes`` by its entry of ``shift``, or by a scalar ``shift``.
 
     C1  ``shift`` and ``axes`` are scalars or 1D.
-    C2  ``shift`` is a scalar, or ``axes`` is 1D with as many entries.
-    C3  Each of ``axes`` is within the rank of ``data``.
+    C2  ``shift`` is a scalar, or it has the shape of ``axes``.
+    C3  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     """
 
     inputs = ports(data="T", shift="T_SHIFT", axes="T_AXIS")
@@ -20,11 +20,11 @@ class Roll(Op):
 
     def infer(self, at: Site, data: Value, shift: Value, axes: Value) -> Value:
         for name, value in (("shift", shift), ("axes", axes)):
-            at.require(value.rank in (None, 0, 1), "C1", f"{name} is {value.shape}, not 1D")
+            at.require(value.rank in (None, 0, 1), "C1", f"{name} is {value.shape}, not a scalar or 1D")
         at.require(
             shift.rank in (None, 0) or shift.shape.meet(axes.shape) is not None,
             "C2",
-            f"shift is {shift.shape}, axes {axes.shape}",
+            f"shift is {shift.shape}, but axes is {axes.shape}",
         )
         for axis in axes.ints() or ():
             at.axis(axis, data.rank, "C3")

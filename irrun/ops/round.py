@@ -11,10 +11,10 @@ from irrun.ops._unary import Unary
 
 @op("Round", since=5, spec="arithmetic/round-5")
 class Round(Unary):
-    """The nearest integer; ``mode`` says which one where there are two."""
+    """Round to the nearest integer. ``mode`` decides between two integers that are equally near."""
 
     mode = attr.choice("half_to_even", "half_away_from_zero", default="half_to_even")
-    # OpenVINO: takes booleans as well
+    # OpenVINO takes booleans, too
     types = {"T": "boolean numeric"}
     exact = True
 

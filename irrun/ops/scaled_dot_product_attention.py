@@ -13,21 +13,22 @@ from irrun.types import Dim, PartialShape
 
 @op("ScaledDotProductAttention", since=13, spec="sequence/scaled-dot-product-attention")
 class ScaledDotProductAttention(Op):
-    """The mean of ``value`` for each query, weighted by softmax(query · key * ``scale`` + ``attention_mask``).
+    """Average ``value`` for each query, weighted by softmax(query · key * ``scale`` + ``attention_mask``).
 
-    A boolean mask is true where a query may attend. With ``causal``, a query attends to no key after its own position,
-    and the mask is ignored.
+    A boolean mask is true where a query may attend to a key. With ``causal``, a query attends to no key after its own
+    position, and the mask is ignored.
 
     C1  ``query``, ``key`` and ``value`` have at least rank 3.
-    C2  ``query`` and ``key`` agree in their last dim, ``key`` and ``value`` in the one before it.
-    C3  The dims before those can be broadcast.
-    C4  ``attention_mask`` is a scalar, or can be broadcast to (…, queries, keys); boolean or of the type of ``query``.
+    C2  ``query`` and ``key`` have the same last dim, ``key`` and ``value`` the same second-to-last dim.
+    C3  The dims before the last two can be broadcast.
+    C4  ``attention_mask`` is a scalar, or can be broadcast to (…, queries, keys). Its type is boolean or that of
+        ``query``.
     C5  ``scale`` has one element.
     C6  ``sink`` has the rank of ``query`` and can be broadcast to (…, queries, 1).
     """
 
     causal = attr.bool()
-    # OpenVINO: has a sixth input, not in the specification: for each query, the logit of a weight that goes to no key
+    # OpenVINO has a sixth input, which is not in the specification: for each query, the logit of a weight without a key
     inputs = ports(
         query="T", key="T", value="T", attention_mask=opt("float boolean"), scale=opt("T"), sink=opt("T")
     )  # fmt: skip
@@ -38,32 +39,44 @@ class ScaledDotProductAttention(Op):
         attention_mask: Value | None = None, scale: Value | None = None, sink: Value | None = None,
     ) -> Value:  # fmt: skip
         mask = None if self.causal else attention_mask
-        for name, given in (("query", query), ("key", key), ("value", value)):
-            at.require(given.rank is None or given.rank >= 3, "C1", f"{name} is {given.shape}")
-        at.require(scale is None or scale.shape.count().fits(1), "C5", f"scale is {scale.shape if scale else None}")
+        for name, tensor in (("query", query), ("key", key), ("value", value)):
+            message = f"{name} {tensor.shape} has rank {tensor.rank}, less than 3"
+            at.require(tensor.rank is None or tensor.rank >= 3, "C1", message)
+        if scale is not None:
+            at.require(scale.shape.count().fits(1), "C5", f"scale is {scale.shape}, not a single element")
         if mask is not None:
             known = {mask.type.name, query.type.name}
-            at.require("boolean" in known or "dynamic" in known or len(known) == 1, "C4", f"the mask is {mask.type}")
+            fits = "boolean" in known or "dynamic" in known or len(known) == 1
+            at.require(fits, "C4", f"attention_mask is {mask.type}, not boolean or {query.type}")
         if None in (query.rank, key.rank, value.rank) or (mask is not None and mask.rank is None):
             return query.reshaped(PartialShape(None))
         *batch_q, queries, inner = query.shape
         *batch_k, keys, inner_k = key.shape
         *batch_v, keys_v, width = value.shape
-        at.require(inner.meet(inner_k) is not None, "C2", f"query is {query.shape}, key is {key.shape}")
-        at.require(keys.meet(keys_v) is not None, "C2", f"key is {key.shape}, value is {value.shape}")
+        at.require(
+            inner.meet(inner_k) is not None, "C2", f"query {query.shape} and key {key.shape} differ in the last dim"
+        )
+        at.require(
+            keys.meet(keys_v) is not None,
+            "C2",
+            f"key {key.shape} and value {value.shape} differ in the second-to-last dim",
+        )
         batch = PartialShape.of(batch_q).broadcast(PartialShape.of(batch_k))
         batch = batch and batch.broadcast(PartialShape.of(batch_v))
-        at.require(batch is not None, "C3", f"query is {query.shape}, key is {key.shape}, value is {value.shape}")
+        shapes = f"query {query.shape}, key {key.shape} and value {value.shape}"
+        at.require(batch is not None, "C3", f"the batch dims of {shapes} cannot be broadcast")
         assert batch is not None
         if mask is not None and mask.rank:
             dims = _broadcast([*batch, queries, keys], mask.shape, kept=2) if mask.rank > 1 else None
-            message = f"attention_mask {mask.shape} does not fit weights [...,{queries},{keys}] of a batch {batch}"
+            message = (
+                f"attention_mask {mask.shape} cannot be broadcast to [...,{queries},{keys}] with the batch dims {batch}"
+            )
             at.require(dims is not None, "C4", message)
             assert dims is not None
             batch = PartialShape.of(dims[:-2])
         if sink is not None and sink.rank is not None:
             dims = _broadcast([*batch, queries, Dim(1)], sink.shape, kept=len(batch) + 2)
-            message = f"sink {sink.shape} does not fit query {query.shape}"
+            message = f"sink {sink.shape} cannot be broadcast to [...,{queries},1] with the batch dims {batch}"
             at.require(dims is not None and sink.rank == query.rank, "C6", message)
         return query.reshaped([*batch, queries, width])
 
@@ -113,9 +126,9 @@ class ScaledDotProductAttention(Op):
             return narrow(matmul(weights / total, value.astype(work)), query.dtype)
 
 
-def _broadcast(weights: Sequence[Dim], given: PartialShape, kept: int) -> list[Dim] | None:
-    """Return the dims of ``weights`` broadcast with ``given``, or None if one of the last ``kept`` would change."""
-    both = PartialShape.of(weights).broadcast(given)
+def _broadcast(weights: Sequence[Dim], shape: PartialShape, kept: int) -> list[Dim] | None:
+    """Return the dims ``weights`` broadcast with ``shape``, or None if one of the last ``kept`` dims would change."""
+    both = PartialShape.of(weights).broadcast(shape)
     if both is None or any(a.meet(b) is None for a, b in zip(list(both)[-kept:], weights[-kept:])):
         return None
     return list(both)

@@ -11,14 +11,16 @@ from irrun.ops._indices import along, check_indices, from_front, one_number, sca
 
 @op("ScatterElementsUpdate", since=12, spec="movement/scatter-elements-update-12")
 class ScatterElementsUpdate12(Op):
-    """Put each of ``updates`` into ``data`` at its own position, but along ``axis`` at its index in ``indices``.
+    """Put each of ``updates`` into ``data`` at its own position, except along ``axis``, where it is at its index.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
+    ``indices`` holds an index for each of ``updates``.
+
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``indices`` has the rank of ``data``, and ``updates`` the shape of ``indices``.
     C4  No dim of ``indices`` is greater than that of ``data``, except at ``axis``.
     C5  Each index is within ``axis``.
-    C6  There is no mean of booleans.
+    C6  ``reduction`` is not mean if ``data`` is boolean.
     """
 
     reduction = attr.choice("none", "sum", "prod", "min", "max", "mean", default="none")
@@ -28,21 +30,23 @@ class ScatterElementsUpdate12(Op):
     carries = True
 
     def infer(self, at: Site, data: Value, indices: Value, updates: Value, axis: Value) -> Value:
-        at.require(self.reduction != "mean" or data.type.kind != "boolean", "C6", "reduction is mean, data is boolean")
+        at.require(
+            self.reduction != "mean" or data.type.kind != "boolean", "C6", "reduction is mean, but data is boolean"
+        )
         one_number(at, "C1", axis)
         place = axis.scalar()
         if place is not None:
             place = at.axis(place, data.rank, "C2")
         both = indices.shape.meet(updates.shape)
-        at.require(both is not None, "C3", f"indices is {indices.shape}, updates {updates.shape}")
+        at.require(both is not None, "C3", f"indices is {indices.shape}, but updates is {updates.shape}")
         assert both is not None
         if data.shape.dims is None or both.dims is None:
             return data.reshaped(data.shape)
-        at.require(len(both) == len(data.shape), "C3", f"indices is {both}, data {data.shape}")
+        at.require(len(both) == len(data.shape), "C3", f"indices {both} and data {data.shape} have different ranks")
         if place is not None:
             check_indices(at, "C5", indices.exact, data.shape[place])
-            fits = all(few.lo <= all_.hi for i, (few, all_) in enumerate(zip(both, data.shape)) if i != place)
-            at.require(fits, "C4", f"indices {both} does not fit into data {data.shape}, axis {place}")
+            fits = all(a.lo <= b.hi for i, (a, b) in enumerate(zip(both, data.shape)) if i != place)
+            at.require(fits, "C4", f"indices {both} is larger than data {data.shape} in a dim other than axis {place}")
         return data.reshaped(data.shape)
 
     def run(self, data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: np.ndarray) -> np.ndarray:
@@ -54,16 +58,16 @@ class ScatterElementsUpdate12(Op):
 
 @op("ScatterElementsUpdate", since=3, spec="movement/scatter-elements-update-3")
 class ScatterElementsUpdate3(ScatterElementsUpdate12):
-    """As ScatterElementsUpdate-12, without reductions.
+    """Compute the same as ScatterElementsUpdate-12, without reductions.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``indices`` has the rank of ``data``, and ``updates`` the shape of ``indices``.
     C4  No dim of ``indices`` is greater than that of ``data``, except at ``axis``.
     C5  Each index is within ``axis``.
     """
 
-    # OpenVINO: takes negative indices, which this version's specification refuses
+    # OpenVINO takes negative indices, which the specification of this version does not allow
 
     attributes = {}
     reduction = "none"

@@ -15,12 +15,13 @@ class ScatterNDUpdate15(Op):
     """Put each of ``updates`` into ``data`` where the tuple along the last axis of ``indices`` points.
 
     C1  ``data`` and ``indices`` have at least one axis.
-    C2  A tuple has no more indices than ``data`` has axes.
-    C3  ``updates`` has the dims of ``indices`` but the last, then those of ``data`` that no index is for.
+    C2  A tuple has at most as many indices as ``data`` has axes.
+    C3  The shape of ``updates`` is that of ``indices`` without the last dim, followed by the dims of ``data`` that the
+        tuples do not index.
     C4  Each index is within its axis.
     """
 
-    # OpenVINO: the CPU plugin can crash for negative indices, and XORs repeated booleans wrongly (sub)
+    # OpenVINO's CPU plugin can crash for negative indices, and its XOR of repeated booleans (sub) is wrong
 
     reduction = attr.choice("none", "sum", "sub", "prod", "min", "max", default="none")
     inputs = ports(data="T", indices="T_IND", updates="T")
@@ -33,17 +34,21 @@ class ScatterNDUpdate15(Op):
         if data.shape.dims is None or indices.shape.dims is None:
             return data.reshaped(data.shape)
         length = indices.shape[-1]
-        at.require(length.lo <= len(data.shape), "C2", f"tuples have {length} indices, data is {data.shape}")
+        at.require(
+            length.lo <= len(data.shape),
+            "C2",
+            f"tuples have {length} indices, but data {data.shape} has {data.rank} axes",
+        )
         count = length.value
         if count is None:
             return data.reshaped(data.shape)
         for i in range(count):
             column = None if indices.exact is None else indices.exact[..., i]
             check_indices(at, "C4", column, data.shape[i])
-        wanted = PartialShape((*indices.shape.dims[:-1], *data.shape.dims[count:]))
-        single = len(wanted) == 0 and updates.shape.count().fits(1)  # a single element may have any rank
-        fits = single or updates.shape.meet(wanted) is not None
-        at.require(fits, "C3", f"updates is {updates.shape}, not {wanted}")
+        expected = PartialShape((*indices.shape.dims[:-1], *data.shape.dims[count:]))
+        single = len(expected) == 0 and updates.shape.count().fits(1)  # a single element may have any rank
+        fits = single or updates.shape.meet(expected) is not None
+        at.require(fits, "C3", f"updates is {updates.shape}, not {expected}")
         return data.reshaped(data.shape)
 
     def run(self, data: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
@@ -57,11 +62,12 @@ class ScatterNDUpdate15(Op):
 
 @op("ScatterNDUpdate", since=4, spec="movement/scatter-nd-update-3")
 class ScatterNDUpdate4(ScatterNDUpdate15):
-    """As ScatterNDUpdate-15, without reductions.
+    """Compute the same as ScatterNDUpdate-15, without reductions.
 
     C1  ``data`` and ``indices`` have at least one axis.
-    C2  A tuple has no more indices than ``data`` has axes.
-    C3  ``updates`` has the dims of ``indices`` but the last, then those of ``data`` that no index is for.
+    C2  A tuple has at most as many indices as ``data`` has axes.
+    C3  The shape of ``updates`` is that of ``indices`` without the last dim, followed by the dims of ``data`` that the
+        tuples do not index.
     C4  Each index is within its axis.
     """
 

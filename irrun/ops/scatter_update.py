@@ -9,12 +9,12 @@ from irrun.types import PartialShape
 
 @op("ScatterUpdate", since=3, spec="movement/scatter-update-3")
 class ScatterUpdate(Op):
-    """Replace the slices of ``data`` at ``indices`` along ``axis``; where an index repeats, the last update wins.
+    """Replace the slices of ``data`` at ``indices`` along ``axis``. If an index repeats, the last update wins.
 
-    C1  ``axis`` holds one number.
-    C2  ``axis`` is within the rank of ``data``.
-    C3  ``updates`` is shaped as ``data``, with the dims of ``indices`` in place of ``axis``.
-    C4  Each index is from 0 to the last of ``axis``.
+    C1  ``axis`` has one element.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
+    C3  ``updates`` has the shape of ``data``, with the dims of ``indices`` in place of ``axis``.
+    C4  Each index is at least 0 and less than the dim of ``axis``.
     """
 
     inputs = ports(data="T", indices="T_IND", updates="T", axis="T_AXIS")
@@ -29,18 +29,18 @@ class ScatterUpdate(Op):
         if data.shape.dims is None or indices.shape.dims is None:
             return data.reshaped(data.shape)
         if place is None:
-            wanted = PartialShape.of_rank(max(len(data.shape) + len(indices.shape) - 1, 0))
+            expected = PartialShape.of_rank(max(len(data.shape) + len(indices.shape) - 1, 0))
         else:
             check_indices(at, "C4", indices.exact, data.shape[place], negative=False)
             dims = data.shape.dims
-            wanted = PartialShape((*dims[:place], *indices.shape.dims, *dims[place + 1 :]))
-        at.require(updates.shape.meet(wanted) is not None, "C3", f"updates is {updates.shape}, not {wanted}")
+            expected = PartialShape((*dims[:place], *indices.shape.dims, *dims[place + 1 :]))
+        at.require(updates.shape.meet(expected) is not None, "C3", f"updates is {updates.shape}, not {expected}")
         return data.reshaped(data.shape)
 
     def run(self, data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: np.ndarray) -> np.ndarray:
         place = int(axis.item()) % data.ndim
-        wanted = data.shape[:place] + indices.shape + data.shape[place + 1 :]
-        if updates.shape != wanted:
-            raise Refused(f"updates is {list(updates.shape)}, not {list(wanted)}", "C3")
+        expected = data.shape[:place] + indices.shape + data.shape[place + 1 :]
+        if updates.shape != expected:
+            raise Refused(f"updates is {list(updates.shape)}, not {list(expected)}", "C3")
         indices = from_front(indices, data.shape[place], "C4", negative=False)
         return scatter(data, (*(slice(None),) * place, indices), updates, "none")

@@ -9,12 +9,12 @@ from irrun.types import PartialShape
 
 @op("SearchSorted", since=15, spec="sort/search-sorted-15")
 class SearchSorted(Op):
-    """The first index (last with ``right_mode``) where each value can be inserted into its row of ``sorted_sequence``.
+    """Find the first index at which each value can be inserted into its row of ``sorted_sequence``.
 
-    A 1D sequence is the row for all values.
+    With ``right_mode``, find the last such index. A 1D ``sorted_sequence`` is the row for all values.
 
     C1  ``sorted_sequence`` is not a scalar.
-    C2  ``sorted_sequence`` is 1D, or has the rank of ``values`` and all its dims but the last.
+    C2  ``sorted_sequence`` is 1D, or it has the rank of ``values`` and the same dims except the last one.
     C3  ``output_type`` is i32 or i64.
     """
 
@@ -22,18 +22,22 @@ class SearchSorted(Op):
     right_mode = attr.bool(default=False, aliases=("right",))
     output_type = attr.element_type(default="i64")
     inputs = ports(sorted_sequence="T", values="T")
-    # OpenVINO: takes booleans as well
+    # OpenVINO takes booleans, too
     types = {"T": "boolean numeric"}
 
     def infer(self, at: Site, sorted_sequence: Value, values: Value) -> Value:
-        at.require(self.output_type.name in ("i32", "i64"), "C3", f"output_type is {self.output_type}")
+        at.require(self.output_type.name in ("i32", "i64"), "C3", f"output_type is {self.output_type}, not i32 or i64")
         at.require(sorted_sequence.rank != 0, "C1", "sorted_sequence is a scalar")
         shape = values.shape
         rows = sorted_sequence.shape
         if rows.dims is not None and len(rows) > 1:
-            wanted = PartialShape((*rows.dims[:-1], values.shape[-1] if values.rank != 0 else rows[-1]))
-            both = wanted.meet(shape)
-            at.require(both is not None, "C2", f"values {shape} do not fit sorted_sequence {rows}")
+            expected = PartialShape((*rows.dims[:-1], values.shape[-1] if values.rank != 0 else rows[-1]))
+            both = expected.meet(shape)
+            at.require(
+                both is not None,
+                "C2",
+                f"values {shape} and sorted_sequence {rows} differ in rank or in a dim before the last",
+            )
             assert both is not None
             shape = both
         return Value(self.output_type, shape)
@@ -41,10 +45,10 @@ class SearchSorted(Op):
     def run(self, sorted_sequence: np.ndarray, values: np.ndarray) -> np.ndarray:
         rows, wanted = plain(sorted_sequence), plain(values)
         if rows.ndim == 1:
-            found = np.searchsorted(rows, wanted, "right" if self.right_mode else "left")
+            indices = np.searchsorted(rows, wanted, "right" if self.right_mode else "left")
         else:
-            found = self._by_halves(rows, wanted)
-        return np.asarray(found, self.output_type.dtype)
+            indices = self._by_halves(rows, wanted)
+        return np.asarray(indices, self.output_type.dtype)
 
     def _by_halves(self, rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Return the index of each value in its row, by a binary search in all rows at once."""

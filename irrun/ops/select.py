@@ -10,12 +10,13 @@ from irrun.types import Dim, as_dim
 
 @op("Select", since=1, spec="condition/select-1")
 class Select(Elementwise):
-    """``then`` where ``cond`` is true, ``else`` where it is not.
+    """Take the element of ``then`` where ``cond`` is true, and that of ``else`` where it is false.
 
-    C1  none: all three shapes are the same.
-    C2  numpy: of the dims aligned from the right, all are equal except for those that are 1.
-    C3  pdpd: ``else`` and ``cond``, without trailing 1s, lie within ``then`` from ``axis`` on; each dim is 1 or
-        that of ``then``. ``axis`` is -1 (they end where ``then`` ends) or more, and neither has a higher rank.
+    C1  auto_broadcast none: all three shapes are equal.
+    C2  auto_broadcast numpy: aligned from the right, the dims that are not 1 are equal.
+    C3  auto_broadcast pdpd: each dim of ``else`` and ``cond``, without trailing 1s, is 1 or equals the dim of ``then``
+        at the same place, counted from ``axis`` on. ``axis`` is at least -1, which aligns the last axes. The rank of
+        ``else`` and ``cond`` is at most that of ``then``.
     """
 
     inputs = ports(cond="boolean", then="T", **{"else": "T"})
@@ -23,7 +24,7 @@ class Select(Elementwise):
 
     def infer(self, at: Site, cond: Value, then: Value, otherwise: Value) -> Value:
         shape = self.broadcast(at, then.shape, otherwise.shape, ("then", "else"))
-        # OpenVINO: numpy mode broadcasts the result to cond, too, which the specification broadcasts one way
+        # OpenVINO also broadcasts the result to cond in mode numpy; the specification broadcasts only cond
         shape = self.broadcast(at, shape, cond.shape, ("then", "cond"))
         return (otherwise if then.type.kind == "dynamic" else then).reshaped(shape)
 
@@ -42,6 +43,6 @@ class Select(Elementwise):
 
 
 def _select(cond: Dim | bool, then: Dim | int, otherwise: Dim | int) -> Dim:
-    """Return the chosen Dim; where ``cond`` is not known, the union of both."""
+    """Return the chosen Dim, or the union of both if ``cond`` is unknown."""
     known = as_dim(cond).value
     return as_dim(then).union(as_dim(otherwise)) if known is None else as_dim(then if known else otherwise)

@@ -9,7 +9,7 @@ from irrun.ops._unary import through_floats
 
 @op("Selu", since=1, spec="activation/selu-1")
 class Selu(Op):
-    """``lambda * x`` where x is positive, elsewhere ``lambda * alpha * (exp(x) - 1)``.
+    """Compute ``lambda * x`` where x is positive, and ``lambda * alpha * (exp(x) - 1)`` elsewhere.
 
     C1  ``alpha`` and ``lambda`` have one element each.
     """
@@ -19,9 +19,7 @@ class Selu(Op):
 
     def infer(self, at: Site, data: Value, alpha: Value, lambda_: Value) -> Value:
         for name, value in ("alpha", alpha), ("lambda", lambda_):
-            at.require(
-                value.shape.count().fits(1), "C1", f"{name} is {value.shape}; it has more or fewer elements than one"
-            )
+            at.require(value.shape.count().fits(1), "C1", f"{name} is {value.shape}, not a single element")
         return data.reshaped(data.shape)
 
     def prepare(self, request: Request) -> Kernel | None:

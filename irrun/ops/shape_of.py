@@ -8,7 +8,7 @@ from irrun.types import ELEMENT_TYPES, ElementType, PartialShape
 
 @op("ShapeOf", since=3, spec="shape/shape-of-3")
 class ShapeOf3(Op):
-    """The dims of ``data`` as a 1D tensor of ``output_type``.
+    """Return the dims of ``data`` as a 1D tensor of ``output_type``.
 
     C1  ``output_type`` is i32 or i64.
     """
@@ -29,7 +29,7 @@ class ShapeOf3(Op):
 
 @op("ShapeOf", since=1, spec="shape/shape-of-1")
 class ShapeOf1(ShapeOf3):
-    """As ShapeOf-3, always in i64."""
+    """Compute the same as ShapeOf-3, always in i64."""
 
     attributes = {}
     output_type: ElementType = ELEMENT_TYPES["i64"]

@@ -3,15 +3,15 @@
 import numpy as np
 
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
-from irrun.ops._parts import part
+from irrun.ops._equal_parts import part
 
 
 @op("ShuffleChannels", since=1, spec="movement/shuffle-channels-1")
 class ShuffleChannels(Op):
-    """Cut ``axis`` into ``group`` groups and take an element from each in turn.
+    """Divide ``axis`` into ``group`` groups, and take one element of each group in turn.
 
-    C1  ``data`` is no scalar.
-    C2  ``axis`` is within the rank of ``data``.
+    C1  ``data`` is not a scalar.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``group`` is positive and divides the dim of ``axis``.
     """
 
@@ -22,7 +22,7 @@ class ShuffleChannels(Op):
     channels_last = {"axis": "axes"}
 
     def infer(self, at: Site, data: Value) -> Value:
-        at.require(self.group > 0, "C3", f"group is {self.group}")
+        at.require(self.group > 0, "C3", f"group is {self.group}, not positive")
         at.require(data.rank != 0, "C1", "data is a scalar")
         if data.shape.dims is not None:
             axis = at.axis(self.axis, data.rank, "C2")

@@ -8,15 +8,15 @@ from irrun.ops._slicing import constants, region, slice_shape, view_channels_las
 
 @op("Slice", since=8, spec="movement/slice-8")
 class Slice(Op):
-    """Take ``data[start:stop:step]``, as Python slices, along ``axes`` (the first ones by default).
+    """Take ``data[start:stop:step]``, as Python does, along ``axes`` (by default the first axes).
 
     C1  ``data`` has at least one axis.
-    C2  ``start``, ``stop``, ``step`` and ``axes`` are 1D, of one length, and no longer than ``data`` has axes.
-    C3  No ``step`` is 0.
-    C4  ``axes`` are within the rank of ``data``, and no two are the same.
+    C2  ``start``, ``stop``, ``step`` and ``axes`` are 1D and have the same length, at most the rank of ``data``.
+    C3  No entry of ``step`` is 0.
+    C4  Each entry of ``axes`` is at least -rank and less than the rank of ``data``, and none occurs twice.
     """
 
-    # OpenVINO: start, stop and step may differ in type
+    # OpenVINO allows different types for start, stop and step
     views = "strided"
     inputs = ports(data="T", start="T_START", stop="T_STOP", step="T_STEP", axes=opt("T_AXIS"))
     types = {"T": "any", "T_START": "int", "T_STOP": "int", "T_STEP": "int", "T_AXIS": "int"}

@@ -9,16 +9,16 @@ from irrun.ops._softmax import AlongAxis
 
 @op("SoftMax", since=8, spec="activation/softmax-8")
 class SoftMax8(AlongAxis):
-    """``exp(x) / sum(exp(x))`` along ``axis``.
+    """Compute ``exp(x) / sum(exp(x))`` along ``axis``.
 
-    C1  ``axis`` lies within the rank, or before it by less than the rank.
+    C1  ``axis`` is at least -rank and less than the rank of ``data``.
     """
 
     def kernel(self, x: np.ndarray, axis: int) -> np.ndarray:
-        found = shifted(x, axis)
-        np.exp(found, out=found)
-        found /= found.sum(axis, keepdims=True)
-        return found
+        result = shifted(x, axis)
+        np.exp(result, out=result)
+        result /= result.sum(axis, keepdims=True)
+        return result
 
     def block(self, x: np.ndarray, out: np.ndarray, axis: int) -> None:
         exponentials(x, axis, out)
@@ -27,9 +27,9 @@ class SoftMax8(AlongAxis):
 
 @op("SoftMax", since=1, spec="activation/softmax-1")
 class SoftMax1(SoftMax8):
-    """As SoftMax-8, without negative axes.
+    """Compute the same as SoftMax-8, without negative axes.
 
-    C1  ``axis`` lies within the rank, and is not negative.
+    C1  ``axis`` is at least 0 and less than the rank of ``data``.
     """
 
     def infer(self, at: Site, data: Value) -> Value:

@@ -4,7 +4,7 @@ import numpy as np
 
 from irrun.kernels.copies import copy_to
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
-from irrun.ops._parts import part
+from irrun.ops._equal_parts import part
 from irrun.types import Dim
 
 
@@ -23,18 +23,17 @@ class SpaceToDepth(Op):
     mode = attr.choice("blocks_first", "depth_first")
     inputs = ports(data="T")
     types = {"T": "any"}
+    channels_last = True
 
     def infer(self, at: Site, data: Value) -> Value:
         size = self.block_size
-        at.require(size > 0, "C2", f"block_size is {size}")
+        at.require(size > 0, "C2", f"block_size is {size}, not positive")
         if data.shape.dims is None:
             return data.reshaped(data.shape)
-        at.require(len(data.shape) >= 3, "C1", f"data is {data.shape}")
+        at.require(len(data.shape) >= 3, "C1", f"data {data.shape} has rank {data.rank}, less than 3")
         batch, channels, *space = data.shape
         smaller = [part(at, n, size, "C3", f"dim {i + 2} of data {data.shape}") for i, n in enumerate(space)]
         return data.reshaped([batch, channels * Dim(size ** len(space)), *smaller])
-
-    channels_last = True
 
     def prepare(self, request: Request) -> Kernel | None:
         if not request.channels_last or self.mode == "depth_first":  # elements would be copied one by one

@@ -3,16 +3,16 @@
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._parts import part
+from irrun.ops._equal_parts import part
 
 
 @op("Split", since=1, spec="movement/split-1")
 class Split(Op):
-    """Cut ``data`` along ``axis`` into ``num_splits`` parts of one length.
+    """Cut ``data`` along ``axis`` into ``num_splits`` parts of equal length.
 
     C1  ``num_splits`` is positive.
     C2  ``axis`` is a scalar.
-    C3  ``axis`` is within the rank of ``data``.
+    C3  ``axis`` is at least -rank and less than the rank of ``data``.
     C4  The dim of ``axis`` is a multiple of ``num_splits``.
     """
 
@@ -26,7 +26,7 @@ class Split(Op):
 
     def infer(self, at: Site, data: Value, axis: Value) -> tuple[Value, ...]:
         count = self.num_splits
-        at.require(count > 0, "C1", f"num_splits is {count}")
+        at.require(count > 0, "C1", f"num_splits is {count}, not positive")
         at.require(axis.rank in (None, 0), "C2", f"axis is {axis.shape}, not a scalar")
         if data.shape.dims is None:
             return (data.reshaped(data.shape),) * count
@@ -36,7 +36,7 @@ class Split(Op):
         if place is None:
             return (data.reshaped([d.union(d // count) for d in data.shape]),) * count
         place = at.axis(place, rank, "C3")
-        length = part(at, data.shape[place], count, "C4", f"dim {place} of {data.shape}")
+        length = part(at, data.shape[place], count, "C4", f"dim {place} of data {data.shape}")
         return (data.reshaped(data.shape.replace(place, length)),) * count
 
     def run(self, data: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -1,4 +1,4 @@
-"""StridedSlice: numpy's basic indexing, spelt with masks.  Spec: movement/strided-slice-1."""
+"""StridedSlice: basic indexing as in numpy, written with masks.  Spec: movement/strided-slice-1."""
 
 from typing import Any
 
@@ -11,27 +11,27 @@ from irrun.types import INF, UNKNOWN_RANK, Dim
 
 @op("StridedSlice", since=1, spec="movement/strided-slice-1")
 class StridedSlice(Op):
-    """Take ``data[begin:end:strides]``; masks ignore bounds, insert axes, drop axes, and stand for several axes.
+    """Take ``data[begin:end:strides]``. Masks ignore bounds, insert axes, remove axes, or make an entry an ellipsis.
 
-    Each entry of ``begin`` stands for an axis of ``data``, for a new axis of 1, or (ellipsis) for all axes
-    that no other entry names. Where two masks are set for an entry, ellipsis wins over new axis, and new axis over
+    Each entry of ``begin`` is for an axis of ``data``, for a new axis of length 1, or (ellipsis) for all axes that no
+    other entry is for. If two masks are set for an entry, ellipsis takes precedence over new axis, and new axis over
     shrink.
 
-    C1  ``begin``, ``end`` and ``strides`` are 1D and of one length.
-    C2  No stride of a sliced axis is 0.
-    C3  ``ellipsis_mask`` is set at most once.
-    C4  ``begin`` names no more axes than ``data`` has.
-    C5  Where ``shrink_axis_mask`` is set, ``begin`` is an index of the axis that it drops.
+    C1  ``begin``, ``end`` and ``strides`` are 1D and have the same length.
+    C2  The stride of a sliced axis is not 0.
+    C3  ``ellipsis_mask`` has at most one 1.
+    C4  ``begin`` has at most as many entries for axes as ``data`` has axes.
+    C5  If ``shrink_axis_mask`` is set for an entry, ``begin`` is an index within the axis that is removed.
     C6  Masks hold only 0 and 1.
     """
 
-    # The specification requires the first two masks, and leaves them out in its first example
+    # the specification requires the first two masks, but leaves them out in its first example
     begin_mask = attr.ints(())
     end_mask = attr.ints(())
     new_axis_mask = attr.ints(())
     shrink_axis_mask = attr.ints(())
     ellipsis_mask = attr.ints(())
-    # OpenVINO: begin, end and strides may differ in type
+    # OpenVINO allows different types for begin, end and strides
     views = "strided"
     inputs = ports(data="T", begin="T_BEGIN", end="T_END", strides=opt("T_STRIDES"))
     types = {"T": "any", "T_BEGIN": "int", "T_END": "int", "T_STRIDES": "int"}
@@ -41,23 +41,25 @@ class StridedSlice(Op):
     def infer(self, at: Site, data: Value, begin: Value, end: Value, strides: Value | None = None) -> Value:
         for name in self.attributes:
             mask = getattr(self, name)
-            at.require(set(mask) <= {0, 1}, "C6", f"{name} is {list(mask)}")
+            at.require(set(mask) <= {0, 1}, "C6", f"{name} {list(mask)} has an entry other than 0 and 1")
         count = count_axes(at, "C1", begin=begin, end=end, strides=strides).value
         if count is None:
             keeps_rank = 1 not in (*self.new_axis_mask, *self.shrink_axis_mask)
             blurred = [Dim(0, d.hi) for d in data.shape.dims or ()]
             return data.reshaped(blurred if keeps_rank and data.rank is not None else UNKNOWN_RANK)
         kinds = self._kinds(count)
-        at.require(kinds.count("ellipsis") <= 1, "C3", f"ellipsis_mask {list(self.ellipsis_mask)} is set twice")
+        at.require(
+            kinds.count("ellipsis") <= 1, "C3", f"ellipsis_mask {list(self.ellipsis_mask)} is set more than once"
+        )
         unknown = (Dim(-INF, INF),) * count
         begins, ends = begin.dims() or unknown, end.dims() or unknown
         steps = (Dim(1),) * count if strides is None else strides.dims() or unknown
         for i, kind in enumerate(kinds):
-            at.require(kind != "slice" or steps[i] != 0, "C2", f"stride {i} is 0")
+            at.require(kind != "slice" or steps[i] != 0, "C2", f"entry {i} of strides is 0")
         if data.shape.dims is None:
             return data.reshaped(data.shape)
         used = kinds.count("slice") + kinds.count("shrink")
-        at.require(used <= len(data.shape), "C4", f"begin names {used} axes, data has rank {data.rank}")
+        at.require(used <= len(data.shape), "C4", f"begin has entries for {used} axes, but data has rank {data.rank}")
         if "ellipsis" not in kinds:
             kinds.append("ellipsis")
         left = iter(data.shape)
@@ -69,7 +71,11 @@ class StridedSlice(Op):
                 dims += [next(left) for _ in range(len(data.shape) - used)]
             elif kind == "shrink":
                 first, dim = Dim(0) if _bit(self.begin_mask, i) else begins[i], next(left)
-                at.require(first.lo < dim.hi and first.hi >= -dim.hi, "C5", f"begin {i} is {first}, its dim is {dim}")
+                at.require(
+                    first.lo < dim.hi and first.hi >= -dim.hi,
+                    "C5",
+                    f"entry {i} of begin is {first}, outside an axis of {dim} elements",
+                )
             else:
                 start = None if _bit(self.begin_mask, i) else begins[i]
                 stop = None if _bit(self.end_mask, i) else ends[i]
@@ -77,12 +83,12 @@ class StridedSlice(Op):
         return data.reshaped(dims)
 
     def _kinds(self, count: int) -> list[str]:
-        """Return what each entry of ``begin`` stands for: slice, new, ellipsis or shrink."""
+        """Return the kind of each entry of ``begin``: slice, new, ellipsis or shrink."""
         masks = {"ellipsis": self.ellipsis_mask, "new": self.new_axis_mask, "shrink": self.shrink_axis_mask}
         return [next((kind for kind, mask in masks.items() if _bit(mask, i)), "slice") for i in range(count)]
 
-    # OpenVINO: slices as numpy does, and not as the specification's prose: nothing lies between equal begin and
-    # end, and end_mask opens a backward slice as far as element 0
+    # OpenVINO slices as numpy does, and not as the text of the specification says: a slice with equal begin and end is
+    # empty, and with end_mask, a backward slice includes element 0
 
     def prepare(self, request: Request) -> Kernel | None:
         bounds = constants(request.inputs[1:])
@@ -107,7 +113,7 @@ class StridedSlice(Op):
                 index.append(None)
             elif kind == "ellipsis":
                 index.append(...)
-            elif kind == "shrink":  # OpenVINO: the core kernel ignores begin_mask here, the CPU plugin does not
+            elif kind == "shrink":  # OpenVINO's core kernel ignores begin_mask here, the CPU plugin does not
                 index.append(0 if _bit(self.begin_mask, i) else int(begin[i]))
             else:
                 start = None if _bit(self.begin_mask, i) else int(begin[i])
@@ -124,7 +130,7 @@ class StridedSlice(Op):
             return data[tuple(self._index(begin, end, strides))]
         except IndexError:
             raise Refused(
-                f"begin {begin.tolist()} drops an axis of data {list(data.shape)} at no index", "C5"
+                f"begin {begin.tolist()} has an index outside an axis of data {list(data.shape)}", "C5"
             ) from None
 
 

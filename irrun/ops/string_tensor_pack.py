@@ -1,4 +1,4 @@
-"""StringTensorPack: strings cut out of their bytes.  Spec: type/string-tensor-pack-15."""
+"""StringTensorPack: strings from a tensor of bytes.  Spec: type/string-tensor-pack-15."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from irrun.types import ELEMENT_TYPES
 
 @op("StringTensorPack", since=15, spec="type/string-tensor-pack-15")
 class StringTensorPack(Op):
-    """Decode ``symbols``, UTF-8 bytes, to strings, each from its entry of ``begins`` up to its entry of ``ends``.
+    """Decode ``symbols``, which holds UTF-8 bytes, to strings from the index in ``begins`` up to the index in ``ends``.
 
-    C1  ``begins`` and ``ends`` have one shape.
+    C1  ``begins`` and ``ends`` have the same shape.
     C2  ``symbols`` is 1D.
-    C3  No string begins before 0 or after its end, or ends after ``symbols``.
+    C3  The begin of a string is at least 0 and at most its end, and the end is at most the length of ``symbols``.
     """
 
     inputs = ports(begins="T_IDX", ends="T_IDX", symbols="u8")
@@ -20,7 +20,7 @@ class StringTensorPack(Op):
 
     def infer(self, at: Site, begins: Value, ends: Value, symbols: Value) -> Value:
         shape = begins.shape.meet(ends.shape)
-        at.require(shape is not None, "C1", f"begins is {begins.shape}, ends {ends.shape}")
+        at.require(shape is not None, "C1", f"begins is {begins.shape}, but ends is {ends.shape}")
         at.require(symbols.rank in (None, 1), "C2", f"symbols is {symbols.shape}, not 1D")
         assert shape is not None
         for begin, end in zip(begins.ints() or (), ends.ints() or ()):
@@ -37,4 +37,5 @@ class StringTensorPack(Op):
 
 
 def _check(at: Site, begin: int, end: int, length: int) -> None:
-    at.require(0 <= begin <= end <= length, "C3", f"a string goes from {begin} to {end}, symbols has {length} bytes")
+    message = f"a string from {begin} to {end} is not within the {length} bytes of symbols"
+    at.require(0 <= begin <= end <= length, "C3", message)

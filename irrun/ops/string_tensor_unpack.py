@@ -8,7 +8,7 @@ from irrun.types import ELEMENT_TYPES, PartialShape
 
 @op("StringTensorUnpack", since=15, spec="type/string-tensor-unpack-15")
 class StringTensorUnpack(Op):
-    """Give the index where each string begins, the index where it ends, and the UTF-8 bytes of all strings in a row."""
+    """Return the index where each string begins, the index where it ends, and the UTF-8 bytes of all strings."""
 
     inputs = ports(data="string")
     outputs = 3

@@ -9,7 +9,7 @@ from irrun.ops._unary import through_floats
 
 @op("Swish", since=4, spec="activation/swish-4")
 class Swish(Op):
-    """``x / (1 + exp(-beta * x))``; ``beta`` is 1 by default.
+    """Compute ``x / (1 + exp(-beta * x))``. ``beta`` is 1 by default.
 
     C1  ``beta`` is a scalar.
     """

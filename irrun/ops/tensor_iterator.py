@@ -13,9 +13,9 @@ from irrun.types import Dim
 class TensorIterator(Op):
     """Run the body once for each slice of the sliced inputs.
 
-    C2  The axis of a sliced input or concatenated output is within its rank.
-    C3  All sliced inputs have as many slices.
-    C4  The port map names every output.
+    C2  The axis of each sliced input and each concatenated output is within the rank of that tensor.
+    C3  All sliced inputs have the same number of slices.
+    C4  The port map has an entry for each output.
     """
 
     inputs = ports(inputs=variadic("any"))

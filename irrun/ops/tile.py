@@ -11,7 +11,7 @@ from irrun.types import UNKNOWN_RANK, Dim
 class Tile(Op):
     """Repeat ``data`` along each axis as often as ``repeats`` says.
 
-    The shorter of the shape of ``data`` and ``repeats`` is first filled with leading ones.
+    If the rank of ``data`` and the length of ``repeats`` differ, the shorter one is first padded with leading ones.
 
     C1  ``repeats`` is 1D.
     """
@@ -28,7 +28,7 @@ class Tile(Op):
         rank = max(len(data.shape), len(counts))
         one = Dim(1)
         dims = (one,) * (rank - len(data.shape)) + data.shape.dims
-        # OpenVINO: reads negative repeats as 0, of which the specification says nothing
+        # OpenVINO treats negative repeats as 0; the specification does not mention them
         counts = (one,) * (rank - len(counts)) + tuple(n.max(0) for n in counts)
         return data.reshaped([d * n for d, n in zip(dims, counts)])
 

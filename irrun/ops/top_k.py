@@ -13,13 +13,13 @@ class _TopK(Op):
     sort = attr.choice("value", "index", "none")
     index_element_type = attr.element_type(default="i32")
     inputs = ports(data="T", k="T_K")
-    # OpenVINO: takes booleans as well
+    # OpenVINO takes booleans, too
     types = {"T": "boolean numeric", "T_K": "int"}
     outputs = 2
 
     def infer(self, at: Site, data: Value, k: Value) -> tuple[Value, Value]:
         index = self.index_element_type
-        at.require(index.name in ("i32", "i64"), "C4", f"index_element_type is {index}")
+        at.require(index.name in ("i32", "i64"), "C4", f"index_element_type is {index}, not i32 or i64")
         at.require(data.rank != 0, "C1", "data is a scalar")
         at.require(k.rank in (None, 0), "C2", f"k is {k.shape}, not a scalar")
         axis = at.axis(self.axis, data.rank, "C1")
@@ -27,16 +27,16 @@ class _TopK(Op):
         count = (k.dims() or (Dim.unknown(),))[0].max(0).meet(Dim(0, length.hi))
         # the specification requires a k of at least 1; OpenVINO's shape rule allows 0
         fits = count is not None and (k.scalar() or 0) >= 0
-        at.require(fits, "C3", f"k is {k.scalar()}, axis {axis} of data has {length} elements")
+        at.require(fits, "C3", f"k {k.scalar()} is outside 0 to {length}, the length of axis {axis} of data")
         assert count is not None
         shape = data.shape if data.shape.dims is None else data.shape.replace(axis, count)
         return data.reshaped(shape), Value(index, shape)
 
-    # of equal elements the first ones are taken, and stay in their order, whether or not ``stable`` asks for it
+    # of equal elements, the first ones are taken and keep their order, even without ``stable``
     def run(self, data: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         count, length = int(k), data.shape[self.axis]
         if not 0 <= count <= length:
-            raise Refused(f"k is {count}, axis {self.axis} of data has {length} elements", "C3")
+            raise Refused(f"k {count} is outside 0 to {length}, the length of axis {self.axis} of data", "C3")
         x = np.moveaxis(plain(data), self.axis, -1)
         chosen = self._chosen(x, count)
         if self.sort != "index":
@@ -78,11 +78,11 @@ def _has_nan(x: np.ndarray) -> bool:
 
 @op("TopK", since=11, spec="sort/top-k-11")
 class TopK11(_TopK):
-    """The ``k`` largest or smallest elements along ``axis``, and their indices; sorted by value or by index.
+    """Return the ``k`` largest or smallest elements along ``axis`` and their indices, sorted by value or by index.
 
-    C1  ``data`` is not a scalar; ``axis`` lies within its rank, or before it by less than the rank.
+    C1  ``data`` is not a scalar; ``axis`` is at least -rank and less than the rank of ``data``.
     C2  ``k`` is a scalar.
-    C3  ``k`` is not negative, nor more than the dim at ``axis``.
+    C3  ``k`` is at least 0 and at most the dim of ``axis``.
     C4  ``index_element_type`` is i32 or i64.
     """
 
@@ -91,24 +91,24 @@ class TopK11(_TopK):
 
 @op("TopK", since=3, spec="sort/top-k-3")
 class TopK3(_TopK):
-    """The ``k`` largest or smallest elements along ``axis``, and their indices; sorted by value or by index.
+    """Return the ``k`` largest or smallest elements along ``axis`` and their indices, sorted by value or by index.
 
-    C1  ``data`` is not a scalar; ``axis`` lies within its rank, or before it by less than the rank.
+    C1  ``data`` is not a scalar; ``axis`` is at least -rank and less than the rank of ``data``.
     C2  ``k`` is a scalar.
-    C3  ``k`` is not negative, nor more than the dim at ``axis``.
+    C3  ``k`` is at least 0 and at most the dim of ``axis``.
     C4  ``index_element_type`` is i32 or i64.
     """
 
 
 @op("TopK", since=1, spec="sort/top-k-1")
 class TopK1(TopK3):
-    """As TopK-3.
+    """Compute the same as TopK-3.
 
-    C1  ``data`` is not a scalar; ``axis`` lies within its rank, or before it by less than the rank.
+    C1  ``data`` is not a scalar; ``axis`` is at least -rank and less than the rank of ``data``.
     C2  ``k`` is a scalar.
-    C3  ``k`` is not negative, nor more than the dim at ``axis``.
+    C3  ``k`` is at least 0 and at most the dim of ``axis``.
     C4  ``index_element_type`` is i32 or i64.
     """
 
-    # OpenVINO: takes no other types
+    # OpenVINO takes no other types
     types = {"T": "boolean numeric", "T_K": "i8 i32 i64"}

@@ -11,9 +11,9 @@ from irrun.types import Dim, PartialShape
 
 @op("Transpose", since=1, spec="movement/transpose-1")
 class Transpose(Op):
-    """Axis ``i`` of the output is axis ``order[i]`` of ``data``; an empty ``order`` reverses the axes.
+    """Reorder the axes: axis ``i`` of the output is axis ``order[i]`` of ``data``. An empty ``order`` reverses them.
 
-    C1  ``order`` is 1D, with one entry per axis of ``data`` or empty.
+    C1  ``order`` is 1D and empty, or has one entry for each axis of ``data``.
     C2  ``order`` holds each axis of ``data`` once, counted from the front.
     """
 
@@ -31,7 +31,7 @@ class Transpose(Op):
         if data.shape.dims is None:
             return data.reshaped(PartialShape(None) if not count.value else PartialShape.of_rank(count.value))
         rank = len(data.shape)
-        at.require(count.fits(rank) or count.fits(0), "C1", f"order has {count} entries, data has rank {rank}")
+        at.require(count.fits(rank) or count.fits(0), "C1", f"order has {count} entries, but data has rank {rank}")
         if count == 0 or rank < 2:
             return data.reshaped(data.shape.dims[::-1])
         if axes is not None:
@@ -46,4 +46,8 @@ class Transpose(Op):
 
 
 def _check(at: Site, axes: Sequence[int], rank: int) -> None:
-    at.require(sorted(axes) == list(range(rank)), "C2", f"order {list(axes)} is no order of {rank} axes")
+    at.require(
+        sorted(axes) == list(range(rank)),
+        "C2",
+        f"order {list(axes)} does not name each of the axes 0 to {rank - 1} once",
+    )

@@ -58,21 +58,25 @@ _of_floats = partial(unary, types="float")
 Abs = unary("Abs", np.abs, _abs, exact=True, doc="``|x|``.", spec="arithmetic/abs-1")
 Ceiling = unary(
     "Ceiling", _ceiling, _same, exact=True, fast=np.ceil,
-    doc="The least integer not less than x.", spec="arithmetic/ceiling-1",
+    doc="Compute the least integer that is not less than x.", spec="arithmetic/ceiling-1",
 )  # fmt: skip
 Floor = unary(
     "Floor", _floor, _same, exact=True, fast=np.floor,
-    doc="The greatest integer not greater than x.", spec="arithmetic/floor-1",
+    doc="Compute the greatest integer that is not greater than x.", spec="arithmetic/floor-1",
 )  # fmt: skip
 Negative = unary("Negative", np.negative, Dim.__neg__, exact=True, doc="``-x``.", spec="arithmetic/negative-1")
-Sign = unary("Sign", np.sign, exact=True, doc="-1, 0 or 1; NaN for NaN.", spec="arithmetic/sign-1")
+Sign = unary("Sign", np.sign, exact=True, doc="Return -1, 0 or 1, and NaN for NaN.", spec="arithmetic/sign-1")
 
 Exp = unary("Exp", np.exp, doc="e to the power of x.", spec="activation/exp-1")
 Log = unary("Log", np.log, doc="The natural logarithm.", spec="arithmetic/log-1")
 Sqrt = unary("Sqrt", np.sqrt, doc="The square root.", spec="arithmetic/sqrt-1")
 Erf = unary("Erf", erf, doc="The error function.", spec="arithmetic/erf-1", fast=in_blocks(erf_into))
 ErfInv = _of_floats(
-    "ErfInv", erfinv, doc="y with erf(y) = x; ±Inf for ±1, NaN beyond.", spec="arithmetic/erfinv-17", since=17
+    "ErfInv",
+    erfinv,
+    doc="Compute y with erf(y) = x: ±Inf for ±1, and NaN beyond.",
+    spec="arithmetic/erfinv-17",
+    since=17,
 )
 
 Sin = unary("Sin", np.sin, doc="The sine.", spec="arithmetic/sin-1")
@@ -88,7 +92,7 @@ Asinh = unary("Asinh", np.arcsinh, doc="The inverse hyperbolic sine.", spec="ari
 Acosh = unary("Acosh", np.arccosh, doc="The inverse hyperbolic cosine.", spec="arithmetic/acosh-3", since=4)
 Atanh = unary("Atanh", np.arctanh, doc="The inverse hyperbolic tangent.", spec="arithmetic/atanh-3", since=4)
 
-# OpenVINO: the CPU plugin's ReLU and HSigmoid of NaN are 0
+# OpenVINO's CPU plugin gives 0 for ReLU and HSigmoid of NaN
 ReLU = unary(
     "ReLU", _relu, lambda x: x.max(0), exact=True, fast=relu,
     doc="``max(x, 0)``.", spec="activation/relu-1",

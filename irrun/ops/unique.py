@@ -12,13 +12,16 @@ from irrun.types import Dim, PartialShape
 
 @op("Unique", since=10, spec="movement/unique-10")
 class Unique(Op):
-    """The unique elements, the index where each first occurs, which unique element each element is, and the counts.
+    """Find the unique elements.
 
-    With ``axis``, slices along it are compared instead of elements. The unique ones are ``sorted``, or in the order of
-    their first occurrence.
+    The outputs are the unique elements, the index at which each of them first occurs, for each element the index of its
+    unique element, and how often each unique element occurs.
+
+    With ``axis``, the operation compares slices along it instead of elements. With ``sorted``, the unique elements are
+    sorted, otherwise in the order of their first occurrence.
 
     C1  ``axis`` has one element, as a scalar or 1D.
-    C2  ``axis`` lies within the rank, or before it by less than the rank.
+    C2  ``axis`` is at least -rank and less than the rank of ``data``.
     C3  ``index_element_type`` and ``count_element_type`` are i32 or i64.
     """
 
@@ -32,7 +35,7 @@ class Unique(Op):
     def infer(self, at: Site, data: Value, axis: Value | None = None) -> tuple[Value, Value, Value, Value]:
         index, count = self.index_element_type, self.count_element_type
         for name, element_type in ("index_element_type", index), ("count_element_type", count):
-            at.require(element_type.name in ("i32", "i64"), "C3", f"{name} is {element_type}")
+            at.require(element_type.name in ("i32", "i64"), "C3", f"{name} is {element_type}, not i32 or i64")
         if axis is None:
             total = data.shape.count()
             shape = PartialShape((_unique(total),))
@@ -46,12 +49,12 @@ class Unique(Op):
                     number = at.axis(number, data.rank, "C2")
                     total = data.shape[number]
                     shape = data.shape.replace(number, _unique(total))
-        found = [_unique(total)]
+        unique_shape = [_unique(total)]
         return (
             data.reshaped(shape),
-            Value(index, data.shape).reshaped(found),
+            Value(index, data.shape).reshaped(unique_shape),
             Value(index, data.shape).reshaped([total]),
-            Value(count, data.shape).reshaped(found),
+            Value(count, data.shape).reshaped(unique_shape),
         )
 
     def run(
@@ -81,5 +84,5 @@ class Unique(Op):
 
 
 def _unique(total: Dim) -> Dim:
-    """Return the number of unique ones among ``total`` elements, as far as it is known."""
+    """Return the number of unique elements among ``total`` elements, as far as it is known."""
     return total if total.is_static and total.lo <= 1 else Dim(min(total.lo, 1), total.hi)

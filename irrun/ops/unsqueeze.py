@@ -1,4 +1,4 @@
-"""Unsqueeze: a tensor with further axes of length 1.  Spec: shape/unsqueeze-1."""
+"""Unsqueeze: a tensor with additional axes of length 1.  Spec: shape/unsqueeze-1."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -17,29 +17,29 @@ class Unsqueeze(Op):
     """Insert an axis of length 1 at each of ``axes``, which are positions in the output.
 
     C1  ``axes`` is a scalar or 1D, and not empty.
-    C2  Each of ``axes`` is within the rank of the output.
+    C2  Each entry of ``axes`` is at least -rank and less than the rank of the output.
     """
 
     checked = False
     views = "reshaped"
     inputs = ports(data="T", axes="T_AXIS")
-    # OpenVINO: takes axes of any numeric type, the specification integers
+    # OpenVINO takes axes of any numeric type, the specification only integers
     types = {"T": "any", "T_AXIS": "numeric"}
     carries = True
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
-        at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}, not 1D")
+        at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}, not a scalar or 1D")
         count = axes.shape.count()
         at.require(count.hi > 0, "C1", "axes is empty")
         if data.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK)
-        given = axes.ints()
-        if given is None:  # several unknown axes may be one and the same
+        known = axes.ints()
+        if known is None:  # several unknown axes may be the same axis
             return data.reshaped(PartialShape.of_rank(len(data.shape) + 1) if count == 1 else UNKNOWN_RANK)
-        rank = len(data.shape) + len(set(given))
-        for axis in given:
+        rank = len(data.shape) + len(set(known))
+        for axis in known:
             at.axis(axis, rank, "C2")
-        return data.reshaped(_inserted(data.shape.dims, given, Dim(1)))
+        return data.reshaped(_inserted(data.shape.dims, known, Dim(1)))
 
     def prepare(self, request: Request) -> Kernel | None:
         return reshaping(self, request.inputs)
@@ -50,7 +50,7 @@ class Unsqueeze(Op):
 
 def _inserted(shape: Sequence[_D], axes: Sequence[int], one: _D) -> list[_D]:
     """Return ``shape`` with ``one`` inserted at each of ``axes``, which are axes of the result."""
-    # OpenVINO: inserts an axis that is named twice once
+    # OpenVINO inserts a single axis for one that is named twice
     rank = len(shape) + len(set(axes))
     dims = list(shape)
     for axis in sorted({a % rank for a in axes}):

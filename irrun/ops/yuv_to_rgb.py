@@ -1,4 +1,4 @@
-"""From NV12 and I420 images to RGB and BGR.  Spec: image/nv12-to-{rgb,bgr}-8, image/i420-to-{rgb,bgr}-8.
+"""Images in the formats NV12 and I420 as RGB and BGR.  Spec: image/nv12-to-{rgb,bgr}-8, image/i420-to-{rgb,bgr}-8.
 
 Both formats hold a brightness Y for each pixel, and two colour values U and V for each square of four pixels: NV12 as
 pairs in one plane, I420 in two planes.
@@ -21,36 +21,37 @@ class _YuvToRgb(Op):
     blue_first: ClassVar[bool] = False
 
     def infer(self, at: Site, *planes: Value | None) -> Value:
-        given = [plane for plane in planes if plane is not None]
-        for plane in given:
+        present = [plane for plane in planes if plane is not None]
+        for plane in present:
             at.require(plane.rank in (None, 4), "C1", f"a plane is {plane.shape}, not 4D")
-        first = given[0]
+        first = present[0]
         batch, height, width, channels = first.shape.dims or PartialShape.of_rank(4)
-        at.require(channels.fits(1), "C2", f"the first plane is {first.shape}")
-        if len(given) == 1:
+        at.require(channels.fits(1), "C2", f"the first plane {first.shape} has {channels} channels, not 1")
+        if len(present) == 1:
             whole = height.value is None or height.lo % 3 == 0
             even = width.value is None or width.lo % 2 == 0
-            at.require(whole and even, "C3", f"the plane is {first.shape}")
+            message = f"the height of the plane {first.shape} is not divisible by 3, or its width is odd"
+            at.require(whole and even, "C3", message)
             return first.reshaped([batch, height // 3 * 2, width, 3])
-        for plane in given[1:]:
+        for plane in present[1:]:
             parts, rows, columns, colours = plane.shape.dims or PartialShape.of_rank(4)
             met = [a.meet(b) for a, b in ((batch, parts), (height, rows * 2), (width, columns * 2))]
-            fits = None not in met and colours.fits(4 - len(given))  # two channels (U and V) or one
-            at.require(fits, "C4", f"the first plane is {first.shape}, a plane of colours {plane.shape}")
+            fits = None not in met and colours.fits(4 - len(present))  # two channels (U and V) or one
+            at.require(fits, "C4", f"the colour plane {plane.shape} does not fit the first plane {first.shape}")
             batch, height, width = (dim for dim in met if dim is not None)
         return first.reshaped([batch, height, width, 3])
 
     def run(self, *planes: np.ndarray | None) -> np.ndarray:
-        given = [plane for plane in planes if plane is not None]
-        wide = np.result_type(given[0], np.float32)
-        y, u, v = (plane.astype(wide) for plane in self._planes(given))
+        present = [plane for plane in planes if plane is not None]
+        wide = np.result_type(present[0], np.float32)
+        y, u, v = (plane.astype(wide) for plane in self._planes(present))
         u, v = (np.repeat(np.repeat(plane, 2, 1), 2, 2) - 128 for plane in (u, v))
         y = 1.164 * (y - 16)
         colours = [y + 1.596 * v, y - 0.813 * v - 0.391 * u, y + 2.018 * u]
         image = np.clip(np.stack(colours[::-1] if self.blue_first else colours, axis=-1), 0, 255)
-        return (np.rint(image) if given[0].dtype == np.uint8 else image).astype(given[0].dtype)
+        return (np.rint(image) if present[0].dtype == np.uint8 else image).astype(present[0].dtype)
 
-    def _planes(self, given: Sequence[np.ndarray]) -> Planes:
+    def _planes(self, inputs: Sequence[np.ndarray]) -> Planes:
         """Return the three planes from the inputs that are present."""
         raise NotImplementedError
 
@@ -63,33 +64,33 @@ def _split(plane: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @op("NV12toRGB", since=8, spec="image/nv12-to-rgb-8")
 class NV12toRGB(_YuvToRgb):
-    """An RGB image [N,H,W,3] from Y [N,H,W,1] and UV [N,H/2,W/2,2], or from one plane with UV below Y.
+    """Compute an RGB image [N,H,W,3] from Y [N,H,W,1] and UV [N,H/2,W/2,2], or from one plane with UV below Y.
 
     C1  Each plane is 4D.
     C2  The first plane has one channel.
     C3  A single plane has 3/2 times the rows of the image, and an even width.
-    C4  The colours have the batch of Y, half its height and width, and two channels.
+    C4  UV has the batch size of Y, half its height and width, and two channels.
     """
 
     inputs = ports(Y="T", UV=opt("T"))
 
-    def _planes(self, given: Sequence[np.ndarray]) -> Planes:
-        if len(given) == 1:
-            y, rest = _split(given[0])
+    def _planes(self, inputs: Sequence[np.ndarray]) -> Planes:
+        if len(inputs) == 1:
+            y, rest = _split(inputs[0])
             pairs = rest.reshape(len(y), y.shape[1] // 2, y.shape[2] // 2, 2)
         else:
-            y, pairs = given[0][..., 0], given[1]
+            y, pairs = inputs[0][..., 0], inputs[1]
         return y, pairs[..., 0], pairs[..., 1]
 
 
 @op("NV12toBGR", since=8, spec="image/nv12-to-bgr-8")
 class NV12toBGR(NV12toRGB):
-    """As NV12toRGB, with blue first.
+    """Compute the same as NV12toRGB, with blue first.
 
     C1  Each plane is 4D.
     C2  The first plane has one channel.
     C3  A single plane has 3/2 times the rows of the image, and an even width.
-    C4  The colours have the batch of Y, half its height and width, and two channels.
+    C4  UV has the batch size of Y, half its height and width, and two channels.
     """
 
     blue_first = True
@@ -97,12 +98,12 @@ class NV12toBGR(NV12toRGB):
 
 @op("I420toRGB", since=8, spec="image/i420-to-rgb-8")
 class I420toRGB(_YuvToRgb):
-    """An RGB image [N,H,W,3] from Y [N,H,W,1], U and V [N,H/2,W/2,1], or from one plane with U and then V below Y.
+    """Compute an RGB image [N,H,W,3] from Y [N,H,W,1], U and V [N,H/2,W/2,1], or one plane with U and then V below Y.
 
     C1  Each plane is 4D.
     C2  The first plane has one channel.
     C3  A single plane has 3/2 times the rows of the image, and an even width.
-    C4  The colours have the batch of Y, half its height and width, and one channel.
+    C4  U and V have the batch size of Y, half its height and width, and one channel.
     C5  There are one or three planes.
     """
 
@@ -110,14 +111,14 @@ class I420toRGB(_YuvToRgb):
 
     def infer(self, at: Site, *planes: Value | None) -> Value:
         count = sum(plane is not None for plane in planes)
-        at.require(count != 2, "C5", f"there are {count} planes")
+        at.require(count != 2, "C5", f"there are {count} planes, not 1 or 3")
         return super().infer(at, *planes)
 
-    def _planes(self, given: Sequence[np.ndarray]) -> Planes:
-        if len(given) == 3:
-            y, u, v = (plane[..., 0] for plane in given)
+    def _planes(self, inputs: Sequence[np.ndarray]) -> Planes:
+        if len(inputs) == 3:
+            y, u, v = (plane[..., 0] for plane in inputs)
             return y, u, v
-        y, rest = _split(given[0])
+        y, rest = _split(inputs[0])
         shape = (len(y), y.shape[1] // 2, y.shape[2] // 2)
         u, v = np.split(rest, 2, axis=1)
         return y, u.reshape(shape), v.reshape(shape)
@@ -125,12 +126,12 @@ class I420toRGB(_YuvToRgb):
 
 @op("I420toBGR", since=8, spec="image/i420-to-bgr-8")
 class I420toBGR(I420toRGB):
-    """As I420toRGB, with blue first.
+    """Compute the same as I420toRGB, with blue first.
 
     C1  Each plane is 4D.
     C2  The first plane has one channel.
     C3  A single plane has 3/2 times the rows of the image, and an even width.
-    C4  The colours have the batch of Y, half its height and width, and one channel.
+    C4  U and V have the batch size of Y, half its height and width, and one channel.
     C5  There are one or three planes.
     """
 

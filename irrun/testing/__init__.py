@@ -6,9 +6,10 @@ Both raise AssertionError with a message that explains the failure. Strategies f
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
@@ -74,7 +75,7 @@ def assert_matches(
 
 
 def check_clean(path: Model | PathLike, allow: Sequence[str] = ()) -> None:
-    """Check a model. Raises AssertionError with all errors and warnings whose codes are not in ``allow``."""
+    """Check a model. Raises AssertionError that lists the errors and warnings whose codes are not in ``allow``."""
     __tracebackhide__ = True
     findings = [d for d in check(path) if d.code not in allow]
     if findings:
@@ -89,7 +90,7 @@ def difference(actual: np.ndarray, expected: Any, rtol: Tolerance = None, atol: 
         try:
             expected = np.asarray(expected).astype(actual.dtype)
         except (TypeError, ValueError) as error:
-            return (f"expected is no array of {own}: {error}",)
+            return (f"expected cannot become an array of {own}: {error}",)
     expected = np.asarray(expected)
     if _bare(expected.dtype, actual.dtype):
         expected = expected.view(actual.dtype)
@@ -98,12 +99,12 @@ def difference(actual: np.ndarray, expected: Any, rtol: Tolerance = None, atol: 
         return (f"element type {own}, expected {other or expected.dtype}",)
     if actual.shape != expected.shape:
         return (f"shape {_dims(actual.shape)}, expected {_dims(expected.shape)}",)
-    r, a = tolerance(own, rtol, atol)
-    far, distance = _compare(own, actual, expected, r, a)
+    relative, absolute = tolerance(own, rtol, atol)
+    far, distance = _compare(own, actual, expected, relative, absolute)
     count = int(np.count_nonzero(far))
     if not count:
         return ()
-    limits = f"rtol {r:g}, atol {a:g}" if r or a else "compared exactly"
+    limits = f"rtol {relative:g}, atol {absolute:g}" if relative or absolute else "compared exactly"
     lines = [f"{count:,} of {far.size:,} elements {'differs' if count == 1 else 'differ'} ({limits})"]
     if distance is None:
         at = tuple(int(i) for i in np.argwhere(far)[0])
@@ -121,13 +122,13 @@ def tolerance(element_type: ElementType, rtol: Tolerance, atol: Tolerance) -> tu
     """Return (rtol, atol) for an element type. Raises ValueError if a mapping names an unknown element type."""
     defaults = TOLERANCES.get(element_type.name, (0.0, 0.0))
     limits = []
-    for given, default in zip((rtol, atol), defaults):
-        if isinstance(given, Mapping):
-            unknown = [name for name in given if name not in ELEMENT_TYPES]
+    for limit, default in zip((rtol, atol), defaults):
+        if isinstance(limit, Mapping):
+            unknown = [name for name in limit if name not in ELEMENT_TYPES]
             if unknown:
-                raise ValueError(f"{unknown[0]!r} is no element type")
-            given = given.get(element_type.name)
-        limits.append(default if given is None else float(given))
+                raise ValueError(f"{unknown[0]!r} is not an element type; write it as f32 or i64")
+            limit = limit.get(element_type.name)
+        limits.append(default if limit is None else float(limit))
     return limits[0], limits[1]
 
 
@@ -154,28 +155,37 @@ def _executable(model: Executable | Model | PathLike) -> Executable:
 
 def _by_position(actual: Executable, outputs: Outputs, expected: Any) -> dict[int, Any]:
     """Return the expected arrays by output position. Raises AssertionError if they do not fit the outputs."""
-    results = actual.model.results
+    count = len(actual.model.results)
     if isinstance(expected, Outputs):
-        expected = list(expected.arrays)
-    if isinstance(expected, Mapping):
-        named = {n: i for i, r in reversed(list(enumerate(results))) for n in actual.model.result_names(r)}
-        by_position: dict[int, Any] = {}
-        for key, array in expected.items():
-            position = named.get(key) if isinstance(key, str) else key
-            if not isinstance(position, int) or not 0 <= position < len(results):
-                known = ", ".join(map(repr, outputs)) or "none"
-                raise AssertionError(f"{actual.model.source.path}: there is no output {key!r}; its outputs are {known}")
-            by_position[position] = array
-        return by_position
-    every = isinstance(expected, (list, tuple))
-    if every and len(results) == 1:  # either [array], or the elements of the only output
-        every = len(expected) == 1 and isinstance(expected[0], np.ndarray)
-    arrays = list(expected) if every else [expected]
-    if len(arrays) != len(results):
+        arrays = list(expected.arrays)
+    elif isinstance(expected, Mapping):
+        return {_position(actual.model, outputs, key): array for key, array in expected.items()}
+    elif not isinstance(expected, (list, tuple)):
+        arrays = [expected]
+    elif count == 1:  # either [array], or the elements of the only output
+        is_wrapped = len(expected) == 1 and isinstance(expected[0], np.ndarray)
+        arrays = list(expected) if is_wrapped else [expected]
+    else:
+        arrays = list(expected)
+    if len(arrays) != count:
         raise AssertionError(
-            f"{actual.model.source.path}: {len(results)} outputs, expected {len(arrays)}: {', '.join(outputs)}"
+            f"{actual.model.source.path}: {count} outputs ({', '.join(outputs)}), but expected holds {len(arrays)}; "
+            "pass an array for each output, or a mapping by name"
         )
     return dict(enumerate(arrays))
+
+
+def _position(model: Model, outputs: Outputs, key: Any) -> int:
+    """Return the position of the output with this name or position. Raises AssertionError if there is none."""
+    names = [model.result_names(result) for result in model.results]
+    if isinstance(key, str):
+        position = next((i for i, own in enumerate(names) if key in own), None)
+    else:
+        position = operator.index(key) if isinstance(key, SupportsIndex) else None
+    if position is None or not 0 <= position < len(names):
+        known = ", ".join(map(repr, outputs)) or "none"
+        raise AssertionError(f"{model.source.path}: the model has no output {key!r}; its outputs are {known}")
+    return position
 
 
 def _compare(
@@ -196,6 +206,7 @@ def _compare(
 
 
 def _title(model: Model, position: int) -> str:
+    """Return the name of an output and the layer that produces it."""
     result = model.results[position]
     fed = model.fed_by(result, 0)
     return f'output "{model.result_name(result)}"' + (f' of {fed[0].type} "{fed[0].name}"' if fed else "")
@@ -215,10 +226,11 @@ def _first_divergent(actual: Executable, reference: Executable, feeds: Feeds, rt
         if lines:
             what = f'{types[name]} "{name}"' if name in types else f'"{name}"'
             return f"first divergent layer: {what}\n" + "".join(f"  {line}\n" for line in lines)
-    return "first divergent layer: none of those that both models have\n"
+    return "first divergent layer: none; the layers that both models have give equal outputs\n"
 
 
 def _dims(index: Sequence[int]) -> str:
+    """Return dims or an index as text, without spaces."""
     return f"[{','.join(map(str, index))}]"
 
 

@@ -143,7 +143,7 @@ def test_selection(options, found, status, call, tmp_path):
 def test_an_unknown_code(option, code, call, tmp_path):
     result = call("check", good().save(tmp_path), option, code)
     assert result.exit_code == 2
-    assert f"{code} is no code" in result.stderr
+    assert f"{code} is not a code" in result.stderr
 
 
 def test_a_selection_does_not_hide_that_a_file_cannot_be_read(call):

@@ -274,7 +274,7 @@ class Watch:
 
     def printed(self) -> list[str]:
         """What each look that is over printed."""
-        return self.log.read_text().split("watching for changes; Ctrl-C ends it\n")[:-1]
+        return self.log.read_text().split("watching for changes; press Ctrl-C to stop\n")[:-1]
 
 
 @pytest.fixture

@@ -72,14 +72,14 @@ def test_that_a_file_cannot_be_read_is_not_hidden(call):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[tool.irrun]\nselekt = []", "tool.irrun has no selekt; did you mean select?"),
-        ("[tool.irrun]\nextra = 1", "tool.irrun has no extra; select, ignore, per-file-ignores"),
-        ('[tool.irrun]\nselect = "IR4"', "tool.irrun.select is no list of codes"),
-        ("[tool.irrun]\nignore = [401]", "tool.irrun.ignore is no list of codes"),
-        ('[tool.irrun]\nignore = ["IR999"]', "IR999 is no code"),
-        ("[tool.irrun]\nper-file-ignores = []", "tool.irrun.per-file-ignores is no table"),
-        ('[tool.irrun.per-file-ignores]\n"*" = "IR4"', "tool.irrun.per-file-ignores is no list of codes"),
-        ("[tool]\nirrun = 1", "tool.irrun is no table"),
+        ("[tool.irrun]\nselekt = []", "tool.irrun has no key selekt; did you mean select?"),
+        ("[tool.irrun]\nextra = 1", "tool.irrun has no key extra; its keys are select, ignore, per-file-ignores"),
+        ('[tool.irrun]\nselect = "IR4"', "tool.irrun.select is not a list of codes"),
+        ("[tool.irrun]\nignore = [401]", "tool.irrun.ignore is not a list of codes"),
+        ('[tool.irrun]\nignore = ["IR999"]', "IR999 is not a code"),
+        ("[tool.irrun]\nper-file-ignores = []", "tool.irrun.per-file-ignores is not a table"),
+        ('[tool.irrun.per-file-ignores]\n"*" = "IR4"', "tool.irrun.per-file-ignores is not a list of codes"),
+        ("[tool]\nirrun = 1", "tool.irrun is not a table"),
         ("[tool.irrun", "pyproject.toml: Expected"),
     ],
 )

@@ -40,7 +40,7 @@ def test_op_shows_every_version(call):
     assert re.search(r"declared in +\S*broadcast\.py:\d+\n", text)
     assert "axes_mapping  T_SHAPE: int  optional" in text
     assert "mode  one of numpy, explicit, bidirectional  numpy" in text
-    assert "C1  axes_mapping is given if and only if mode is explicit." in text
+    assert "C1  axes_mapping is connected if and only if mode is explicit." in text
 
 
 def test_op_shows_required_attributes(call):
@@ -68,7 +68,7 @@ def test_every_operation_can_be_shown(call):
     [
         ("Brodcast", "did you mean Broadcast"),
         ("Zzzzzz", "irrun ops lists what irrun knows"),
-        ("Broadcast-0", "opset0 has no Broadcast; it came with opset1"),
+        ("Broadcast-0", "opset0 has no Broadcast; opset1 added it"),
     ],
 )
 def test_an_unknown_operation(name, said, call):

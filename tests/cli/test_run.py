@@ -159,8 +159,9 @@ def test_a_failed_run_tells_which_dims_were_chosen(call, tmp_path):
     net.result(net.add("Broadcast", [net.add("Add", [x, y], [("FP32", "?")]), shape], [("FP32", "?")], opset="opset3"))
     result = call("run", net.save(tmp_path), "-i", "shape=[5]")
     assert result.exit_code == 1
-    assert "note: input \"y\" is [2..3], for which [2] was chosen; choose other dims with -i 'y=random:[...]'" in (
-        result.stderr
+    assert (
+        "note: input \"y\" has the dynamic shape [2..3], for which irrun chose [2]; choose other dims with -i 'y=random:[...]'"
+        in (result.stderr)
     )
     assert "IR605" in result.stderr
 
@@ -182,7 +183,7 @@ def test_what_is_written_can_be_read(call, tmp_path):
     assert [line.split('"')[1] for line in first.stderr.splitlines()] == [
         f"y{i}" for i, name in enumerate(DTYPES) if ELEMENT_TYPES[name].dtype.isbuiltin == 2
     ]
-    assert 'note: "y1" is bf16, which .npz cannot hold; written as float32' in first.stderr
+    assert 'note: "y1" is bf16, which a .npz cannot hold; saved as float32' in first.stderr
     back = [part for i in range(len(DTYPES)) for part in ("-i", f"x{i}=out.npz:y{i}")]
     second = call("run", path, *back)
     assert second.exit_code == 0, second.stderr
@@ -221,21 +222,21 @@ def test_literals(element_type, literal, values, call, tmp_path):
 @pytest.mark.parametrize(
     ("element_type", "spec", "said"),
     [
-        ("i32", "[1.0, 2]", "1.0 is not one of its values"),
-        ("i8", "[128, 0]", "128 is not one of its values (-128 to 127)"),
-        ("u8", "[-1, 0]", "-1 is not one of its values (0 to 255)"),
-        ("u1", "[2, 0]", "2 is not one of its values (0 to 1)"),
-        ("boolean", "[2, 0]", "it is true or false"),
-        ("f32", '["1", "2"]', '"1" is not of this type'),
+        ("i32", "[1.0, 2]", "1.0 is not an integer from"),
+        ("i8", "[128, 0]", "128 is not an integer from -128 to 127"),
+        ("u8", "[-1, 0]", "-1 is not an integer from 0 to 255"),
+        ("u1", "[2, 0]", "2 is not an integer from 0 to 1"),
+        ("boolean", "[2, 0]", "2 is neither true nor false"),
+        ("f32", '["1", "2"]', '"1" is text; write numbers without quotes'),
         ("string", "[1, 2]", "write text in double quotes"),
         ("f32", "[null, 1]", "it cannot hold null"),
         ("f32", '{"a": 1}', "it cannot hold an object"),
-        ("f32", "[[1], [1, 2]]", "the lists in it are of different lengths"),
+        ("f32", "[[1], [1, 2]]", "its inner lists have different lengths"),
         ("f32", "[1, 1e999999, 1" + "0" * 400 + "]", "too large"),
-        ("f32", "[" * 5000, "is no file and no JSON"),
+        ("f32", "[" * 5000, "which is neither a file nor JSON"),
         ("f32", "[1, 2, 3]", "has shape [3], the model takes [2]"),
-        ("f32", "nonsense", '"nonsense" is no file and no JSON'),
-        ("f32", "", '"" is no file and no JSON'),
+        ("f32", "nonsense", 'cannot be read from "nonsense", which is neither a file nor JSON'),
+        ("f32", "", 'cannot be read from "", which is neither'),
         ("f32", "random:2", "write them as [1,3,224,224]"),
         ("f32", "random:[-1]", "write them as [1,3,224,224]"),
         ("f32", "random:[3]", "takes [2], not [3]"),
@@ -243,13 +244,13 @@ def test_literals(element_type, literal, values, call, tmp_path):
         ("f32", "nosuch.npz:a", "cannot be read from nosuch.npz: no such file or directory"),
         ("f32", "broken.npy", "cannot be read from broken.npy"),
         ("f32", "broken.npz", "cannot be read from broken.npz"),
-        ("f32", "array.npz", "cannot be read from array.npz: it is a .npy"),
-        ("f32", "zip.npy", "cannot be read from zip.npy: it is a .npz"),
+        ("f32", "array.npz", "cannot be read from array.npz: the file is a .npy"),
+        ("f32", "zip.npy", "cannot be read from zip.npy: the file is a .npz"),
         ("f32", "object.npy", "cannot be read from object.npy"),
         ("f32", "two.npz", "name one as two.npz:KEY; it holds a, b"),
         ("f32", "two.npz:c", 'two.npz has no array "c"'),
         ("f32", "two.npz:a", "is float64, the model takes f32"),
-        ("f32", "x.png", "has shape [2], into which no picture fits"),
+        ("f32", "x.png", "has shape [2], which no picture fits"),
     ],
 )
 def test_bad_inputs(element_type, spec, said, call, tmp_path):
@@ -274,7 +275,7 @@ def test_bad_inputs(element_type, spec, said, call, tmp_path):
         (["X0=1"], 'did you mean "x0"?'),
         (["elephant=1"], 'its inputs are "x0"'),
         (["1=1"], 'no input "1"'),
-        (["x0=zeros", "0=ones"], 'input "x0" is given twice'),
+        (["x0=zeros", "0=ones"], 'input "x0" is passed twice'),
         (["x0"], "x0 is not NAME=SPEC"),
     ],
 )
@@ -325,12 +326,12 @@ def test_grey_pictures_are_scaled(shape, call, tmp_path):
 @pytest.mark.parametrize(
     ("element_type", "shape", "name", "said"),
     [
-        ("f32", "1,2,8,8", "p.png", "into which no picture fits"),
-        ("f32", "2,3,8,8", "p.png", "into which no picture fits"),
-        ("f32", "...", "p.png", "into which no picture fits"),
-        ("i8", "1,3,8,8", "p.png", "does not hold the 0..255"),
-        ("boolean", "1,3,8,8", "p.png", "does not hold the 0..255"),
-        ("f8e4m3", "1,3,8,8", "p.png", "does not hold the 0..255"),
+        ("f32", "1,2,8,8", "p.png", "which no picture fits"),
+        ("f32", "2,3,8,8", "p.png", "which no picture fits"),
+        ("f32", "...", "p.png", "which no picture fits"),
+        ("i8", "1,3,8,8", "p.png", "cannot hold the values 0 to 255"),
+        ("boolean", "1,3,8,8", "p.png", "cannot hold the values 0 to 255"),
+        ("f8e4m3", "1,3,8,8", "p.png", "cannot hold the values 0 to 255"),
         ("f32", "1,3,8,8", "nosuch.jpg", "no such file"),
         ("f32", "1,3,8,8", "broken.png", "cannot identify"),
     ],

@@ -122,5 +122,5 @@ test_against_openvino = against_openvino(CASES)
 
 
 def test_c5_while_running() -> None:
-    with pytest.raises(Refused, match="num_boxes is 3"):
+    with pytest.raises(Refused, match="num_boxes, which is 3"):
         operation("MulticlassNms-9").run(_OWN, _OWN_SCORES, i64(2, 2))

@@ -1,0 +1,133 @@
+"""Run a model for ``irrun run``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+
+from irrun import api
+from irrun.checking.render import concise, printable
+from irrun.cli import _terminal
+from irrun.cli._inputs import Input, gather
+from irrun.cli._outputs import Output, describe, describe_taps
+from irrun.diagnostics import ExecutionError, ModelError, ReadError
+from irrun.ir.parse import Parsed
+from irrun.planning.steps import Step
+from irrun.running.dump import Dump
+from irrun.running.executor import Executable, Outputs
+from irrun.running.hooks import Hook
+from irrun.running.profile import Profile
+from irrun.types import PartialShape
+
+__all__ = ["Run", "Settings", "execute"]
+
+_PATIENCE: Final = 1.0
+"""Seconds that a run takes before a progress bar appears."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run a model: the options of ``irrun run``. ``inputs`` are texts NAME=SPEC."""
+
+    inputs: Sequence[str]
+    taps: Sequence[str]
+    dump: str | None
+    runs: int
+    seed: int
+    strict: bool
+    exact: bool | None
+    max_memory: int
+    profiled: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: the inputs, the outputs, the tapped values, and the profile if one was made."""
+
+    inputs: Sequence[Input]
+    outputs: Sequence[Output]
+    taps: Sequence[Output]
+    profile: Profile | None
+
+
+def execute(item: Parsed | ReadError, settings: Settings) -> Run:
+    """Run a model, and print the warnings of its file. Raises IrrunError if it cannot be read or run."""
+    if isinstance(item, ReadError):
+        raise item
+    err = _terminal.console(stderr=True)
+    if errors := [p for p in item.problems if p.severity == "error"]:
+        raise ModelError(errors)
+    for warning in item.problems:
+        err.print(f"warning: {concise(warning)}")
+    executable = api.compile(item.model, strict=settings.strict, max_memory=settings.max_memory, exact=settings.exact)
+    inputs = gather(item.model, settings.inputs, settings.seed, settings.max_memory)
+    profile = Profile() if settings.profiled else None
+    try:
+        outputs = _outputs(executable, [i.array for i in inputs], settings, profile, err)
+    except ExecutionError:
+        _print_chosen_shapes(inputs, err)
+        raise
+    return Run(inputs, describe(executable, outputs), describe_taps(executable, outputs), profile)
+
+
+def _outputs(
+    executable: Executable, arrays: Sequence[np.ndarray], settings: Settings, profile: Profile | None, err: Console
+) -> Outputs:
+    """Return the outputs of the last run. The profile covers all runs but the first, if there are several."""
+    measuring: list[Hook] = [profile] if profile is not None else []
+    for number in range(settings.runs - 1):
+        executable(arrays, hooks=measuring if number else ())
+        executable.reset_state()
+    hooks = list(measuring)
+    with ExitStack() as stack:
+        if settings.dump is not None:
+            values = stack.enter_context(Dump(settings.dump))
+            for parameter, array in zip(executable.model.parameters, arrays):
+                values.add(parameter, parameter.outputs[0], array)
+            hooks.append(values)
+        if err.is_interactive:
+            hooks.append(stack.enter_context(_Bar(len(executable.plan.steps), err)))
+        return executable(arrays, hooks=hooks, taps=settings.taps)
+
+
+class _Bar:
+    """A hook that shows a progress bar in a run that takes longer than ``_PATIENCE``."""
+
+    joined = True
+
+    def __init__(self, total: int, err: Console) -> None:
+        self.progress = Progress(console=err, transient=True)
+        self.task = self.progress.add_task("running", total=total)
+        self.since = time.monotonic()
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+        if time.monotonic() - self.since > _PATIENCE:
+            self.progress.start()
+        self.progress.update(self.task, description=step.layer.type)
+
+    def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
+        self.progress.advance(self.task)
+
+
+def _print_chosen_shapes(inputs: Sequence[Input], err: Console) -> None:
+    """Print the shapes that irrun chose for dynamic inputs: the run may have failed because of them."""
+    for item in inputs:
+        if item.chosen is not None:
+            name, shape = printable(item.name), PartialShape.of(item.array.shape)
+            err.print(
+                f'note: input "{name}" has the dynamic shape {item.chosen}, for which irrun chose {shape}; ', end=""
+            )
+            err.print(f"choose other dims with -i '{name}=random:[...]'")

@@ -1,0 +1,122 @@
+"""The results of ``irrun run`` as text and as JSON."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from irrun.cli import _terminal
+from irrun.cli._execution import Run
+from irrun.cli._outputs import Output, number
+from irrun.running.profile import Profile
+from irrun.types import PartialShape
+
+__all__ = ["record", "show"]
+
+
+def show(out: Console, run: Run, *, profiled: bool) -> None:
+    """Print the inputs, outputs and tapped values of a run as tables, and its profile if ``profiled``."""
+    if run.inputs:
+        _terminal.title(out, "inputs")
+        rows = [(i.name, str(i.type), str(PartialShape.of(i.array.shape)), i.origin) for i in run.inputs]
+        _terminal.print_table(out, ("name", "type", "shape", "from"), rows)
+    for title, values in (("outputs", run.outputs), ("taps", run.taps)):
+        if not values and title == "taps":
+            continue
+        _terminal.title(out, title)
+        columns = ["name", "type", "shape", "declared", "min", "mean", "max", "first values"]
+        if has_special := any(o.nans or o.infinities for o in values):
+            columns.insert(-1, "not finite")
+        rows = [_row(o, has_special) for o in values]
+        _terminal.print_table(out, columns, rows, right=("min", "mean", "max"))
+    if run.profile and profiled:
+        _print_profile(out, run.profile)
+
+
+def _print_profile(out: Console, profile: Profile) -> None:
+    _terminal.title(out, "profile")
+    columns = ("layer", "type", "algorithm", "ms", "share", "GFLOP/s", "GB/s", "MB")
+    summary = profile.record()
+    steps = summary["steps"]
+    rows = [
+        (
+            step["layers"][-1], step["type"], step["algorithm"] or "", f"{step['seconds'] * 1e3:.3f}",
+            f"{step['share']:.1%}", _rate(step["gflops"]), _rate(step["gigabytes_per_second"]),
+            f"{step['bytes'] / 1e6:.2f}",
+        )
+        for step in steps
+    ]  # fmt: skip
+    total = f"{profile.seconds * 1e3:.3f}"
+    rows.append((f"{len(steps)} steps", "", f"matrix products: {summary['matrix_products']}", total, "", "", "", ""))
+    _terminal.print_table(out, columns, rows, right=columns[3:])
+
+
+def _rate(number: float | None) -> str:
+    return "" if number is None else f"{number:.1f}"
+
+
+def _row(output: Output, has_special: bool) -> list[str | Text]:
+    """Return the row of an output. With ``has_special``, the table has a column for counts of NaNs and infinities."""
+    counts = ((output.nans, "nan"), (output.infinities, "inf"))
+    not_finite = ", ".join(f"{count} {what}" for count, what in counts if count)
+    more = " ..." if output.array.size > len(output.first) else ""
+    return [
+        output.name,
+        str(output.type),
+        str(PartialShape.of(output.array.shape)),
+        _declared(output),
+        number(output.least),
+        number(output.mean),
+        number(output.most),
+        *([not_finite] if has_special else []),
+        " ".join(map(number, output.first)) + more if output.first else "(no elements)",
+    ]
+
+
+def _declared(output: Output) -> str | Text:
+    """Return whether the declaration of an output is true, as the table shows it."""
+    if output.as_declared is None:
+        return "-"
+    if output.as_declared:
+        return "yes"
+    declared = (output.declared_type, output.declared_shape)
+    return Text("no: " + " ".join(str(part) for part in declared if part is not None), "red")
+
+
+def record(run: Run, *, profiled: bool) -> dict[str, Any]:
+    """Return a run as a dict for JSON, with its profile if ``profiled``."""
+    return {
+        "inputs": [
+            {"name": i.name, "type": str(i.type), "shape": list(i.array.shape), "from": i.origin} for i in run.inputs
+        ],
+        "outputs": [_fields(o) for o in run.outputs],
+        **({"taps": [_fields(o) for o in run.taps]} if run.taps else {}),
+        **({"profile": run.profile.record()} if run.profile and profiled else {}),
+    }
+
+
+def _fields(output: Output) -> dict[str, Any]:
+    return {
+        "name": output.name,
+        "type": str(output.type),
+        "shape": list(output.array.shape),
+        "as_declared": output.as_declared,
+        "declared_type": None if output.declared_type is None else str(output.declared_type),
+        "declared_shape": None if output.declared_shape is None else str(output.declared_shape),
+        "min": _json(output.least),
+        "mean": _json(output.mean),
+        "max": _json(output.most),
+        "nan": output.nans,
+        "inf": output.infinities,
+        "first": [_json(value) for value in output.first],
+    }
+
+
+def _json(value: Any) -> Any:
+    """Return the value, with NaN and infinities as strings, because JSON has no numbers for them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value

@@ -1,0 +1,51 @@
+"""The errors of the stand-in, and the base class of its objects."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from irrun.diagnostics import Diagnostic, IrrunError
+
+__all__ = ["Covered", "NotCovered", "NotCoveredAttribute", "NotCoveredModule", "OpenVINOError", "translated"]
+
+
+class OpenVINOError(IrrunError, RuntimeError):
+    """An error that openvino raises as a RuntimeError."""
+
+    def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
+        RuntimeError.__init__(self, message)
+        self.diagnostics = diagnostics
+
+
+class NotCovered(IrrunError, NotImplementedError):  # noqa: N818
+    """The error for a part of openvino that the stand-in does not cover.
+
+    For a missing attribute it is also an AttributeError, and for a missing module an ImportError.
+    """
+
+    def __init__(self, part: str) -> None:
+        Exception.__init__(self, f"irrun.compat.openvino does not cover {part}")
+        self.diagnostics = ()
+
+
+class NotCoveredAttribute(NotCovered, AttributeError):  # noqa: N818
+    """The error for an attribute of a module or class that is not covered."""
+
+
+class NotCoveredModule(NotCovered, ImportError):  # noqa: N818
+    """The error for a module of openvino that is not covered."""
+
+
+class Covered:
+    """Base of the stand-in's classes: an attribute that is not covered raises NotCoveredAttribute.
+
+    Public attributes are those of openvino. An attribute that the modules of the stand-in share begins with ``_``.
+    """
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotCoveredAttribute(f"{type(self).__name__}.{name}")
+
+
+def translated(error: IrrunError) -> OpenVINOError:
+    """Return the error to raise in place of one of irrun's, with the same message and diagnostics."""
+    return OpenVINOError(str(error), error.diagnostics)
