@@ -46,7 +46,7 @@ def test_the_tests_of_a_walk_fail_without_its_code(walk: str, tmp_path: Path) ->
         if block.file is not None and block.file.startswith("tests/"):
             apply(block, tree)
     first, *_ = [arguments for block in WALKS[walk] for arguments in runs(block) if arguments[:2] == ["-m", "pytest"]]
-    done = run(first, tree)
+    done = run([*first, "-x"], tree)
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
 
 
@@ -63,7 +63,7 @@ def test_the_kernel_is_measured(tmp_path: Path) -> None:
 
 def test_there_are_three_walks() -> None:
     """Other tests execute each of them."""
-    assert [*WALKS] == ["Add an operation", "Add a kernel"]
+    assert [*WALKS] == ["Add an operation", "Add a kernel", "Add a diagnostic"]
 
 
 @pytest.mark.parametrize("block", [b for blocks in WALKS.values() for b in blocks if b.file], ids=lambda b: b.file)
