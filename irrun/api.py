@@ -12,7 +12,8 @@ from irrun.checking.reshaping import Shapes, reshaped
 from irrun.diagnostics import Diagnostic, ModelError, ReadError, Report
 from irrun.inference.propagate import weights_missing
 from irrun.inference.trace import Trace
-from irrun.ir.documents import has_fragments, is_document, is_prose, read_fragments
+from irrun.ir.fragments import read_fragments
+from irrun.ir.pages import has_examples, is_document, is_prose
 from irrun.ir.parse import Parsed, parse, read_bytes
 from irrun.model import Model
 from irrun.running.executor import Executable, Feeds, Outputs
@@ -63,7 +64,7 @@ def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None
     """
     data = read_bytes(Path(path)) if data is None else data
     name, text = str(path), data.decode("utf-8", "replace")
-    if is_document(name) or is_prose(name, text) or has_fragments(name, text):
+    if is_document(name) or is_prose(name, text) or has_examples(name, text):
         return read_fragments(str(path), data)
     return [parse(Source(str(path), data), _weights(Path(path), weights))]
 

@@ -42,9 +42,9 @@ class Code:
 
 def _codes(*rows: tuple[str, str, str]) -> dict[str, Code]:
     table: dict[str, Code] = {}
-    for name_id, name, doc in rows:
-        severity: Severity = "warning" if name_id.endswith("w") else "error"
-        code = Code(name_id.removesuffix("w"), name, severity, doc)
+    for marked_id, name, doc in rows:
+        severity: Severity = "warning" if marked_id.endswith("w") else "error"
+        code = Code(marked_id.removesuffix("w"), name, severity, doc)
         table[code.id] = code
     return table
 
@@ -53,112 +53,128 @@ def _codes(*rows: tuple[str, str, str]) -> dict[str, Code]:
 # the text and the page with this name in explanations/: why the fault matters, a wrong example and a right one.
 CODES: Final = _codes(
     # 0xx XML
-    ("IR000", "unreadable", "The file is not there or cannot be opened. Check the path and its permissions."),
-    ("IR001", "not-xml", "The file is not well-formed XML: cut short, not XML at all, or with a typing "
-     "mistake such as an unclosed tag. The position is where the parser gave up; the mistake stands there "
-     "or just before it. Write the file again with the tool that made it, or correct the tag named."),
-    ("IR002", "doctype", "The file has a DOCTYPE. OpenVINO IR never needs one, and entities declared in it "
-     "can make a small file fill the memory or read other files, so irrun refuses every DOCTYPE unread. "
+    ("IR000", "unreadable", "irrun cannot open the file, or the file does not exist. Check the path and its "
+     "permissions."),
+    ("IR001", "not-xml", "The file is not well-formed XML: it is cut short, it is not XML at all, or it contains a "
+     "mistake such as an unclosed tag. The finding marks the place where the parser gave up; the mistake is there or "
+     "just before it. Correct the tag that the message names, or write the file again with the tool that produced "
+     "it."),
+    ("IR002", "doctype", "The file has a DOCTYPE. OpenVINO IR never needs one, and the entities that a DOCTYPE "
+     "declares can fill the memory or read other files. irrun therefore refuses every DOCTYPE without reading it. "
      "Remove the declaration."),
-    ("IR003", "not-ir", "The file is XML but not OpenVINO IR: the root element is not <net>, or <layers> is "
-     "missing. Give the .xml file that OpenVINO's save_model or ovc wrote."),
-    ("IR004", "ir-version", "The IR version is not one that irrun reads (10 and 11). Versions 2 to 9 were "
-     "written by OpenVINO before 2020.4: convert the original model again with a current OpenVINO "
+    ("IR003", "not-ir", "The file is XML but not OpenVINO IR: the root element is not <net>, or <layers> is missing. "
+     "Pass the .xml file that OpenVINO's save_model or ovc wrote."),
+    ("IR004", "ir-version", "irrun does not read this version of the IR; it reads versions 10 and 11. OpenVINO wrote "
+     "versions 2 to 9 before its release 2020.4. Convert the original model again with a current OpenVINO "
      "(openvino.convert_model, then openvino.save_model)."),
-    ("IR005", "too-large", "The document goes past a limit that keeps hostile files harmless (nesting of "
-     "256 elements, 10 MB in one attribute or comment). No tool writes such an IR."),
-    ("IR006", "encoding", "The bytes of the file are not text in the encoding that it declares (UTF-8 where "
-     "it declares none). Save it as UTF-8."),
-    ("IR007", "malformed-element", "An element lacks an attribute that every reader needs (a layer's id or "
-     "type, a port's id, an edge's ends), or has one that is no number; or a layer lacks its body. Write it."),
-    ("IR008w", "irregular-fragment", "A <layer> example as printed in documentation is not quite XML or not "
-     "quite IR: a literal ' ... ' in the tag, a port id used twice. irrun reads it as it was meant and says "
-     "how."),
+    ("IR005", "too-large", "The document exceeds a limit that protects irrun from hostile files: 256 nested elements, "
+     "or 10 MB in one attribute or comment. No tool writes such an IR. Check where the file comes from."),
+    ("IR006", "encoding", "The bytes of the file are not valid text in the encoding that the file declares (UTF-8 if "
+     "it declares none). Save the file as UTF-8."),
+    ("IR007", "malformed-element", "An element lacks a required attribute (the id or type of a layer, the id of a "
+     "port, an end of an edge), the attribute is not a number, or a layer lacks its body. Add the attribute or the "
+     "body, or correct the number."),
+    ("IR008w", "irregular-fragment", "A <layer> example in a page is not quite XML or not quite IR: for example, its "
+     "tag contains a literal ' ... ', or two ports have the same id. irrun reads what the example most likely means, "
+     "and the message says how. Correct the example."),
     # 1xx graph
-    ("IR101", "duplicate-layer", "Two layers have one id, so an edge cannot tell which is meant. Give each "
+    ("IR101", "duplicate-layer", "Two layers have the same id, so that an edge cannot identify one of them. Give each "
      "layer its own id."),
-    ("IR102", "duplicate-port", "Two ports of one layer have one id. Ids count on from the inputs to the "
-     "outputs; give each port its own."),
-    ("IR103", "dangling-edge", "An edge names a layer or a port that does not exist, or starts at an input "
-     "or ends at an output. Correct its from-layer, from-port, to-layer or to-port."),
-    ("IR104", "unconnected-input", "No edge leads to an input port, so that the layer has nothing to read, or "
-     "no entry of a port map to a Parameter or from a Result of a body. Add the edge (or entry) or remove the "
-     "port."),
-    ("IR105", "input-fed-twice", "More than one edge leads to one input port. Remove all but one."),
-    ("IR106", "cycle", "Layers feed each other in a circle, so that none can be computed first. One of the "
-     "edges named is wrong. (Loops are written with Loop or TensorIterator, whose back edges stand in "
-     "<back_edges>.)"),
-    ("IR107w", "no-results", "The model has no Result layer, so that running it gives nothing."),
-    ("IR108w", "unused-layer", "Nothing reads what a layer gives, and so nothing that leads to it alone counts: no "
-     "Result and no variable depends on it. Mostly an edge or a Result was lost; otherwise remove the layers. "
-     "Outputs of a layer that gives others as well, Parameters and constants may go unread."),
+    ("IR102", "duplicate-port", "Two ports of a layer have the same id. The ids of the outputs continue those of the "
+     "inputs. Give each port its own id."),
+    ("IR103", "dangling-edge", "An edge refers to a layer or port that does not exist, begins at an input port, or "
+     "ends at an output port. Correct its from-layer, from-port, to-layer or to-port."),
+    ("IR104", "unconnected-input", "No edge leads to an input port, so that the layer has no value to read; or no "
+     "entry of a port map connects a Parameter of a body, or an output port, with a value. Add the edge or the entry, "
+     "or remove the port."),
+    ("IR105", "input-fed-twice", "More than one edge leads to an input port. Remove all edges but one."),
+    ("IR106", "cycle", "The layers form a cycle: each of them waits for the output of another one, so that none can "
+     "run first. Correct or remove one of the edges that the message names. To repeat a computation, use a Loop or "
+     "TensorIterator, whose <back_edges> lead from one iteration to the next."),
+    ("IR107w", "no-results", "The model has no Result layer, so that a run returns no outputs. Add a Result for each "
+     "output."),
+    ("IR108w", "unused-layer", "No Result and no variable depends on the outputs of a layer, so that the layer and "
+     "the layers that lead only to it have no effect. Usually an edge or a Result is missing. Add it, or remove the "
+     "layers. irrun does not report Parameters, constants, and unused outputs of a layer that has a used one."),
     # 2xx operation and attributes
-    ("IR201", "unsupported-operation", "irrun does not know this operation, or not in this version. That is "
-     "irrun's gap or a custom operation of yours, not a fault of the file. `irrun ops` lists what is known."),
-    ("IR202", "missing-attribute", "An attribute that the specification requires is not given. OpenVINO may "
-     "read zeros or a default of its own in its place. Write it in <data>."),
-    ("IR203", "bad-attribute", "The value of an attribute is not one that the specification allows. The "
-     "message says what is."),
-    ("IR204w", "unknown-attribute", "The operation has no such attribute, so that it is ignored, by OpenVINO "
-     "as well. Mostly a spelling mistake; the help names the nearest one."),
-    ("IR205", "wrong-input-count", "The operation has more or fewer inputs than the specification allows."),
-    ("IR206", "wrong-output-count", "The layer declares more outputs than its operation gives, or none."),
-    ("IR207", "unknown-opset", "`version` names no operation set that irrun knows (opset1 to opset17, "
-     "extension, experimental). If your OpenVINO is newer than this irrun, update irrun."),
+    ("IR201", "unsupported-operation", "irrun does not support this operation, or not in this version. This is a gap "
+     "in irrun or a custom operation of yours, not a fault of the file. Run `irrun ops` to list the supported "
+     "operations."),
+    ("IR202", "missing-attribute", "An attribute that the specification requires is missing. OpenVINO may use zeros "
+     "or a default of its own instead. Add the attribute to <data>."),
+    ("IR203", "bad-attribute", "The specification does not allow this value of an attribute. Write a value as the "
+     "message describes it."),
+    ("IR204w", "unknown-attribute", "The operation has no attribute of this name. OpenVINO and irrun ignore the "
+     "attribute. Usually its name is misspelt: use the name in the help, or remove the attribute."),
+    ("IR205", "wrong-input-count", "The layer has more or fewer inputs than the specification allows. Add the missing "
+     "inputs, or remove the extra ones."),
+    ("IR206", "wrong-output-count", "The layer declares more outputs than its operation produces, or none at all. "
+     "Declare one port for each output."),
+    ("IR207", "unknown-opset", "The attribute `version` names an operation set that irrun does not know; it knows "
+     "opset1 to opset17, extension and experimental. If your OpenVINO is newer than this irrun, update irrun."),
     # 3xx element types
-    ("IR301", "type-not-allowed", "An input has an element type that the specification does not allow there."),
-    ("IR302", "types-differ", "Inputs that must have one element type (T in the specification) have "
-     "different ones. Insert a Convert."),
-    ("IR303", "precision-mismatch", "An output port declares another precision than the operation gives. "
-     "OpenVINO ignores the declaration; tools that trust it allocate the wrong buffer. Declare the inferred "
-     "one."),
-    ("IR304", "edge-precision-mismatch", "An input port declares another precision than the output port that "
-     "feeds it. Declare the same on both; the finding stands at the end that is wrong."),
-    ("IR305", "unknown-precision", "`precision`, `element_type`, `destination_type` … names no element type of "
-     "the IR."),
+    ("IR301", "type-not-allowed", "The specification does not allow the element type of an input. Insert a Convert "
+     "before the layer, or correct the layer that produces the input."),
+    ("IR302", "types-differ", "Two inputs that must have the same element type (T in the specification) have "
+     "different ones. Insert a Convert before one of them."),
+    ("IR303", "precision-mismatch", "An output port declares another precision than the operation produces. OpenVINO "
+     "ignores the declaration, but a tool that trusts it allocates a buffer of the wrong size. Declare the inferred "
+     "precision."),
+    ("IR304", "edge-precision-mismatch", "An input port declares another precision than the output port that feeds "
+     "it. The finding marks the port that is wrong. Declare the same precision at both ports."),
+    ("IR305", "unknown-precision", "An attribute such as `precision`, `element_type` or `destination_type` does not "
+     "name an element type of the IR. Write a name such as FP32 at a port, or f32 in <data>."),
     # 4xx shapes
-    ("IR401", "dims-mismatch", "An output port declares other dims than the operation gives. OpenVINO ignores "
-     "the declaration and recomputes; tools that trust it allocate the wrong buffer. Declare the inferred "
-     "dims, or, where the declared ones are meant, correct the attribute or input that leads elsewhere."),
-    ("IR402", "edge-dims-mismatch", "An input port declares other dims than the output port that feeds it. "
-     "Declare the same on both; the finding stands at the end that is wrong. At a Parameter: what reads it was made "
-     "for other dims than it declares, and so was what follows; make the model again, or reshape it, to have others."),
-    ("IR403", "constraint", "A rule of the operation's specification is broken: the label (C3) names the "
-     "clause as `irrun op NAME` prints it. The layer cannot be computed."),
-    ("IR404", "bad-dim", "A dim is no integer: ports take a number or -1, the attribute `shape` also ?, "
+    ("IR401", "dims-mismatch", "An output port declares other dims than the operation produces. OpenVINO ignores the "
+     "declaration and infers the dims again, but a tool that trusts it allocates a buffer of the wrong size. Declare "
+     "the inferred dims. If the declared dims are the intended ones, correct the attribute or input that leads to "
+     "other dims."),
+    ("IR402", "edge-dims-mismatch", "An input port declares other dims than the output port that feeds it. The "
+     "finding marks the port that is wrong. Declare the same dims at both ports. If the finding marks a Parameter, "
+     "the layers that read it were made for other dims than the Parameter declares: restore its dims, or reshape the "
+     "model with a tool that updates all ports."),
+    ("IR403", "constraint", "The layer breaks a rule of its operation, so that it cannot be computed. The label (C3) "
+     "names the clause of the specification that `irrun op NAME` prints. Change an input or an attribute of the "
+     "layer."),
+    ("IR404", "bad-dim", "A dim is not valid. Write a number or -1 in a port. The attribute `shape` also accepts ?, "
      "intervals such as 1..8, and ... for an unknown rank."),
-    ("IR405w", "loose-dims", "Of an output port and what stands beside it (the input port at the other end of the "
-     "edge, the shape of a Parameter), one declares a dim and the other leaves it unknown (-1, or no dims at all). "
-     "Both may be true, but they are written from one shape. The finding stands where it follows that the "
-     "declaration is wrong."),
+    ("IR405w", "loose-dims", "An output port leaves a dim unknown (-1, or no dims at all) that its neighbour "
+     "declares, or declares a dim that its neighbour leaves unknown. The neighbour is the input port at the other end "
+     "of the edge, or the shape of a Parameter. Both declarations may be true, but tools write both from the same "
+     "shape. The finding marks the declaration that inference contradicts. Declare the same dims at both places."),
     # 5xx weights
-    ("IR501", "weights-missing", "The model has constants, but the .bin with their values is not there. It "
-     "stands beside the .xml under the same name, or is named with -w / weights=."),
-    ("IR502", "weights-range", "A constant's offset and size reach past the end of the .bin (or are "
-     "negative): the .bin is cut short or belongs to another model."),
-    ("IR503", "weights-size", "A constant's size is not what its shape and element type take."),
-    ("IR504", "weights-content", "The bytes of a constant are no valid tensor of its type (a string tensor "
-     "whose offsets do not ascend or whose bytes are not UTF-8)."),
-    ("IR505w", "weights-overlap", "A constant takes some of the bytes of another, but not the same ones: an offset or "
-     "a size is wrong, or the .bin belongs to another model. (Equal constants share their bytes, all of them.)"),
-    ("IR506w", "weights-unused", "The .bin goes on where no constant reads it: it belongs to another model, or a "
-     "constant has a wrong offset or was removed."),
-    ("IR507w", "not-finite", "A constant holds NaN, or +inf among ordinary numbers, which spreads to most of what "
-     "depends on it: training diverged, a conversion to f16 overflowed, or offset or element_type is wrong. Masks of "
-     "-inf and 0 are not meant. Of a large constant the first 16384 elements are looked at."),
+    ("IR501", "weights-missing", "The model has constants, but the .bin that holds their values is missing. Put the "
+     ".bin beside the .xml under the same name, or name it with -w (weights= in Python)."),
+    ("IR502", "weights-range", "The offset and size of a constant are negative or reach beyond the end of the .bin. "
+     "The .bin is cut short or belongs to another model. Copy the .bin of this model again."),
+    ("IR503", "weights-size", "The size of a constant differs from the number of bytes that its shape and element "
+     "type need. Correct the size, the shape or the element type."),
+    ("IR504", "weights-content", "The bytes of a constant are not a valid tensor of its type: the offsets of a string "
+     "tensor do not ascend, or its bytes are not UTF-8. Correct the offset of the constant, or write the .bin again."),
+    ("IR505w", "weights-overlap", "Two constants share some of their bytes, but not all. (Constants with equal values "
+     "may share all their bytes.) Correct the offset or size of one of them, or pass the .bin of this model."),
+    ("IR506w", "weights-unused", "The .bin is longer than the constants of the model need. The .bin belongs to "
+     "another model, a constant has a wrong offset, or somebody removed a constant. Check which of these applies, and "
+     "write the .bin again."),
+    ("IR507w", "not-finite", "A constant holds NaN, or +inf among finite numbers, which makes most values that depend "
+     "on it NaN or infinite. Training diverged, a conversion to f16 overflowed, or the offset or element_type is "
+     "wrong. irrun does not report masks of -inf and 0. It checks the first 16,384 elements of a constant."),
     # 6xx execution
-    ("IR601", "bad-feed", "An input handed to the model has no such name, or the wrong element type or shape."),
-    ("IR602", "not-as-declared", "While running strictly, a layer gave another element type or shape than its "
-     "port declares. `irrun check` tells which of the two is wrong; --no-strict runs on regardless."),
-    ("IR603", "kernel-failed", "A kernel failed on a model that checks clean. That is irrun's bug: please "
-     "report it with the layer's XML."),
-    ("IR604", "out-of-memory", "A tensor would take more memory than --max-memory allows; refused before "
-     "allocating it. A target shape is probably wrong; otherwise raise --max-memory."),
-    ("IR605", "invalid-value", "The values that reached a layer break a rule of its specification (an index "
-     "out of range, a target shape that does not fit)."),
-    ("IR606", "bad-selection", "A layer that was asked for (--tap, --from, --to) is not in the model, or no way "
-     "leads between the layers that a part shall begin and end with. Names are those of the layers, or globs "
-     "such as 'conv*'."),
+    ("IR601", "bad-feed", "A value that is passed to the model has the name of no input, or another element type or "
+     "shape than the input. Run `irrun show` to list the inputs."),
+    ("IR602", "not-as-declared", "In a strict run, a layer produced another element type or shape than its port "
+     "declares. Run `irrun check` to find out which of the two is wrong, or pass --no-strict to ignore the "
+     "difference."),
+    ("IR603", "kernel-failed", "A kernel or shape rule failed on a model that has no errors. This is a bug in irrun, "
+     "unless the operation is your own. Report it together with the XML of the layer."),
+    ("IR604", "out-of-memory", "A tensor would take more memory than --max-memory allows, or the strings of a "
+     "constant more than 1 GiB (each string takes as much as the longest). irrun refuses the tensor before it "
+     "allocates it. Usually a target shape is wrong: correct it. Otherwise raise --max-memory, or shorten the longest "
+     "string."),
+    ("IR605", "invalid-value", "The values that a layer received break a rule of its operation: for example, an index "
+     "is out of range, or a target shape does not fit. Correct the input that the message names."),
+    ("IR606", "bad-selection", "The model has no layer of the given name (--tap, --from, --to), or no path connects "
+     "the layers at which a part shall begin and end. Pass names of layers, or globs such as 'conv*'."),
 )  # fmt: skip
 
 

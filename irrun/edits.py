@@ -10,7 +10,6 @@ import codecs
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Final
 
 from irrun.source import Source, encoding_of
@@ -118,6 +117,9 @@ _TAG: Final = re.compile(rb"""<([^\s"'<>/]+)[^"'<>]*(?:"[^"<]*"[^"'<>]*|'[^'<]*'
 _ATTRIBUTE: Final = re.compile(rb"""(?<=\s)([^\s=<>"'/]+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')""")
 
 
+_ESCAPED: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+
+
 def _tag(source: Source, node: int) -> re.Match[bytes] | None:
     if not source.data:  # the model is built in Python and has no file
         return None
@@ -147,10 +149,15 @@ def set_items(source: Source, node: int, name: str, items: Sequence[str]) -> Edi
         parts = text.split(",") if text.strip() else []
         if len(parts) != len(items):
             return ",".join(items)
-        kept = (part if part.strip() == item else part.replace(part.strip(), item) for part, item in zip(parts, items))
-        return ",".join(kept)
+        return ",".join(_replaced(part, item) for part, item in zip(parts, items))
 
     return _revalued(source, node, name, revalued)
+
+
+def _replaced(part: str, item: str) -> str:
+    """Return ``part`` with its text replaced by ``item`` and the white space around the text kept."""
+    space = len(part) - len(part.lstrip())
+    return part[:space] + item + part[space + len(part.strip()) :]
 
 
 def _revalued(source: Source, node: int, name: str, value: Callable[[str], str]) -> Edits | None:
@@ -160,7 +167,7 @@ def _revalued(source: Source, node: int, name: str, value: Callable[[str], str])
         return None
     group = 2 if attribute[2] is not None else 3
     text = attribute[group].decode()
-    return _edit(source, attribute.start(group), attribute.end(group), escape(value(text)))
+    return _edit(source, attribute.start(group), attribute.end(group), value(text).translate(_ESCAPED))
 
 
 def rename_attribute(source: Source, node: int, name: str, to: str) -> Edits | None:
@@ -175,7 +182,7 @@ def add_attribute(source: Source, node: int, name: str, value: str) -> Edits | N
     if tag is None:
         return None
     last = max((a.end() for a in _ATTRIBUTE.finditer(source.utf8, tag.end(1), tag.end())), default=tag.end(1))
-    return _edit(source, last, last, f' {name}="{escape(value)}"')
+    return _edit(source, last, last, f' {name}="{value.translate(_ESCAPED)}"')
 
 
 # ---------------------------------------------------------------------------------------------

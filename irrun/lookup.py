@@ -61,5 +61,5 @@ def find_layers(model: Model, pattern: str) -> list[Layer]:
 def no_such_layer(model: Model, pattern: str) -> Diagnostic:
     """Return the diagnostic (IR606) for a layer name that the model does not have."""
     near = difflib.get_close_matches(pattern, model.unique_names.values(), 1)
-    help = f'did you mean "{near[0]}"?' if near else "`irrun show` tells what is in the model"
+    help = f'did you mean "{near[0]}"?' if near else "pass the name of a layer, or a glob such as 'conv*'"
     return Diagnostic("IR606", "error", f'no layer is called "{pattern}"', file=model.source.path, help=help)

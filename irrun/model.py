@@ -148,9 +148,20 @@ class Model:
 
     @cached_property
     def unique_names(self) -> Mapping[int, str]:
-        """A unique name for each layer, by id: the name of the layer, or ``name#id`` if the name is empty or shared."""
+        """A unique name for each layer, by id: the name of the layer, or ``name#id`` if the name is empty or shared.
+
+        If another layer is already named ``name#id``, the id is added once more: ``name#id#id``.
+        """
         count = Counter(layer.name for layer in self.layers.values())
-        return {id: l.name if l.name and count[l.name] == 1 else f"{l.name}#{id}" for id, l in self.layers.items()}
+        names: dict[int, str] = {}
+        for id, layer in self.layers.items():
+            name = layer.name
+            if not name or count[name] > 1:
+                name = f"{name}#{id}"
+                while name in count:
+                    name = f"{name}#{id}"
+            names[id] = name
+        return names
 
     def output_name(self, id: int, position: int) -> str:
         """Return the name by which users refer to output ``position`` of layer ``id``.

@@ -67,21 +67,22 @@ class Weights:
 
         Its dtype is that of ``element_type``. It may be a read-only view of the file. Raises Refused: IR305 for the
         type ``dynamic``, IR502 if the range is outside the file, IR503 if ``size`` is not what type and shape need,
-        and IR504 if the bytes are not a valid string tensor.
+        IR504 if the bytes are not a valid string tensor, and IR604 if its array would take too much memory.
         """
         if offset < 0 or size < 0 or offset + size > len(self.data):
             raise Refused(
-                f"offset {offset} and size {size} reach to byte {offset + size} of a .bin of {len(self.data)} bytes",
+                f"offset {offset} and size {size} reach outside the .bin, which has {len(self.data)} bytes",
                 "C1",
-                "the .bin is cut short or belongs to another model",
+                "pass the .bin of this model, or correct offset and size",
                 code="IR502",
             )
         raw = self.data[offset : offset + size]
         count = math.prod(shape)
         if element_type.kind == "dynamic":
-            raise Refused("no constant has the element type dynamic", "C2", code="IR305")
+            help = "write the element type of its values"
+            raise Refused("a constant cannot have the element type dynamic", "C2", help, code="IR305")
         if element_type.kind == "string":
-            return _strings(raw, count).reshape(shape)
+            return _frozen(_strings(raw, count).reshape(shape))
         needed = element_type.nbytes(count)
         if size != needed and not (count == 0 and size == 1):  # OpenVINO writes one byte for a tensor without elements
             raise Refused(
@@ -196,13 +197,13 @@ def _packed(codes: np.ndarray, bits: int, *, low_first: bool) -> np.ndarray:
 
 
 def _strings(raw: np.ndarray, count: int) -> np.ndarray:
-    """Return the strings of a string tensor as an array [count]. Raises Refused (IR504).
+    """Return the strings of a string tensor as an array [count]. Raises Refused (IR504, IR604).
 
     The bytes are the count as int32, ``count + 1`` int32 offsets that begin with 0, and the text in UTF-8.
     """
 
     def broken(why: str) -> Refused:
-        return Refused(f"the bytes are no string tensor of {count} elements: {why}", "C3", code="IR504")
+        return Refused(f"the bytes are not a string tensor of {count} elements: {why}", "C3", code="IR504")
 
     if count == 0 and len(raw) < 4:
         return np.empty(0, np.dtype("U"))
@@ -211,11 +212,30 @@ def _strings(raw: np.ndarray, count: int) -> np.ndarray:
         raise broken(f"{len(raw)} bytes cannot hold the offsets")
     numbers = raw[:head].view(np.int32)
     if numbers[0] != count:
-        raise broken(f"they hold {numbers[0]}")
+        raise broken(f"they declare {numbers[0]} elements")
     offsets, text = numbers[1:].tolist(), raw[head:].tobytes()
     if offsets[0] != 0 or any(a > b for a, b in pairwise(offsets)) or offsets[-1] > len(text):
-        raise broken("the offsets do not ascend from 0 to the end")
+        raise broken("the offsets do not ascend from 0 to the end of the text")
     try:
-        return np.array([text[a:b].decode() for a, b in pairwise(offsets)], np.dtype("U"))
+        strings = [text[a:b].decode() for a, b in pairwise(offsets)]
     except UnicodeDecodeError as error:
         raise broken(f"they are not UTF-8 ({error.reason})") from None
+    longest = max(map(len, strings), default=0)
+    needed = count * max(longest, 1) * _CHARACTER
+    if needed > _MOST_BYTES:
+        raise Refused(
+            f"{count} strings take {needed:,} bytes, more than the {_MOST_BYTES:,} allowed, because numpy pads each of "
+            f"them to the longest, which has {longest} characters",
+            help="shorten the longest strings, or split the constant",
+            code="IR604",
+        )
+    return np.array(strings, np.dtype("U"))
+
+
+_CHARACTER: Final = np.dtype("U1").itemsize
+"""The bytes that numpy takes for each character of a string."""
+_MOST_BYTES: Final = 1 << 30
+"""The most bytes that the array of a string constant may take.
+
+numpy pads each string to the longest one, so that one long string among many short ones takes far more memory than the
+``.bin``. The vocabularies of language models stay below this limit."""

@@ -107,8 +107,11 @@ def test_what_is_declared_stands_in_where_nothing_is_inferred(tmp_path: Path) ->
     [
         (["--from", "block2/rel"], 'no layer is called "block2/rel"'),
         (["--to", "nothing*"], 'no layer is called "nothing*"'),
-        (["--from", "block2/relu", "--to", "block1/relu"], '"block2/relu" leads to no layer where the part ends'),
-        (["--from", "block2/relu", "--to", "out", "--to", "flat_shape"], '"flat_shape" follows from no layer where'),
+        (["--from", "block2/relu", "--to", "block1/relu"], 'from ReLU "block2/relu" to a layer where the part ends'),
+        (
+            ["--from", "block2/relu", "--to", "out", "--to", "flat_shape"],
+            'to Const "flat_shape" from a layer where the part begins',
+        ),
     ],
 )
 def test_errors(arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ import irrun
 import small_networks
 from irrun.api import load
 from irrun.checking.fix import fix, rewrite
+from irrun.edits import apply, set_items
+from irrun.source import Source
 from nets import Net
 from test_checker import chain, changed
 
@@ -139,6 +141,29 @@ def test_what_is_written_in_pieces_is_left(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------------------------------
 # which end, which attribute
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("2,3", "5,3"),
+        (" 2 , 3 ", " 5 , 3 "),
+        ("  ,3", "  5,3"),
+        (" 2, ", " 5, 3"),
+        ("\t,\n", "\t5,\n3"),
+        (",", "5,3"),
+        ("22,33", "5,3"),
+        ("2", "5,3"),
+        ("  ", "5,3"),
+    ],
+)
+def test_items_of_an_attribute(text: str, after: str) -> None:
+    """White space around an item stays, also where the item is nothing else."""
+    document = '<data shape="{}"/>'
+    source = Source("net.xml", document.format(text).encode())
+    edits = set_items(source, 0, "shape", ["5", "3"])
+    assert edits is not None
+    assert apply(source, edits).decode() == document.format(after)
 
 
 def test_many_faults(tmp_path: Path) -> None:

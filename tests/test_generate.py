@@ -8,7 +8,7 @@ import pytest
 
 import irrun
 from irrun import FeedError, lookup
-from irrun.ir.documents import read_fragments
+from irrun.ir.fragments import read_fragments
 from irrun.ir.parse import Parsed
 from irrun.model import Model
 from irrun.running import generate

@@ -41,7 +41,7 @@ def test_in_v10_without_a_precision_nothing_gives_the_type(tmp_path: Path) -> No
     path = without(constant(10), ' precision="FP32"').save(tmp_path)
     (found,) = irrun.check(path)
     assert (found.code, found.layer, found.label) == ("IR403", "c", "C2")
-    assert "neither element_type nor the port's precision" in found.message
+    assert "neither the attribute element_type nor a precision of its port" in found.message
     with pytest.raises(irrun.ModelError, match="neither element_type"):
         irrun.run(path, [])
 

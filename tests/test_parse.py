@@ -230,6 +230,16 @@ def test_bodies_and_their_maps(tmp_path: Path) -> None:
     assert model.layers[3].node > branch.bodies["else_body"].layers[1].node
 
 
+def test_names_of_layers_that_share_one(tmp_path: Path) -> None:
+    """``name#id``; an id more where another layer has that name already."""
+    net = Net()
+    x = net.parameter("f32", "2", name="x")
+    for name in ("x", "x#1", "x#0", "x#0", "x#0#0", "empty", "#6", "y#1"):
+        net.result(x, name=name)
+    names = irrun.read_model(write(tmp_path, net.text.replace('name="empty"', 'name=""'))).unique_names
+    assert list(names.values()) == ["x#0#0#0", "x#1#1", "x#1", "x#0#3", "x#0#4", "x#0#0", "#6#6", "#6", "y#1"]
+
+
 def test_names_of_tensors(tmp_path: Path, ov: Any) -> None:
     parameter = ov.opset1.parameter([2], ov.Type.f32, name="p, q")
     parameter.output(0).get_tensor().set_names({"a,b", "c", "ü", "x\\y"})
@@ -346,6 +356,23 @@ def test_the_mistake_in_a_dim_is_named(tmp_path: Path) -> None:
     assert found.code == "IR001"
     assert found.help == "write <dim>2</dim>"
     assert (found.line, found.column) == (8, 6)
+
+
+@pytest.mark.parametrize("before", ["<rt_info/>", "<rt_info><dim>7</dim></rt_info>", "<rt_info>\n</rt_info>\n"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_bad_dim_is_marked_behind_elements_that_irrun_does_not_read(axis: int, before: str, tmp_path: Path) -> None:
+    """Other elements stand before the dims, between them and within them: the marked element is still the dim."""
+    dims = ["2", "3"]
+    dims[axis] = "2x"
+    port = "".join(f"{before}<dim><rt_info/>{dim}</dim>" for dim in dims)
+    text, count = re.subn(r"<dim>2</dim>\s*<dim>3</dim>", port, simple().text, count=1)
+    assert count
+    found = next(d for d in irrun.check(write(tmp_path, text)) if d.code == "IR404")
+    assert found.message == f'dim {axis} of port 0 of "x" is "2x", which is not a dim'
+    assert found.line is not None
+    assert found.column is not None
+    line = (tmp_path / "x.xml").read_text().split("\n")[found.line - 1]
+    assert line[found.column - 1 :].startswith("<dim><rt_info/>2x</dim>")
 
 
 def test_errors_stand_where_they_are_past_line_65535(tmp_path: Path) -> None:

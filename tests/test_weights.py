@@ -3,6 +3,7 @@
 import struct
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import irrun
 from irrun import build as b
 from irrun.diagnostics import Refused
 from irrun.types import ELEMENT_TYPES
-from irrun.weights import Weights
+from irrun.weights import Weights, pack
 from nets import Net
 from oracle import Oracle
 
@@ -284,7 +285,7 @@ def test_no_file_and_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "w.bin").touch()
     for weights in (Weights(), Weights(tmp_path / "w.bin"), Weights(data=b"")):
         assert len(weights) == 0
-        with pytest.raises(Refused, match=r"of a \.bin of 0 bytes"):
+        with pytest.raises(Refused, match="which has 0 bytes"):
             weights.tensor(0, 4, ELEMENT_TYPES["f32"], (1,))
 
 
@@ -310,15 +311,15 @@ def test_strings_as_openvino_writes_them(tmp_path: Path, ov: Any, oracle: Oracle
 @pytest.mark.parametrize(
     ("data", "count", "why"),
     [
-        (packed(0, 1, 3, text=b"abc"), 3, "they hold 2|cannot hold"),
-        (packed(0, 1, 3, text=b"abc"), 1, "they hold 2"),
+        (packed(0, 1, 3, text=b"abc"), 3, "they declare 2|cannot hold"),
+        (packed(0, 1, 3, text=b"abc"), 1, "they declare 2 elements"),
         (packed(0, 1, 3, text=b"ab"), 2, "ascend"),
         (packed(0, 3, 1, text=b"abc"), 2, "ascend"),
         (packed(1, 2, 3, text=b"abc"), 2, "ascend"),
         (packed(0, -1, 3, text=b"abc"), 2, "ascend"),
         (packed(0, 1, 2, text=b"a\xff"), 2, "UTF-8"),
         (packed(0, 1, 2, text="é".encode()), 2, "UTF-8"),
-        (packed(0, 1, count=-1), 1, "they hold -1"),
+        (packed(0, 1, count=-1), 1, "they declare -1"),
         (b"\1\0\0", 1, "cannot hold the offsets"),
         (b"", 1, "cannot hold the offsets"),
         (packed(0), 1 << 40, "cannot hold the offsets"),
@@ -328,6 +329,38 @@ def test_broken_strings(data: bytes, count: int, why: str) -> None:
     with pytest.raises(Refused, match=why) as caught:
         Weights(data=data).tensor(0, len(data), ELEMENT_TYPES["string"], (count,))
     assert caught.value.code == "IR504"
+
+
+@pytest.mark.parametrize(
+    ("words", "read"), [(["one", ""], True), ([], True), (["x" * 1024] * 256, True), (["x" * 1025] * 256, False)]
+)
+def test_strings_are_read_only_and_bounded(words: list[str], read: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """numpy pads each string to the longest, with four bytes for each character: here 1 MiB are allowed."""
+    monkeypatch.setattr("irrun.weights._MOST_BYTES", 1 << 20)
+    data = pack(np.array(words, np.str_), ELEMENT_TYPES["string"])
+    read_tensor = partial(Weights(data=data).tensor, 0, len(data), ELEMENT_TYPES["string"], (len(words), 1))
+    if read:
+        tensor = read_tensor()
+        assert tensor.ravel().tolist() == words
+        assert not tensor.flags.writeable
+        return
+    with pytest.raises(Refused, match="256 strings take 1,049,600 bytes") as caught:
+        read_tensor()
+    assert caught.value.code == "IR604"
+
+
+def test_a_string_that_asks_for_gigabytes_is_a_finding(tmp_path: Path) -> None:
+    """One long string among many empty ones: 480 KB of .bin would take 19 GB."""
+    count, text = 80_000, b"x" * 60_000
+    net = Net()
+    net.result(net.const("string", str(count), packed(*[0] * count, len(text), text=text), name="words"))
+    path = net.save(tmp_path)
+    (found,) = irrun.check(path)
+    assert (found.code, found.layer, found.line) == ("IR604", "words", 4)
+    assert "19,200,000,000 bytes" in found.message
+    assert found.help is not None
+    with pytest.raises(irrun.IrrunError, match="IR604"):
+        irrun.run(path)
 
 
 def test_types_of_ml_dtypes_travel_as_such(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from irrun.opdef import Attribute, Op, all_ops, find, is_custom, resolve
 
 __all__ = ["bind", "bind_all", "opset_of"]
 
-# Other names of layer types, in lower case. The case of a type never matters, as in OpenVINO.
+# Other names of layer types, in lower case. Types are compared without regard to case, as in OpenVINO.
 ALIASES: Final = {
     "constant": "Const",
     # names that the examples on the specification pages use
@@ -97,7 +97,7 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
         misspelt = difflib.get_close_matches(attribute.name, unknown, 1)
         if misspelt:  # the unknown attribute is a misspelling of this one: report one fault, not two
             del unknown[misspelt[0]]
-            help = f"{misspelt[0]} is not known; did you mean {attribute.name}?"
+            help = f"{misspelt[0]} is not one of its attributes; did you mean {attribute.name}?"
             fix = renamed(misspelt[0], attribute.name)
         elif (value := _declared(layer, attribute)) and layer.attributes:
             edits = add_attribute(model.source, data(), attribute.name, value)
@@ -161,8 +161,8 @@ def _operation(model: Model, layer: Layer) -> type[Op] | _Unknown:
             return custom
         if re.fullmatch(r"opset\d+", layer.version or ""):
             known = f"{layer.version} is not known; irrun knows opset1 to opset{LATEST_OPSET}"
-            return _Unknown("IR207", known, "version")
-        message = f'version="{layer.version}" is no operation set of OpenVINO'
+            return _Unknown("IR207", known, "version", "update irrun, or write an opset that it knows")
+        message = f'version="{layer.version}" is not an operation set of OpenVINO'
         return _Unknown("IR201", message, "version", "register a custom operation with @irrun.op (--plugin FILE.py)")
     cls = resolve(type, opset)
     if cls is not None:
@@ -172,7 +172,7 @@ def _operation(model: Model, layer: Layer) -> type[Op] | _Unknown:
         message = f"{layer.version} has no {layer.type}; it came with opset{first}"
         return _Unknown("IR201", message, "version", f'write version="opset{first}" or later')
     near = difflib.get_close_matches(layer.type, {c.type for c in all_ops()}, 1, cutoff=0.75)
-    help = f"did you mean {near[0]}?" if near else "`irrun ops` lists what irrun knows"
+    help = f"did you mean {near[0]}?" if near else "run `irrun ops` to list the supported operations"
     return _Unknown("IR201", f"irrun does not know the operation {layer.type}", "type", help)
 
 

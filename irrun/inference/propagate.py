@@ -62,14 +62,14 @@ def refusal(model: Model, layer: Layer, op: Op | None, refused: Refused, notes: 
 def to_blame(op: Op | None) -> str:
     """Return the help of IR603: which code has a bug if a shape rule or kernel fails, irrun or a custom operation."""
     if op is not None and is_custom(type(op)):
-        return f"the operation is that of {type(op).__module__}.{type(op).__qualname__}"
+        return f"this is a bug in {type(op).__module__}.{type(op).__qualname__}, which declares the operation"
     return "this is a bug in irrun; please report it"
 
 
 def wrong_output_count(layer: Layer, op: Op | None, count: int) -> str:
     """Return the message of IR206 for a layer whose operation has ``count`` outputs."""
-    gives = f"{op.type}-{op.since} gives {count}" if op else f"{count} are given"
-    return f'{layer.type} "{layer.name}" declares {counted(len(layer.outputs), "output")}; {gives}'
+    operation = f"{op.type}-{op.since}" if op else "the operation"
+    return f'{layer.type} "{layer.name}" declares {counted(len(layer.outputs), "output")}; {operation} produces {count}'
 
 
 def weights_missing(model: Model) -> Diagnostic:
@@ -138,14 +138,14 @@ class InferredBody:
             results[result.id] = values[feed] if feed is not None else declared(result)[0]
         return results
 
-    def settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
+    def settle(self, layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
         """Return the inferred outputs of a layer of the body; raise if it has none, so that the whole body fails."""
-        if isinstance(found, Refused):
-            message = f'in its body, {layer.type} "{layer.name}": {found.message}'
-            raise Refused(message, found.label, found.help, found.code, notes=found.notes)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(inferred, Refused):
+            message = f'in its body, {layer.type} "{layer.name}": {inferred.message}'
+            raise Refused(message, inferred.label, inferred.help, inferred.code, notes=inferred.notes)
+        if isinstance(inferred, Exception):
+            raise inferred
+        return inferred
 
 
 def declared_inside(model: Model, id: int) -> Value:
@@ -180,20 +180,20 @@ def propagate(
     known: dict[tuple[object, ...], tuple[Value, ...]] = {}
     for id in model.order:
         layer, op = model.layers[id], ops[id]
-        found: tuple[Value, ...] | Exception | None
+        inferred: tuple[Value, ...] | Exception | None
         if op is None:
-            found = declared(layer)
+            inferred = declared(layer)
         else:
             inputs = [None if feed is None else values.get(feed) for feed in model.feeds[id]]
             key = (op, *[port.type for port in layer.outputs], *inputs)
-            found = known.get(key)
-            if found is None:
-                found = _inferred(model, layer, op, inputs)
-                if isinstance(found, tuple):
-                    found = tuple([shared.setdefault(_known(value), value) for value in found])
+            inferred = known.get(key)
+            if inferred is None:
+                inferred = _inferred(model, layer, op, inputs)
+                if isinstance(inferred, tuple):
+                    inferred = tuple([shared.setdefault(_known(value), value) for value in inferred])
                     if inputs and op.pure and not op.needs:
-                        known[key] = found
-        outputs = settle(layer, found)
+                        known[key] = inferred
+        outputs = settle(layer, inferred)
         if id in given:
             outputs = [given[id]]
         for position, value in enumerate(outputs):

@@ -136,13 +136,13 @@ class Trace:
             propagate(model, self.ops, self._settle, values, given)
         self.values = values
 
-    def _settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
+    def _settle(self, layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
         """Return the inferred outputs, or the declared ones where inference failed or gave too few."""
         claims = declared(layer)
-        if isinstance(found, Exception):
-            self.refused[layer.id] = found
+        if isinstance(inferred, Exception):
+            self.refused[layer.id] = inferred
             return claims
-        return (*found, *claims[len(found) :])[: len(claims)]
+        return (*inferred, *claims[len(inferred) :])[: len(claims)]
 
     def _given(self, id: int, tag: str) -> Mapping[int, Value]:
         """Return the values that a layer passes to the Parameters of a body, or none if its rule runs no body."""
@@ -381,8 +381,8 @@ class _OverSymbols(_Recorded):
         super().__init__(trace.model)
         self.trace, self.tag, self.run = trace, tag, run
 
-    def settle(self, layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
-        outputs = super().settle(layer, found)
+    def settle(self, layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
+        outputs = super().settle(layer, inferred)
         if layer.inputs:
             return outputs
         return [

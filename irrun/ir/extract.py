@@ -47,13 +47,13 @@ def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[s
 
 def _named(model: Model, given: str | Sequence[str]) -> list[list[int]]:
     """Return, for each name or glob, the ids of its layers. Raises ModelError (IR606) if there are none."""
-    found: list[list[int]] = []
+    ids: list[list[int]] = []
     for pattern in (given,) if isinstance(given, str) else given:
         layers = find_layers(model, pattern)
         if not layers:
             raise ModelError(no_such_layer(model, pattern))
-        found.append([layer.id for layer in layers])
-    return found
+        ids.append([layer.id for layer in layers])
+    return ids
 
 
 def _between(model: Model, begin: Sequence[list[int]], end: Sequence[list[int]]) -> set[int]:
@@ -67,32 +67,32 @@ def _between(model: Model, begin: Sequence[list[int]], end: Sequence[list[int]])
     sinks = [id for ids in end for id in ids] or [id for id in model.layers if not graph.out_degree(id)]
     after = set(sources).union(*(nx.descendants(graph, id) for id in sources))
     before = set(sinks).union(*(nx.ancestors(graph, id) for id in sinks))
-    for groups, reached, said, where in (
-        (begin, before, "leads to", "ends"),
-        (end, after, "follows from", "begins"),
+    for groups, reached, direction, where in (
+        (begin, before, "from", "to a layer where the part ends"),
+        (end, after, "to", "from a layer where the part begins"),
     ):
         for ids in groups:
             if reached.isdisjoint(ids):
                 layer = model.layers[ids[0]]
-                message = f'{layer.type} "{layer.name}" {said} no layer where the part {where}'
+                message = f'no path leads {direction} {layer.type} "{layer.name}" {where}'
                 raise ModelError(diagnostic("IR606", message, source=model.source, node=layer.node, layer=layer.name))
     kept = after & before
-    held = {model.layers[id].attributes.get("variable_id") for id in kept if model.layers[id].type == "ReadValue"}
+    variables = {model.layers[id].attributes.get("variable_id") for id in kept if model.layers[id].type == "ReadValue"}
     return kept | {
         id
         for id, layer in model.layers.items()
-        if layer.type == "Assign" and layer.attributes.get("variable_id") in held and graph.pred[id].keys() <= kept
+        if layer.type == "Assign" and layer.attributes.get("variable_id") in variables and graph.pred[id].keys() <= kept
     }
 
 
 def _constants(model: Model) -> set[int]:
     """Return the ids of the layers that depend only on constants."""
-    found: set[int] = set()
+    constants: set[int] = set()
     for id in model.order:
         feeds = model.feeds[id]
-        if is_constant(model.layers[id]) or (feeds and all(f is not None and f[0] in found for f in feeds)):
-            found.add(id)
-    return found
+        if is_constant(model.layers[id]) or (feeds and all(f is not None and f[0] in constants for f in feeds)):
+            constants.add(id)
+    return constants
 
 
 def _sorted(model: Model, ids: Iterable[int]) -> list[int]:
@@ -104,11 +104,11 @@ def _sorted(model: Model, ids: Iterable[int]) -> list[int]:
 def _infer(model: Model) -> Values:
     """Return the value of every output: the inferred one, or the declared one where inference fails."""
 
-    def settle(layer: Layer, found: tuple[Value, ...] | Exception) -> Sequence[Value]:
-        said = declared(layer)
-        if isinstance(found, Exception) or len(found) != len(said):
-            return said
-        return [_best(value, claim) for value, claim in zip(found, said)]
+    def settle(layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
+        claims = declared(layer)
+        if isinstance(inferred, Exception) or len(inferred) != len(claims):
+            return claims
+        return [_best(value, claim) for value, claim in zip(inferred, claims)]
 
     values: Values = {}
     propagate(model, {layer.id: op for layer, op, _ in bind_all(model)}, settle, values, {})

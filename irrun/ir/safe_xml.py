@@ -114,7 +114,7 @@ class Elements:
         while len(self._data) - at > _MOST_LONG:
             after = self._data.rfind(b"<", at + 1, at + _MOST_LONG)
             if after < 0:
-                raise _Refused("IR005", f"more than {_MOST_LONG:,} bytes without an element", at)
+                raise _Refused("IR005", f"more than {_MOST_LONG:,} bytes in one tag or text", at)
             at = after
 
     def _comment(self, text: str) -> None:
@@ -158,15 +158,23 @@ def read_xml(source: Source, target: T) -> T:
     """
     if not source.data.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
         raise ReadError(
-            Diagnostic("IR001", "error", "the file is empty", file=source.path, source=source, span=Span(1, 1, 2))
+            Diagnostic(
+                "IR001",
+                "error",
+                "the file is empty",
+                file=source.path,
+                source=source,
+                span=Span(1, 1, 2),
+                help="pass the .xml file of a model",
+            )
         )
     data = _utf8(source)
     elements = Elements(data, target)
     target.begin(elements)
     try:
         elements.read()
-    except _Doctype as found:
-        raise ReadError(_doctype(source, data, found.args[0])) from None
+    except _Doctype as doctype:
+        raise ReadError(_doctype(source, data, doctype.args[0])) from None
     except (expat.ExpatError, _Refused) as error:
         raise ReadError(_why_not_read(source, data, error)) from None
     return target
@@ -177,7 +185,7 @@ def _utf8(source: Source) -> bytes:
     try:
         return source.utf8
     except LookupError as error:
-        message, line, column = f'the encoding "{error.args[0]}" is not one that irrun reads', 1, 1
+        message, line, column = f'irrun does not support the encoding "{error.args[0]}"', 1, 1
     except UnicodeDecodeError as error:
         line, column = _place(source.data[: error.start].decode(error.encoding, "replace").removeprefix("\ufeff"))
         message = f"the bytes are not valid {error.encoding}: {error.reason}"
@@ -221,7 +229,7 @@ def _why_not_read(source: Source, data: bytes, refused: Exception) -> Diagnostic
     parser.StartElementHandler, parser.EndElementHandler = start, end
     first = source.first_line - 1
 
-    def found(code: str, message: str, line: int, column: int, help: str | None = None, width: int = 1) -> Diagnostic:
+    def problem(code: str, message: str, line: int, column: int, help: str | None = None, width: int = 1) -> Diagnostic:
         span = source.stretch(line, column + 1, column + 1 + width)
         return Diagnostic(code, "error", message, file=source.path, span=span, source=source, help=help)
 
@@ -236,7 +244,7 @@ def _why_not_read(source: Source, data: bytes, refused: Exception) -> Diagnostic
             typo = re.match(rf"(<{re.escape(tag)}(?:\s[^<>]*)?>)([^<>/]*)/\s*{re.escape(tag)}\s*>", text)
             if typo:
                 right = f"{typo[1]}{typo[2].strip()}</{tag}>"
-                return found(
+                return problem(
                     "IR001", f"<{tag}> is not closed: {typo[0]!r} lacks a <", at_line, at_column,
                     f"write {right}", len(typo[0]),
                 )  # fmt: skip
@@ -244,15 +252,15 @@ def _why_not_read(source: Source, data: bytes, refused: Exception) -> Diagnostic
                 what = "file" if source.whole is None else "example"
                 message = f"the {what} ends inside <{tag}>, opened at line {first + at_line}"
                 help = "the file is cut short; write or copy it again" if what == "file" else f"close it with </{tag}>"
-                return found("IR001", message, line, column, help)
+                return problem("IR001", message, line, column, help)
             message = f"the closing tag does not match <{tag}>, opened at line {first + at_line}"
-            return found("IR001", message, line, column, f"close it with </{tag}>")
+            return problem("IR001", message, line, column, f"close it with </{tag}>")
         if error.code == _NO_ELEMENTS:
-            return found("IR001", "the file holds no element at all", line, column, "give the model's .xml file")
-        return found("IR001", f"not well-formed XML: {reason}", line, column)
+            return problem("IR001", "the file contains no element", line, column, "pass the .xml file of a model")
+        return problem("IR001", f"not well-formed XML: {reason}", line, column)
     code, message, offset = refused.args
     line, column = _place(data[:offset].decode())
-    return found(code, message, line, column - 1)
+    return problem(code, message, line, column - 1)
 
 
 _codes = expat.errors.codes

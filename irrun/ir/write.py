@@ -17,7 +17,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs
 
 from irrun.diagnostics import ModelError
 from irrun.inference.propagate import weights_missing
-from irrun.ir.parse import KNOWN_CHILDREN
+from irrun.ir.reader import KNOWN_CHILDREN
 from irrun.model import VERSIONS, Layer, MapEntry, Model, Port, is_constant
 from irrun.types import Dim, ElementType
 
@@ -168,8 +168,8 @@ class _Writer:
 
     def original(self, node: int, tag: str) -> Original:
         """Return the original element with ordinal ``node`` if it has this tag, otherwise None."""
-        found = self.originals[node] if 0 <= node < len(self.originals) else None
-        return found if found is not None and found.tag.lower() == tag else None
+        original = self.originals[node] if 0 <= node < len(self.originals) else None
+        return original if original is not None and original.tag.lower() == tag else None
 
     def net(self, tag: str, net: Model, attributes: Mapping[str, str], original: Original, depth: int) -> None:
         self.open(tag, _merged(attributes, original), depth)
@@ -221,8 +221,9 @@ class _Writer:
 
     def port(self, port: Port, depth: int) -> None:
         original = self.original(port.node, "port")
-        said = None if original is None else original.get("precision")
-        precision = said if ElementType.parse(said or "dynamic") is port.type else port.type and port.type.port_name
+        text = None if original is None else original.get("precision")
+        is_same = ElementType.parse(text or "dynamic") is port.type
+        precision = text if is_same else port.type and port.type.port_name
         attributes = {"id": str(port.id), "precision": precision, "names": _names(port.names)}
         self.open("port", _merged(attributes, original), depth)
         for dim in (port.shape and port.shape.dims) or ():
@@ -288,10 +289,10 @@ def _entry(layer: Layer, entry: MapEntry) -> dict[str, str]:
     """Return the attributes of an entry of a port map."""
     ports = layer.inputs if entry.kind == "input" else layer.outputs
     external = -1 if entry.external is None else ports[entry.external].id
-    found = {"external_port_id": str(external), "internal_layer_id": str(entry.internal)}
+    attributes = {"external_port_id": str(external), "internal_layer_id": str(entry.internal)}
     if entry.axis is not None:
         slicing = (entry.axis, entry.start, entry.end, entry.stride, entry.part_size)
-        found |= dict(zip(("axis", "start", "end", "stride", "part_size"), map(str, slicing)))
+        attributes |= dict(zip(("axis", "start", "end", "stride", "part_size"), map(str, slicing)))
     if entry.purpose:
-        found["purpose"] = entry.purpose
-    return found
+        attributes["purpose"] = entry.purpose
+    return attributes

@@ -1,7 +1,7 @@
 """How an operation is declared: attributes, ports, a shape rule and a kernel.
 
 An operation is a class with the decorator ``op``; ``resolve`` finds it by the type and operation set of a layer. Its
-method ``infer`` validates the inputs and infers the outputs over ``Value``s, ``run`` is the kernel over arrays, and
+method ``infer`` validates the inputs and infers the outputs as ``Value`` objects, ``run`` computes them as arrays, and
 ``prepare`` may choose a faster ``Kernel`` for one layer whose shapes and constants are known.
 
 A declaration imports everything that it needs from here.

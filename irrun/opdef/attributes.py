@@ -13,7 +13,12 @@ __all__ = ["REQUIRED", "Attribute", "attr"]
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute: how its text becomes a value. ``parse`` raises ValueError."""
+    """The declaration of one attribute of an operation.
+
+    ``parse`` converts the text of the IR file to a value, and raises ValueError or OverflowError for an invalid text.
+    ``expects`` describes the valid texts in messages. ``name`` is the spelling in the IR; ``aliases`` are other
+    spellings that occur in files.
+    """
 
     parse: Callable[[str], Any]
     expects: str
@@ -21,7 +26,7 @@ class Attribute:
     name: str = ""
     aliases: tuple[str, ...] = ()
     code: str = "IR203"
-    """What a text that cannot be parsed is reported as."""
+    """The code of the diagnostic for a text that cannot be parsed."""
 
     @property
     def required(self) -> bool:
@@ -48,7 +53,7 @@ def _float(text: str) -> float:
 
 
 def _plain(text: str) -> str:
-    """Refuses what Python reads as a number and no other reader does: ``1_000``."""
+    """Return ``text``; raise ValueError if Python would read it as a number but other readers would not (``1_000``)."""
     if "_" in text or not text.isascii():
         raise ValueError(text)
     return text
@@ -62,17 +67,17 @@ def _bool(text: str) -> bool:
 
 
 def _element_type(text: str) -> ElementType:
-    found = ElementType.parse(text)
-    if found is None:
+    element_type = ElementType.parse(text)
+    if element_type is None:
         raise ValueError(text)
-    return found
+    return element_type
 
 
 def _shape(text: str) -> PartialShape:
-    found = PartialShape.parse(text)
-    if found is None:
+    shape = PartialShape.parse(text)
+    if shape is None:
         raise ValueError(text)
-    return found
+    return shape
 
 
 def _list(item: Callable[[str], _T]) -> Callable[[str], tuple[_T, ...]]:
@@ -80,10 +85,10 @@ def _list(item: Callable[[str], _T]) -> Callable[[str], tuple[_T, ...]]:
 
 
 class attr:  # noqa: N801  (a namespace that reads as a word in the declarations)
-    """Declares attributes. Each returns the type that the operation will see.
+    """Functions that declare the attributes of an operation. The result has the type that the operation will see.
 
-    Without ``default`` the attribute is required. ``name`` is the spelling in the IR where it is no
-    Python name (``exclude-pad``); ``aliases`` are other spellings met in files.
+    An attribute without ``default`` is required. ``name`` is the spelling in the IR if it is not a valid Python name
+    (``exclude-pad``). ``aliases`` are other spellings that occur in files.
     """
 
     @staticmethod
@@ -99,18 +104,22 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
 
     @staticmethod
     def int(default: int | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> int:
+        """Declare an attribute that is an integer."""
         return attr._make(_int, "an integer", default, name, aliases)
 
     @staticmethod
     def float(default: float | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> float:
+        """Declare an attribute that is a number."""
         return attr._make(_float, "a number", default, name, aliases)
 
     @staticmethod
     def bool(default: bool | _Required = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> bool:
+        """Declare an attribute that is a boolean: true, false, 1 or 0."""
         return attr._make(_bool, "true or false", default, name, aliases)
 
     @staticmethod
     def str(default: str | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> str:
+        """Declare an attribute that is any text."""
         return attr._make(lambda text: text, "text", default, name, aliases)
 
     @staticmethod
@@ -118,7 +127,10 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
         *values: str, default: str | _Required = REQUIRED, name: str = "", also: dict[str, str] | None = None,
         aliases: tuple[str, ...] = (),
     ) -> str:  # fmt: skip
-        """One of ``values``, in any case of letters; ``also`` maps other accepted spellings."""
+        """Declare an attribute that is one of ``values``, in upper or lower case.
+
+        ``also`` maps further spellings to one of ``values``.
+        """
         known = {v.lower(): v for v in values} | {k.lower(): v for k, v in (also or {}).items()}
 
         def parse(text: str) -> str:
@@ -133,21 +145,25 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
     def ints(
         default: tuple[int, ...] | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
     ) -> tuple[int, ...]:
+        """Declare an attribute that is a list of integers, separated by commas."""
         return attr._make(_list(_int), "integers separated by commas", default, name, aliases)
 
     @staticmethod
     def floats(
         default: tuple[float, ...] | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
     ) -> tuple[float, ...]:
+        """Declare an attribute that is a list of numbers, separated by commas."""
         return attr._make(_list(_float), "numbers separated by commas", default, name, aliases)
 
     @staticmethod
     def element_type(
         default: str | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
     ) -> ElementType:
+        """Declare an attribute that is an element type. An unknown one is reported as IR305."""
         value = ELEMENT_TYPES[default] if isinstance(default, str) else default
         return attr._make(_element_type, "an element type such as f32 or i64", value, name, aliases, "IR305")
 
     @staticmethod
     def shape(default: PartialShape | _Required = REQUIRED, *, name: str = "") -> PartialShape:
+        """Declare an attribute that is a partial shape. An invalid one is reported as IR404."""
         return attr._make(_shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), "IR404")

@@ -19,7 +19,11 @@ __all__ = ["Body", "Input", "Op", "Site", "Stream", "Variables", "opt", "ports",
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input of an operation; ``type`` is a variable of ``types`` (``T``) or a set of element types."""
+    """The declaration of one input of an operation.
+
+    ``type`` is a type variable of ``Op.types`` (``T``) or a set of element types, as ``irrun.types.type_set`` reads it.
+    An input that is ``variadic`` is the last one, and stands for any number of inputs.
+    """
 
     name: str
     type: str
@@ -28,38 +32,38 @@ class Input:
 
 
 def ports(**declared: str | Input) -> tuple[Input, ...]:
-    """The inputs in order: ``ports(data="T", axes=opt("i32 i64"))``."""
+    """Return the inputs of an operation in order: ``ports(data="T", axes=opt("i32 i64"))``."""
     return tuple(
         replace(port, name=name) if isinstance(port, Input) else Input(name, port) for name, port in declared.items()
     )
 
 
 def opt(type: str) -> Input:
-    """An input that may be left out, also in the middle."""
+    """Return an optional input. A layer may leave it out even if later inputs are present."""
     return Input("", type, optional=True)
 
 
 def variadic(type: str, *, least: int = 1) -> Input:
-    """The last input, repeated: any number from ``least`` on (0 or 1)."""
+    """Return an input that a layer may repeat, at least ``least`` times (0 or 1). It must be the last input."""
     return Input("", type, optional=least == 0, variadic=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where an operation stands: what ``infer`` may know of its layer beyond the inputs."""
+    """The layer of an operation, as far as its shape rule may know it. A shape rule refuses the layer through it."""
 
     outputs: int = 1
-    """How many output ports the file gives the layer."""
+    """The number of output ports that the file declares."""
     declared: tuple[ElementType | None, ...] = ()
-    """The element types that the file declares for them."""
+    """The element types that the file declares for these ports; None for a port without a precision."""
     name: str = ""
-    """The layer's name: a Parameter names its unknown dims after it."""
+    """The name of the layer. A Parameter names its unknown dims after it."""
 
     def require(
         self, condition: bool | np.bool_, label: str, message: str, help: str | None = None, *,
         dims: tuple[Dim, ...] = (),
     ) -> None:  # fmt: skip
-        """Refuse the layer unless ``condition`` holds; ``label`` is the clause (``C3``) that it breaks."""
+        """Refuse the layer unless ``condition`` is true. The arguments are those of ``refuse``."""
         if not condition:
             self.refuse(label, message, help, dims=dims)
 
@@ -67,22 +71,30 @@ class Site:
         self, label: str, message: str, help: str | None = None, *, notes: tuple[str, ...] = (),
         dims: tuple[Dim, ...] = (),
     ) -> NoReturn:  # fmt: skip
-        """Refuse the layer. ``notes`` are lines that show why, ``dims`` those that do not go together."""
+        """Refuse the layer: raise Refused.
+
+        ``label`` is the clause of the specification that the layer breaks (``C3``), ``help`` says what to do, ``notes``
+        are lines that show why, and ``dims`` are the dims that contradict each other.
+        """
         raise Refused(message, label, help, notes=notes, dims=dims)
 
     def axis(self, axis: int, rank: int | None, label: str, what: str = "axis") -> int:
-        """``axis`` counted from the front; refuses one outside ``rank``. With an unknown rank, as it is."""
+        """Return ``axis`` counted from the front, or unchanged if ``rank`` is unknown (None).
+
+        Refuse the layer if the axis is out of range. ``what`` names the axis in the message.
+        """
         if rank is None:
             return axis
-        self.require(-rank <= axis < rank, label, f"{what} {axis} is outside a rank of {rank}")
+        self.require(-rank <= axis < rank, label, f"{what} {axis} is out of range for rank {rank}")
         return axis % rank if rank else 0
 
 
 class Op:
-    """Base of every operation; an instance holds the typed attributes of one layer.
+    """The base class of operations. An instance holds the parsed attributes of one layer.
 
-    Class attributes that a declaration sets: ``inputs``, ``types`` (type variables and their sets),
-    attributes made by ``attr``, and where needed ``outputs``, ``carries``, ``needs``.
+    The decorator ``op`` sets ``type``, ``since`` and ``spec``. A declaration sets ``inputs``, ``types`` (the set of
+    element types of each type variable) and its attributes (with ``attr``), and the other class attributes if their
+    default is wrong.
     """
 
     type: ClassVar[str]
@@ -91,18 +103,19 @@ class Op:
     inputs: ClassVar[tuple[Input, ...]] = ()
     types: ClassVar[dict[str, str]] = {"T": "any", "T_SHAPE": "int", "T_IND": "i32 i64"}
     outputs: ClassVar[int | None] = 1
-    """How many outputs, or None where the file says (Split, If)."""
+    """The number of outputs, or None if it depends on the layer (Split, If)."""
     carries: ClassVar[bool] = False
-    """Whether ``run`` also works on object arrays of ``Dim``s: contents then pass through ``check``."""
+    """Whether ``run`` also accepts object arrays of ``Dim``. Inference then follows contents that are partly known."""
     pure: ClassVar[bool] = True
-    """Whether equal inputs always give equal outputs (not where numbers are drawn or state is read)."""
+    """Whether equal inputs always give equal outputs. False for random numbers and for operations with state."""
     checked: ClassVar[bool] = True
-    """Whether a layer is checked again when a run brings shapes that were not known before. Not where ``run`` itself
-    fails on all that ``infer`` refuses, and never needs more memory than its inputs take."""
+    """Whether ``infer`` runs again when a run provides shapes that were unknown before.
+
+    False if ``run`` itself fails on every input that ``infer`` refuses, and never needs more memory than its inputs."""
     views: ClassVar[Literal["", "strided", "reshaped"]] = ""
-    """Whether ``run`` gives views of its first input: in other strides, or (reshaped) if that has none of its own."""
+    """Whether ``run`` returns a view of its first input: with other strides, or of another shape if contiguous."""
     needs: ClassVar[tuple[str, ...]] = ()
-    """What ``infer`` and ``run`` take as keywords beyond the inputs, such as ``weights``."""
+    """The keyword arguments that ``infer`` and ``run`` take in addition to the inputs, such as ``weights``."""
     channels_last: ClassVar[bool | Mapping[str, AxisRole]] = False
     """Whether the operation has kernels for values of rank 4 in channels-last layout (NHWC).
 
@@ -129,11 +142,14 @@ class Op:
             raise TypeError(f"{self.type} has no attribute {', '.join(attributes)}")
 
     def infer(self, at: Site, /, *inputs: Any, **needed: Any) -> Value | tuple[Value, ...]:
-        """The outputs that ``inputs`` (Values; None where absent) give. Refuses through ``at``."""
+        """The shape rule: return the outputs for the ``inputs``, which are Values (None for an absent optional input).
+
+        Refuse inputs that the operation does not accept with ``at.refuse`` or ``at.require``.
+        """
         raise TypeError(f"{self.type} has no shape rule")
 
     def run(self, *inputs: Any, **needed: Any) -> Any:
-        """The outputs as arrays. Never mutates an input; may return a view of one."""
+        """The defining kernel: return the outputs as arrays. It never changes an input and may return a view of one."""
         raise TypeError(f"{self.type} has no kernel")
 
     def prepare(self, request: Request, /) -> Kernel | None:
@@ -145,14 +161,14 @@ class Op:
 
 
 class Body(Protocol):
-    """A sub-model as If, Loop and TensorIterator see it, while inferring (over Values) and running (arrays)."""
+    """A body as If, Loop and TensorIterator see it. Its inputs and outputs are Values in inference, arrays in a run."""
 
     def declared(self, id: int) -> Value:
-        """What the body's Parameter or Result of this layer id declares."""
+        """Return the type and shape that a Parameter or Result declares. ``id`` is its layer id in the body."""
         ...
 
     def __call__(self, inputs: Mapping[int, Any]) -> Mapping[int, Any]:
-        """The Results for these Parameters, both by layer id."""
+        """Run the body: take the values of its Parameters and return those of its Results, both by layer id."""
         ...
 
 
@@ -164,9 +180,9 @@ class Stream:
 
 
 class Variables:
-    """The state of a model across runs: what ReadValue reads and Assign writes.
+    """The variables of a model, which keep their values between runs. ReadValue reads them and Assign writes them.
 
-    What is assigned during a run is read from the next one on.
+    A value that is assigned in one run is read only in later runs.
     """
 
     def __init__(self) -> None:
@@ -174,22 +190,23 @@ class Variables:
         self._assigned: dict[str, np.ndarray] = {}
 
     def read(self, id: str) -> np.ndarray | None:
-        """The value of a variable, None before anything was assigned."""
+        """Return the value of a variable, or None if no earlier run has assigned one."""
         return self.values.get(id)
 
     def assign(self, id: str, value: np.ndarray) -> None:
+        """Set the value of a variable for the next run."""
         self._assigned[id] = value
 
     def commit(self) -> None:
-        """End a run: what was assigned becomes what is read."""
+        """End a run: make the assigned values readable."""
         self.values.update({id: np.array(value) for id, value in self._assigned.items()})
         self._assigned.clear()
 
     def discard(self) -> None:
-        """End a run that failed: what was assigned in it is forgotten."""
+        """End a failed run: drop the values that it assigned."""
         self._assigned.clear()
 
     def reset(self) -> None:
-        """Forget everything, as before the first run."""
+        """Drop all values, as before the first run."""
         self.values.clear()
         self._assigned.clear()

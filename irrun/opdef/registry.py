@@ -27,15 +27,17 @@ _O = TypeVar("_O", bound=type[Op])
 
 
 def op(type: str, *, since: int = 1, spec: str = "") -> Callable[[_O], _O]:
-    """Register an operation: ``since`` is the opset that first holds this version, ``spec`` its page.
+    """Register a class as an operation.
 
-    One of your own stands under any ``version`` that a file gives it, numbered opsets from ``since`` on.
+    ``type`` is the layer type, ``since`` the first opset that contains this version, and ``spec`` the page of the
+    specification. A layer finds a custom operation under any ``version`` without a number, and under numbered opsets
+    from ``since`` on. Raises TypeError if another class is registered as the same version.
     """
 
     def register(cls: _O) -> _O:
         cls.type, cls.since, cls.spec = type, since, spec
         if is_custom(cls):
-            _load(None)  # irrun's own come first
+            _load(None)  # irrun's own operations come first
         versions = _registry.setdefault(type.lower(), {})
         if since in versions and _home(versions[since]) != _home(cls):
             raise TypeError(f"{type}-{since} is registered twice")
@@ -53,18 +55,21 @@ def _home(cls: type[Op]) -> tuple[str, str]:
 def _modules() -> dict[str, str]:
     """Return the source of each file of operations in lower case, by module name; empty if there is no source."""
     package = importlib.import_module("irrun.ops")
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for module in pkgutil.iter_modules(package.__path__):
         if not module.name.startswith("_"):
             spec = importlib.util.find_spec(f"irrun.ops.{module.name}")
             source = getattr(spec.loader, "get_source", None) if spec else None
-            found[module.name] = ((source and source(f"irrun.ops.{module.name}")) or "").lower()
-    return found
+            sources[module.name] = ((source and source(f"irrun.ops.{module.name}")) or "").lower()
+    return sources
 
 
 @cache
 def _load(type: str | None) -> None:
-    """Import the files that may declare a type: the one named after it and those whose text names it; all for None."""
+    """Import the files that may declare a type: the file named after it, and files whose text contains its name.
+
+    Import all files for None.
+    """
     for name, source in _modules().items():
         if type is None or name.replace("_", "") == type or not source or f'"{type}"' in source:
             importlib.import_module(f"irrun.ops.{name}")
@@ -73,18 +78,18 @@ def _load(type: str | None) -> None:
 @cache
 def _load_plugins() -> None:
     """Import the operations that other packages declare in the entry point group ``irrun.ops``."""
-    from importlib import metadata  # slow to import, and seldom needed
+    from importlib import metadata  # imported here because the import is slow and seldom needed
 
     for entry_point in metadata.entry_points(group="irrun.ops"):
         try:
             entry_point.load()
-        except Exception as error:  # theirs; the model may well do without
-            message = f"the operations of {entry_point.value} cannot be imported: {error!r}"
+        except Exception as error:  # a bug in the other package; the model may not need its operations
+            message = f"irrun cannot import the operations of {entry_point.value}: {error!r}"
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 def find(type: str) -> dict[int, type[Op]]:
-    """Return all versions of the operations of one type, by ``since``; empty if the type is unknown."""
+    """Return all versions of an operation, by ``since``. The result is empty if the type is unknown."""
     key = type.lower()
     if key not in _registry:
         _load(key)
@@ -96,25 +101,28 @@ def find(type: str) -> dict[int, type[Op]]:
 
 
 def resolve(type: str, opset: int | None) -> type[Op] | None:
-    """Return the newest version that opset ``opset`` holds (the newest of all for None), or None."""
+    """Return the newest version of an operation that opset ``opset`` contains, or None if it contains none.
+
+    For ``opset=None``, return the newest version of all.
+    """
     versions = [since for since in find(type) if opset is None or since <= opset]
     return find(type)[max(versions)] if versions else None
 
 
 def is_custom(cls: type[Op]) -> bool:
-    """Whether an operation was registered outside of irrun."""
+    """Return whether an operation is not one of irrun's own."""
     return not cls.__module__.startswith("irrun.ops.")
 
 
 def all_ops() -> list[type[Op]]:
-    """Every operation version, by type and version."""
+    """Return all versions of all operations, sorted by type and version."""
     _load(None)
     return [versions[since] for _, versions in sorted(_registry.items()) for since in sorted(versions)]
 
 
 def labels(cls: type[Op]) -> dict[str, str]:
-    """The labelled clauses of an operation's docstring: ``{"C1": "…"}``."""
-    found: dict[str, str] = {}
+    """Return the labelled clauses in the docstring of an operation: ``{"C1": "…"}``."""
+    clauses: dict[str, str] = {}
     for match in re.finditer(r"^(C\d+)  (.+(?:\n    +.+)*)", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE):
-        found[match[1]] = re.sub(r"\s+", " ", match[2])
-    return found
+        clauses[match[1]] = re.sub(r"\s+", " ", match[2])
+    return clauses

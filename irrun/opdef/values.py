@@ -1,4 +1,4 @@
-"""What is known of a tensor before the model runs."""
+"""Value: the element type, shape and contents of a tensor, as far as they are known before a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.types import INF, UNKNOWN_RANK, Dim, ElementType, PartialShape, as_dim
 
-__all__ = ["CHANNELS_LAST", "CONTENTS_LIMIT", "ORDER", "Value", "pack"]
+__all__ = ["CHANNELS_LAST", "CONTENTS_LIMIT", "ORDER", "Value", "array_of"]
 
 CHANNELS_LAST: Final = {0: 0, 1: 3, 2: 1, 3: 2, -4: 0, -3: 3, -2: 1, -1: 2}
 """The place of each axis of a value of rank 4 in channels-last layout (batch, rows, columns, channels)."""
@@ -20,10 +20,10 @@ ORDER: Final = (0, 2, 3, 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """What is known of a tensor before the model runs.
+    """A tensor in inference: its element type, its shape, and its contents if they are known.
 
-    ``data`` is its contents where they are known: a numpy array, or for integers known only in part an
-    object array of ``Dim``s (so that ``[?,3,224]`` is followed through ShapeOf, Gather and Concat).
+    ``data`` holds the contents, or None. They are a numpy array or, for integers that are only partly known, an object
+    array of ``Dim``. Thus inference follows ``[?,3,224]`` through ShapeOf, Gather and Concat.
     """
 
     type: ElementType
@@ -32,7 +32,7 @@ class Value:
 
     @staticmethod
     def of(array: np.ndarray, element_type: ElementType | None = None) -> Value:
-        """A fully known tensor."""
+        """Return a tensor with known contents. Raises TypeError if no element type has the dtype of ``array``."""
         element_type = element_type or ElementType.of(array.dtype)
         if element_type is None:
             raise TypeError(f"no element type has dtype {array.dtype}")
@@ -40,9 +40,9 @@ class Value:
 
     @staticmethod
     def of_dims(dims: Iterable[Dim | int], element_type: ElementType) -> Value:
-        """A 1D tensor whose elements are ``dims``: exact where all are known."""
+        """Return a 1D tensor with the elements ``dims``. Its contents are an array of numbers if all dims are known."""
         items = [as_dim(d) for d in dims]
-        return Value(element_type, PartialShape((Dim(len(items)),)), pack(items, (len(items),), element_type))
+        return Value(element_type, PartialShape((Dim(len(items)),)), array_of(items, (len(items),), element_type))
 
     @property
     def rank(self) -> int | None:
@@ -50,7 +50,7 @@ class Value:
 
     @property
     def exact(self) -> np.ndarray | None:
-        """The contents, or None unless every element is known."""
+        """The contents as an array of numbers, or None if an element is not known."""
         if self.data is None or self.data.dtype != object:
             return self.data
         if not all(isinstance(n, Dim) and n.is_static for n in self.data.flat):
@@ -58,7 +58,7 @@ class Value:
         return np.array([n.lo for n in self.data.flat], dtype=self.type.dtype).reshape(self.data.shape)
 
     def reshaped(self, shape: PartialShape | Sequence[Dim | int]) -> Value:
-        """The same element type, another shape; contents are not carried over."""
+        """Return a value with the same element type and another shape, without contents."""
         return Value(self.type, shape if isinstance(shape, PartialShape) else PartialShape.of(shape))
 
     def channels_last(self) -> Value:
@@ -67,28 +67,31 @@ class Value:
         return self.reshaped([dims[axis] for axis in ORDER])
 
     def typed(self, element_type: ElementType) -> Value:
-        """The same shape, another element type; contents are not carried over."""
+        """Return a value with the same shape and another element type, without contents."""
         return Value(element_type, self.shape)
 
     def ints(self) -> tuple[int, ...] | None:
-        """The contents as a flat tuple of ints, or None unless all are known."""
+        """Return the contents as a flat tuple of ints, or None if an element is not known."""
         data = self.exact
         return None if data is None else tuple(int(n) for n in data.ravel())
 
     def scalar(self) -> int | None:
-        """The one int that the tensor holds, or None where it is not known."""
-        numbers = self.ints()
-        return numbers[0] if numbers is not None and len(numbers) == 1 else None
+        """Return the only element as an int, or None if it is not known or the tensor has not exactly one element."""
+        elements = self.ints()
+        return elements[0] if elements is not None and len(elements) == 1 else None
 
     def dims(self) -> tuple[Dim, ...] | None:
-        """The contents as Dims, each as far as it is known; None where not even their number is."""
+        """Return the contents as Dims: each with the bounds that are known.
+
+        Return None if the number of elements is unknown, or if they are unknown and more than ``CONTENTS_LIMIT``.
+        """
         if self.data is not None:
             return tuple(as_dim(n) for n in self.data.ravel())
         count = self.shape.count().value
         return None if count is None or count > CONTENTS_LIMIT else (Dim(-INF, INF),) * count
 
     def as_shape(self) -> PartialShape:
-        """The contents as a shape, each entry as far as it is known."""
+        """Return the contents as a shape, with unknown dims for unknown elements."""
         dims = self.dims()
         if dims is None:
             return UNKNOWN_RANK
@@ -96,10 +99,11 @@ class Value:
 
 
 CONTENTS_LIMIT: Final = 1 << 12
-"""Tensors of more elements than this are not followed by content."""
+"""The most elements of a tensor whose contents inference computes: shapes, axes and indices have far fewer."""
 
 
-def pack(items: Sequence[Dim], shape: tuple[int, ...], element_type: ElementType) -> np.ndarray:
+def array_of(items: Sequence[Dim], shape: tuple[int, ...], element_type: ElementType) -> np.ndarray:
+    """Return dims as an array of ``shape``: of numbers if all are known and have no term, otherwise of Dim objects."""
     if all(d.lo == d.hi and d.term is None for d in items):
         return np.array([d.lo for d in items], dtype=element_type.dtype).reshape(shape)
     data = np.empty(len(items), dtype=object)
