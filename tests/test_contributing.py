@@ -50,7 +50,7 @@ def test_the_tests_of_a_walk_fail_without_its_code(walk: str, tmp_path: Path) ->
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
 
 
-@pytest.mark.openvino
+@pytest.mark.slow
 def test_the_kernel_is_measured(tmp_path: Path) -> None:
     """The commands that time irrun and OpenVINO."""
     tree = copy_tree(tmp_path / "tree")
