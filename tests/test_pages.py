@@ -9,6 +9,7 @@ A block is of one of these kinds; a block of any other language fails.
 - ``sh``: commands that change the reader's machine are not run; that programs, options, files and extras exist is
   checked.
 - ``yaml``, ``toml``, ``xml``: parsed; commands in ``run`` and ``script``, and pre-commit hooks, are checked.
+- Those of a walk, which create and change files in a copy of the tree (``tests/test_contributing.py``).
 - ``{toctree}`` on the front page of the site, which only Sphinx can build; ``tests/test_site.py`` does.
 
 The pages of ``irrun explain`` are executed by ``tests/test_explanations.py``. ``python tests/test_pages.py`` rewrites
@@ -29,7 +30,6 @@ import tempfile
 import tomllib
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree as ET
@@ -39,67 +39,25 @@ import hypothesis
 import pytest
 import yaml
 
+import page_blocks
+from page_blocks import Block, as_printed, session, walks
 from shell_commands import ROOT, check_command, commands
+from walks import copy_tree, follow
 
 SAMPLE_PROJECT: Final = ROOT / "samples" / "pytest_project"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / ".github").rglob("*.md")])
 
 
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: the rest of the line that opens it, the number of the line after it, and its code."""
-
-    page: Path
-    language: str
-    line: int
-    code: str
-    span: tuple[int, int]
-    """Where the code stands in the page, in characters."""
-
-    def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT).as_posix()}:{self.line} {self.language}"
+WALKS: Final = walks()
 
 
 def blocks(page: Path) -> list[Block]:
-    text = page.read_text("utf-8")
-    assert len(re.findall(r"^ *```", text, re.MULTILINE)) % 2 == 0, "a fence is not closed"
-    return [
-        Block(page, match[2].strip(), text.count("\n", 0, match.start(3)) + 1, match[3], match.span(3))
-        for match in re.finditer(r"^( *)```(.*)\n((?:.*\n)*?)\1```$", text, re.MULTILINE)
-    ]
+    """Return the blocks of a page, but for those of a walk."""
+    return [block for block in page_blocks.blocks(page) if not any(block in walk for walk in WALKS.values())]
 
 
 BLOCKS: Final = [block for page in PAGES for block in blocks(page)]
 PYTHON: Final = [page for page in PAGES if any(block.language == "python" for block in blocks(page))]
-
-
-# -- console
-
-
-def _output(command: str) -> str:
-    environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
-    program, *arguments = shlex.split(command)
-    assert program in ("irrun", "python"), (
-        f"{command}: a page shows what irrun prints, other commands stand in sh blocks"
-    )
-    done = subprocess.run(
-        [sys.executable, *(["-m", "irrun"] if program == "irrun" else []), *arguments],
-        cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-    )  # fmt: skip
-    lines = done.stdout.decode().replace("\r\n", "\n").splitlines()
-    return "".join(line.rstrip() + "\n" for line in lines)
-
-
-def _session(code: str) -> Iterator[tuple[str, str]]:
-    """Yield each command of a console block, and what the block shows below it."""
-    assert code.startswith("$ ")
-    for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
-        command, _, shown = part.partition("\n")
-        yield command, shown
-
-
-def _as_printed(code: str) -> str:
-    return "".join(f"$ {command}\n{_output(command)}" for command, _ in _session(code))
 
 
 # -- python
@@ -167,7 +125,7 @@ def test_python_blocks_do_what_the_page_says(page: Path, tmp_path: Path) -> None
 def test_block(block: Block) -> None:
     match block.language:
         case "console":
-            assert _as_printed(block.code) == block.code
+            assert as_printed(block.code) == block.code
         case "sh":
             for command in commands(block.code):
                 check_command(command)
@@ -207,6 +165,10 @@ def _check_yaml(tree: Any) -> None:
     elif isinstance(tree, list):
         for item in tree:
             _check_yaml(item)
+
+
+def test_only_walks_name_files() -> None:
+    assert not [str(block) for block in BLOCKS if block.file is not None]
 
 
 def test_every_page_is_executed() -> None:
@@ -265,7 +227,7 @@ def test_the_sample_project_says_what_its_page_shows(tmp_path: Path) -> None:
             assert tomllib.loads(block.code)["tool"] == settings["tool"]
             continue
         assert block.language == "console"
-        for command, shown in _session(block.code):
+        for command, shown in session(block.code):
             said = iter(_comparable(_run_in(project, command)))
             for line in _comparable(shown):
                 assert line in said, f"{command} does not print {line!r}"  # `in` goes on from the line before
@@ -309,7 +271,7 @@ def _check_page(page: Path) -> None:
 def _rewrite(page: Path) -> None:
     """Write what commands and python blocks print into a page."""
     text = page.read_text("utf-8")
-    new = {block.span: _as_printed(block.code) for block in blocks(page) if block.language == "console"}
+    new = {block.span: as_printed(block.code) for block in blocks(page) if block.language == "console"}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         shutil.copytree(ROOT / "samples", "samples")
         new |= {
@@ -317,6 +279,9 @@ def _rewrite(page: Path) -> None:
             for _, shown, printed in execute(page)
             if shown is not None and _blurred(printed) != _blurred(shown.code)
         }
+        for name, walk in WALKS.items():
+            consoles = (b for b in follow(walk, copy_tree(Path(name))) if b.language == "console" and b.page == page)
+            new |= {block.span: as_printed(block.code, Path(name).resolve()) for block in consoles}
     for (start, end), code in sorted(new.items(), reverse=True):
         text = text[:start] + code + text[end:]
     page.write_text(text, "utf-8")

@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 import irrun
+from page_blocks import walks
 from shell_commands import ROOT, check_command, commands, lanes, project
 
 GITHUB = ROOT / ".github"
@@ -191,4 +192,5 @@ def test_files_that_templates_and_pages_name_exist() -> None:
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *GITHUB.rglob("*.md"), *GITHUB.rglob("*.yml")]
     folders = r"`((?:\.github|docs|irrun|tests|samples|benchmarks)/[\w./-]+)`"
     named = {name for page in pages for name in re.findall(folders, page.read_text("utf-8"))}
-    assert not {name for name in named if not (ROOT / name).exists()} - {"docs/_build/html"}  # Sphinx makes it
+    created = {block.file for walk in walks().values() for block in walk} | {"docs/_build/html"}  # Sphinx makes it
+    assert not {name for name in named if not (ROOT / name).exists()} - created

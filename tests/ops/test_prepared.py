@@ -269,7 +269,7 @@ IN_TILES = {
     "MatMul-1", "SoftMax-8", "LogSoftmax-5", "MVN-2", "MVN-6", "RMS-14", "NormalizeL2-1", "GroupNormalization-12",
     "BatchNormInference-1", "BatchNormInference-5", "ScaledDotProductAttention-13",
 }  # fmt: skip
-OF_ITS_OWN = {
+WHOLE = {
     "ReduceSum-1",
     "ReduceMean-1",
     "ReduceMax-1",
@@ -308,7 +308,7 @@ def test_what_a_kernel_can(row: Row) -> None:
     elif row.name in IN_TILES:
         assert kernel.out == "tiles"
     else:
-        assert kernel.out == ("whole" if row.name in OF_ITS_OWN else "new")
+        assert kernel.out == ("whole" if row.name in WHOLE else "new")
 
 
 @pytest.mark.parametrize("row", OUT, ids=str)
