@@ -197,6 +197,15 @@ def test_inputs_and_attributes_by_name() -> None:
         b.Broadcast(x, [1], data=x)
 
 
+def test_inputs_by_name_in_any_order() -> None:
+    rois, levels = b.parameter([5, 4]), [b.parameter([1, 8, 64, 64]), b.parameter([1, 8, 32, 32])]
+    pooling = {"output_size": 7, "sampling_ratio": 2, "pyramid_scales": [4, 8], "aligned": False}
+    node = b.ExperimentalDetectronROIFeatureExtractor(pyramid=levels, rois=rois, **pooling)
+    assert [output.node for output in node.inputs] == [rois, *levels]
+    with pytest.raises(TypeError, match="gets its input pyramid twice"):
+        b.ExperimentalDetectronROIFeatureExtractor(rois, levels[0], pyramid=levels, **pooling)
+
+
 def test_several_outputs() -> None:
     x = b.parameter([6], name="x")
     first, second = b.Split(x, 0, num_splits=2)
@@ -220,6 +229,27 @@ def test_refusals_are_told_at_the_line_of_the_call() -> None:
     assert found.file == __file__
     assert found.line is not None
     assert "[4, 15]" in Path(__file__).read_text("utf-8").splitlines()[found.line - 1]
+
+
+def test_refusals_of_and_in_bodies_are_told_at_the_line_of_the_call() -> None:
+    lines = Path(__file__).read_text("utf-8").splitlines()
+    x = b.parameter([2])
+    with pytest.raises(irrun.ModelError) as caught:
+        b.If(b.parameter([2], bool), x, then=lambda a: a, otherwise=lambda a: a, name="vector")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.file, found.layer) == ("IR403", __file__, "vector")
+    assert found.line is not None
+    assert 'name="vector"' in lines[found.line - 1]
+
+    def body(row: b.Node, total: b.Node) -> Any:
+        return b.Add(total, [1.0, 2.0, 3.0], name="longer")
+
+    with pytest.raises(irrun.ModelError) as caught:
+        b.TensorIterator(b.sliced(x), x, body=body)
+    (found,) = caught.value.diagnostics
+    assert (found.file, found.layer) == (__file__, "longer")
+    assert found.line is not None
+    assert 'name="longer"' in lines[found.line - 1]
 
 
 @pytest.mark.parametrize(
