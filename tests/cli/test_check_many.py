@@ -154,6 +154,7 @@ def test_an_interrupt_ends_it(jobs: str, folder: Path) -> None:
         try:
             assert process.stdout is not None
             writing = _writer(process, pipes[0])
+            time.sleep(0.2)  # Python misses a signal that comes in the instant before the system call that reads
             process.send_signal(signal.SIGINT)
             assert process.wait(_GUARD) == 130
             assert process.stdout.read() == b""
