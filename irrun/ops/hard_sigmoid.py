@@ -24,10 +24,10 @@ class HardSigmoid(Op):
         return data.reshaped(data.shape)
 
     def prepare(self, request: Request) -> Kernel | None:
-        found = [None if value is None else value.exact for value in request.inputs[1:]]
-        if not native(request.inputs[0]) or found[0] is None or found[1] is None:
+        constants = [None if value is None else value.exact for value in request.inputs[1:]]
+        if not native(request.inputs[0]) or constants[0] is None or constants[1] is None:
             return None
-        return elementwise(in_blocks(hard_sigmoid(found[0].item(), found[1].item())), *request.inputs)
+        return elementwise(in_blocks(hard_sigmoid(constants[0].item(), constants[1].item())), *request.inputs)
 
     def run(self, data: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
         return through_floats(lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1), data, alpha, beta)

@@ -33,10 +33,10 @@ class MVN6(Op):
 
     def prepare(self, request: Request) -> Kernel | None:
         data, axes = request.inputs
-        found = None if axes is None else axes.exact
-        if data is None or not native(data) or not data.rank or found is None or not found.size:
+        numbers = None if axes is None else axes.exact
+        if data is None or not native(data) or not data.rank or numbers is None or not numbers.size:
             return None
-        along, inside = places(found, data.rank), self.eps_mode == "inside_sqrt"
+        along, inside = places(numbers, data.rank), self.eps_mode == "inside_sqrt"
         function = standardise(along, data.rank, self.eps, inside=inside, deviation=self.normalize_variance)
         return whole_along(function, along)
 

@@ -41,10 +41,10 @@ class NormalizeL2(Op):
 
     def prepare(self, request: Request) -> Kernel | None:
         data, axes = request.inputs
-        found = None if axes is None else axes.exact
-        if data is None or not native(data) or not data.rank or found is None or not found.size:
+        numbers = None if axes is None else axes.exact
+        if data is None or not native(data) or not data.rank or numbers is None or not numbers.size:
             return None
-        along = places(found, data.rank)
+        along = places(numbers, data.rank)
         last = along == (data.rank - 1,)
 
         def function(x: np.ndarray, out: np.ndarray) -> None:

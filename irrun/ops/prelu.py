@@ -30,14 +30,14 @@ class PReLU(Op):
 
     def prepare(self, request: Request) -> Kernel | None:
         data, slope = request.inputs
-        found = None if slope is None else slope.exact
-        if data is None or not native(data, slope) or found is None or not np.isfinite(found).all():
+        slopes = None if slope is None else slope.exact
+        if data is None or not native(data, slope) or slopes is None or not np.isfinite(slopes).all():
             return None
-        if found.size == 1:
-            return elementwise(in_blocks(leaky(found.item())), data)
+        if slopes.size == 1:
+            return elementwise(in_blocks(leaky(slopes.item())), data)
         rank = data.rank or 0
-        by_channel = found.ndim == 1 and rank > 2 and data.shape[1].fits(len(found))
-        return None if by_channel or found.ndim > rank else elementwise(leaky_along(found), data)
+        by_channel = slopes.ndim == 1 and rank > 2 and data.shape[1].fits(len(slopes))
+        return None if by_channel or slopes.ndim > rank else elementwise(leaky_along(slopes), data)
 
     def run(self, data: np.ndarray, slope: np.ndarray) -> np.ndarray:
         if slope.ndim == 1 and data.ndim > 1 and len(slope) == data.shape[1]:

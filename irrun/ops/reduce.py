@@ -61,10 +61,10 @@ class _Reduce(Op):
 
     def prepare(self, request: Request) -> Kernel | None:
         data, axes = request.inputs
-        ufunc, found = self.ufunc, None if axes is None else axes.exact
-        if ufunc is None or data is None or not native(data) or found is None or not data.rank or not found.size:
+        ufunc, numbers = self.ufunc, None if axes is None else axes.exact
+        if ufunc is None or data is None or not native(data) or numbers is None or not data.rank or not numbers.size:
             return None
-        places = tuple(sorted({int(axis) % data.rank for axis in found.flat}))
+        places = tuple(sorted({int(axis) % data.rank for axis in numbers.flat}))
         if len(places) == data.rank and not self.keep_dims:
             return None
         rows = ufunc is np.add and places == tuple(range(data.rank - len(places), data.rank))
@@ -76,14 +76,14 @@ class _Reduce(Op):
             if rows and count <= _ROW and x.flags.c_contiguous:
                 kept = x.shape[: -len(places)]
                 shape = (*kept, *(1,) * len(places)) if self.keep_dims else kept
-                found = np.empty(shape, x.dtype) if out is None else out
-                np.vecdot(x.reshape(-1, count), np.ones(count, x.dtype), out=found.reshape(-1))  # by BLAS: faster
+                reduced = np.empty(shape, x.dtype) if out is None else out
+                np.vecdot(x.reshape(-1, count), np.ones(count, x.dtype), out=reduced.reshape(-1))  # by BLAS: faster
             else:
                 if ufunc is np.add and not (rows and x.flags.c_contiguous):
                     for axis in places[:0:-1]:  # numpy adds sequentially here: one axis at a time rounds less
                         x = ufunc.reduce(x, axis=axis, keepdims=True)
-                found = np.asarray(ufunc.reduce(x, axis=places, out=out, keepdims=self.keep_dims))
-            return np.divide(found, count, found) if self.mean else found
+                reduced = np.asarray(ufunc.reduce(x, axis=places, out=out, keepdims=self.keep_dims))
+            return np.divide(reduced, count, reduced) if self.mean else reduced
 
         return Kernel(call, out="whole")
 

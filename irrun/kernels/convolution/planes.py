@@ -13,6 +13,7 @@ import numpy as np
 
 from irrun.kernels.blocks import BLOCK, blocks, scratch, within
 from irrun.kernels.convolution.windows import Axis, taps
+from irrun.kernels.copies import copy_to
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.opdef import Index, OnTileReady
 
@@ -45,6 +46,13 @@ class Filters:
         self.groups, self.outs, self.ins, *self.kernel = filters.shape
         self.array = filters.astype(wide(filters.dtype), copy=False)
         self.matrix = self.array.reshape(self.groups, self.outs, self.ins * math.prod(self.kernel))
+
+    def channels_last(self) -> np.ndarray:
+        """Return the filters of the only group as (rows, columns, in, out), in C order."""
+        transposed = self.array[0].transpose(2, 3, 1, 0)
+        contiguous = np.empty(transposed.shape, transposed.dtype)
+        copy_to(contiguous, transposed)
+        return contiguous
 
 
 def limit_of(filters: np.ndarray) -> int:
