@@ -44,9 +44,12 @@ def attention(
     query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
     every = slice(None)
 
+    # hidden keys need not be read, unless an infinity or NaN among them reaches the result
+    hides = causal and all(np.isfinite(a).all() for a in (query, key, value))
+
     def fill(index: Index) -> None:
         *at, rows, _ = index
-        first, seen = (*at, rows), slice(0, min(rows.stop, keys) if causal else keys)
+        first, seen = (*at, rows), slice(0, min(rows.stop, keys) if hides else keys)
         some, across = query[first], key[(*at, every, seen)]
         scaled = np.multiply(some, query.dtype.type(scale), out=scratch(0, query.dtype, *some.shape))
         weights = matmul(scaled, across, scratch(1, query.dtype, *some.shape[:-1], across.shape[-1]))

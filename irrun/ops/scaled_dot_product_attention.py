@@ -109,12 +109,11 @@ class ScaledDotProductAttention(Op):
         with np.errstate(divide="ignore"):
             factor = 1 / np.sqrt(work.type(query.shape[-1])) if scale is None else work.type(scale.item())
         weights = matmul(query.astype(work), key.astype(work).swapaxes(-1, -2)) * factor
-        if self.causal:
-            weights[..., ~np.tri(*weights.shape[-2:], dtype=bool)] = -np.inf
-        elif attention_mask is not None and attention_mask.dtype == np.bool_:
-            weights = np.where(attention_mask, weights, -np.inf).astype(work)
-        elif attention_mask is not None:
-            weights = weights + attention_mask.astype(work)
+        mask = np.tri(*weights.shape[-2:], dtype=bool) if self.causal else attention_mask
+        if mask is not None:  # added, so that an infinite score becomes NaN where it is hidden, as the specification says
+            bias = np.where(mask, 0, -np.inf) if mask.dtype == np.bool_ else mask
+            with np.errstate(invalid="ignore"):
+                weights = weights + bias.astype(work)
         largest = weights.max(-1, keepdims=True, initial=-np.inf)
         if sink is not None:
             largest = np.maximum(largest, sink.astype(work))

@@ -207,6 +207,10 @@ def attention() -> Iterator[Row]:
         yield Row("ScaledDotProductAttention-13", tensors, {"causal": True}, rtol=1e-4)
         for mask in (normal(queries, keys), normal(*batch, 1, keys), RANDOM.random((queries, keys)) > 0.3, f32(1)):
             yield Row("ScaledDotProductAttention-13", [*tensors, mask, f32([0.3])], {"causal": False}, rtol=1e-4)
+    for number in range(3):  # infinities among hidden queries, keys or values
+        tensors = [normal(2, 300, 8), normal(2, 300, 8), normal(2, 300, 8)]
+        tensors[number][1, 250, 3] = np.inf
+        yield Row("ScaledDotProductAttention-13", tensors, {"causal": True}, rtol=1e-4)
     tensors = [normal(2, 5, 4), normal(1, 7, 4), normal(2, 7, 4)]
     yield Row("ScaledDotProductAttention-13", [*tensors, normal(3, 1, 5, 7)], {"causal": False}, rtol=1e-4)
 

@@ -29,6 +29,10 @@ VALUES = [
     Values("scalar-mask", "ScaledDotProductAttention-13", [_QUERY, _KEY, _VALUE, _f32(0)], _f32([[[7, 3]]]), _ALL),
     Values("causal", "ScaledDotProductAttention-13", [_TWICE, _KEY, _VALUE], _f32([[[4, 0], [7, 3]]]), _CAUSAL),
     Values("causal-ignores-the-mask", "ScaledDotProductAttention-13", [_TWICE, _KEY, _VALUE, [[[False, False]]]], _f32([[[4, 0], [7, 3]]]), _CAUSAL),
+    # the specification adds -inf to hidden scores, so that infinities among them become NaN
+    Values("causal-infinite-key", "ScaledDotProductAttention-13", [_TWICE, _f32([[[1], [np.inf]]]), _VALUE], np.full((1, 2, 2), np.nan), _CAUSAL),
+    Values("masked-infinite-key", "ScaledDotProductAttention-13", [_QUERY, _f32([[[1], [np.inf]]]), _VALUE, [[[True, False]]]], np.full((1, 1, 2), np.nan), _ALL),
+    Values("causal-infinite-value", "ScaledDotProductAttention-13", [_TWICE, _KEY, _f32([[[4, 0], [8, np.inf]]])], [[[4, np.nan], [7, np.inf]]], _CAUSAL),
     Values("sink", "ScaledDotProductAttention-13", [_QUERY, _KEY, _VALUE, _f32(0), _f32(1), _f32([[[math.log(4)]]])], _f32([[[3.5, 1.5]]]), _ALL),
     Values("nothing-to-attend-to", "ScaledDotProductAttention-13", [_QUERY, _KEY, _VALUE, [[[False, False]]]], _f32([[[np.nan, np.nan]]]), _ALL),
     Values("no-keys", "ScaledDotProductAttention-13", [_QUERY, _KEY[:, :0], _VALUE[:, :0]], _f32([[[0, 0]]]), _ALL),
