@@ -298,6 +298,60 @@ def test_blas_takes_one_thread_while_a_model_runs(use: Callable[[int], None]) ->
     assert not kernel_threads.products_are_shared()
 
 
+def test_the_last_of_overlapping_runs_lifts_the_limit(use: Callable[[int], None]) -> None:
+    """The number of BLAS' threads must not change while another run computes a product."""
+    use(2)
+    with threadpool_limits(3, "blas"):
+        before = _blas()
+        first, second = kernel_threads.products_are_shared_here(), kernel_threads.products_are_shared_here()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert {library["num_threads"] for library in _blas()} == {1}
+        assert kernel_threads.products_are_shared()
+        second.__exit__(None, None, None)
+        assert _blas() == before
+        assert not kernel_threads.products_are_shared()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_two_threads_run_a_model_while_another_forks() -> None:
+    script = """
+import os, threading, time, warnings
+import numpy as np
+import irrun
+from irrun import build as b
+
+warnings.simplefilter("ignore")  # Python warns of forks beside threads
+rng = np.random.default_rng(0)
+weights = rng.standard_normal((512, 2048)).astype(np.float32)
+x = b.parameter([900, 512], "f32", name="x")
+run = irrun.compile(b.model({"y": b.SoftMax(b.ReLU(b.MatMul(x, b.constant(weights))), axis=1)}), exact=False)
+feed = rng.standard_normal((900, 512)).astype(np.float32)
+expected, stop, differences = run([feed])[0], time.monotonic() + 10, []
+
+
+def work():
+    while time.monotonic() < stop:
+        differences.append(np.abs(run([feed])[0] - expected).max())
+
+
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+while time.monotonic() < stop:
+    if not (child := os.fork()):
+        os._exit(0)
+    os.waitpid(child, 0)
+    time.sleep(0.05)
+for thread in threads:
+    thread.join()
+assert max(differences) < 1e-3, differences
+"""
+    subprocess.run([sys.executable, "-c", script], env=os.environ | {"IRRUN_THREADS": "2"}, check=True, timeout=_GUARD)
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_exact_runs_on_one_thread(use: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, exact: bool) -> None:
     """An exact run starts no thread and asks for no BLAS but numpy's; any other run of this model does both."""

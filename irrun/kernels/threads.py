@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
@@ -190,27 +190,20 @@ def _tasks() -> SimpleQueue[Callable[[], None]] | None:
 def products_are_shared_here() -> Iterator[None]:
     """Limit BLAS to one thread in the whole process while the context is open.
 
-    Where runs overlap, the first one sets and lifts the limit.
+    Where runs overlap, the first one sets the limit and the last one lifts it: to change the number of threads while a
+    product is computed makes the product wrong.
     """
-    taken = _blas.taken  # the lock of this process: a process that is forked meanwhile has another
-    if not taken.acquire(blocking=False):
-        yield
-        return
+    blas = _blas.limit  # that of this process: a process that is forked meanwhile has another
+    blas.enter()
     try:
-        controller = _blas.controller()
-        with controller.limit(limits=1, user_api="blas"):
-            _blas.limited = all(library.num_threads == 1 for library in controller.lib_controllers)
-            try:
-                yield
-            finally:
-                _blas.limited = False
+        yield
     finally:
-        taken.release()
+        blas.leave()
 
 
 def products_are_shared() -> bool:
     """Return whether ``each`` shares matrix products among threads, instead of BLAS."""
-    return _blas.limited and threads() > 1
+    return _blas.limit.holds and threads() > 1
 
 
 @contextmanager
@@ -229,22 +222,54 @@ def only_numpy() -> bool:
     return _plain.get()
 
 
-class _Blas:
-    """The BLAS libraries in this process, and whether they are limited to one thread."""
+class _Limit:
+    """The limit of BLAS to one thread, and the number of runs that need it."""
 
     def __init__(self) -> None:
-        self.reset()
+        self.holds = False
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._limiter: AbstractContextManager[object] | None = None
+
+    def enter(self) -> None:
+        """Set the limit, unless another run has set it."""
+        with self._lock:
+            self._runs += 1
+            if self._runs == 1:
+                controller = _controller()
+                self._limiter = controller.limit(limits=1, user_api="blas")
+                self.holds = all(library.num_threads == 1 for library in controller.lib_controllers)
+
+    def leave(self) -> None:
+        """Lift the limit, unless another run needs it."""
+        with self._lock:
+            self._runs -= 1
+            if self._runs == 0:
+                self.lift()
+
+    def lift(self) -> None:
+        self.holds = False
+        if self._limiter is not None:
+            self._limiter.__exit__(None, None, None)
+            self._limiter = None
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    from threadpoolctl import ThreadpoolController  # imported late: not needed where all products are small
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+class _Blas:
+    """The limit of this process. A forked process lifts the one that it inherits and has one of its own."""
+
+    def __init__(self) -> None:
+        self.limit = _Limit()
 
     def reset(self) -> None:
-        self.taken = threading.Lock()
-        self.limited = False
-
-    @staticmethod
-    @cache
-    def controller() -> ThreadpoolController:
-        from threadpoolctl import ThreadpoolController  # imported late: not needed where all products are small
-
-        return ThreadpoolController().select(user_api="blas")
+        self.limit.lift()
+        self.limit = _Limit()
 
 
 _blas: Final = _Blas()

@@ -110,7 +110,9 @@ class ScaledDotProductAttention(Op):
             factor = 1 / np.sqrt(work.type(query.shape[-1])) if scale is None else work.type(scale.item())
         weights = matmul(query.astype(work), key.astype(work).swapaxes(-1, -2)) * factor
         mask = np.tri(*weights.shape[-2:], dtype=bool) if self.causal else attention_mask
-        if mask is not None:  # added, so that an infinite score becomes NaN where it is hidden, as the specification says
+        if (
+            mask is not None
+        ):  # added, so that an infinite score becomes NaN where it is hidden, as the specification says
             bias = np.where(mask, 0, -np.inf) if mask.dtype == np.bool_ else mask
             with np.errstate(invalid="ignore"):
                 weights = weights + bias.astype(work)
