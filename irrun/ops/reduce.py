@@ -117,12 +117,18 @@ def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Return the mean. A mean of integers is truncated."""
-    total, count = _sum(x, axes), max(math.prod(x.shape[axis] for axis in axes), 1)  # OpenVINO gives 0 for no elements
-    if total.dtype.kind == "f":
-        return total / count
-    quotient = total // count
-    return quotient + ((quotient < 0) & (quotient * count != total))  # towards 0, as C does
+    """Return the mean; that of integers is rounded towards 0."""
+    count = max(math.prod(x.shape[axis] for axis in axes), 1)  # OpenVINO gives 0 for no elements
+    if kind(x) == "float":
+        return _sum(x, axes) / count
+    # the sum of integers of 64 bits may overflow, that of their upper and of their lower halves does not
+    wide_x = x.astype(x.dtype if x.dtype.itemsize == 8 else np.int64)
+    upper, rest = np.divmod(np.add.reduce((wide_x >> 32).astype(np.int64), axes, keepdims=True), count)
+    rest = (rest << 32) + np.add.reduce((wide_x & 0xFFFFFFFF).astype(np.int64), axes, keepdims=True)
+    mean = (upper << 32) + rest // count  # rounded down
+    if x.dtype.kind == "u":
+        return mean
+    return mean + ((mean < 0) & (rest % count != 0))  # towards 0, as C does
 
 
 def _prod(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:

@@ -35,6 +35,11 @@ VALUES = [
     Values("max-i64", "ReduceMax-1", [i64(2**62 + 1, 2**62), i64(0)], np.int64(2**62 + 1)),
     Values("l1-u64", "ReduceL1-4", [np.array([2**63, 1], np.uint64), i64(0)], np.uint64(2**63 + 1)),
     Values("mean-truncates", "ReduceMean-1", [np.array([[-7, 2], [7, -2]], np.int32), i64(1)], np.array([-2, 2], np.int32)),
+    *[Values(f"mean-64-bits-{i}", "ReduceMean-1", [np.array(numbers, dtype), i64(0)], np.array(exact, dtype), rtol=0)
+      for i, (numbers, dtype, exact) in enumerate([
+          ([2**63 - 1] * 2, np.int64, 2**63 - 1), ([-(2**63)] * 3, np.int64, -(2**63)), ([2**64 - 1] * 2, np.uint64, 2**64 - 1),
+          ([2**63 - 1, -(2**63)], np.int64, 0), ([-(2**62), -1], np.int64, -(2**61)), ([2**63, 1], np.uint64, 2**62),
+      ])],
     Values("mean-u8-is-exact", "ReduceMean-1", [np.array([200, 100, 4], np.uint8), i64(0)], np.uint8(101)),
     Values("l2-truncates", "ReduceL2-4", [np.array([1, 2], np.int32), i64(0)], np.int32(2)),
     Values("sum-i4", "ReduceSum-1", [np.array([7, -2, -6], ml_dtypes.int4), i64(0)], np.array(-1, ml_dtypes.int4)),
