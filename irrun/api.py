@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irrun.checking.checker import check as check_parsed
 from irrun.checking.origins import Explanation
@@ -16,9 +17,11 @@ from irrun.ir.fragments import read_fragments
 from irrun.ir.pages import has_examples, is_document, is_prose
 from irrun.ir.parse import Parsed, parse, read_bytes
 from irrun.model import Model
-from irrun.running.executor import Executable, Feeds, Outputs
 from irrun.source import Source
 from irrun.weights import Weights
+
+if TYPE_CHECKING:
+    from irrun.running.executor import Executable, Feeds, Outputs
 
 __all__ = [
     "PathLike",
@@ -129,6 +132,8 @@ def compile(
         raise ModelError(weights_missing(model))
     if exact is None:
         exact = os.environ.get("IRRUN_EXACT", "") not in ("", "0")
+    from irrun.running.executor import Executable  # imported late: `irrun check` runs no model
+
     return Executable(model, strict=strict, max_memory=max_memory or default_max_memory(), exact=exact)
 
 

@@ -62,8 +62,8 @@ OUTSIDE = {
 }
 """Which folder may import which package; the standard library is open to all."""
 
-LATE = {"testing", "compat", "cli", "pytest_plugin", "__main__"}
-"""These import irrun within functions, so that `irrun --help`, and pytest where irrun is not used, start quickly."""
+LATE = {"api", "testing", "compat", "cli", "pytest_plugin", "__main__"}
+"""These import irrun within functions, so that `irrun --help`, `irrun check`, and pytest where irrun is not used, start quickly."""
 
 OPERATIONS = {"irrun.opdef", "irrun.types", "irrun.diagnostics", "irrun.drawing", "irrun.weights"}
 """The modules of the foundation that a declaration of an operation may import, and names from others."""
