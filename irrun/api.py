@@ -134,7 +134,9 @@ def compile(
         exact = os.environ.get("IRRUN_EXACT", "") not in ("", "0")
     from irrun.running.executor import Executable  # imported late: `irrun check` runs no model
 
-    return Executable(model, strict=strict, max_memory=max_memory or default_max_memory(), exact=exact)
+    return Executable(
+        model, strict=strict, max_memory=default_max_memory() if max_memory is None else max_memory, exact=exact
+    )
 
 
 def run(

@@ -660,3 +660,9 @@ def test_an_element_type_that_only_a_run_can_tell(tmp_path: Path) -> None:
         executable(np.full(2, None, object))
     with pytest.raises(ExecutionError, match=r'IR301.*Sqrt "root": input 0 \(data\) is boolean'):
         executable(np.full(2, True))
+
+
+def test_a_bound_of_nothing_is_a_bound(tmp_path: Path) -> None:
+    with pytest.raises(ExecutionError) as caught:
+        irrun.compile(single("f32", "2", tmp_path).model, max_memory=0)
+    assert diagnostic(caught).code == "IR604"
