@@ -1,4 +1,4 @@
-"""Attention, block by block: some heads, or some queries of one head, at a time, whose weights stay in cache."""
+"""Compute attention in blocks of heads or queries, so that the weights of a block stay in the cache."""
 
 from __future__ import annotations
 
