@@ -32,7 +32,7 @@ class AdaptiveBase(Op):
         spatial = count.value if data.rank is None else data.rank - 2
         if spatial is None:
             return data.reshaped(PartialShape(None))
-        message = f"output_shape has {count} entries, but data {data.shape} has {spatial} spatial axes"
+        message = f"output_shape has length {count}, but data {data.shape} has {spatial} spatial axes"
         at.require(count.fits(spatial) and spatial in (1, 2, 3), "C2", message)
         batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(2 + spatial)
         target = output_shape.as_shape()

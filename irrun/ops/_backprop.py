@@ -51,7 +51,7 @@ class BackpropBase(Filtering):
         if output_shape is None:
             return data.reshaped([batch, out, *self._sizes(at, sizes, kernel)])
         count = output_shape.shape[0]
-        at.require(count.fits(spatial), "C6", f"output_shape has {count} entries, but there are {spatial} spatial axes")
+        at.require(count.fits(spatial), "C6", f"output_shape has length {count}, but there are {spatial} spatial axes")
         target = output_shape.as_shape()
         if target.dims is None:
             target = PartialShape.of_rank(spatial)

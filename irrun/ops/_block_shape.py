@@ -17,7 +17,7 @@ def aligned(at: Site, data: Value, block_shape: Value, **edges: Value) -> tuple[
         at.require(value.rank in (None, 1), "C2", f"{name} is {value.shape}, not 1D")
         count = value.shape.count()
         rank = count.value if rank is None else rank
-        at.require(rank is None or count.fits(rank), "C2", f"{name} has {count} entries, but data has rank {rank}")
+        at.require(rank is None or count.fits(rank), "C2", f"{name} has length {count}, but data has rank {rank}")
     if rank is None:
         return None
     at.require(rank >= 2, "C1", f"data has rank {rank}, less than 2")

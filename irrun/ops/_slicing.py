@@ -71,7 +71,7 @@ def count_axes(at: Site, label: str, **bounds: Value | None) -> Dim:
         at.require(value.rank in (None, 1), label, f"{name} is {value.shape}, not 1D")
         both = count.meet(value.shape.count())
         at.require(
-            both is not None, label, f"{name} has {value.shape.count()} entries, but the inputs before it have {count}"
+            both is not None, label, f"{name} has length {value.shape.count()}, but the inputs before it have {count}"
         )
         assert both is not None
         count = both
@@ -83,7 +83,7 @@ def slice_shape(at: Site, data: Value, start: Value, stop: Value, step: Value, a
     at.require(data.rank != 0, "C1", "data is a scalar")
     count = count_axes(at, "C2", start=start, stop=stop, step=step, axes=axes)
     rank = data.rank
-    at.require(rank is None or count.lo <= rank, "C2", f"start has {count} entries, but data has rank {rank}")
+    at.require(rank is None or count.lo <= rank, "C2", f"start has length {count}, but data has rank {rank}")
     steps = step.dims() or ()
     at.require(not any(n == 0 for n in steps), "C3", f"step [{','.join(map(str, steps))}] has an entry of 0")
     if rank is None:

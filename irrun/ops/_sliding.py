@@ -53,7 +53,7 @@ class Sliding(Op):
     def entries(self, at: Site, name: str, count: int, least: int) -> None:
         """Refuse one attribute by C2 and C3. Its entries must be at least ``least``."""
         values = getattr(self, name)
-        message = f"{name} {list(values)} has {len(values)} entries, but there are {count} spatial axes"
+        message = f"{name} {list(values)} has length {len(values)}, but there are {count} spatial axes"
         at.require(len(values) in (0, count), "C2", message)
         at.require(all(n >= least for n in values), "C3", f"{name} {list(values)} has an entry below {least}")
 
@@ -134,7 +134,7 @@ class Pooling(Sliding):
             "C1",
             f"data {data.shape} does not have {rank} axes: batch, channels and {len(self.kernel)} of the kernel"
             if rank in (3, 4, 5)
-            else f"kernel has {len(self.kernel)} entries, not 1, 2 or 3",
+            else f"kernel has length {len(self.kernel)}, not 1, 2 or 3",
         )
         batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(rank)
         return data.reshaped([batch, channels, *self.slide(at, sizes, [Dim(k) for k in self.kernel])])

@@ -71,7 +71,7 @@ class Broadcast3(Op):
         assert axes_mapping is not None
         at.require(axes_mapping.rank in (None, 1), "C5", f"axes_mapping is {axes_mapping.shape}, not 1D")
         count = axes_mapping.shape.count()
-        at.require(count.fits(rank), "C2", f"axes_mapping has {count} entries, but data has rank {rank}")
+        at.require(count.fits(rank), "C2", f"axes_mapping has length {count}, but data has rank {rank}")
         axes = axes_mapping.ints()
         if axes is None:
             return None

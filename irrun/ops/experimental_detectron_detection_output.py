@@ -52,7 +52,7 @@ class ExperimentalDetectronDetectionOutput(Op):
         count = common_dim(rois.shape[0], deltas.shape[0], scores.shape[0])
         message = f"rois {rois.shape}, deltas {deltas.shape} and scores {scores.shape} have different numbers of rows"
         at.require(count is not None, "C2", message)
-        at.require(len(self.deltas_weights) == 4, "C3", f"deltas_weights has {len(self.deltas_weights)} entries, not 4")
+        at.require(len(self.deltas_weights) == 4, "C3", f"deltas_weights has length {len(self.deltas_weights)}, not 4")
         most = self.max_detections_per_image
         at.require(most >= 0, "C4", f"max_detections_per_image {most} is negative")
         return rois.reshaped([most, 4]), rois.reshaped([most]).typed(ELEMENT_TYPES["i32"]), rois.reshaped([most])

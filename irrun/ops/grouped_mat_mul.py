@@ -41,7 +41,7 @@ class GroupedMatMul(Op):
             return mat_a.reshaped([met, rows, columns])
         at.require(offsets.rank in (None, 1), "C2", f"offsets is {offsets.shape}, not 1D")
         count = offsets.shape[0]
-        at.require(count.meet(groups) is not None, "C2", f"offsets has {count} entries, but there are {groups} groups")
+        at.require(count.meet(groups) is not None, "C2", f"offsets has length {count}, but there are {groups} groups")
         ends = offsets.ints()
         if ends is not None:
             fault = _fault(ends, rows)

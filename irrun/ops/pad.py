@@ -54,7 +54,7 @@ class Pad12(Op):
         for name, pads in (("pads_begin", pads_begin), ("pads_end", pads_end)):
             at.require(pads.rank in (None, 1), "C1", f"{name} is {pads.shape}, not 1D")
             both = rank.meet(pads.shape.count())
-            at.require(both is not None, "C1", f"{name} has {pads.shape.count()} entries, but data is {data.shape}")
+            at.require(both is not None, "C1", f"{name} has length {pads.shape.count()}, but data is {data.shape}")
             assert both is not None
             rank = both
         return rank

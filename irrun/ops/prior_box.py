@@ -36,7 +36,7 @@ class PriorBox8(Priors):
     def infer(self, at: Site, output_size: Value, image_size: Value) -> Value:
         at.require(
             len(self.density) == len(self.fixed_size), "C3",
-            f"density has {len(self.density)} entries, but fixed_size has {len(self.fixed_size)}",
+            f"density has length {len(self.density)}, but fixed_size has {len(self.fixed_size)}",
         )  # fmt: skip
         for name in ("min_size", "max_size", "aspect_ratio", "fixed_size", "fixed_ratio", "density"):
             values = getattr(self, name)

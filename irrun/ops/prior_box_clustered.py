@@ -28,7 +28,7 @@ class PriorBoxClustered(Priors):
         at.require(
             len(self.width) == len(self.height),
             "C3",
-            f"width has {len(self.width)} entries, but height has {len(self.height)}",
+            f"width has length {len(self.width)}, but height has {len(self.height)}",
         )
         return self.priors(at, output_size, image_size, len(self.width))
 

@@ -38,7 +38,7 @@ class _Reduce(Op):
         count, known, room = axes.shape.count(), axes.ints(), None
         if data.rank is not None:
             room = max(data.rank, 1)  # OpenVINO reduces axis 0 of a scalar
-            at.require(count.lo <= room, "C3", f"axes has {count} entries, but data has rank {data.rank}")
+            at.require(count.lo <= room, "C3", f"axes has length {count}, but data has rank {data.rank}")
         if known is not None:
             known = tuple(at.axis(axis, room, "C2") for axis in known)
             at.require(len(set(known)) == len(known), "C3", f"axes {list(known)} names an axis more than once")

@@ -30,7 +30,7 @@ class Reverse(Op):
         )
         if data.rank is not None and self.mode == "mask":
             count = axis.shape.count()
-            at.require(count.fits(data.rank), "C3", f"axis has {count} entries, but data has rank {data.rank}")
+            at.require(count.fits(data.rank), "C3", f"axis has length {count}, but data has rank {data.rank}")
         if data.rank is not None and self.mode == "index":
             for a in axis.ints() or ():
                 at.axis(a, data.rank, "C2")

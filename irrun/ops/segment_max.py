@@ -30,7 +30,7 @@ class SegmentMax(Op):
         at.require(data.rank != 0, "C1", "data is a scalar")
         at.require(segment_ids.rank in (None, 1), "C2", f"segment_ids is {segment_ids.shape}, not 1D")
         rows, entries = data.shape[0], segment_ids.shape[0]
-        at.require(rows.meet(entries) is not None, "C2", f"data has {rows} rows, but segment_ids has {entries} entries")
+        at.require(rows.meet(entries) is not None, "C2", f"data has {rows} rows, but segment_ids has length {entries}")
         ids = segment_ids.ints()
         if ids is not None:
             at.require(

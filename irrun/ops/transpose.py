@@ -31,7 +31,7 @@ class Transpose(Op):
         if data.shape.dims is None:
             return data.reshaped(PartialShape(None) if not count.value else PartialShape.of_rank(count.value))
         rank = len(data.shape)
-        at.require(count.fits(rank) or count.fits(0), "C1", f"order has {count} entries, but data has rank {rank}")
+        at.require(count.fits(rank) or count.fits(0), "C1", f"order has length {count}, but data has rank {rank}")
         if count == 0 or rank < 2:
             return data.reshaped(data.shape.dims[::-1])
         if axes is not None:

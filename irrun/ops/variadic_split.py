@@ -33,7 +33,7 @@ class VariadicSplit(Op):
         at.require(single, "C1", f"axis is {axis.shape}, not a scalar or 1D of one element")
         at.require(split_lengths.rank in (None, 1), "C3", f"split_lengths is {split_lengths.shape}, not 1D")
         count = split_lengths.shape.count()
-        message = f"split_lengths has {count} entries, but the layer has {at.outputs} outputs"
+        message = f"split_lengths has length {count}, but the layer has {at.outputs} outputs"
         at.require(count.hi >= at.outputs, "C3", message)
         lengths = split_lengths.dims() or (Dim(-INF, INF),) * at.outputs
         listed = f"split_lengths [{','.join(map(str, lengths))}]"
