@@ -50,7 +50,10 @@ __all__ = ["command"]
     help="Number of runs. With more than one, the profile leaves the first out.",
 )  # fmt: skip
 @click.option(
-    "--exact", is_flag=True, default=None, help="Compute each layer on its own, by the kernel that defines it."
+    "--exact",
+    is_flag=True,
+    default=None,
+    help="Compute each layer on its own, by the kernel that defines it, on one thread.",
 )
 @click.option(
     "--max-memory", type=Size(), help="The largest size of one tensor, such as 2GiB. [default: 3/4 of the memory]"
