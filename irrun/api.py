@@ -120,8 +120,8 @@ def compile(
     - ``strict`` stops a run at the first output whose type or shape differs from the declaration of its port.
     - ``max_memory`` is the most bytes that one tensor may take; by default three quarters of the machine's memory.
     - ``exact`` computes each layer on its own, with the kernel that defines its operation, on one thread and with
-      numpy's BLAS. Otherwise irrun uses the fastest kernels and fuses layers; the results are equal within rounding. The default is true if the environment
-      variable IRRUN_EXACT is set to anything but 0.
+      numpy's BLAS. Otherwise irrun uses the fastest kernels and fuses layers; the results are equal within rounding.
+      The default is true if the environment variable IRRUN_EXACT is set to anything but 0.
 
     Raises ReadError or ModelError if the model cannot be read or planned, and UnsupportedError if irrun does not know
     one of its operations.
