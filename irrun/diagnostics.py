@@ -142,6 +142,8 @@ CODES: Final = _codes(
      "declares, or declares a dim that its neighbour leaves unknown. The neighbour is the input port at the other end "
      "of the edge, or the shape of a Parameter. Both declarations may be true, but tools write both from the same "
      "shape. The finding marks the declaration that inference contradicts. Declare the same dims at both places."),
+    ("IR406w", "doubtful-layer", "The layer can be computed, but it breaks a rule of the specification that OpenVINO "
+     "does not enforce, or it loses data. Change the input or attribute that the message names."),
     # 5xx weights
     ("IR501", "weights-missing", "The model has constants, but the .bin that holds their values is missing. Put the "
      ".bin beside the .xml under the same name, or name it with -w (weights= in Python)."),
@@ -288,7 +290,7 @@ class Report:
 class Refused(Exception):  # noqa: N818  (what it is, not a fault of the program)
     """The exception that a rule raises if it does not accept its input. It does not know the layer or the file.
 
-    The caller that knows the layer converts it to a Diagnostic with the same ``message``, ``help`` and ``code``.
+    ``Op.doubts`` returns it, without raising it, for an input that is only doubtful. The caller that knows the layer converts it to a Diagnostic with the same ``message``, ``help`` and ``code``.
     ``label`` is the clause of the operation's specification that is broken (``C3``), ``notes`` are lines that show
     how, and ``dims`` are the dims that contradict each other.
     """

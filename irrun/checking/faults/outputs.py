@@ -30,7 +30,7 @@ from irrun.edits import set_attribute
 from irrun.inference.layer import input_name
 from irrun.inference.propagate import refusal, to_blame, wrong_output_count
 from irrun.model import Layer, Port, is_constant
-from irrun.opdef import Value
+from irrun.opdef import Op, Value
 from irrun.types import ElementType, PartialShape
 
 __all__ = ["due", "settle"]
@@ -53,9 +53,19 @@ def settle(evidence: Evidence, layer: Layer, inferred: tuple[Value, ...] | Excep
             evidence.report("IR206", wrong_output_count(layer, op, len(inferred)), layer, layer.node)
         missing = outputs_without_inference(evidence, layer, len(inferred))
         return (*inferred, *missing)[: len(layer.outputs)]
+    _report_doubts(evidence, layer, op)
     if is_constant(layer) and model.weights is not None:
         record_constant(evidence, layer, inferred[0])
     return [_settle_output(evidence, layer, position, value) for position, value in enumerate(inferred)]
+
+
+def _report_doubts(evidence: Evidence, layer: Layer, op: Op) -> None:
+    """Report what the operation accepts but doubts in the inputs of a layer."""
+    if type(op).doubts is Op.doubts:
+        return
+    inputs = [None if feed is None else evidence.values.get(feed) for feed in evidence.model.feeds[layer.id]]
+    for doubt in op.doubts(*inputs):
+        evidence.add(refusal(evidence.model, layer, op, doubt))
 
 
 def due(evidence: Evidence, key: Key, value: Value) -> PartialShape:
