@@ -149,7 +149,7 @@ CODES: Final = _codes(
      ".bin beside the .xml under the same name, or name it with -w (weights= in Python)."),
     ("IR502", "weights-range", "The offset and size of a constant are negative or reach beyond the end of the .bin. "
      "The .bin is cut short or belongs to another model. Copy the .bin of this model again."),
-    ("IR503", "weights-size", "The size of a constant differs from the number of bytes that its shape and element "
+    ("IR503", "weights-size", "The size of a constant is less than the number of bytes that its shape and element "
      "type need. Correct the size, the shape or the element type."),
     ("IR504", "weights-content", "The bytes of a constant are not a valid tensor of its type: the offsets of a string "
      "tensor do not ascend, or its bytes are not UTF-8. Correct the offset of the constant, or write the .bin again."),
@@ -161,6 +161,9 @@ CODES: Final = _codes(
     ("IR507w", "not-finite", "A constant holds NaN, or +inf among finite numbers, which makes most values that depend "
      "on it NaN or infinite. Training diverged, a conversion to f16 overflowed, or the offset or element_type is "
      "wrong. irrun does not report masks of -inf and 0. It checks the first 16,384 elements of a constant."),
+    ("IR508w", "weights-excess", "The size of a constant is more than the number of bytes that its shape and element "
+     "type need. irrun and OpenVINO read the first bytes and ignore the others. Correct the size, the shape or the "
+     "element type."),
     # 6xx execution
     ("IR601", "bad-feed", "A value that is passed to the model has the name of no input, or another element type or "
      "shape than the input. Run `irrun show` to list the inputs."),

@@ -148,7 +148,7 @@ class Op:
         """
         raise TypeError(f"{self.type} has no shape rule")
 
-    def doubts(self, *inputs: Any) -> Iterable[Refused]:
+    def doubts(self, at: Site, /, *inputs: Any) -> Iterable[Refused]:
         """Return what is doubtful in ``inputs`` that ``infer`` accepts. Each item has the code of a warning.
 
         ``irrun check`` reports it; the model runs all the same.

@@ -31,7 +31,9 @@ class Broadcast3(Op):
     inputs = ports(data="T", target_shape="int", axes_mapping=opt("int"))
     carries = True
 
-    def doubts(self, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> Iterator[Refused]:
+    def doubts(
+        self, at: Site, data: Value, target_shape: Value, axes_mapping: Value | None = None
+    ) -> Iterator[Refused]:
         if axes_mapping is None or "dynamic" in (target_shape.type.kind, axes_mapping.type.kind):
             return
         if axes_mapping.type is not target_shape.type:
@@ -151,7 +153,9 @@ class Broadcast1(Broadcast3):
     # OpenVINO writes mode explicit of opset1 as "none"
     mode = attr.choice("numpy", "explicit", default="numpy", also={"none": "explicit"})
 
-    def doubts(self, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> Iterator[Refused]:
+    def doubts(
+        self, at: Site, data: Value, target_shape: Value, axes_mapping: Value | None = None
+    ) -> Iterator[Refused]:
         return iter(())  # its inputs have element types of their own
 
     def infer(self, at: Site, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> Value:

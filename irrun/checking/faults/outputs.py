@@ -25,10 +25,10 @@ from irrun.checking.faults.suggest import (
 )
 from irrun.checking.faults.votes import believed, leads_to_declared, outputs_without_inference
 from irrun.checking.origins import history
-from irrun.diagnostics import Refused
+from irrun.diagnostics import Diagnostic, Refused
 from irrun.edits import set_attribute
 from irrun.inference.layer import input_name
-from irrun.inference.propagate import refusal, to_blame, wrong_output_count
+from irrun.inference.propagate import refusal, site, to_blame, wrong_output_count
 from irrun.model import Layer, Port, is_constant
 from irrun.opdef import Op, Value
 from irrun.types import ElementType, PartialShape
@@ -53,19 +53,34 @@ def settle(evidence: Evidence, layer: Layer, inferred: tuple[Value, ...] | Excep
             evidence.report("IR206", wrong_output_count(layer, op, len(inferred)), layer, layer.node)
         missing = outputs_without_inference(evidence, layer, len(inferred))
         return (*inferred, *missing)[: len(layer.outputs)]
-    _report_doubts(evidence, layer, op)
     if is_constant(layer) and model.weights is not None:
         record_constant(evidence, layer, inferred[0])
-    return [_settle_output(evidence, layer, position, value) for position, value in enumerate(inferred)]
+    outputs = [_settle_output(evidence, layer, position, value) for position, value in enumerate(inferred)]
+    _report_doubts(evidence, layer, op)
+    return outputs
 
 
 def _report_doubts(evidence: Evidence, layer: Layer, op: Op) -> None:
-    """Report what the operation accepts but doubts in the inputs of a layer."""
-    if type(op).doubts is Op.doubts:
+    """Report what the operation accepts but doubts in a layer, unless an output is already reported as wrong."""
+    if type(op).doubts is Op.doubts or any((layer.id, i) in evidence.misdeclared for i in range(len(layer.outputs))):
         return
     inputs = [None if feed is None else evidence.values.get(feed) for feed in evidence.model.feeds[layer.id]]
-    for doubt in op.doubts(*inputs):
-        evidence.add(refusal(evidence.model, layer, op, doubt))
+    for doubt in op.doubts(site(layer), *inputs):
+        evidence.add(_with_correction(evidence, layer, refusal(evidence.model, layer, op, doubt)))
+
+
+def _with_correction(evidence: Evidence, layer: Layer, finding: Diagnostic) -> Diagnostic:
+    """Return a finding about the bytes of a constant at the wrong attribute, with a fix, where it is known."""
+    if finding.code not in ("IR502", "IR503", "IR508") or not is_constant(layer) or not layer.outputs:
+        return finding
+    correction = corrected_size(evidence.model, layer)
+    if correction is None:
+        return finding
+    name, text = correction
+    source = evidence.model.source
+    node = source.children(layer.node, "data")[0]
+    help = f'write {name}="{text}"'
+    return replace(finding, span=source.span(node, name), help=help, fix=fix(help, set_attribute(source, node, name, text)))
 
 
 def due(evidence: Evidence, key: Key, value: Value) -> PartialShape:
@@ -95,15 +110,7 @@ def _report_failure(evidence: Evidence, layer: Layer, error: Exception) -> None:
         evidence.report("IR603", message, layer, layer.node, help=to_blame(op))
         return
     notes = (*_describe_inputs(evidence, layer), *history(layer, evidence.trace.blamed(layer.id)))
-    finding = refusal(model, layer, op, error, notes=notes)
-    if finding.code in ("IR502", "IR503") and is_constant(layer) and layer.outputs:
-        correction = corrected_size(model, layer)
-        if correction is not None:
-            name, text = correction
-            node = model.source.children(layer.node, "data")[0]
-            help = f'write {name}="{text}"'
-            edits = set_attribute(model.source, node, name, text)
-            finding = replace(finding, span=model.source.span(node, name), help=help, fix=fix(help, edits))
+    finding = _with_correction(evidence, layer, refusal(model, layer, op, error, notes=notes))
     evidence.consequences.append(Consequence(evidence.add(finding), layer, {}))
 
 
