@@ -112,6 +112,8 @@ CODES: Final = _codes(
      "Declare one port for each output."),
     ("IR207", "unknown-opset", "The attribute `version` names an operation set that irrun does not know; it knows "
      "opset1 to opset17, extension and experimental. If your OpenVINO is newer than this irrun, update irrun."),
+    ("IR208w", "assumed-attribute", "An attribute that the specification requires is missing, but irrun and OpenVINO "
+     "can do without it: the message says what it describes. Add the attribute to <data>."),
     # 3xx element types
     ("IR301", "type-not-allowed", "The specification does not allow the element type of an input. Insert a Convert "
      "before the layer, or correct the layer that produces the input."),
