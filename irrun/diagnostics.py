@@ -77,6 +77,8 @@ CODES: Final = _codes(
     ("IR008w", "irregular-fragment", "A <layer> example in a page is not quite XML or not quite IR: for example, its "
      "tag contains a literal ' ... ', or two ports have the same id. irrun reads what the example most likely means, "
      "and the message says how. Correct the example."),
+    ("IR009", "duplicate-element", "A layer or model has an element twice of which it can have only one, such as "
+     "<data>. OpenVINO reads the first and ignores the other one, other tools read the last. Remove the wrong one."),
     # 1xx graph
     ("IR101", "duplicate-layer", "Two layers have the same id, so that an edge cannot identify one of them. Give each "
      "layer its own id."),

@@ -12,6 +12,7 @@ import pytest
 
 import irrun
 from irrun import build as b
+from irrun.api import load
 from irrun.diagnostics import IrrunError, ReadError
 from irrun.types import ELEMENT_TYPES
 from nets import Net
@@ -478,3 +479,25 @@ def test_mutated_files_raise_nothing_but_irrun_errors(seed: int, tmp_path: Path)
             raise
         if time.process_time() - began > 5:
             break
+
+
+def test_of_two_data_elements_the_first_counts_and_the_second_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "net.xml"
+    path.write_text((Path(__file__).parent / "invalid/data_twice.xml").read_text())
+    with pytest.raises(irrun.ModelError) as caught:
+        irrun.run(path)
+    assert [finding.code for finding in caught.value.diagnostics] == ["IR009"]
+    assert load(path).model.layers[0].attributes["shape"] == "2"
+
+
+@pytest.mark.parametrize("tag", ["body", "port_map", "back_edges", "input", "output", "data"])
+def test_each_element_of_a_layer_may_stand_once(tag: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.xml"
+    path.write_text(
+        f'<net name="n" version="11"><layers><layer id="0" name="t" type="TensorIterator" version="opset1"><{tag}>'
+        f'{"<layers/>" if tag == "body" else ""}</{tag}><{tag}>{"<layers/>" if tag == "body" else ""}</{tag}>'
+        "</layer></layers></net>"
+    )
+    assert [finding.message for finding in load(path).problems if finding.code == "IR009"] == [
+        f'layer "t" has a second <{tag}>'
+    ]

@@ -149,6 +149,8 @@ class Reader:
                 self._skip()
                 return
             version = declared
+        elif self._layers:
+            self._is_first_in_layer(tag)
         self._nets.append(NetDraft(tag.lower(), attributes.get("name") or "", version, self._node))
 
     def _version(self, attributes: Mapping[str, str]) -> int | None:
@@ -170,12 +172,35 @@ class Reader:
         self.problems.report("IR004", message, self._node, "version", help=help)
         return None
 
-    def _open_layers(self, _tag: str, _attributes: Mapping[str, str]) -> None:
-        self._nets[-1].has_layers = True
+    def _open_layers(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        net = self._nets[-1]
+        self._is_first(tag, net.parts, f"<{net.tag}>")
+
+    def _open_edges(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        net = self._nets[-1]
+        self._is_first(tag, net.parts, f"<{net.tag}>")
+
+    def _is_first(self, tag: str, parts: set[str], what: str, layer: str | None = None) -> bool:
+        """Return whether an element is the first with its tag in its parent; report any other (IR009).
+
+        ``parts`` are the tags of the parent so far, and ``what`` is the parent in the message.
+        """
+        tag = tag.lower()
+        if tag not in parts:
+            parts.add(tag)
+            return True
+        self.problems.report(
+            "IR009", f"{what} has a second <{tag}>", self._node, layer=layer, help="remove one of the two"
+        )
+        return False
+
+    def _is_first_in_layer(self, tag: str) -> bool:
+        layer = self._layers[-1]
+        return self._is_first(tag, layer.parts, f'layer "{layer.name}"', layer.name)
 
     def _close_net(self) -> None:
         net = self._nets.pop()
-        if not net.has_layers:
+        if "layers" not in net.parts:
             self.problems.report("IR003", f"<{net.tag}> has no <layers>", net.node)
             return
         feeds = connect(net, self.problems)
@@ -191,10 +216,21 @@ class Reader:
     def _open_layer(self, _tag: str, attributes: Mapping[str, str]) -> None:
         self._layers.append(LayerDraft(attributes, attributes.get("name") or "", self._node))
 
-    def _open_data(self, _tag: str, attributes: Mapping[str, str]) -> None:
-        self._layers[-1].attributes = attributes
+    def _open_data(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if self._is_first_in_layer(tag):  # OpenVINO takes the first, too
+            self._layers[-1].attributes = attributes
+
+    def _open_input(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        self._is_first_in_layer(tag)
+
+    def _open_output(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        self._is_first_in_layer(tag)
+
+    def _open_back_edges(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        self._is_first_in_layer(tag)
 
     def _open_port_map(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        self._is_first_in_layer(tag)
         self._layers[-1].maps[tag.lower()] = []
 
     def _open_entry(self, tag: str, attributes: Mapping[str, str]) -> None:
