@@ -38,18 +38,24 @@ class Code:
     name: str
     severity: Severity
     doc: str
+    blocks: bool
+    """Whether the fault leaves the meaning of the model open, so that irrun does not run it. Always False for a warning.
+
+    An error that does not block is a statement of the file that is wrong and that irrun does not need: a declared shape,
+    or an edge between layers that do not exist."""
 
 
 def _codes(*rows: tuple[str, str, str]) -> dict[str, Code]:
     table: dict[str, Code] = {}
     for marked_id, name, doc in rows:
-        severity: Severity = "warning" if marked_id.endswith("w") else "error"
-        code = Code(marked_id.removesuffix("w"), name, severity, doc)
-        table[code.id] = code
+        id, mark = marked_id[:5], marked_id[5:]
+        severity: Severity = "warning" if mark == "w" else "error"
+        table[id] = Code(id, name, severity, doc, blocks=not mark)
     return table
 
 
-# One row per kind of fault: the id (with a trailing w for a warning), the name, and the text. `irrun explain` prints
+# One row per kind of fault: the id (with a trailing w for a warning, or h for a harmless error: one that does not keep
+# the model from running), the name, and the text. `irrun explain` prints
 # the text and the page with this name in explanations/: why the fault matters, a wrong example and a right one.
 CODES: Final = _codes(
     # 0xx XML
@@ -82,8 +88,9 @@ CODES: Final = _codes(
     # 1xx graph
     ("IR101", "duplicate-layer", "Two layers have the same id, so that an edge cannot identify one of them. Give each "
      "layer its own id."),
-    ("IR102", "duplicate-port", "Two ports of a layer have the same id. The ids of the outputs continue those of the "
-     "inputs. Give each port its own id."),
+    ("IR102", "duplicate-port", "Two inputs or two outputs of a layer have the same id; or an input and an output do, "
+     "and an edge refers to another port that the layer does not have. Give each port its own id: those of the outputs "
+     "continue those of the inputs."),
     ("IR103", "dangling-edge", "An edge refers to a layer or port that does not exist, begins at an input port, or "
      "ends at an output port. Correct its from-layer, from-port, to-layer or to-port."),
     ("IR104", "unconnected-input", "No edge leads to an input port, so that the layer has no value to read; or no "
@@ -98,6 +105,9 @@ CODES: Final = _codes(
     ("IR108w", "unused-layer", "No Result and no variable depends on the outputs of a layer, so that the layer and "
      "the layers that lead only to it have no effect. Usually an edge or a Result is missing. Add it, or remove the "
      "layers. irrun does not report Parameters, constants, and unused outputs of a layer that has a used one."),
+    ("IR110h", "stray-edge", "An edge leads from a layer that does not exist to a layer that does not exist either. "
+     "OpenVINO and irrun ignore it. Usually somebody has removed the layers and not the edge. Remove the edge, or "
+     "correct its ends."),
     # 2xx operation and attributes
     ("IR201", "unsupported-operation", "irrun does not support this operation, or not in this version. This is a gap "
      "in irrun or a custom operation of yours, not a fault of the file. Run `irrun ops` to list the supported "
@@ -121,19 +131,19 @@ CODES: Final = _codes(
      "before the layer, or correct the layer that produces the input."),
     ("IR302", "types-differ", "Two inputs that must have the same element type (T in the specification) have "
      "different ones. Insert a Convert before one of them."),
-    ("IR303", "precision-mismatch", "An output port declares another precision than the operation produces. OpenVINO "
+    ("IR303h", "precision-mismatch", "An output port declares another precision than the operation produces. OpenVINO "
      "ignores the declaration, but a tool that trusts it allocates a buffer of the wrong size. Declare the inferred "
      "precision."),
-    ("IR304", "edge-precision-mismatch", "An input port declares another precision than the output port that feeds "
+    ("IR304h", "edge-precision-mismatch", "An input port declares another precision than the output port that feeds "
      "it. The finding marks the port that is wrong. Declare the same precision at both ports."),
     ("IR305", "unknown-precision", "An attribute such as `precision`, `element_type` or `destination_type` does not "
      "name an element type of the IR. Write a name such as FP32 at a port, or f32 in <data>."),
     # 4xx shapes
-    ("IR401", "dims-mismatch", "An output port declares other dims than the operation produces. OpenVINO ignores the "
+    ("IR401h", "dims-mismatch", "An output port declares other dims than the operation produces. OpenVINO ignores the "
      "declaration and infers the dims again, but a tool that trusts it allocates a buffer of the wrong size. Declare "
      "the inferred dims. If the declared dims are the intended ones, correct the attribute or input that leads to "
      "other dims."),
-    ("IR402", "edge-dims-mismatch", "An input port declares other dims than the output port that feeds it. The "
+    ("IR402h", "edge-dims-mismatch", "An input port declares other dims than the output port that feeds it. The "
      "finding marks the port that is wrong. Declare the same dims at both ports. If the finding marks a Parameter, "
      "the layers that read it were made for other dims than the Parameter declares: restore its dims, or reshape the "
      "model with a tool that updates all ports."),
@@ -222,6 +232,11 @@ class Diagnostic:
     @property
     def name(self) -> str:
         return CODES[self.code].name
+
+    @property
+    def blocks(self) -> bool:
+        """Whether irrun does not run a model with this fault."""
+        return CODES[self.code].blocks
 
     def __str__(self) -> str:
         place = self.file or ""

@@ -495,9 +495,37 @@ def test_each_element_of_a_layer_may_stand_once(tag: str, tmp_path: Path) -> Non
     path = tmp_path / "net.xml"
     path.write_text(
         f'<net name="n" version="11"><layers><layer id="0" name="t" type="TensorIterator" version="opset1"><{tag}>'
-        f'{"<layers/>" if tag == "body" else ""}</{tag}><{tag}>{"<layers/>" if tag == "body" else ""}</{tag}>'
+        f"{'<layers/>' if tag == 'body' else ''}</{tag}><{tag}>{'<layers/>' if tag == 'body' else ''}</{tag}>"
         "</layer></layers></net>"
     )
     assert [finding.message for finding in load(path).problems if finding.code == "IR009"] == [
         f'layer "t" has a second <{tag}>'
     ]
+
+
+def test_an_input_and_an_output_may_share_an_id(tmp_path: Path) -> None:
+    net = simple()
+    text = net.text.replace('<port id="2"', '<port id="0"').replace('from-port="2"', 'from-port="0"')
+    path = write(tmp_path, text)
+    path.with_suffix(".bin").write_bytes(bytes(net.bin))
+    assert not irrun.check(path).diagnostics
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(irrun.run(path, x)[0], x * x + 1)
+
+
+def test_a_stray_edge_is_an_error_but_the_model_runs(tmp_path: Path) -> None:
+    net = simple()
+    net.edges.append('<edge from-layer="70" from-port="0" to-layer="80" to-port="0"/>')
+    path = net.save(tmp_path)
+    (finding,) = irrun.check(path)
+    assert (finding.code, finding.severity, finding.blocks) == ("IR110", "error", False)
+    assert irrun.run(path, np.zeros((2, 3), np.float32))[0].tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_an_edge_that_may_be_the_missing_one_is_not_stray(tmp_path: Path) -> None:
+    net = simple()
+    net.edges[-1] = '<edge from-layer="70" from-port="0" to-layer="80" to-port="0"/>'
+    path = net.save(tmp_path)
+    assert [finding.code for finding in irrun.check(path)] == ["IR103"]
+    with pytest.raises(irrun.ModelError):
+        irrun.run(path)

@@ -60,7 +60,7 @@ def _check_layers(evidence: Evidence) -> None:
             inner = evidence.body(body)
             _check_layers(inner)
             evidence.findings += inner.findings
-            if any(d.severity == "error" for d in (*inner.findings, *evidence.problems)):
+            if any(d.severity == "error" for d in inner.findings) or any(p.blocks for p in evidence.problems):
                 evidence.broken_bodies.add(layer.id)
     unparsable = unparsable_ports(evidence)
     given = {id: Value.of(contents) for id, (contents, _) in model.contents.items()}

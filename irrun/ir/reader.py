@@ -8,7 +8,7 @@ from typing import Final
 
 from irrun.ir.bodies import back_edges, port_map, report_gaps
 from irrun.ir.drafts import LayerDraft, NetDraft, Problems
-from irrun.ir.edges import connect, report_cycle
+from irrun.ir.edges import connect, report_cycle, report_port_twice, report_shared_ids
 from irrun.ir.ports import PortReader
 from irrun.ir.safe_xml import MOST_DEEP, Elements
 from irrun.ir.texts import parse_integer, tensor_names
@@ -203,6 +203,7 @@ class Reader:
         if "layers" not in net.parts:
             self.problems.report("IR003", f"<{net.tag}> has no <layers>", net.node)
             return
+        report_shared_ids(net, self.problems)
         feeds = connect(net, self.problems)
         model = Model(net.name, net.version, net.layers, tuple(net.edges), feeds, self.source, self.weights)
         report_cycle(model, self.problems)
@@ -254,7 +255,8 @@ class Reader:
                 net.doubtful = True
             return
         if net is not None:
-            self._unique_ports(type, name, draft.inputs + draft.outputs)
+            self._unique_ports(type, name, draft.inputs)
+            self._unique_ports(type, name, draft.outputs)
         maps = {tag: port_map(tag, entries, draft, problems) for tag, entries in draft.maps.items()}
         layer = Layer(
             id, name, type, draft.tag.get("version"), draft.attributes, tuple(draft.inputs), tuple(draft.outputs),
@@ -272,16 +274,13 @@ class Reader:
             net.layers[id] = layer
 
     def _unique_ports(self, type: str, name: str, ports: list[Port]) -> None:
-        """Report ports of a layer that share an id (IR102)."""
+        """Report inputs of a layer, or outputs of a layer, that share an id (IR102)."""
         if len({port.id for port in ports}) == len(ports):
             return
         seen: set[int] = set()
         for port in ports:
             if port.id in seen:
-                message = f'{type} "{name}" has two ports with the id {port.id}'
-                self.problems.report(
-                    "IR102", message, port.node, "id", layer=name, port=port.id, help="give each port its own id"
-                )
+                report_port_twice(type, name, port, self.problems)
                 self._nets[-1].doubtful = True
             seen.add(port.id)
 

@@ -10,7 +10,19 @@ from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.opdef import Site
 from kit import (
-    NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, operation, random, refusals, shapes, tensor,
+    NUMERIC,
+    Case,
+    Refusal,
+    Shapes,
+    Values,
+    against_openvino,
+    arange,
+    i64,
+    operation,
+    random,
+    refusals,
+    shapes,
+    tensor,
     values,
 )
 from nets import Net
@@ -97,7 +109,6 @@ CASES = [
 ]  # fmt: skip
 
 
-
 @pytest.mark.parametrize(("version", "expected"), [(3, ["IR406"]), (1, [])])
 def test_types_of_shape_and_axes(version: int, expected: list[str], tmp_path: Path) -> None:
     net = Net()
@@ -126,7 +137,9 @@ def test_placeholder_of_opset1(exact: bool, tmp_path: Path) -> None:
         (["f32[16]", "i64{1,16}", "i64{2}"], {"mode": "explicit"}, ("[16]", "[1,16]")),
     ],
 )
-def test_messages_name_both_shapes(inputs: list[str], attributes: dict[str, str], shapes_named: tuple[str, str]) -> None:
+def test_messages_name_both_shapes(
+    inputs: list[str], attributes: dict[str, str], shapes_named: tuple[str, str]
+) -> None:
     with pytest.raises(Refused) as caught:
         infer(operation("Broadcast-3", attributes), Site(), [tensor(text) for text in inputs], {})
     assert all(shape in caught.value.message for shape in shapes_named)

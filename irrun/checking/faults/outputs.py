@@ -80,7 +80,9 @@ def _with_correction(evidence: Evidence, layer: Layer, finding: Diagnostic) -> D
     source = evidence.model.source
     node = source.children(layer.node, "data")[0]
     help = f'write {name}="{text}"'
-    return replace(finding, span=source.span(node, name), help=help, fix=fix(help, set_attribute(source, node, name, text)))
+    return replace(
+        finding, span=source.span(node, name), help=help, fix=fix(help, set_attribute(source, node, name, text))
+    )
 
 
 def due(evidence: Evidence, key: Key, value: Value) -> PartialShape:
