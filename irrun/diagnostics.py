@@ -39,10 +39,10 @@ class Code:
     severity: Severity
     doc: str
     blocks: bool
-    """Whether the fault leaves the meaning of the model open, so that irrun does not run it. Always False for a warning.
+    """Whether the fault leaves the meaning of the model open, so that irrun does not run it. False for a warning.
 
-    An error that does not block is a statement of the file that is wrong and that irrun does not need: a declared shape,
-    or an edge between layers that do not exist."""
+    An error that does not block is a wrong statement of the file that irrun does not need: a declared shape, or an edge
+    between layers that do not exist."""
 
 
 def _codes(*rows: tuple[str, str, str]) -> dict[str, Code]:
@@ -312,9 +312,10 @@ class Report:
 class Refused(Exception):  # noqa: N818  (what it is, not a fault of the program)
     """The exception that a rule raises if it does not accept its input. It does not know the layer or the file.
 
-    ``Op.doubts`` returns it, without raising it, for an input that is only doubtful. The caller that knows the layer converts it to a Diagnostic with the same ``message``, ``help`` and ``code``.
-    ``label`` is the clause of the operation's specification that is broken (``C3``), ``notes`` are lines that show
-    how, and ``dims`` are the dims that contradict each other.
+    ``Op.doubts`` returns it, without raising it, for an input that is only doubtful. The caller that knows the layer
+    converts it to a Diagnostic with the same ``message``, ``help`` and ``code``. ``label`` is the clause of the
+    operation's specification that is broken (``C3``), ``notes`` are lines that show how, and ``dims`` are the dims that
+    contradict each other.
     """
 
     def __init__(

@@ -58,7 +58,10 @@ class Run:
 
 
 def execute(item: Parsed | ReadError, settings: Settings) -> Run:
-    """Run a model, and print the problems of its file that do not keep it from running. Raises IrrunError if it cannot be read or run."""
+    """Run a model, and print the problems of its file that do not keep it from running.
+
+    Raises IrrunError if the model cannot be read or run.
+    """
     if isinstance(item, ReadError):
         raise item
     err = _terminal.console(stderr=True)
