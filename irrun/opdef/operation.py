@@ -148,10 +148,10 @@ class Op:
         """
         raise TypeError(f"{self.type} has no shape rule")
 
-    def doubts(self, at: Site, /, *inputs: Any) -> Iterable[Refused]:
-        """Return what is doubtful in ``inputs`` that ``infer`` accepts. Each item has the code of a warning.
+    def doubts(self, at: Site, /, *inputs: Any, **needed: Any) -> Iterable[Refused]:
+        """Return what is doubtful in a layer that ``infer`` accepts. Each item has the code of a warning.
 
-        ``irrun check`` reports it; the model runs all the same.
+        The arguments are those of ``infer``. ``irrun check`` reports the warnings; the model runs all the same.
         """
         return ()
 

@@ -42,7 +42,7 @@ class Const(Op):
             return Value(element_type, self.shape)
         return Value(element_type, self.shape, weights.tensor(self.offset, self.size, element_type, shape))
 
-    def doubts(self, at: Site) -> Iterator[Refused]:
+    def doubts(self, at: Site, *, weights: Weights | None) -> Iterator[Refused]:
         element_type, shape = self.element_type or (at.declared[0] if at.declared else None), self.shape.static
         if element_type is None or element_type.bits == 0 or shape is None:
             return

@@ -43,7 +43,7 @@ class ReadValue6(Op):
         )
         return Value(init_value.type if self._type.kind == "dynamic" else self._type, self._shape)
 
-    def doubts(self, at: Site, init_value: Value | None = None) -> Iterator[Refused]:
+    def doubts(self, at: Site, init_value: Value | None = None, *, variables: Variables | None) -> Iterator[Refused]:
         if missing := self._missing():
             are = "are" if len(missing) > 1 else "is"
             message = f"{' and '.join(missing)} {are} missing; the variable is what init_value is"

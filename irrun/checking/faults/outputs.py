@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeGuard
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from irrun.checking.origins import history
 from irrun.diagnostics import Diagnostic, Refused
 from irrun.edits import set_attribute
 from irrun.inference.layer import input_name
-from irrun.inference.propagate import refusal, site, to_blame, wrong_output_count
+from irrun.inference.propagate import needed, refusal, site, to_blame, wrong_output_count
 from irrun.model import Layer, Port, is_constant
 from irrun.opdef import Op, Value
 from irrun.types import ElementType, PartialShape
@@ -65,7 +65,7 @@ def _report_doubts(evidence: Evidence, layer: Layer, op: Op) -> None:
     if type(op).doubts is Op.doubts or any((layer.id, i) in evidence.misdeclared for i in range(len(layer.outputs))):
         return
     inputs = [None if feed is None else evidence.values.get(feed) for feed in evidence.model.feeds[layer.id]]
-    for doubt in op.doubts(site(layer), *inputs):
+    for doubt in op.doubts(site(layer), *inputs, **needed(op, evidence.model, layer)):
         evidence.add(_with_correction(evidence, layer, refusal(evidence.model, layer, op, doubt)))
 
 
@@ -153,10 +153,17 @@ def _settle_source(evidence: Evidence, layer: Layer, position: int, value: Value
     key, port = (layer.id, position), layer.outputs[position]
     consumers = evidence.consumers.get(key, ())
     claims = [claim for l, p in consumers if (claim := l.inputs[p].shape) is not None]
-    if claims and all(claim is port.shape for claim in claims):
-        return value
     source = evidence.model.source
     title = f'{layer.type} "{layer.name}" output {port.id}'
+    if _is_narrower(port.shape, value.shape) and port.shape in claims and "shape" in layer.attributes:
+        message = f"{title}: the port and its consumers declare {port.shape}, but the attribute shape is {value.shape}"
+        node = source.children(layer.node, "data")[0]
+        fix = write_attribute(source, layer, node, "shape", port.shape)
+        help = f'write shape="{items(port.shape)}", or declare {declarable(value.shape)} at the ports'
+        evidence.report("IR405", message, layer, node, "shape", port=port.id, help=help, fix=fix)
+        return value
+    if claims and all(claim is port.shape for claim in claims):
+        return value
     if claims and all(claim == claims[0] for claim in claims) and value.shape.meet(claims[0]) is None:
         expected = Value(value.type, claims[0])
         votes = {
@@ -178,6 +185,13 @@ def _settle_source(evidence: Evidence, layer: Layer, position: int, value: Value
         fix = declare_dims(source, port, shape)
         evidence.report("IR405", message, layer, node, port=port.id, help=help, fix=fix)
     return value
+
+
+def _is_narrower(declared: PartialShape | None, shape: PartialShape) -> TypeGuard[PartialShape]:
+    """Return whether a port declares a number for a dim that ``shape`` leaves open."""
+    if declared is None or declared.rank is None or declared.rank != shape.rank:
+        return False
+    return any(a.is_static and not b.is_static for a, b in zip(declared, shape))
 
 
 def _report_type(evidence: Evidence, layer: Layer, position: int, value: Value, is_claim_believed: bool) -> int:
