@@ -68,7 +68,8 @@ def _bool(text: str) -> bool:
 
 def _element_type(text: str) -> ElementType:
     element_type = ElementType.parse(text)
-    if element_type is None:
+    # ports of older files say UNSPECIFIED, but no attribute may
+    if element_type is None or text.strip().lower() == "unspecified":
         raise ValueError(text)
     return element_type
 
