@@ -84,7 +84,9 @@ CODES: Final = _codes(
      "tag contains a literal ' ... ', or two ports have the same id. irrun reads what the example most likely means, "
      "and the message says how. Correct the example."),
     ("IR009", "duplicate-element", "A layer or model has an element twice of which it can have only one, such as "
-     "<data>. OpenVINO reads the first and ignores the other one, other tools read the last. Remove the wrong one."),
+     "<data>. OpenVINO reads only the first, other tools read the last. Remove the wrong one."),
+    ("IR010h", "incomplete-layer", "A layer has no version or no name. OpenVINO refuses such a file. irrun takes "
+     "opset1 for the version, as files of 2020 leave it out, and an empty name. Add the attribute to <layer>."),
     # 1xx graph
     ("IR101", "duplicate-layer", "Two layers have the same id, so that an edge cannot identify one of them. Give each "
      "layer its own id."),
@@ -108,6 +110,9 @@ CODES: Final = _codes(
     ("IR110h", "stray-edge", "An edge leads from a layer that does not exist to a layer that does not exist either. "
      "OpenVINO and irrun ignore it. Usually somebody has removed the layers and not the edge. Remove the edge, or "
      "correct its ends."),
+    ("IR111h", "unpaired-variable", "A variable is not read by exactly one ReadValue and set by exactly one Assign. "
+     "OpenVINO refuses the model; in irrun, a variable that no Assign sets keeps its initial value. Usually the "
+     "variable_id of one of the two is misspelt: write the same at both."),
     # 2xx operation and attributes
     ("IR201", "unsupported-operation", "irrun does not support this operation, or not in this version. This is a gap "
      "in irrun or a custom operation of yours, not a fault of the file. Run `irrun ops` to list the supported "
@@ -158,6 +163,8 @@ CODES: Final = _codes(
      "shape. The finding marks the declaration that inference contradicts. Declare the same dims at both places."),
     ("IR406w", "doubtful-layer", "The layer can be computed, but it breaks a rule of the specification that OpenVINO "
      "does not enforce, or it loses data. Change the input or attribute that the message names."),
+    ("IR407h", "unknown-dim-spelling", "A port writes an unknown dim as ?. Its meaning is clear, but OpenVINO refuses "
+     "the file: only the attribute `shape` accepts ?. Write -1."),
     # 5xx weights
     ("IR501", "weights-missing", "The model has constants, but the .bin that holds their values is missing. Put the "
      ".bin beside the .xml under the same name, or name it with -w (weights= in Python)."),

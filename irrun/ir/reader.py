@@ -255,6 +255,8 @@ class Reader:
                 net.doubtful = True
             return
         if net is not None:
+            self._report_incomplete(draft, type)
+        if net is not None:
             self._unique_ports(type, name, draft.inputs)
             self._unique_ports(type, name, draft.outputs)
         maps = {tag: port_map(tag, entries, draft, problems) for tag, entries in draft.maps.items()}
@@ -272,6 +274,14 @@ class Reader:
             net.doubtful = True
         else:
             net.layers[id] = layer
+
+    def _report_incomplete(self, layer: LayerDraft, type: str) -> None:
+        """Report a layer without a version or a name (IR010). An example in a page need not have them."""
+        for attribute, example in (("version", "opset1"), ("name", "layer1")):
+            if attribute not in layer.tag and any(net.tag == "net" for net in self._nets):
+                message = f'{type} "{layer.name}" has no {attribute}'
+                help = f'write {attribute}="…", such as {example}'
+                self.problems.report("IR010", message, layer.node, layer=layer.name, help=help)
 
     def _unique_ports(self, type: str, name: str, ports: list[Port]) -> None:
         """Report inputs of a layer, or outputs of a layer, that share an id (IR102)."""
