@@ -100,7 +100,7 @@ def read_model(xml: PathLike, weights: PathLike | None = None) -> Model:
     version), and ModelError if the model contradicts itself (duplicate ids, edges that lead nowhere).
     """
     parsed = load(xml, weights)
-    errors = [p for p in parsed.problems if p.severity == "error"]
+    errors = [p for p in parsed.problems if p.blocks]
     if errors:
         raise ModelError(errors)
     return parsed.model

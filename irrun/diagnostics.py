@@ -38,18 +38,24 @@ class Code:
     name: str
     severity: Severity
     doc: str
+    blocks: bool
+    """Whether the fault leaves the meaning of the model open, so that irrun does not run it. False for a warning.
+
+    An error that does not block is a wrong statement of the file that irrun does not need: a declared shape, or an edge
+    between layers that do not exist."""
 
 
 def _codes(*rows: tuple[str, str, str]) -> dict[str, Code]:
     table: dict[str, Code] = {}
     for marked_id, name, doc in rows:
-        severity: Severity = "warning" if marked_id.endswith("w") else "error"
-        code = Code(marked_id.removesuffix("w"), name, severity, doc)
-        table[code.id] = code
+        id, mark = marked_id[:5], marked_id[5:]
+        severity: Severity = "warning" if mark == "w" else "error"
+        table[id] = Code(id, name, severity, doc, blocks=not mark)
     return table
 
 
-# One row per kind of fault: the id (with a trailing w for a warning), the name, and the text. `irrun explain` prints
+# One row per kind of fault: the id (with a trailing w for a warning, or h for a harmless error: one that does not keep
+# the model from running), the name, and the text. `irrun explain` prints
 # the text and the page with this name in explanations/: why the fault matters, a wrong example and a right one.
 CODES: Final = _codes(
     # 0xx XML
@@ -77,11 +83,16 @@ CODES: Final = _codes(
     ("IR008w", "irregular-fragment", "A <layer> example in a page is not quite XML or not quite IR: for example, its "
      "tag contains a literal ' ... ', or two ports have the same id. irrun reads what the example most likely means, "
      "and the message says how. Correct the example."),
+    ("IR009", "duplicate-element", "A layer or model has an element twice of which it can have only one, such as "
+     "<data>. OpenVINO reads only the first, other tools read the last. Remove the wrong one."),
+    ("IR010h", "incomplete-layer", "A layer has no version or no name. OpenVINO refuses such a file. irrun takes "
+     "opset1 for the version, as files of 2020 leave it out, and an empty name. Add the attribute to <layer>."),
     # 1xx graph
     ("IR101", "duplicate-layer", "Two layers have the same id, so that an edge cannot identify one of them. Give each "
      "layer its own id."),
-    ("IR102", "duplicate-port", "Two ports of a layer have the same id. The ids of the outputs continue those of the "
-     "inputs. Give each port its own id."),
+    ("IR102", "duplicate-port", "Two inputs or two outputs of a layer have the same id; or an input and an output do, "
+     "and an edge refers to another port that the layer does not have. Give each port its own id: those of the outputs "
+     "continue those of the inputs."),
     ("IR103", "dangling-edge", "An edge refers to a layer or port that does not exist, begins at an input port, or "
      "ends at an output port. Correct its from-layer, from-port, to-layer or to-port."),
     ("IR104", "unconnected-input", "No edge leads to an input port, so that the layer has no value to read; or no "
@@ -96,6 +107,12 @@ CODES: Final = _codes(
     ("IR108w", "unused-layer", "No Result and no variable depends on the outputs of a layer, so that the layer and "
      "the layers that lead only to it have no effect. Usually an edge or a Result is missing. Add it, or remove the "
      "layers. irrun does not report Parameters, constants, and unused outputs of a layer that has a used one."),
+    ("IR110h", "stray-edge", "An edge leads from a layer that does not exist to a layer that does not exist either. "
+     "OpenVINO and irrun ignore it. Usually somebody has removed the layers and not the edge. Remove the edge, or "
+     "correct its ends."),
+    ("IR111h", "unpaired-variable", "A variable is not read by exactly one ReadValue and set by exactly one Assign. "
+     "OpenVINO refuses the model; in irrun, a variable that no Assign sets keeps its initial value. Usually the "
+     "variable_id of one of the two is misspelt: write the same at both."),
     # 2xx operation and attributes
     ("IR201", "unsupported-operation", "irrun does not support this operation, or not in this version. This is a gap "
      "in irrun or a custom operation of yours, not a fault of the file. Run `irrun ops` to list the supported "
@@ -112,24 +129,26 @@ CODES: Final = _codes(
      "Declare one port for each output."),
     ("IR207", "unknown-opset", "The attribute `version` names an operation set that irrun does not know; it knows "
      "opset1 to opset17, extension and experimental. If your OpenVINO is newer than this irrun, update irrun."),
+    ("IR208w", "assumed-attribute", "An attribute that the specification requires is missing, but irrun and OpenVINO "
+     "can do without it: the message says what it describes. Add the attribute to <data>."),
     # 3xx element types
     ("IR301", "type-not-allowed", "The specification does not allow the element type of an input. Insert a Convert "
      "before the layer, or correct the layer that produces the input."),
     ("IR302", "types-differ", "Two inputs that must have the same element type (T in the specification) have "
      "different ones. Insert a Convert before one of them."),
-    ("IR303", "precision-mismatch", "An output port declares another precision than the operation produces. OpenVINO "
+    ("IR303h", "precision-mismatch", "An output port declares another precision than the operation produces. OpenVINO "
      "ignores the declaration, but a tool that trusts it allocates a buffer of the wrong size. Declare the inferred "
      "precision."),
-    ("IR304", "edge-precision-mismatch", "An input port declares another precision than the output port that feeds "
+    ("IR304h", "edge-precision-mismatch", "An input port declares another precision than the output port that feeds "
      "it. The finding marks the port that is wrong. Declare the same precision at both ports."),
     ("IR305", "unknown-precision", "An attribute such as `precision`, `element_type` or `destination_type` does not "
      "name an element type of the IR. Write a name such as FP32 at a port, or f32 in <data>."),
     # 4xx shapes
-    ("IR401", "dims-mismatch", "An output port declares other dims than the operation produces. OpenVINO ignores the "
+    ("IR401h", "dims-mismatch", "An output port declares other dims than the operation produces. OpenVINO ignores the "
      "declaration and infers the dims again, but a tool that trusts it allocates a buffer of the wrong size. Declare "
      "the inferred dims. If the declared dims are the intended ones, correct the attribute or input that leads to "
      "other dims."),
-    ("IR402", "edge-dims-mismatch", "An input port declares other dims than the output port that feeds it. The "
+    ("IR402h", "edge-dims-mismatch", "An input port declares other dims than the output port that feeds it. The "
      "finding marks the port that is wrong. Declare the same dims at both ports. If the finding marks a Parameter, "
      "the layers that read it were made for other dims than the Parameter declares: restore its dims, or reshape the "
      "model with a tool that updates all ports."),
@@ -142,12 +161,16 @@ CODES: Final = _codes(
      "declares, or declares a dim that its neighbour leaves unknown. The neighbour is the input port at the other end "
      "of the edge, or the shape of a Parameter. Both declarations may be true, but tools write both from the same "
      "shape. The finding marks the declaration that inference contradicts. Declare the same dims at both places."),
+    ("IR406w", "doubtful-layer", "The layer can be computed, but it breaks a rule of the specification that OpenVINO "
+     "does not enforce, or it loses data. Change the input or attribute that the message names."),
+    ("IR407h", "unknown-dim-spelling", "A port writes an unknown dim as ?. Its meaning is clear, but OpenVINO refuses "
+     "the file: only the attribute `shape` accepts ?. Write -1."),
     # 5xx weights
     ("IR501", "weights-missing", "The model has constants, but the .bin that holds their values is missing. Put the "
      ".bin beside the .xml under the same name, or name it with -w (weights= in Python)."),
     ("IR502", "weights-range", "The offset and size of a constant are negative or reach beyond the end of the .bin. "
      "The .bin is cut short or belongs to another model. Copy the .bin of this model again."),
-    ("IR503", "weights-size", "The size of a constant differs from the number of bytes that its shape and element "
+    ("IR503", "weights-size", "The size of a constant is less than the number of bytes that its shape and element "
      "type need. Correct the size, the shape or the element type."),
     ("IR504", "weights-content", "The bytes of a constant are not a valid tensor of its type: the offsets of a string "
      "tensor do not ascend, or its bytes are not UTF-8. Correct the offset of the constant, or write the .bin again."),
@@ -159,6 +182,9 @@ CODES: Final = _codes(
     ("IR507w", "not-finite", "A constant holds NaN, or +inf among finite numbers, which makes most values that depend "
      "on it NaN or infinite. Training diverged, a conversion to f16 overflowed, or the offset or element_type is "
      "wrong. irrun does not report masks of -inf and 0. It checks the first 16,384 elements of a constant."),
+    ("IR508w", "weights-excess", "The size of a constant is more than the number of bytes that its shape and element "
+     "type need. irrun and OpenVINO read the first bytes and ignore the others. Correct the size, the shape or the "
+     "element type."),
     # 6xx execution
     ("IR601", "bad-feed", "A value that is passed to the model has the name of no input, or another element type or "
      "shape than the input. Run `irrun show` to list the inputs."),
@@ -213,6 +239,11 @@ class Diagnostic:
     @property
     def name(self) -> str:
         return CODES[self.code].name
+
+    @property
+    def blocks(self) -> bool:
+        """Whether irrun does not run a model with this fault."""
+        return CODES[self.code].blocks
 
     def __str__(self) -> str:
         place = self.file or ""
@@ -288,9 +319,10 @@ class Report:
 class Refused(Exception):  # noqa: N818  (what it is, not a fault of the program)
     """The exception that a rule raises if it does not accept its input. It does not know the layer or the file.
 
-    The caller that knows the layer converts it to a Diagnostic with the same ``message``, ``help`` and ``code``.
-    ``label`` is the clause of the operation's specification that is broken (``C3``), ``notes`` are lines that show
-    how, and ``dims`` are the dims that contradict each other.
+    ``Op.doubts`` returns it, without raising it, for an input that is only doubtful. The caller that knows the layer
+    converts it to a Diagnostic with the same ``message``, ``help`` and ``code``. ``label`` is the clause of the
+    operation's specification that is broken (``C3``), ``notes`` are lines that show how, and ``dims`` are the dims that
+    contradict each other.
     """
 
     def __init__(

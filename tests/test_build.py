@@ -111,7 +111,8 @@ def _built(cls: type[Op]) -> tuple[irrun.Model, list[np.ndarray] | None]:
 @pytest.mark.parametrize("cls", all_ops(), ids=lambda c: f"{c.type}-{c.since}")
 def test_every_operation_can_be_built(cls: type[Op], tmp_path: Path) -> None:
     model, feeds = _built(cls)
-    assert not irrun.check(model).diagnostics
+    unpaired = ["IR111"] if cls.type == "ReadValue" else []
+    assert [finding.code for finding in irrun.check(model)] == unpaired
     path = tmp_path / "model.xml"
     irrun.save_model(model, path)
     assert told(irrun.read_model(path)) == told(model)

@@ -236,7 +236,7 @@ SPECIFIED: dict[str, dict[str, Any]] = {
     "RandomUniform-8": {"output_type": REQUIRED, "global_seed": 0, "op_seed": 0, "alignment": "tensorflow"},
     "Range-4": {"output_type": REQUIRED},
     "ReadValue-3": {"variable_id": REQUIRED},
-    "ReadValue-6": {"variable_id": REQUIRED, "variable_type": REQUIRED, "variable_shape": REQUIRED},
+    "ReadValue-6": {"variable_id": REQUIRED, "variable_type": None, "variable_shape": None},
     "ReduceL1-4": REDUCTION,
     "ReduceL2-4": REDUCTION,
     "ReduceLogicalAnd-1": REDUCTION,

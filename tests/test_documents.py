@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import irrun
 from irrun.api import load_all
 from irrun.cli import cli
+from nets import Net
 
 EXAMPLE = """\
 <layer ... type="Concat" ...>
@@ -289,3 +290,13 @@ def test_the_time_of_a_hostile_document_grows_with_its_length(
 
     least = 0.05  # what is quicker is noise
     assert min(took(20_000) for _ in range(2)) < 9 * max(least, max(took(5_000) for _ in range(2)))
+
+
+@pytest.mark.parametrize("lost", [1, 40, 120])
+def test_a_file_with_a_damaged_head_is_not_a_page(lost: int, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.add("ReLU", [net.parameter("f32", "2")], [("FP32", "2")]))
+    path = tmp_path / "net.xml"
+    start = net.text.index("<net")
+    path.write_text(net.text[start + lost :])
+    assert [finding.code for finding in irrun.check(path)] == ["IR001"]

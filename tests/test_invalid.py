@@ -54,7 +54,7 @@ def test_reported_on_its_line_and_nothing_else(path: Path) -> None:
     if found.layer is not None:
         assert f'"{found.layer}"' in found.message
     else:
-        assert found.code in WITHOUT_LAYER or found.message.startswith("an edge")
+        assert found.code in WITHOUT_LAYER or found.message.startswith(("an edge", "<net> has a second"))
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
@@ -81,7 +81,7 @@ def test_what_check_calls_an_error_does_not_compile(path: Path) -> None:
     report = irrun.check(path)
     if report.ok:
         irrun.compile(path)
-    if all(d.severity == "warning" or d.code in ("IR303", "IR304", "IR401", "IR402") for d in report):
+    if not any(d.blocks for d in report):
         return
     with pytest.raises(IrrunError) as caught:
         irrun.compile(path)

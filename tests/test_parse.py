@@ -12,6 +12,7 @@ import pytest
 
 import irrun
 from irrun import build as b
+from irrun.api import load
 from irrun.diagnostics import IrrunError, ReadError
 from irrun.types import ELEMENT_TYPES
 from nets import Net
@@ -115,14 +116,12 @@ def test_order_follows_the_file_where_edges_leave_it_free(tmp_path: Path) -> Non
         ("<dim>2</dim>", "<DIM>2</DIM>"),
         ("<dim>2</dim>", "<dim><!-- two -->2</dim>"),
         ("<dim>2</dim>", "<dim>-1</dim>"),
-        ("<dim>2</dim>", "<dim>?</dim>"),
         ('shape="2,3"', 'shape=" 2, 3 "'),
         ("<layers>", "<!-- <layers> --><Layers>"),
         ("<rt_info/>", "<rt_info><x><layer/><edge/></x></rt_info><meta_data><layers/></meta_data>"),
         ("<output>", '<rt_info><attribute name="output" version="0"/></rt_info><output>'),
         ("<edges>", "<statistics/><quantization_parameters/><edges>"),
         ('name="x"', 'name="a/b [c] (d): é 😀 &amp; &lt;&#65;"'),
-        (' version="opset1"', ""),
         ('version="opset1"', 'version="opset17"'),
         ('version="opset1"', 'version="extension"'),
     ],
@@ -136,6 +135,22 @@ def test_spellings_met_in_files(change: str, to: str, tmp_path: Path) -> None:
     write(tmp_path, bytes(net.bin), "x.bin")
     path = write(tmp_path, text)
     assert not irrun.check(path).diagnostics
+    assert irrun.run(path, np.full((2, 3), 3, np.float32), strict=True)[0].tolist() == [[10] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "to", "code", "count"),
+    [
+        ("<dim>2</dim>", "<dim>?</dim>", "IR407", 9),
+        (' version="opset1"', "", "IR010", 5),
+        (' name="total"', "", "IR010", 1),
+    ],
+)
+def test_spellings_that_openvino_refuses(change: str, to: str, code: str, count: int, tmp_path: Path) -> None:
+    net = simple()
+    write(tmp_path, bytes(net.bin), "x.bin")
+    path = write(tmp_path, net.text.replace(change, to))
+    assert [(finding.code, finding.blocks) for finding in irrun.check(path)] == [(code, False)] * count
     assert irrun.run(path, np.full((2, 3), 3, np.float32), strict=True)[0].tolist() == [[10] * 3] * 2
 
 
@@ -478,3 +493,53 @@ def test_mutated_files_raise_nothing_but_irrun_errors(seed: int, tmp_path: Path)
             raise
         if time.process_time() - began > 5:
             break
+
+
+def test_of_two_data_elements_the_first_counts_and_the_second_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "net.xml"
+    path.write_text((Path(__file__).parent / "invalid/data_twice.xml").read_text())
+    with pytest.raises(irrun.ModelError) as caught:
+        irrun.run(path)
+    assert [finding.code for finding in caught.value.diagnostics] == ["IR009"]
+    assert load(path).model.layers[0].attributes["shape"] == "2"
+
+
+@pytest.mark.parametrize("tag", ["body", "port_map", "back_edges", "input", "output", "data"])
+def test_each_element_of_a_layer_may_stand_once(tag: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.xml"
+    path.write_text(
+        f'<net name="n" version="11"><layers><layer id="0" name="t" type="TensorIterator" version="opset1"><{tag}>'
+        f"{'<layers/>' if tag == 'body' else ''}</{tag}><{tag}>{'<layers/>' if tag == 'body' else ''}</{tag}>"
+        "</layer></layers></net>"
+    )
+    assert [finding.message for finding in load(path).problems if finding.code == "IR009"] == [
+        f'layer "t" has a second <{tag}>'
+    ]
+
+
+def test_an_input_and_an_output_may_share_an_id(tmp_path: Path) -> None:
+    net = simple()
+    text = net.text.replace('<port id="2"', '<port id="0"').replace('from-port="2"', 'from-port="0"')
+    path = write(tmp_path, text)
+    path.with_suffix(".bin").write_bytes(bytes(net.bin))
+    assert not irrun.check(path).diagnostics
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(irrun.run(path, x)[0], x * x + 1)
+
+
+def test_a_stray_edge_is_an_error_but_the_model_runs(tmp_path: Path) -> None:
+    net = simple()
+    net.edges.append('<edge from-layer="70" from-port="0" to-layer="80" to-port="0"/>')
+    path = net.save(tmp_path)
+    (finding,) = irrun.check(path)
+    assert (finding.code, finding.severity, finding.blocks) == ("IR110", "error", False)
+    assert irrun.run(path, np.zeros((2, 3), np.float32))[0].tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_an_edge_that_may_be_the_missing_one_is_not_stray(tmp_path: Path) -> None:
+    net = simple()
+    net.edges[-1] = '<edge from-layer="70" from-port="0" to-layer="80" to-port="0"/>'
+    path = net.save(tmp_path)
+    assert [finding.code for finding in irrun.check(path)] == ["IR103"]
+    with pytest.raises(irrun.ModelError):
+        irrun.run(path)

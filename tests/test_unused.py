@@ -39,22 +39,26 @@ def _multinomial(net: Net, value: Ref) -> Ref:
 def _read_value(net: Net, value: Ref) -> Ref:
     before = net.add("ReLU", [value], [("FP32", "2")], name="before")
     variable: dict[str, Any] = {"variable_id": "total", "variable_type": "f32", "variable_shape": "2"}
+    net.add("Assign", [value], [("FP32", "2")], opset="opset6", variable_id="total")
     return net.add("ReadValue", [before], [("FP32", "2")], opset="opset6", name="impure", **variable)
 
 
 def _assign(net: Net, value: Ref) -> Ref:
     """With an output port, as OpenVINO writes it."""
     before = net.add("ReLU", [value], [("FP32", "2")], name="before")
+    net.add("ReadValue", [value], [("FP32", "2")], opset="opset3", variable_id="total")
     return net.add("Assign", [before], [("FP32", "2")], opset="opset6", name="impure", variable_id="total")
 
 
 def _read_value_of_opset3(net: Net, value: Ref) -> Ref:
     before = net.add("ReLU", [value], [("FP32", "2")], name="before")
+    net.add("Assign", [value], [("FP32", "2")], opset="opset3", variable_id="total")
     return net.add("ReadValue", [before], [("FP32", "2")], opset="opset3", name="impure", variable_id="total")
 
 
 def _assign_of_opset3(net: Net, value: Ref) -> Ref:
     before = net.add("ReLU", [value], [("FP32", "2")], name="before")
+    net.add("ReadValue", [value], [("FP32", "2")], opset="opset3", variable_id="total")
     return net.add("Assign", [before], [("FP32", "2")], opset="opset3", name="impure", variable_id="total")
 
 

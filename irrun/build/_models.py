@@ -39,6 +39,6 @@ def model(
     # parse the text of the model, so that its diagnostics show lines of the file that save_model would write
     text = to_xml(replace(assembled, name=name))
     parsed = parse(Source(_PATH, text), Weights(data=bytes(blob.data)))
-    if errors := [problem for problem in parsed.problems if problem.severity == "error"]:
+    if errors := [problem for problem in parsed.problems if problem.blocks]:
         raise ModelError(errors)
     return parsed.model

@@ -12,7 +12,7 @@ from irrun.checking.faults.consequences import count_consequences
 from irrun.checking.faults.constants import check_bytes, check_presence
 from irrun.checking.faults.edges import check_edges
 from irrun.checking.faults.evidence import Evidence
-from irrun.checking.faults.graph import check_results, check_unused_layers, fix_duplicate_edges
+from irrun.checking.faults.graph import check_results, check_unused_layers, check_variables, fix_duplicate_edges
 from irrun.checking.faults.outputs import settle
 from irrun.checking.faults.unparsable import fix_unparsable, unparsable_ports
 from irrun.checking.ignore import without_ignored
@@ -34,6 +34,7 @@ def check(parsed: Parsed) -> Report:
     if not any(p.code in ("IR101", "IR102") for p in parsed.problems):  # duplicate ids: edges are ambiguous
         with no_garbage():
             check_results(evidence)
+            check_variables(evidence)
             check_presence(evidence)
             _check_layers(evidence)
             check_bytes(evidence)
@@ -60,7 +61,7 @@ def _check_layers(evidence: Evidence) -> None:
             inner = evidence.body(body)
             _check_layers(inner)
             evidence.findings += inner.findings
-            if any(d.severity == "error" for d in (*inner.findings, *evidence.problems)):
+            if any(d.severity == "error" for d in inner.findings) or any(p.blocks for p in evidence.problems):
                 evidence.broken_bodies.add(layer.id)
     unparsable = unparsable_ports(evidence)
     given = {id: Value.of(contents) for id, (contents, _) in model.contents.items()}

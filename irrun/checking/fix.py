@@ -6,14 +6,14 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from irrun.checking.checker import check
-from irrun.diagnostics import Diagnostic
-from irrun.edits import Edit, Fix, apply
+from irrun.diagnostics import Diagnostic, ReadError, Report
+from irrun.edits import Edits, apply
 from irrun.ir.parse import Parsed, parse
 from irrun.source import Source
 
@@ -31,47 +31,113 @@ class Fixed:
 
 _ROUNDS: Final = 20
 """The most rounds of fixing. It bounds the time if fixes keep revealing new findings."""
+_MOST_CHECKS: Final = 200
+"""The most checks of one call of ``fix``. It bounds the time if many fixes of a large model add errors."""
 
 
 def fix(parsed: Parsed, wanted: Callable[[Diagnostic], bool] = lambda _: True, *, unsafe: bool = False) -> Fixed:
     """Apply the fixes of the diagnostics that are ``wanted`` until none is left, and return the result in memory.
 
     Unsafe fixes are applied only if ``unsafe`` is true. Fixes are applied in rounds with a check after each, because
-    a fix may reveal a new diagnostic.
+    a fix may reveal a new diagnostic. A fix that leaves more errors than before is not kept.
     """
     count = 0
     seen: set[bytes] = set()
-    while True:
-        source = parsed.model.source
-        report = check(parsed)
-        offered = [d for d in report if d.fix and (d.fix.safe or unsafe) and wanted(d)]
+    state = _State(parsed, check(parsed))
+    trials = _Trials()
+    while len(seen) < _ROUNDS:
+        offered = [d for d in state.report if d.fix and (d.fix.safe or unsafe) and wanted(d)]
         # two unsafe fixes of one layer may be alternatives for the same fault: apply only the first
         guesses = {d.layer: d for d in reversed(offered) if d.fix and not d.fix.safe}
-        fixes = list(_apart(d.fix for d in offered if d.fix and (d.fix.safe or d is guesses[d.layer])))
-        edits = {edit for fix in fixes for edit in fix.edits}
-        data = apply(source, edits)
-        if data == source.data or data in seen or len(seen) == _ROUNDS:
-            return Fixed(source.data, count, report.diagnostics)
-        seen.add(source.data)
-        count += len(fixes)
-        parsed = parse(Source(source.path, data), parsed.model.weights)
+        fixes = list(_apart(d for d in offered if d.fix and (d.fix.safe or d is guesses[d.layer])))
+        kept, after = trials.keep(state, fixes)
+        seen.add(state.data)
+        if not kept or after.data in seen:
+            break
+        count += len(kept)
+        state = after
+    return Fixed(state.data, count, state.report.diagnostics)
 
 
-def _apart(fixes: Iterable[Fix]) -> Iterator[Fix]:
-    """Yield the fixes that neither overlap nor touch an earlier fix, and those with the same edits as the one before.
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A document while it is being fixed, with the report of its check."""
+
+    parsed: Parsed
+    report: Report
+
+    @property
+    def data(self) -> bytes:
+        return self.parsed.model.source.data
+
+
+class _Trials:
+    """Applies fixes and checks the result, at most ``_MOST_CHECKS`` times."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_CHECKS
+
+    def keep(self, before: _State, fixes: Sequence[Diagnostic]) -> tuple[list[Diagnostic], _State]:
+        """Return the diagnostics whose fixes add no error, with the document after these fixes.
+
+        If some of the fixes add an error, they are halved until it is clear which.
+        """
+        kept: list[Diagnostic] = []
+        after = before
+        waiting = [list(fixes)] if fixes else []
+        while waiting:
+            batch = waiting.pop()
+            trial = self._applied(before, [*kept, *batch])
+            if trial is not None and len(trial.report.errors) <= len(after.report.errors) - _expected(batch):
+                kept, after = [*kept, *batch], trial
+            elif len(batch) > 1:
+                middle = len(batch) // 2
+                waiting += batch[middle:], batch[:middle]
+        return kept, after
+
+    def _applied(self, before: _State, fixes: Sequence[Diagnostic]) -> _State | None:
+        """Return the document with ``fixes`` applied; None if it cannot be read, or after too many checks."""
+        if self._left == 0:
+            return None
+        self._left -= 1
+        model = before.parsed.model
+        edits = {edit for diagnostic in fixes for edit in _edits(diagnostic)}
+        try:
+            parsed = parse(Source(model.source.path, apply(model.source, edits)), model.weights)
+        except ReadError:
+            return None
+        return _State(parsed, check(parsed))
+
+
+def _expected(batch: Sequence[Diagnostic]) -> int:
+    """Return how many errors must disappear for a batch to be kept as a whole.
+
+    A single fix may reveal as many errors as it removes. In a batch, each fix of an error must remove it: otherwise
+    one fix could hide the errors that another one adds.
+    """
+    return sum(diagnostic.severity == "error" for diagnostic in batch) if len(batch) > 1 else 0
+
+
+def _apart(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Yield the diagnostics whose fixes neither overlap nor touch an earlier one, or have the edits of the one before.
 
     The next round offers the other fixes again.
     """
     end, last = -1, ()
-    for fix in sorted(fixes, key=lambda fix: _ends(fix.edits)):
-        if fix.edits == last:
-            yield fix
-        elif fix.edits and _ends(fix.edits)[0] > end:
-            end, last = _ends(fix.edits)[1], fix.edits
-            yield fix
+    for diagnostic in sorted(diagnostics, key=lambda d: _ends(_edits(d))):
+        edits = _edits(diagnostic)
+        if edits == last:
+            yield diagnostic
+        elif edits and _ends(edits)[0] > end:
+            end, last = _ends(edits)[1], edits
+            yield diagnostic
 
 
-def _ends(edits: tuple[Edit, ...]) -> tuple[int, int]:
+def _edits(diagnostic: Diagnostic) -> Edits:
+    return diagnostic.fix.edits if diagnostic.fix else ()
+
+
+def _ends(edits: Edits) -> tuple[int, int]:
     """Return the first byte of the edits, and the byte past their last one."""
     return min((e.start for e in edits), default=0), max((e.end for e in edits), default=0)
 

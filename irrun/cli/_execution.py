@@ -58,14 +58,17 @@ class Run:
 
 
 def execute(item: Parsed | ReadError, settings: Settings) -> Run:
-    """Run a model, and print the warnings of its file. Raises IrrunError if it cannot be read or run."""
+    """Run a model, and print the problems of its file that do not keep it from running.
+
+    Raises IrrunError if the model cannot be read or run.
+    """
     if isinstance(item, ReadError):
         raise item
     err = _terminal.console(stderr=True)
-    if errors := [p for p in item.problems if p.severity == "error"]:
+    if errors := [p for p in item.problems if p.blocks]:
         raise ModelError(errors)
-    for warning in item.problems:
-        err.print(f"warning: {concise(warning)}")
+    for problem in item.problems:
+        err.print(f"{problem.severity}: {concise(problem)}")
     executable = api.compile(item.model, strict=settings.strict, max_memory=settings.max_memory, exact=settings.exact)
     inputs = gather(item.model, settings.inputs, settings.seed, settings.max_memory)
     profile = Profile() if settings.profiled else None

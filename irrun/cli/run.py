@@ -113,6 +113,7 @@ def command(
             _errors.show(error.diagnostics)
             records.append({**head, "diagnostics": [record(d) for d in error.diagnostics]})
             continue
+        problems += item.problems if isinstance(item, Parsed) else ()
         if form == "text":
             _results.show(out, run, profiled=profiled)
         else:

@@ -50,7 +50,7 @@ def refusal(model: Model, layer: Layer, op: Op | None, refused: Refused, notes: 
     ``notes`` are added after those of the rule itself.
     """
     label = f" ({op.type}-{op.since} {refused.label})" if op and refused.label else ""
-    attribute = {"IR502": "offset", "IR503": "size", "IR504": "offset"}.get(refused.code)
+    attribute = {"IR502": "offset", "IR503": "size", "IR508": "size", "IR504": "offset"}.get(refused.code)
     data = model.source.children(layer.node, "data") if attribute else []
     node = data[0] if data else layer.node
     return diagnostic(

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from irrun.ir.drafts import LayerDraft, Problems
 from irrun.model import Layer, MapEntry
 
 __all__ = ["back_edges", "port_map", "report_gaps"]
+
+
+_PURPOSES: Final = ("current_iteration", "execution_condition")
+"""The special roles of a Parameter or Result in the body of a Loop."""
 
 
 def port_map(
@@ -41,6 +46,10 @@ def port_map(
             if name in attributes and (number := problems.integer(attributes, name, what, node)) is not None
         }
         purpose = attributes.get("purpose") or ""
+        if purpose and purpose not in _PURPOSES:
+            message = f'an entry of <{tag}> of "{layer.name}" has purpose="{purpose}", which is unknown'
+            help = f"write {' or '.join(_PURPOSES)}, or remove the attribute"
+            problems.report("IR203", message, node, "purpose", layer=layer.name, help=help)
         made.append(MapEntry(kind, None if external < 0 else position, internal, purpose=purpose, **slicing))
     return tuple(made)
 

@@ -24,7 +24,8 @@ class NetDraft:
     node: int
     layers: dict[int, Layer] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
-    has_layers: bool = False
+    parts: set[str] = field(default_factory=set)
+    """The tags of ``<layers>`` and ``<edges>``, as far as they are read."""
     doubtful: bool = False
     """Whether layers, ports or edges could not be identified.
 
@@ -49,6 +50,8 @@ class LayerDraft:
     bodies: dict[str, Model] = field(default_factory=dict)
     maps: dict[str, list[tuple[str, Mapping[str, str], int]]] = field(default_factory=dict)
     back_edges: list[tuple[int, int, int]] = field(default_factory=list)
+    parts: set[str] = field(default_factory=set)
+    """The tags of the child elements read so far."""
 
 
 class Problems:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from irrun.ir.drafts import NetDraft, Problems
-from irrun.model import Edge, Layer, Model
+from irrun.model import Edge, Layer, Model, Port
 
-__all__ = ["connect", "report_cycle"]
+__all__ = ["connect", "report_cycle", "report_port_twice", "report_shared_ids"]
 
 Feeds = dict[int, list[tuple[int, int] | None]]
 """``Model.feeds`` while edges are still being added."""
@@ -16,7 +16,7 @@ Feeds = dict[int, list[tuple[int, int] | None]]
 def connect(net: NetDraft, problems: Problems) -> dict[int, tuple[tuple[int, int] | None, ...]]:
     """Resolve the edges: return for each layer id which output feeds each input, as ``Model.feeds``.
 
-    Report edges that lead nowhere (IR103), inputs with two edges (IR105), and inputs with none (IR104).
+    Report edges that lead nowhere (IR103, IR110), inputs with two edges (IR105), and inputs with none (IR104).
     """
     layers = net.layers
     outputs = {(l.id, p.id): i for l in layers.values() for i, p in enumerate(l.outputs)}
@@ -24,9 +24,13 @@ def connect(net: NetDraft, problems: Problems) -> dict[int, tuple[tuple[int, int
     feeds: Feeds = {l.id: [None] * len(l.inputs) for l in layers.values()}
     broken: set[int] = set()  # layers with an input that an invalid edge may be meant for
     lost = 0  # number of invalid edges that may belong to any layer
+    strays: list[Edge] = []
     for edge in net.edges:
         start = outputs.get((edge.from_layer, edge.from_port))
         end = inputs.get((edge.to_layer, edge.to_port))
+        if edge.from_layer not in layers and edge.to_layer not in layers:
+            strays.append(edge)
+            continue
         if start is None or end is None:
             side, wrong = ("from", inputs) if start is None else ("to", outputs)
             if not net.doubtful:
@@ -46,8 +50,46 @@ def connect(net: NetDraft, problems: Problems) -> dict[int, tuple[tuple[int, int
             continue
         row[end] = (edge.from_layer, start)
     if not net.doubtful:
+        for edge in strays:
+            if any(None in row for row in feeds.values()):  # the edge may be meant for one of these inputs
+                _report_dangling(edge, layers, "from", inputs, problems)
+                lost += 1
+            else:
+                message = f"an edge leads from layer {edge.from_layer} to layer {edge.to_layer}; neither exists"
+                problems.report("IR110", message, edge.node, help="remove the edge")
         _report_unfed(layers, feeds, broken, lost, problems)
     return {id: tuple(row) for id, row in feeds.items()}
+
+
+def report_shared_ids(net: NetDraft, problems: Problems) -> None:
+    """Report an input and an output of a layer that share an id (IR102), if an edge may mean either of them.
+
+    An edge begins at an output and ends at an input, so that a shared id is clear. It is not clear if an edge refers to
+    a port that the layer does not have.
+    """
+    shared: dict[int, Port] = {}
+    for layer in net.layers.values():
+        inputs = {port.id for port in layer.inputs}
+        port = next((port for port in layer.outputs if port.id in inputs), None)
+        if port is not None:
+            shared[layer.id] = port
+    for edge in net.edges if shared else ():
+        for id, port_id, is_start in (
+            (edge.from_layer, edge.from_port, True), (edge.to_layer, edge.to_port, False),
+        ):  # fmt: skip
+            if id not in shared:
+                continue
+            layer = net.layers[id]
+            if all(port.id != port_id for port in (layer.outputs if is_start else layer.inputs)):
+                report_port_twice(layer.type, layer.name, shared.pop(id), problems)
+                net.doubtful = True
+
+
+def report_port_twice(type: str, name: str, port: Port, problems: Problems) -> None:
+    """Report a port whose id an earlier port of the layer has (IR102)."""
+    message = f'{type} "{name}" has two ports with the id {port.id}'
+    help = "give each port its own id"
+    problems.report("IR102", message, port.node, "id", layer=name, port=port.id, help=help)
 
 
 def _report_unfed(layers: Mapping[int, Layer], feeds: Feeds, broken: set[int], lost: int, problems: Problems) -> None:

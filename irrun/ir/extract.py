@@ -154,7 +154,7 @@ def _assemble(
             fresh += 1
     cut = replace(model, layers=layers, edges=tuple(edges))
     parsed = parse(Source(f"part of {model.source.path}", to_xml(cut)), model.weights)
-    if errors := [p for p in parsed.problems if p.severity == "error"]:
+    if errors := [p for p in parsed.problems if p.blocks]:
         raise ModelError(errors)
     return parsed.model
 

@@ -19,6 +19,7 @@ MARKUP: Final = {".rst": "rst", ".md": "md", ".markdown": "md", ".html": "html",
 
 _OPENING: Final = re.compile(r"<layer(?:\s|>\s*<)", re.IGNORECASE)  # not the word <layer> in a sentence
 _TAG: Final = re.compile(r"<layer\b[^<>]*?(/?)>|</layer\s*>", re.IGNORECASE)
+_END_OF_NET: Final = re.compile(r"</net\s*>\s*\Z", re.IGNORECASE)
 _FIRST: Final = re.compile(r"<!--.*?(?:-->|\Z)|<\s*([\w.-]+)", re.DOTALL)
 
 
@@ -38,8 +39,8 @@ def has_examples(path: str, text: str) -> bool:
     if _markup(path, text) == "text":
         first = next((match[1] for match in _FIRST.finditer(text) if match[1]), "net")
         layer = re.search(r"<(layers?)\b", text, re.IGNORECASE)
-        # <layers> before any <layer>: an IR file with a broken root element
-        if first.lower() == "net" or layer is None or layer[1].lower() == "layers":
+        # <layers> before any <layer>, or a </net>: an IR file with a broken root element
+        if first.lower() == "net" or layer is None or layer[1].lower() == "layers" or _END_OF_NET.search(text):
             return False
     return next(examples(path, text), None) is not None
 

@@ -86,18 +86,21 @@ class PortReader:
         return element_type
 
     def _shape(self, layer: str, port: int) -> PartialShape:
-        """Return the shape of the dims just read. Report each invalid dim (IR404) and take it as unknown."""
+        """Return the shape of the dims just read. Report each invalid dim (IR404, IR407) and take it as unknown."""
         key = tuple(self.dims)
         shape = self._shapes.get(key)
         if shape is not None:
             return shape
         dims = [parse_dim(text) for text in key]
         for axis, (dim, node) in enumerate(zip(dims, self.dim_nodes)):
+            if dim is not None and key[axis].strip() == "?":
+                message = f'dim {axis} of port {port} of "{layer}" is "?", which OpenVINO refuses in a port'
+                self._problems.report("IR407", message, node, layer=layer, port=port, help="write -1")
             if dim is None:
                 message = f'dim {axis} of port {port} of "{layer}" is "{key[axis].strip()}", which is not a dim'
                 help = "write a number, or -1 if unknown"
                 self._problems.report("IR404", message, node, layer=layer, port=port, help=help)
         shape = PartialShape(tuple(dim or Dim.unknown() for dim in dims))
-        if None not in dims:
+        if None not in dims and not any("?" in text for text in key):  # report each port
             self._shapes[key] = shape
         return shape

@@ -8,7 +8,7 @@ from typing import Final
 
 from irrun.ir.bodies import back_edges, port_map, report_gaps
 from irrun.ir.drafts import LayerDraft, NetDraft, Problems
-from irrun.ir.edges import connect, report_cycle
+from irrun.ir.edges import connect, report_cycle, report_port_twice, report_shared_ids
 from irrun.ir.ports import PortReader
 from irrun.ir.safe_xml import MOST_DEEP, Elements
 from irrun.ir.texts import parse_integer, tensor_names
@@ -149,6 +149,8 @@ class Reader:
                 self._skip()
                 return
             version = declared
+        elif self._layers:
+            self._is_first_in_layer(tag)
         self._nets.append(NetDraft(tag.lower(), attributes.get("name") or "", version, self._node))
 
     def _version(self, attributes: Mapping[str, str]) -> int | None:
@@ -170,14 +172,38 @@ class Reader:
         self.problems.report("IR004", message, self._node, "version", help=help)
         return None
 
-    def _open_layers(self, _tag: str, _attributes: Mapping[str, str]) -> None:
-        self._nets[-1].has_layers = True
+    def _open_layers(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        net = self._nets[-1]
+        self._is_first(tag, net.parts, f"<{net.tag}>")
+
+    def _open_edges(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        net = self._nets[-1]
+        self._is_first(tag, net.parts, f"<{net.tag}>")
+
+    def _is_first(self, tag: str, parts: set[str], what: str, layer: str | None = None) -> bool:
+        """Return whether an element is the first with its tag in its parent; report any other (IR009).
+
+        ``parts`` are the tags of the parent so far, and ``what`` is the parent in the message.
+        """
+        tag = tag.lower()
+        if tag not in parts:
+            parts.add(tag)
+            return True
+        self.problems.report(
+            "IR009", f"{what} has a second <{tag}>", self._node, layer=layer, help="remove one of the two"
+        )
+        return False
+
+    def _is_first_in_layer(self, tag: str) -> bool:
+        layer = self._layers[-1]
+        return self._is_first(tag, layer.parts, f'layer "{layer.name}"', layer.name)
 
     def _close_net(self) -> None:
         net = self._nets.pop()
-        if not net.has_layers:
+        if "layers" not in net.parts:
             self.problems.report("IR003", f"<{net.tag}> has no <layers>", net.node)
             return
+        report_shared_ids(net, self.problems)
         feeds = connect(net, self.problems)
         model = Model(net.name, net.version, net.layers, tuple(net.edges), feeds, self.source, self.weights)
         report_cycle(model, self.problems)
@@ -191,10 +217,21 @@ class Reader:
     def _open_layer(self, _tag: str, attributes: Mapping[str, str]) -> None:
         self._layers.append(LayerDraft(attributes, attributes.get("name") or "", self._node))
 
-    def _open_data(self, _tag: str, attributes: Mapping[str, str]) -> None:
-        self._layers[-1].attributes = attributes
+    def _open_data(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if self._is_first_in_layer(tag):  # OpenVINO takes the first, too
+            self._layers[-1].attributes = attributes
+
+    def _open_input(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        self._is_first_in_layer(tag)
+
+    def _open_output(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        self._is_first_in_layer(tag)
+
+    def _open_back_edges(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        self._is_first_in_layer(tag)
 
     def _open_port_map(self, tag: str, _attributes: Mapping[str, str]) -> None:
+        self._is_first_in_layer(tag)
         self._layers[-1].maps[tag.lower()] = []
 
     def _open_entry(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -218,7 +255,10 @@ class Reader:
                 net.doubtful = True
             return
         if net is not None:
-            self._unique_ports(type, name, draft.inputs + draft.outputs)
+            self._report_incomplete(draft, type)
+        if net is not None:
+            self._unique_ports(type, name, draft.inputs)
+            self._unique_ports(type, name, draft.outputs)
         maps = {tag: port_map(tag, entries, draft, problems) for tag, entries in draft.maps.items()}
         layer = Layer(
             id, name, type, draft.tag.get("version"), draft.attributes, tuple(draft.inputs), tuple(draft.outputs),
@@ -235,17 +275,22 @@ class Reader:
         else:
             net.layers[id] = layer
 
+    def _report_incomplete(self, layer: LayerDraft, type: str) -> None:
+        """Report a layer without a version or a name (IR010). An example in a page need not have them."""
+        for attribute, example in (("version", "opset1"), ("name", "layer1")):
+            if attribute not in layer.tag and any(net.tag == "net" for net in self._nets):
+                message = f'{type} "{layer.name}" has no {attribute}'
+                help = f'write {attribute}="…", such as {example}'
+                self.problems.report("IR010", message, layer.node, layer=layer.name, help=help)
+
     def _unique_ports(self, type: str, name: str, ports: list[Port]) -> None:
-        """Report ports of a layer that share an id (IR102)."""
+        """Report inputs of a layer, or outputs of a layer, that share an id (IR102)."""
         if len({port.id for port in ports}) == len(ports):
             return
         seen: set[int] = set()
         for port in ports:
             if port.id in seen:
-                message = f'{type} "{name}" has two ports with the id {port.id}'
-                self.problems.report(
-                    "IR102", message, port.node, "id", layer=name, port=port.id, help="give each port its own id"
-                )
+                report_port_twice(type, name, port, self.problems)
                 self._nets[-1].doubtful = True
             seen.add(port.id)
 

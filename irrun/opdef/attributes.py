@@ -68,7 +68,8 @@ def _bool(text: str) -> bool:
 
 def _element_type(text: str) -> ElementType:
     element_type = ElementType.parse(text)
-    if element_type is None:
+    # ports of older files say UNSPECIFIED, but no attribute may
+    if element_type is None or text.strip().lower() == "unspecified":
         raise ValueError(text)
     return element_type
 
@@ -164,6 +165,6 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
         return attr._make(_element_type, "an element type such as f32 or i64", value, name, aliases, "IR305")
 
     @staticmethod
-    def shape(default: PartialShape | _Required = REQUIRED, *, name: str = "") -> PartialShape:
+    def shape(default: PartialShape | _Required | None = REQUIRED, *, name: str = "") -> PartialShape:
         """Declare an attribute that is a partial shape. An invalid one is reported as IR404."""
         return attr._make(_shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), "IR404")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NoReturn, Protocol
 
@@ -147,6 +147,13 @@ class Op:
         Refuse inputs that the operation does not accept with ``at.refuse`` or ``at.require``.
         """
         raise TypeError(f"{self.type} has no shape rule")
+
+    def doubts(self, at: Site, /, *inputs: Any, **needed: Any) -> Iterable[Refused]:
+        """Return what is doubtful in a layer that ``infer`` accepts. Each item has the code of a warning.
+
+        The arguments are those of ``infer``. ``irrun check`` reports the warnings; the model runs all the same.
+        """
+        return ()
 
     def run(self, *inputs: Any, **needed: Any) -> Any:
         """The defining kernel: return the outputs as arrays. It never changes an input and may return a view of one."""

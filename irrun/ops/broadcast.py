@@ -1,7 +1,10 @@
 """Broadcast: replicate a tensor to a target shape.  Spec: movement/broadcast-{1,3}."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from irrun.diagnostics import Refused
 from irrun.drawing import in_columns
 from irrun.kernels.elementwise import copied
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
@@ -13,6 +16,8 @@ from irrun.types import PartialShape
 class Broadcast3(Op):
     """Replicate ``data`` so that it fits ``target_shape``.
 
+    ``target_shape`` and ``axes_mapping`` should have one element type: `irrun check` warns if they differ.
+
     C1  ``axes_mapping`` is connected if and only if ``mode`` is explicit.
     C2  Mode explicit: ``axes_mapping`` has one entry for each axis of ``data``, in ascending order and within the rank
         of the target.
@@ -23,8 +28,17 @@ class Broadcast3(Op):
     """
 
     mode = attr.choice("numpy", "explicit", "bidirectional", default="numpy")
-    inputs = ports(data="T", target_shape="T_SHAPE", axes_mapping=opt("T_SHAPE"))
+    inputs = ports(data="T", target_shape="int", axes_mapping=opt("int"))
     carries = True
+
+    def doubts(
+        self, at: Site, data: Value, target_shape: Value, axes_mapping: Value | None = None
+    ) -> Iterator[Refused]:
+        if axes_mapping is None or "dynamic" in (target_shape.type.kind, axes_mapping.type.kind):
+            return
+        if axes_mapping.type is not target_shape.type:
+            message = f"target_shape is {target_shape.type}, but axes_mapping is {axes_mapping.type}"
+            yield Refused(message, None, f"convert axes_mapping to {target_shape.type}", "IR406")
 
     def infer(self, at: Site, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> Value:
         mapped = axes_mapping is not None
@@ -43,7 +57,7 @@ class Broadcast3(Op):
                 message = f"data {data.shape} and target {target} cannot be broadcast"
                 refuse(at, "C4", message, ("data", "target"), data.shape, target)
             return data.reshaped(both)
-        axes = self._axes(at, len(data.shape), len(target), axes_mapping)
+        axes = self._axes(at, data.shape, target, axes_mapping)
         if axes is None:
             return data.reshaped(target)
         dims = list(target)
@@ -63,23 +77,28 @@ class Broadcast3(Op):
                 dims[axis] = dims[axis].meet(dim) or dims[axis]
         return data.reshaped(dims)
 
-    def _axes(self, at: Site, rank: int, target: int, axes_mapping: Value | None) -> tuple[int, ...] | None:
+    def _axes(
+        self, at: Site, data: PartialShape, target: PartialShape, axes_mapping: Value | None
+    ) -> tuple[int, ...] | None:
         """Return the axis of the target for each axis of ``data``; None where ``axes_mapping`` is not known yet."""
+        rank = len(data)
         if self.mode == "numpy":
-            at.require(rank <= target, "C6", f"data has rank {rank}, more than the target, which has {target}")
-            return tuple(range(target - rank, target))
+            message = f"data {data} has rank {rank}, more than the target {target}, which has rank {len(target)}"
+            at.require(rank <= len(target), "C6", message)
+            return tuple(range(len(target) - rank, len(target)))
         assert axes_mapping is not None
         at.require(axes_mapping.rank in (None, 1), "C5", f"axes_mapping is {axes_mapping.shape}, not 1D")
         count = axes_mapping.shape.count()
-        at.require(count.fits(rank), "C2", f"axes_mapping has length {count}, but data has rank {rank}")
+        message = f"axes_mapping has length {count}, but data {data} has rank {rank} (target {target})"
+        at.require(count.fits(rank), "C2", message)
         axes = axes_mapping.ints()
         if axes is None:
             return None
         at.require(list(axes) == sorted(set(axes)), "C2", f"axes_mapping {list(axes)} is not in ascending order")
         at.require(
-            all(0 <= a < target for a in axes),
+            all(0 <= a < len(target) for a in axes),
             "C2",
-            f"axes_mapping {list(axes)} names an axis outside the target, whose rank is {target}",
+            f"axes_mapping {list(axes)} of data {data} names an axis outside the target {target} of rank {len(target)}",
         )
         return axes
 
@@ -87,6 +106,8 @@ class Broadcast3(Op):
         data, target_shape, axes_mapping = request.first(3)
         if data is None or target_shape is None:
             return None
+        if self.mode != "explicit":
+            axes_mapping = None
         shape, target = data.shape.static, target_shape.ints()
         if shape is None or target is None or (axes_mapping is not None and axes_mapping.ints() is None):
             return None
@@ -107,7 +128,7 @@ class Broadcast3(Op):
         target = tuple(int(n) for n in target_shape.tolist())
         if self.mode == "bidirectional":
             return np.broadcast_to(data, np.broadcast_shapes(data.shape, target))
-        if axes_mapping is not None:
+        if self.mode == "explicit" and axes_mapping is not None:
             aligned = [1] * len(target)
             for axis, n in zip(axes_mapping.tolist(), data.shape):
                 aligned[axis] = n
@@ -119,7 +140,9 @@ class Broadcast3(Op):
 class Broadcast1(Broadcast3):
     """Compute the same as Broadcast-3, without bidirectional mode.
 
-    C1  ``axes_mapping`` is connected if and only if ``mode`` is explicit.
+    In mode numpy, ``axes_mapping`` is ignored: OpenVINO writes a constant without a meaning there.
+
+    C1  Mode explicit: ``axes_mapping`` is connected.
     C2  Mode explicit: ``axes_mapping`` has one entry for each axis of ``data``, in ascending order and within the rank
         of the target.
     C3  Each dim of ``data`` is 1 or equals the dim of the target with which it is aligned.
@@ -129,3 +152,11 @@ class Broadcast1(Broadcast3):
 
     # OpenVINO writes mode explicit of opset1 as "none"
     mode = attr.choice("numpy", "explicit", default="numpy", also={"none": "explicit"})
+
+    def doubts(
+        self, at: Site, data: Value, target_shape: Value, axes_mapping: Value | None = None
+    ) -> Iterator[Refused]:
+        return iter(())  # its inputs have element types of their own
+
+    def infer(self, at: Site, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> Value:
+        return super().infer(at, data, target_shape, axes_mapping if self.mode == "explicit" else None)

@@ -1,7 +1,11 @@
 """Const: a tensor whose values lie in the .bin.  Spec: infrastructure/constant-1."""
 
+import math
+from collections.abc import Iterator
+
 import numpy as np
 
+from irrun.diagnostics import Refused
 from irrun.opdef import Op, Site, Value, attr, op
 from irrun.weights import Weights
 
@@ -11,7 +15,7 @@ class Const(Op):
     """Read ``size`` bytes of the .bin at ``offset`` as a tensor of ``element_type`` and ``shape``.
 
     C1  ``offset`` and ``size`` lie within the .bin.
-    C2  ``size`` is the number of bytes that ``shape`` and ``element_type`` need.
+    C2  ``size`` is at least the number of bytes that ``shape`` and ``element_type`` need.
     C3  The offsets of a string tensor are in ascending order, from 0 on, and its bytes are UTF-8.
     C4  ``shape`` is static.
     """
@@ -37,6 +41,15 @@ class Const(Op):
         if weights is None:
             return Value(element_type, self.shape)
         return Value(element_type, self.shape, weights.tensor(self.offset, self.size, element_type, shape))
+
+    def doubts(self, at: Site, *, weights: Weights | None) -> Iterator[Refused]:
+        element_type, shape = self.element_type or (at.declared[0] if at.declared else None), self.shape.static
+        if element_type is None or element_type.bits == 0 or shape is None:
+            return
+        needed = element_type.nbytes(math.prod(shape))
+        if self.size > max(needed, 1):  # OpenVINO writes one byte for a tensor without elements
+            message = f"size is {self.size}, but shape {self.shape} of {element_type} takes only {needed} bytes"
+            yield Refused(message, "C2", f'write size="{needed}" or correct the shape', "IR508")
 
     def run(self, *, weights: Weights) -> np.ndarray:
         return weights.tensor(self.offset, self.size, self.element_type, self.shape.static or ())

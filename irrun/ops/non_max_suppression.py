@@ -1,8 +1,11 @@
 """NonMaxSuppression: the best of overlapping boxes of a class.  Spec: sort/non-max-suppression-{1,3,4,5,9}."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from irrun.opdef import attr, op, opt, ports
+from irrun.diagnostics import Refused
+from irrun.opdef import Site, Value, attr, op, opt, ports
 from irrun.ops._nms import Overlap, Suppression, iou, soften
 from irrun.types import ELEMENT_TYPES, Dim
 
@@ -104,6 +107,13 @@ class NonMaxSuppression3(NonMaxSuppression4):
 
     def rows(self, batches: Dim, classes: Dim, boxes: Dim, limit: Dim) -> Dim:
         return boxes.min(limit * classes)
+
+    def doubts(self, at: Site, boxes: Value, *others: Value | None) -> Iterator[Refused]:
+        batches = boxes.shape.dims[0] if boxes.shape.dims else None
+        if batches is not None and batches.lo > 1:
+            message = f"boxes {boxes.shape} has {batches} batches, but the output has rows for one batch only"
+            help = 'write version="opset4", which has rows for all of them, or newer'
+            yield Refused(message + ": the kept boxes of the last batches may be missing", help=help, code="IR406")
 
 
 @op("NonMaxSuppression", since=1, spec="sort/non-max-suppression-1")

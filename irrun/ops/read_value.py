@@ -1,46 +1,71 @@
 """ReadValue: the value that a variable holds.  Spec: infrastructure/read-value-{3,6}."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from irrun.diagnostics import Refused
 from irrun.opdef import Op, Site, Value, Variables, attr, op, opt, ports
-from irrun.types import PartialShape
+from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, ElementType, PartialShape
 
 
 @op("ReadValue", since=6, spec="infrastructure/read-value-6")
 class ReadValue6(Op):
     """Return the value that Assign stored in an earlier run. Before that, return ``init_value``, or zeros without it.
 
+    Without ``variable_type`` or ``variable_shape``, the variable takes the type of ``init_value`` and has any shape.
+
     C1  The shape of ``init_value`` fits ``variable_shape``, and its type is ``variable_type``.
     """
 
     variable_id = attr.str()
-    variable_type = attr.element_type()
-    variable_shape = attr.shape()
+    variable_type: ElementType | None = attr.element_type(default=None)
+    variable_shape: PartialShape | None = attr.shape(default=None)
     inputs = ports(init_value=opt("any"))
     needs = ("variables",)
     pure = False
 
     def infer(self, at: Site, init_value: Value | None = None, *, variables: Variables | None) -> Value:
-        if init_value is not None:
-            at.require(
-                self.variable_type.kind == "dynamic" or init_value.type is self.variable_type,
-                "C1",
-                f"init_value is {init_value.type}, but variable_type is {self.variable_type}",
-            )
-            at.require(
-                self.variable_shape.meet(init_value.shape) is not None,
-                "C1",
-                f"init_value is {init_value.shape}, but variable_shape is {self.variable_shape}",
-            )
-        if self.variable_type.kind == "dynamic" and init_value is not None:
-            return Value(init_value.type, self.variable_shape)
-        return Value(self.variable_type, self.variable_shape)
+        if init_value is None:
+            if missing := self._missing():
+                help = f"write {missing[0]}, or connect init_value"
+                raise Refused(f"the attribute {missing[0]} is missing", help=help, code="IR202")
+            return Value(self._type, self._shape)
+        at.require(
+            self._type.kind == "dynamic" or init_value.type is self._type,
+            "C1",
+            f"init_value is {init_value.type}, but variable_type is {self._type}",
+        )
+        at.require(
+            self._shape.meet(init_value.shape) is not None,
+            "C1",
+            f"init_value is {init_value.shape}, but variable_shape is {self._shape}",
+        )
+        return Value(init_value.type if self._type.kind == "dynamic" else self._type, self._shape)
+
+    def doubts(self, at: Site, init_value: Value | None = None, *, variables: Variables | None) -> Iterator[Refused]:
+        if missing := self._missing():
+            are = "are" if len(missing) > 1 else "is"
+            message = f"{' and '.join(missing)} {are} missing; the variable is what init_value is"
+            yield Refused(message, help=f"write {' and '.join(missing)} in <data>", code="IR208")
+
+    def _missing(self) -> list[str]:
+        """Return the names of the attributes that say what the variable holds and are missing."""
+        return [name for name in ("variable_type", "variable_shape") if getattr(self, name) is None]
+
+    @property
+    def _type(self) -> ElementType:
+        return self.variable_type or ELEMENT_TYPES["dynamic"]
+
+    @property
+    def _shape(self) -> PartialShape:
+        return UNKNOWN_RANK if self.variable_shape is None else self.variable_shape
 
     def run(self, init_value: np.ndarray | None = None, *, variables: Variables) -> np.ndarray:
         held = variables.read(self.variable_id)
         if held is not None:
             return held
-        return init_value if init_value is not None else _zeros(self.variable_shape, self.variable_type.dtype)
+        return init_value if init_value is not None else _zeros(self._shape, self._type.dtype)
 
 
 def _zeros(shape: PartialShape, dtype: np.dtype) -> np.ndarray:

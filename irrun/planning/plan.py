@@ -84,7 +84,7 @@ def _bound(model: Model) -> dict[int, Op]:
     ops: dict[int, Op] = {}
     errors: list[Diagnostic] = []
     for layer, op, problems in bind_all(model):
-        errors += (p for p in problems if p.severity == "error")
+        errors += (p for p in problems if p.blocks)
         if op is not None:
             ops[layer.id] = op
     if errors:

@@ -538,3 +538,14 @@ def test_a_failed_run_as_json(call, tmp_path):
     result = call("run", net.save(tmp_path), "--format", "json")
     assert [d["code"] for d in json.loads(result.stdout)["diagnostics"]] == ["IR201"]
     assert result.exit_code == 3
+
+
+def test_a_harmless_error_leaves_the_result_and_shows_in_the_exit_status(call: Any, tmp_path: Path) -> None:
+    text = divide().text
+    stray = '<edge from-layer="70" from-port="0" to-layer="80" to-port="0"/>'
+    path = tmp_path / "net.xml"
+    path.write_text(text.replace("</edges>", f"{stray}</edges>"))
+    result = call("run", path)
+    assert result.exit_code == 1
+    assert "quotient" in result.stdout
+    assert "IR110" in result.stderr

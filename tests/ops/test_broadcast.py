@@ -1,8 +1,31 @@
 """Broadcast-1 and Broadcast-3."""
 
-import numpy as np
+from pathlib import Path
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+import numpy as np
+import pytest
+
+import irrun
+from irrun.diagnostics import Refused
+from irrun.inference.layer import infer
+from irrun.opdef import Site
+from kit import (
+    NUMERIC,
+    Case,
+    Refusal,
+    Shapes,
+    Values,
+    against_openvino,
+    arange,
+    i64,
+    operation,
+    random,
+    refusals,
+    shapes,
+    tensor,
+    values,
+)
+from nets import Net
 
 VALUES = [
     Values("numpy-row", "Broadcast-3", [[1, 2, 3], i64(2, 3)], [[1, 2, 3], [1, 2, 3]]),
@@ -15,6 +38,9 @@ VALUES = [
     ),
     Values("empty-target", "Broadcast-3", [7, i64()], 7),
     Values("opset1", "Broadcast-1", [[5], i64(3)], [5, 5, 5]),
+    Values("opset1-placeholder", "Broadcast-1", [[1, 2], i64(2, 2), np.uint8(0)], [[1, 2], [1, 2]]),
+    Values("opset1-types", "Broadcast-1", [[1, 2], i64(2, 2), np.array([0], np.uint8)], [[1, 1], [2, 2]], {"mode": "explicit"}),
+    Values("opset3-types", "Broadcast-3", [[1, 2], i64(2, 2), np.array([0], np.int32)], [[1, 1], [2, 2]], {"mode": "explicit"}),
 ]  # fmt: skip
 
 SHAPES = [
@@ -53,7 +79,7 @@ REFUSALS = [
     Refusal("c6-rank", "Broadcast-3", ["f32[1,3]", "i64{3}"]),
     Refusal("c6-rank-1", "Broadcast-1", ["f32[1,3]", "i64{3}"]),
     Refusal("ir301-float-target", "Broadcast-3", ["f32[3]", "f32[1]"]),
-    Refusal("ir302-shape-types", "Broadcast-3", ["f32[3]", "i64{2,3}", "i32{1}"], {"mode": "explicit"}),
+    Refusal("ir301-float-axes", "Broadcast-3", ["f32[3]", "i64{2,3}", "f32[1]"], {"mode": "explicit"}),
     Refusal("ir205-no-target", "Broadcast-3", ["f32[3]"]),
 ]
 
@@ -81,6 +107,43 @@ CASES = [
     Case("bidirectional-short", "Broadcast-3", [arange(2, 3, 1), i64(1, 4)], {"mode": "bidirectional"}, shapes=[1]),
     Case("i32-target", "Broadcast-3", [arange(3, 1), np.array([2, 3, 4], np.int32)], {"mode": "numpy"}, shapes=[1]),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "expected"), [(3, ["IR406"]), (1, [])])
+def test_types_of_shape_and_axes(version: int, expected: list[str], tmp_path: Path) -> None:
+    net = Net()
+    target = net.const("i64", "2", i64(1, 3).tobytes())
+    axes = net.const("i32", "1", b"\1\0\0\0")
+    inputs = [net.parameter("f32", "3"), target, axes]
+    net.result(net.add("Broadcast", inputs, [("FP32", "1,3")], opset=f"opset{version}", mode="explicit"))
+    assert [finding.code for finding in irrun.check(net.save(tmp_path))] == expected
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_placeholder_of_opset1(exact: bool, tmp_path: Path) -> None:
+    net = Net()
+    inputs = [net.parameter("f32", "2"), net.const("i64", "2", i64(2, 2).tobytes()), net.const("u8", "", b"\0")]
+    net.result(net.add("Broadcast", inputs, [("FP32", "2,2")], mode="numpy"))
+    path = net.save(tmp_path)
+    assert not irrun.check(path).diagnostics
+    assert irrun.compile(path, exact=exact)(np.array([1, 2], np.float32))[0].tolist() == [[1, 2], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "attributes", "shapes_named"),
+    [
+        (["f32[1,3]", "i64{3}"], {}, ("[1,3]", "[3]")),
+        (["f32[16,3]", "i64{1,16,3}", "i64{1}"], {"mode": "explicit"}, ("[16,3]", "[1,16,3]")),
+        (["f32[16]", "i64{1,16}", "i64{2}"], {"mode": "explicit"}, ("[16]", "[1,16]")),
+    ],
+)
+def test_messages_name_both_shapes(
+    inputs: list[str], attributes: dict[str, str], shapes_named: tuple[str, str]
+) -> None:
+    with pytest.raises(Refused) as caught:
+        infer(operation("Broadcast-3", attributes), Site(), [tensor(text) for text in inputs], {})
+    assert all(shape in caught.value.message for shape in shapes_named)
+
 
 test_values = values(VALUES)
 test_shapes = shapes(SHAPES)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import irrun
+from irrun.api import load
+from irrun.checking.fix import fix
 from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.opdef import Site
@@ -25,6 +27,8 @@ _WEIGHTS = Weights(data=np.arange(4, dtype=np.float32).tobytes() + b"\2\0\0\0\0\
         (" 3 ", 4, 12, [1, 2, 3]),
         ("0", 7, 1, []),
         ("2,0", 0, 0, [[], []]),
+        ("3", 0, 16, [0, 1, 2]),
+        ("0", 0, 16, []),
     ],
 )
 def test_values(shape: str, offset: int, size: int, expected: object) -> None:
@@ -54,7 +58,6 @@ def test_the_port_tells_the_element_type_where_the_attribute_is_missing() -> Non
     [
         ("C1", {"shape": "8", "offset": 8, "size": 32}),
         ("C1", {"shape": "1", "offset": -4, "size": 4}),
-        ("C2", {"shape": "3", "offset": 0, "size": 16}),
         ("C2", {"shape": "4", "offset": 0, "size": 8}),
         ("C2", {"shape": "4", "offset": 0, "size": 16, "element_type": None}),
         ("C3", {"shape": "2", "offset": 16, "size": 21, "element_type": "string"}),
@@ -69,6 +72,30 @@ def test_refusals(label: str, attributes: dict[str, object]) -> None:
         with pytest.raises(Refused) as caught:
             infer(operation("Const-1", given), Site(declared=declared), [], {"weights": _WEIGHTS})
         assert caught.value.label == label
+
+
+def test_excess_size_is_a_warning(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.const("i32", "2", bytes(range(12))))
+    path = net.save(tmp_path)
+    (finding,) = irrun.check(path)
+    assert (finding.code, finding.severity, finding.help) == ("IR508", "warning", 'write size="8"')
+    assert finding.message == 'Const "const0": size is 12, but shape [2] of i32 takes only 8 bytes (Const-1 C2)'
+    assert irrun.run(path)[0].tolist() == [0x03020100, 0x07060504]
+    fixed = fix(load(path))
+    assert b'size="8"' in fixed.data
+    assert not fixed.left
+
+
+def test_excess_size_next_to_another_constant(tmp_path: Path) -> None:
+    net = Net()
+    a = net.const("i32", "2", bytes(8))
+    net.bin += bytes(8)
+    net.layers[0] = net.layers[0].replace('size="8"', 'size="12"')
+    b = net.const("i32", "2", b"", offset=8)
+    net.layers[1] = net.layers[1].replace('size="0"', 'size="8"')
+    net.result(net.add("Add", [a, b], [("I32", "2")]))
+    assert [finding.code for finding in irrun.check(net.save(tmp_path))] == ["IR508"]
 
 
 def test_also_spelt_constant(tmp_path: Path) -> None:

@@ -1,10 +1,14 @@
 """NonMaxSuppression-1, -3, -4, -5 and -9."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+import irrun
 from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from nets import Net
 
 _NEWEST, _NEW, _OLD = "NonMaxSuppression-9", ("NonMaxSuppression-5", "NonMaxSuppression-9"), (1, 3, 4)
 
@@ -159,3 +163,17 @@ test_values = values(VALUES)
 test_shapes = shapes(SHAPES)
 test_refusals = refusals(REFUSALS)
 test_against_openvino = against_openvino(CASES)
+
+
+@pytest.mark.parametrize(
+    ("version", "batches", "expected"),
+    [(1, "2", ["IR406"]), (3, "2", ["IR406"]), (4, "2", []), (1, "1", []), (3, "?", [])],
+)
+def test_several_batches_of_old_versions(version: int, batches: str, expected: list[str], tmp_path: Path) -> None:
+    net = Net()
+    inputs = [net.parameter("f32", f"{batches},5,4"), net.parameter("f32", f"{batches},3,5")]
+    inputs.append(net.const("i64", "", (2).to_bytes(8, "little")))
+    rows = "12" if version == 4 else "5"
+    net.result(net.add("NonMaxSuppression", inputs, [("I64", f"{rows},3")], opset=f"opset{version}"))
+    path = net.save(tmp_path)
+    assert [finding.code for finding in irrun.check(path) if finding.code != "IR401"] == expected

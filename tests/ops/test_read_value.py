@@ -11,6 +11,7 @@ from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.opdef import Site
 from kit import operation, tensor
+from nets import Net
 
 
 def accumulator(ov: Any, path: Path, version: int, *, initial: bool = True) -> Path:
@@ -68,3 +69,40 @@ def test_refusals(init: str) -> None:
     with pytest.raises(Refused) as caught:
         infer(operation("ReadValue-6", attributes), Site(), [tensor(init)], {"variables": None})
     assert caught.value.label == "C1"
+
+
+def _without(missing: tuple[str, ...], folder: Path, *, initial: bool = True) -> Path:
+    """Save a model that adds its input to a variable whose ReadValue lacks some attributes."""
+    net = Net()
+    x = net.parameter("f32", "2")
+    start = [net.const("f32", "2", np.array([10, 20], np.float32).tobytes())] if initial else []
+    attributes = {"variable_id": "v", "variable_type": "f32", "variable_shape": "2"}
+    kept = {name: value for name, value in attributes.items() if name not in missing}
+    read = net.add("ReadValue", start, [("FP32", "2")], opset="opset6", **kept)
+    total = net.add("Add", [x, read], [("FP32", "2")])
+    net.add("Assign", [total], opset="opset6", variable_id="v")
+    net.result(total)
+    return net.save(folder)
+
+
+@pytest.mark.parametrize(
+    "missing", [("variable_type",), ("variable_shape",), ("variable_type", "variable_shape")], ids=str
+)
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_initial_value_stands_for_missing_attributes(missing: tuple[str, ...], exact: bool, tmp_path: Path) -> None:
+    path = _without(missing, tmp_path)
+    (finding,) = irrun.check(path)
+    assert (finding.code, finding.severity) == ("IR208", "warning")
+    assert all(name in finding.message for name in missing)
+    model = irrun.compile(path, exact=exact)
+    totals = [model(np.array([1, 2], np.float32))[0].tolist() for _ in range(3)]
+    assert totals == [[11, 22], [12, 24], [13, 26]]
+
+
+@pytest.mark.parametrize("missing", ["variable_type", "variable_shape"])
+def test_without_an_initial_value_the_attributes_are_required(missing: str, tmp_path: Path) -> None:
+    path = _without((missing,), tmp_path, initial=False)
+    (finding,) = irrun.check(path)
+    assert (finding.code, finding.severity) == ("IR202", "error")
+    with pytest.raises(irrun.ModelError):
+        irrun.compile(path)

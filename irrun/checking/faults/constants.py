@@ -97,7 +97,8 @@ def _report_unused_bytes(evidence: Evidence, unused: int) -> None:
 def record_constant(evidence: Evidence, layer: Layer, value: Value) -> None:
     """Record the bytes of a constant in the .bin, and report NaN, or +inf among ordinary numbers (IR507)."""
     op: Any = evidence.ops[layer.id]
-    evidence.constants.append(Constant(op.offset, op.size, layer))
+    needed = value.type.nbytes(value.shape.count().lo) if value.type.bits else op.size
+    evidence.constants.append(Constant(op.offset, min(op.size, needed), layer))
     if value.type.kind != "float" or value.data is None or value.data.size < 2:
         return
     elements = value.data.reshape(-1)[:_MOST_ELEMENTS]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeGuard
 
 import numpy as np
 
@@ -25,12 +25,12 @@ from irrun.checking.faults.suggest import (
 )
 from irrun.checking.faults.votes import believed, leads_to_declared, outputs_without_inference
 from irrun.checking.origins import history
-from irrun.diagnostics import Refused
+from irrun.diagnostics import Diagnostic, Refused
 from irrun.edits import set_attribute
 from irrun.inference.layer import input_name
-from irrun.inference.propagate import refusal, to_blame, wrong_output_count
+from irrun.inference.propagate import needed, refusal, site, to_blame, wrong_output_count
 from irrun.model import Layer, Port, is_constant
-from irrun.opdef import Value
+from irrun.opdef import Op, Value
 from irrun.types import ElementType, PartialShape
 
 __all__ = ["due", "settle"]
@@ -55,7 +55,34 @@ def settle(evidence: Evidence, layer: Layer, inferred: tuple[Value, ...] | Excep
         return (*inferred, *missing)[: len(layer.outputs)]
     if is_constant(layer) and model.weights is not None:
         record_constant(evidence, layer, inferred[0])
-    return [_settle_output(evidence, layer, position, value) for position, value in enumerate(inferred)]
+    outputs = [_settle_output(evidence, layer, position, value) for position, value in enumerate(inferred)]
+    _report_doubts(evidence, layer, op)
+    return outputs
+
+
+def _report_doubts(evidence: Evidence, layer: Layer, op: Op) -> None:
+    """Report what the operation accepts but doubts in a layer, unless an output is already reported as wrong."""
+    if type(op).doubts is Op.doubts or any((layer.id, i) in evidence.misdeclared for i in range(len(layer.outputs))):
+        return
+    inputs = [None if feed is None else evidence.values.get(feed) for feed in evidence.model.feeds[layer.id]]
+    for doubt in op.doubts(site(layer), *inputs, **needed(op, evidence.model, layer)):
+        evidence.add(_with_correction(evidence, layer, refusal(evidence.model, layer, op, doubt)))
+
+
+def _with_correction(evidence: Evidence, layer: Layer, finding: Diagnostic) -> Diagnostic:
+    """Return a finding about the bytes of a constant at the wrong attribute, with a fix, where it is known."""
+    if finding.code not in ("IR502", "IR503", "IR508") or not is_constant(layer) or not layer.outputs:
+        return finding
+    correction = corrected_size(evidence.model, layer)
+    if correction is None:
+        return finding
+    name, text = correction
+    source = evidence.model.source
+    node = source.children(layer.node, "data")[0]
+    help = f'write {name}="{text}"'
+    return replace(
+        finding, span=source.span(node, name), help=help, fix=fix(help, set_attribute(source, node, name, text))
+    )
 
 
 def due(evidence: Evidence, key: Key, value: Value) -> PartialShape:
@@ -85,15 +112,7 @@ def _report_failure(evidence: Evidence, layer: Layer, error: Exception) -> None:
         evidence.report("IR603", message, layer, layer.node, help=to_blame(op))
         return
     notes = (*_describe_inputs(evidence, layer), *history(layer, evidence.trace.blamed(layer.id)))
-    finding = refusal(model, layer, op, error, notes=notes)
-    if finding.code in ("IR502", "IR503") and is_constant(layer) and layer.outputs:
-        correction = corrected_size(model, layer)
-        if correction is not None:
-            name, text = correction
-            node = model.source.children(layer.node, "data")[0]
-            help = f'write {name}="{text}"'
-            edits = set_attribute(model.source, node, name, text)
-            finding = replace(finding, span=model.source.span(node, name), help=help, fix=fix(help, edits))
+    finding = _with_correction(evidence, layer, refusal(model, layer, op, error, notes=notes))
     evidence.consequences.append(Consequence(evidence.add(finding), layer, {}))
 
 
@@ -134,10 +153,17 @@ def _settle_source(evidence: Evidence, layer: Layer, position: int, value: Value
     key, port = (layer.id, position), layer.outputs[position]
     consumers = evidence.consumers.get(key, ())
     claims = [claim for l, p in consumers if (claim := l.inputs[p].shape) is not None]
-    if claims and all(claim is port.shape for claim in claims):
-        return value
     source = evidence.model.source
     title = f'{layer.type} "{layer.name}" output {port.id}'
+    if _is_narrower(port.shape, value.shape) and port.shape in claims and "shape" in layer.attributes:
+        message = f"{title}: the port and its consumers declare {port.shape}, but the attribute shape is {value.shape}"
+        node = source.children(layer.node, "data")[0]
+        fix = write_attribute(source, layer, node, "shape", port.shape)
+        help = f'write shape="{items(port.shape)}", or declare {declarable(value.shape)} at the ports'
+        evidence.report("IR405", message, layer, node, "shape", port=port.id, help=help, fix=fix)
+        return value
+    if claims and all(claim is port.shape for claim in claims):
+        return value
     if claims and all(claim == claims[0] for claim in claims) and value.shape.meet(claims[0]) is None:
         expected = Value(value.type, claims[0])
         votes = {
@@ -159,6 +185,13 @@ def _settle_source(evidence: Evidence, layer: Layer, position: int, value: Value
         fix = declare_dims(source, port, shape)
         evidence.report("IR405", message, layer, node, port=port.id, help=help, fix=fix)
     return value
+
+
+def _is_narrower(declared: PartialShape | None, shape: PartialShape) -> TypeGuard[PartialShape]:
+    """Return whether a port declares a number for a dim that ``shape`` leaves open."""
+    if declared is None or declared.rank is None or declared.rank != shape.rank:
+        return False
+    return any(a.is_static and not b.is_static for a, b in zip(declared, shape))
 
 
 def _report_type(evidence: Evidence, layer: Layer, position: int, value: Value, is_claim_believed: bool) -> int:

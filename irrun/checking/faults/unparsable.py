@@ -28,7 +28,7 @@ def unparsable_ports(evidence: Evidence) -> list[UnparsablePort]:
     broken = [
         number
         for number, problem in enumerate(evidence.problems)
-        if problem.code in ("IR305", "IR404") and problem.port is not None
+        if problem.code in ("IR305", "IR404", "IR407") and problem.port is not None
     ]
     layers: dict[str | None, list[Layer]] = {}
     for layer in evidence.model.layers.values() if broken else ():
@@ -56,7 +56,7 @@ def fix_unparsable(evidence: Evidence, ports: Sequence[UnparsablePort]) -> None:
         if key is None or value is None:
             continue
         port, fix = _port(unparsable), None
-        if evidence.problems[number].code == "IR404":
+        if evidence.problems[number].code != "IR305":
             fix = declare_dims(source, port, due(evidence, key, value))
         elif value.type.kind != "dynamic":
             fix = declare_type(source, port, value.type)
@@ -70,7 +70,7 @@ def _port(unparsable: UnparsablePort) -> Port:
 
 
 def _spans(evidence: Evidence, port: Port, code: str) -> list[Span]:
-    """Return the places at which reading can report ``code`` (IR305 or IR404) for a port."""
+    """Return the places at which reading can report ``code`` (IR305, IR404 or IR407) for a port."""
     source = evidence.model.source
     if code == "IR305":
         return [source.span(port.node, "precision")]

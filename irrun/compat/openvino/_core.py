@@ -69,7 +69,7 @@ def _read(model: Any, weights: Any) -> Graph:
     if isinstance(weights, Tensor):
         weights = weights.data.tobytes()
     parsed = parse(Source("model", bytes(model)), None if weights is None else Weights(data=bytes(weights)))
-    if errors := [p for p in parsed.problems if p.severity == "error"]:
+    if errors := [p for p in parsed.problems if p.blocks]:
         raise IrrunError(errors)
     return parsed.model
 

@@ -45,7 +45,7 @@ class GeneratedModel:
     def read(self) -> Model:
         """Return the model, for irrun.check, irrun.compile and irrun.run."""
         parsed = parse(Source("generated.xml", self.xml.encode()), Weights(data=self.bin))
-        errors: list[Diagnostic] = [p for p in parsed.problems if p.severity == "error"]
+        errors: list[Diagnostic] = [p for p in parsed.problems if p.blocks]
         if errors:
             raise ModelError(errors)
         return parsed.model
