@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from irrun.diagnostics import Refused
-from irrun.types import NF4, ElementType
+from irrun.types import NF4, ElementType, PartialShape
 
 __all__ = ["Weights", "pack"]
 
@@ -82,6 +82,7 @@ class Weights:
             help = "write the element type of its values"
             raise Refused("a constant cannot have the element type dynamic", "C2", help, code="IR305")
         if element_type.kind == "string":
+            _require_array(element_type, shape)
             return _frozen(_strings(raw, count).reshape(shape))
         needed = element_type.nbytes(count)
         if size != needed and not (count == 0 and size == 1):  # OpenVINO writes one byte for a tensor without elements
@@ -91,10 +92,18 @@ class Weights:
                 f'write size="{needed}" or correct the shape',
                 code="IR503",
             )
+        _require_array(element_type, shape)
         unpack = _UNPACK.get(element_type.name)
         if unpack is not None:
             return _frozen(unpack(raw[:needed], count).reshape(shape))
         return raw[:needed].view(element_type.dtype).reshape(shape)
+
+
+def _require_array(element_type: ElementType, shape: tuple[int, ...]) -> None:
+    """Raise Refused (IR604) if numpy has no arrays of this shape."""
+    if limit := PartialShape.of(shape).array_limit(element_type.dtype.itemsize):
+        message = f"no array of {element_type} can have the shape [{','.join(map(str, shape))}]: {limit}"
+        raise Refused(message, help="correct the shape", code="IR604")
 
 
 _DROP: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
