@@ -21,12 +21,24 @@ HUGE = f"{2**61},{2**61},0"
 @pytest.mark.parametrize(("shape", "why"), [(WIDE, "65 dims"), (HUGE, "the product of its dims")], ids=["wide", "huge"])
 def test_a_constant_that_no_array_can_hold(shape: str, why: str, element_type: str, tmp_path: Path) -> None:
     net = Net()
-    net.result(net.const(element_type, shape, b"\0\0\0\0" if shape == WIDE else b"\0"))
+    size = {"f32": 4, "string": 12}.get(element_type, 1) if shape == WIDE else 1
+    net.result(net.const(element_type, shape, bytes(size)))
     path = net.save(tmp_path)
     (finding,) = irrun.check(path)
     assert (finding.code, why in finding.message) == ("IR604", True)
     with pytest.raises(IrrunError, match="IR604"):
         irrun.run(path, [])
+
+
+@pytest.mark.parametrize("shape", ["0,?", "?,0", "0", f"0,{2**61},{2**61}"])
+def test_a_tensor_without_elements_is_traced(shape: str, tmp_path: Path) -> None:
+    net = Net()
+    target = net.parameter("i64", shape)
+    data = net.parameter("f32", "...")
+    net.result(net.add("Reshape", [data, target], [("FP32", "2,?")], special_zero="true"))
+    path = net.save(tmp_path)
+    assert {d.code for d in irrun.check(path)} <= {"IR402", "IR403", "IR401"}
+    assert irrun.why(path, "reshape2").record()["layer"] == "reshape2"
 
 
 @pytest.mark.parametrize("shape", [WIDE, HUGE], ids=["wide", "huge"])
