@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from irrun.diagnostics import Refused
-from irrun.types import NF4, ElementType
+from irrun.types import NF4, ElementType, PartialShape
 
 __all__ = ["Weights", "pack"]
 
@@ -62,13 +62,8 @@ class Weights:
     def __len__(self) -> int:
         return len(self.data)
 
-    def tensor(self, offset: int, size: int, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the tensor of ``shape`` that is stored in the ``size`` bytes at ``offset``.
-
-        Its dtype is that of ``element_type``. It may be a read-only view of the file. Raises Refused: IR305 for the
-        type ``dynamic``, IR502 if the range is outside the file, IR503 if ``size`` is less than type and shape need,
-        IR504 if the bytes are not a valid string tensor, and IR604 if its array would take too much memory.
-        """
+    def require_range(self, offset: int, size: int) -> None:
+        """Raise Refused (IR502) if the ``size`` bytes at ``offset`` are not all in the file."""
         if offset < 0 or size < 0 or offset + size > len(self.data):
             raise Refused(
                 f"offset {offset} and size {size} reach outside the .bin, which has {len(self.data)} bytes",
@@ -76,12 +71,22 @@ class Weights:
                 "pass the .bin of this model, or correct offset and size",
                 code="IR502",
             )
+
+    def tensor(self, offset: int, size: int, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the tensor of ``shape`` that is stored in the ``size`` bytes at ``offset``.
+
+        Its dtype is that of ``element_type``. It may be a read-only view of the file. Raises Refused: IR305 for the
+        type ``dynamic``, IR502 if the range is outside the file, IR503 if ``size`` is less than type and shape need,
+        IR504 if the bytes are not a valid string tensor, and IR604 if its array would take too much memory.
+        """
+        self.require_range(offset, size)
         raw = self.data[offset : offset + size]
         count = math.prod(shape)
         if element_type.kind == "dynamic":
             help = "write the element type of its values"
             raise Refused("a constant cannot have the element type dynamic", "C2", help, code="IR305")
         if element_type.kind == "string":
+            _require_array(element_type, shape)
             return _frozen(_strings(raw, count).reshape(shape))
         needed = element_type.nbytes(count)
         if size < needed:
@@ -91,10 +96,18 @@ class Weights:
                 f'write size="{needed}" or correct the shape',
                 code="IR503",
             )
+        _require_array(element_type, shape)
         unpack = _UNPACK.get(element_type.name)
         if unpack is not None:
             return _frozen(unpack(raw[:needed], count).reshape(shape))
         return raw[:needed].view(element_type.dtype).reshape(shape)
+
+
+def _require_array(element_type: ElementType, shape: tuple[int, ...]) -> None:
+    """Raise Refused (IR604) if numpy has no arrays of this shape."""
+    if limit := PartialShape.of(shape).array_limit(element_type.dtype.itemsize):
+        message = f"no array of {element_type} can have the shape [{','.join(map(str, shape))}]: {limit}"
+        raise Refused(message, help="correct the shape", code="IR604")
 
 
 _DROP: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import irrun
 from irrun import build as b
 from irrun.cli import cli
+from nets import Net
 from oracle import Oracle
 
 CONVNET = Path(__file__).parent.parent / "samples" / "convnet.xml"
@@ -70,7 +71,7 @@ def _branches() -> irrun.Model:
 def test_what_comes_from_the_side_becomes_an_input() -> None:
     part = irrun.extract(_branches(), "relu", "sum")
     assert [p.name for p in part.parameters] == ["split", "split:3"]
-    assert [p.attributes["shape"] for p in part.parameters] == ["1,?", "1,?"]
+    assert [p.attributes["shape"] for p in part.parameters] == ["1,1..", "1,1.."]
     ones = np.ones((1, 3), np.float32)
     assert irrun.run(part, {"split": -ones, "split:3": ones})["sum"].tolist() == [[1, 1, 1]]
 
@@ -133,3 +134,58 @@ def test_command(tmp_path: Path) -> None:
     assert result.output == f"wrote {out}: 6 layers; inputs block1/pool; outputs block2/add\n"
     assert not irrun.check(out).diagnostics
     assert CliRunner().invoke(cli, [*arguments[:-1], "out.bin"]).exit_code == 2
+
+
+# ---------------------------------------------------------------------------------------------
+# files that contradict themselves
+
+
+def _with(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        ('element_type="f32" shape="2" size="8"', "IR"),
+        ('element_type="f32" shape="2" offset="0"', "IR"),
+        ('element_type="f32" shape="2" offset="0x" size="8"', "IR"),
+        (f'element_type="f32" shape="2" offset="{"9" * 5000}" size="8"', "IR"),
+        ('element_type="f32" shape="2" offset="-5" size="8"', "IR502"),
+        ('element_type="f32" shape="2" offset="0" size="-8"', "IR502"),
+        (f'element_type="f32" shape="2" offset="0" size="{2**63 - 1}"', "IR502"),
+    ],
+    ids=["no-offset", "no-size", "no-number", "long-number", "negative-offset", "negative-size", "endless"],
+)
+def test_a_constant_that_cannot_be_copied(data: str, code: str, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.add("ReLU", [net.const("f32", "2", bytes(8))], [("FP32", "2")]))
+    path = net.save(tmp_path)
+    text = path.read_text()
+    old = text[text.index("<data") + 6 : text.index("/>")]
+    path.write_text(_with(text, old, data))
+    result = CliRunner().invoke(cli, ["extract", str(path), "-o", str(tmp_path / "part.xml")])
+    assert (result.exit_code, f"error[{code}" in result.stderr) == (1, True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["net.bin", "net.xml"]
+
+
+@pytest.mark.parametrize("place", ["</net>", "</layer>"])
+@pytest.mark.parametrize("content", ['<a:b x="1"/>', '<b a:x="1"/>', '<b xmlns:a="" a:x="1"/>'])
+def test_a_prefix_that_is_not_bound(content: str, place: str, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.add("ReLU", [net.parameter("f32", "2", name="x")], [("FP32", "2")]))
+    path = net.save(tmp_path)
+    path.write_text(_with(path.read_text(), place, f"<rt_info>{content}</rt_info>{place}"))
+    irrun.save_model(irrun.extract(irrun.read_model(path)), tmp_path / "part.xml")
+    assert not irrun.check(tmp_path / "part.xml").diagnostics
+    assert "<rt_info><" in (tmp_path / "part.xml").read_text()
+
+
+@pytest.mark.parametrize("begin", [(), "second"])
+def test_an_unknown_rank(begin: str, tmp_path: Path) -> None:
+    net = Net()
+    first = net.add("ReLU", [net.parameter("f32", "...", name="x")], [("FP32", "")], name="first")
+    net.result(net.add("ReLU", [first], [("FP32", "")], name="second"))
+    part = irrun.extract(irrun.read_model(net.save(tmp_path)), begin)
+    assert part.parameters[0].attributes["shape"] == "..."

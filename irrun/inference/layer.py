@@ -105,6 +105,8 @@ def _contents(
         return values
     if any(v.data is not None or v.shape.count().hi > CONTENTS_LIMIT for v in values):
         return values
+    if any(v.shape.array_limit(v.type.dtype.itemsize) for v in values):
+        return values
     arrays = [None if v is None else v.data if op.carries else v.exact for v in inputs]
     if any(v is not None and a is None for v, a in zip(inputs, arrays)):
         return values

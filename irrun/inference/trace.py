@@ -7,6 +7,7 @@ the formulas of the layer.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -342,10 +343,10 @@ class _Run:
                 for axis, dim in enumerate(shape.dims)
             ]
             shape = PartialShape(tuple(dims))
-        if value.type.is_integer and (count := value.shape.count().value) is not None and count <= _MOST:
+        size = value.shape.static  # a shape such as [0,?] is not static, although its number of elements is known
+        if value.type.is_integer and size is not None and 0 < math.prod(size) <= _MOST:
             entries = value.dims() or ()
-            data = np.empty(count, object)
-            size = value.shape.static or ()
+            data = np.empty(math.prod(size), object)
             for index, entry in enumerate(entries):
                 at = ",".join(map(str, np.unravel_index(index, size))) if size else ""
                 symbol = f"{name}[{at}]" if at else name

@@ -120,7 +120,7 @@ def _best(value: Value, claim: Value) -> Value:
     element_type = claim.type if value.type.kind == "dynamic" else value.type
     # a port without dims declares a scalar or nothing at all: ignore it
     shape = value.shape.meet(claim.shape) if claim.shape.dims else value.shape
-    return Value(element_type, shape or value.shape, value.data if shape else None)
+    return Value(element_type, value.shape) if shape is None else Value(element_type, shape, value.data)
 
 
 def _assemble(

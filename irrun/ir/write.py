@@ -15,8 +15,9 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
-from irrun.diagnostics import ModelError
-from irrun.inference.propagate import weights_missing
+from irrun.diagnostics import ModelError, Refused
+from irrun.inference.bind import bind
+from irrun.inference.propagate import refusal, weights_missing
 from irrun.ir.reader import KNOWN_CHILDREN
 from irrun.model import VERSIONS, Layer, MapEntry, Model, Port, is_constant
 from irrun.types import Dim, ElementType
@@ -36,7 +37,7 @@ def save_model(
     Each file is written completely or not at all. Elements that irrun does not use (``rt_info``, ``meta_data`` …) are
     kept from the file that the model was read from. The weights are copied unchanged; ``compact`` leaves out the bytes
     to which no constant of the model refers. Raises ModelError (IR501) if the weights are missing, ValueError if both
-    files are the same, and OSError if a file cannot be written.
+    files are the same, ModelError if ``compact`` finds a constant outside the weights, and OSError if a file cannot be written.
     """
     if model.weights is None and model.constants:
         raise ModelError(weights_missing(model))
@@ -115,12 +116,25 @@ def _parts(model: Model) -> list[_Part]:
 
 
 def _ranges(model: Model) -> Iterator[tuple[int, int]]:
-    """Yield the offset and size of each constant, bodies included."""
+    """Yield the offset and size of each constant, bodies included. Raises ModelError for one that cannot be read."""
     for layer in model.layers.values():
         if is_constant(layer):
-            yield int(layer.attributes["offset"]), int(layer.attributes["size"])
+            yield _range(model, layer)
         for body in layer.bodies.values():
             yield from _ranges(body)
+
+
+def _range(model: Model, layer: Layer) -> tuple[int, int]:
+    """Return the offset and size of a constant. Raises ModelError if they are malformed or reach outside the .bin."""
+    op, problems = bind(model, layer)
+    if op is None or model.weights is None:
+        raise ModelError([p for p in problems if p.severity == "error"] or weights_missing(model))
+    attributes: Any = op
+    try:
+        model.weights.require_range(attributes.offset, attributes.size)
+    except Refused as refused:
+        raise ModelError(refusal(model, layer, op, refused)) from None
+    return attributes.offset, attributes.size
 
 
 def _moved(parts: Sequence[_Part], offset: int) -> int:
@@ -158,6 +172,7 @@ class _Writer:
             parser = etree.XMLParser(
                 encoding="utf-8", resolve_entities="internal", no_network=True, load_dtd=False,
                 remove_comments=True, remove_pis=True,
+                recover=True,  # the document was read without namespaces, so that a prefix may be unbound
             )  # fmt: skip
             root = etree.fromstring(model.source.utf8, parser)
             self.originals = list(root.iter("*"))

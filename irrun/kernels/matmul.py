@@ -116,7 +116,8 @@ def narrow(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _floats(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return the product of f32 or f64 matrices, in ``out`` if that is an array."""
-    if b.ndim == 2 < a.ndim and a.flags.c_contiguous and a.size and (out is None or out.flags.c_contiguous):
+    is_empty = not (a.size and b.size)
+    if b.ndim == 2 < a.ndim and a.flags.c_contiguous and not is_empty and (out is None or out.flags.c_contiguous):
         # one product for the whole batch instead of one for each of its matrices
         rows = None if out is None else out.reshape(-1, out.shape[-1])
         product = _product(a.reshape(-1, a.shape[-1]), b, rows)

@@ -68,7 +68,15 @@ def infer_iterations(
             inside[entry.internal] = Value(value.type, UNKNOWN_RANK)
             continue
         axis = at.axis(entry.axis or 0, len(value.shape), "C2", "sliced axis")
+        is_slicing = entry.stride != 0 and entry.part_size > 0
+        steps = f"stride is {entry.stride} and part_size is {entry.part_size}"
+        at.require(is_slicing, "C5", f"{steps}, but stride may not be 0 and part_size has to be positive")
         parts = _parts(entry, value.shape[axis])
+        length = value.shape[axis].value
+        is_within = length is None or _slices_are_within(entry, length, parts.lo)
+        at.require(
+            is_within, "C5", f"{steps}, so a slice of input {entry.external} begins outside its {length} elements"
+        )
         fitting = parts.meet(slices or parts)
         message = f"input {entry.external} has {parts} slices, but another input has {slices}"
         at.require(fitting is not None, "C3", message)
@@ -113,6 +121,18 @@ def _parts(entry: MapEntry, dim: Dim) -> Dim:
         span = -span
     # `end` is the last index where it counts from the back or comes before `start`
     return (span + (1 if entry.end < 0 or entry.stride < 0 else 0)).max(0).ceil_div(entry.part_size)
+
+
+def _first(entry: MapEntry, length: int, number: int) -> int:
+    """Return the position of the first element of a slice on an axis of ``length`` elements."""
+    start = entry.start + length if entry.start < 0 else entry.start
+    return start + number * entry.stride - (entry.part_size - 1 if entry.stride < 0 else 0)
+
+
+def _slices_are_within(entry: MapEntry, length: int, count: int) -> bool:
+    """Return whether each of ``count`` slices begins within an axis of ``length`` elements."""
+    ends = (_first(entry, length, number) for number in (0, count - 1))
+    return count == 0 or all(0 <= first < length for first in ends)
 
 
 def _settle(wiring: Wiring, inside: dict[int, Value], body: Body) -> Mapping[int, Value]:
@@ -197,12 +217,8 @@ def _cut(entry: MapEntry, array: np.ndarray) -> Iterable[np.ndarray]:
     """Yield the slices of an input in the order of the iterations."""
     axis = (entry.axis or 0) % array.ndim
     length = array.shape[axis]
-    count = _parts(entry, Dim(length)).lo
-    start = entry.start + length if entry.start < 0 else entry.start
-    for i in range(count):
-        first = start + i * entry.stride
-        if entry.stride < 0:
-            first -= entry.part_size - 1
+    for i in range(_parts(entry, Dim(length)).lo):
+        first = _first(entry, length, i)
         yield array[(slice(None),) * axis + (slice(first, first + entry.part_size),)]
 
 

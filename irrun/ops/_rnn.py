@@ -196,8 +196,8 @@ class _Recurrent(Op):
             return None
         if any(array is None for array in weights):
             return None
-        stacked = (a.reshape(-1, *a.shape[a.ndim - n :]) for a, n in zip(weights, (2, 2, 1)) if a is not None)
-        w, r, *rest = stacked
+        one_direction = (2, 2, 1)  # the ranks of W, R and B in a cell; in a sequence, an axis of directions comes first
+        w, r, *rest = (a if a.ndim > rank else a[None] for a, rank in zip(weights, one_direction) if a is not None)
         b = rest[0] if rest else np.zeros((len(r), self.formula.biases * r.shape[-1]), r.dtype)
         return [self.formula.packed(*each) for each in zip(w, r, b)]
 

@@ -56,6 +56,8 @@ class ExtractImagePatches(Op):
             padded = np.zeros((batch, depth, *(n + pad for n, pad in zip(image, missing))), data.dtype)
             padded[:, :, begins[0] : begins[0] + image[0], begins[1] : begins[1] + image[1]] = data
             data = padded
-        windows = sliding_window_view(data, spans, (2, 3))
+        # numpy makes no sliding windows of the types of ml_dtypes, so bytes take the place of the elements
+        elements = np.ascontiguousarray(data).view(f"V{data.itemsize}")
+        windows = sliding_window_view(elements, spans, (2, 3))
         windows = windows[:, :, :: self.strides[0], :: self.strides[1], :: self.rates[0], :: self.rates[1]]
-        return windows.transpose(0, 4, 5, 1, 2, 3).reshape(shape)
+        return windows.transpose(0, 4, 5, 1, 2, 3).reshape(shape).view(data.dtype)

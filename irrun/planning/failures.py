@@ -55,10 +55,11 @@ def _described(inputs: Sequence[np.ndarray | None]) -> str:
 def refuse_too_large(model: Model, layer: Layer, value: Value, max_memory: int) -> None:
     """Raise ExecutionError (IR604) if a tensor takes more than ``max_memory`` bytes, before it is allocated.
 
-    Unknown dims count with their lower bounds.
+    Unknown dims count with their lower bounds. A shape that no array can have is refused as well.
     """
+    itemsize = max(value.type.dtype.itemsize, 1)
     count = value.shape.count()
-    size = count.lo * max(value.type.dtype.itemsize, 1)
+    size = count.lo * itemsize
     if size > max_memory:
         message = f'{layer.type} "{layer.name}": {value.shape} of {value.type} takes {human(size)}, '
         raise ExecutionError(
@@ -67,3 +68,10 @@ def refuse_too_large(model: Model, layer: Layer, value: Value, max_memory: int) 
                 node=layer.node, layer=layer.name, help="correct the target shape, or raise --max-memory (max_memory=)",
             )
         )  # fmt: skip
+    if limit := value.shape.array_limit(itemsize):
+        message = f'{layer.type} "{layer.name}": no array of {value.type} can have the shape {value.shape}: {limit}'
+        raise ExecutionError(
+            diagnostic(
+                "IR604", message, source=model.source, node=layer.node, layer=layer.name, help="correct the shape"
+            )
+        )

@@ -5,7 +5,9 @@ A method that combines two shapes returns ``None`` if the combination is impossi
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -83,6 +85,19 @@ class PartialShape:
             return Dim.unknown()
         return product(self.dims)
 
+    def array_limit(self, itemsize: int) -> str | None:
+        """Return which limit of numpy keeps every array from having this shape, or None if an array may have it.
+
+        ``itemsize`` is the bytes of an element. numpy limits the dims other than 0 also if another dim is 0. Unknown
+        dims count with their lower bounds.
+        """
+        dims = self.dims or ()
+        if len(dims) > _MOST_AXES:
+            return f"it has {len(dims)} dims, and an array at most {_MOST_AXES}"
+        if math.prod(dim.lo for dim in dims if dim.lo) * max(itemsize, 1) > _MOST_BYTES:
+            return "the product of its dims other than 0 exceeds what an array can have"
+        return None
+
     def fits(self, shape: Sequence[int]) -> bool:
         """Return whether a tensor of the known ``shape`` may have this partial shape."""
         if self.dims is None:
@@ -139,6 +154,11 @@ class PartialShape:
 
 UNKNOWN_RANK: Final = PartialShape(None)
 SCALAR: Final = PartialShape(())
+
+_MOST_AXES: Final = 64
+"""The most axes of a numpy array."""
+_MOST_BYTES: Final = sys.maxsize
+"""The most bytes of a numpy array, and the largest product of the dims other than 0 and the bytes of an element."""
 
 _DIM: Final = re.compile(r"([0-9]{0,19})\.\.([0-9]{0,19})")
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
@@ -14,6 +15,11 @@ def windows(sizes: str, strides: str, rates: str = "1,1", auto_pad: str = "valid
 TEN, TWO = arange(1, 1, 10, 10, start=1), arange(1, 2, 5, 5, start=1)
 
 VALUES = [
+    *(
+        Values(f"{dtype.__name__}", "ExtractImagePatches-3", [np.ones((1, 1, 2, 2), dtype)],
+               np.ones((1, 4, 1, 1), dtype), windows("2,2", "1,1"))
+        for dtype in (ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn, ml_dtypes.int4)
+    ),
     Values(
         "spec-1", "ExtractImagePatches-3", [TEN],
         [[[[n, n + 5], [n + 50, n + 55]] for n in (1, 2, 3, 11, 12, 13, 21, 22, 23)]], windows("3,3", "5,5"),

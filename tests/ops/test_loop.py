@@ -82,6 +82,7 @@ _PORTS = {
     ),
     "two": (MapEntry("input", 2, 0, axis=0), MapEntry("input", 3, 3, axis=0), MapEntry("output", 0, 1)),
     "none": (),
+    "far": (MapEntry("input", 2, 0, axis=0, stride=255), MapEntry("output", 0, 1)),
 }
 
 
@@ -93,8 +94,16 @@ _PORTS = {
         ("C2", ["i64[]{3}", "boolean[]{1}", "f32[]"], "sliced"),
         ("C3", ["i64[]{-1}", "boolean[]{1}", "f32[3]", "f32[4]"], "two"),
         ("C4", ["i64[]{3}", "boolean[]{1}", "f32[3]"], "none"),
+        ("C5", ["i64[]{3}", "boolean[]{1}", "f32[3]"], "far"),
     ],
-    ids=["c1-trip-count", "c1-condition", "c2-scalar-sliced", "c3-slices-differ", "c4-output-not-mapped"],
+    ids=[
+        "c1-trip-count",
+        "c1-condition",
+        "c2-scalar-sliced",
+        "c3-slices-differ",
+        "c4-output-not-mapped",
+        "c5-beyond-the-axis",
+    ],
 )
 def test_refusals(label: str, inputs: list[str], ports: str) -> None:
     body = FakeBody({1: tensor("f32[1]"), 2: tensor("boolean[]{1}")})

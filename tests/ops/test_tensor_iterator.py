@@ -53,8 +53,22 @@ _SLICED = MapEntry("input", 0, 0, axis=0)
         ("C2", ["f32[]"], (_SLICED, MapEntry("output", 0, 1))),
         ("C3", ["f32[3]", "f32[4]"], (_SLICED, MapEntry("input", 1, 2, axis=0), MapEntry("output", 0, 1))),
         ("C4", ["f32[3]"], (_SLICED,)),
+        ("C5", ["f32[3]"], (replace(_SLICED, stride=255), MapEntry("output", 0, 1))),
+        ("C5", ["f32[5]"], (replace(_SLICED, start=-1, end=0, stride=-2, part_size=2), MapEntry("output", 0, 1))),
+        ("C5", ["f32[3]"], (replace(_SLICED, stride=0), MapEntry("output", 0, 1))),
+        ("C5", ["f32[3]"], (replace(_SLICED, part_size=0), MapEntry("output", 0, 1))),
+        ("C5", ["f32[3]"], (replace(_SLICED, part_size=-1), MapEntry("output", 0, 1))),
     ],
-    ids=["c2-scalar-sliced", "c3-slices-differ", "c4-output-not-mapped"],
+    ids=[
+        "c2-scalar-sliced",
+        "c3-slices-differ",
+        "c4-output-not-mapped",
+        "c5-beyond-the-axis",
+        "c5-before-the-axis",
+        "c5-no-stride",
+        "c5-empty-part",
+        "c5-negative-part",
+    ],
 )
 def test_refusals(label: str, inputs: list[str], ports: tuple[MapEntry, ...]) -> None:
     needed = {"bodies": {"body": FakeBody({1: tensor("f32[1]")})}, "maps": {"port_map": ports}, "back_edges": ()}
