@@ -5,6 +5,7 @@ Elements and attributes of the original file that irrun does not use are kept.
 
 from __future__ import annotations
 
+import bisect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -15,8 +16,9 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
-from irrun.diagnostics import ModelError
-from irrun.inference.propagate import weights_missing
+from irrun.diagnostics import ModelError, Refused
+from irrun.inference.bind import bind
+from irrun.inference.propagate import refusal, weights_missing
 from irrun.ir.reader import KNOWN_CHILDREN
 from irrun.model import VERSIONS, Layer, MapEntry, Model, Port, is_constant
 from irrun.types import Dim, ElementType
@@ -35,8 +37,9 @@ def save_model(
 
     Each file is written completely or not at all. Elements that irrun does not use (``rt_info``, ``meta_data`` …) are
     kept from the file that the model was read from. The weights are copied unchanged; ``compact`` leaves out the bytes
-    to which no constant of the model refers. Raises ModelError (IR501) if the weights are missing, ValueError if both
-    files are the same, and OSError if a file cannot be written.
+    to which no constant of the model refers. Raises ModelError if the weights are missing (IR501) or, with ``compact``,
+    a constant lies outside of them (IR502), ValueError if both files are the same, and OSError if a file cannot be
+    written.
     """
     if model.weights is None and model.constants:
         raise ModelError(weights_missing(model))
@@ -115,17 +118,31 @@ def _parts(model: Model) -> list[_Part]:
 
 
 def _ranges(model: Model) -> Iterator[tuple[int, int]]:
-    """Yield the offset and size of each constant, bodies included."""
+    """Yield the offset and size of each constant, bodies included. Raises ModelError if one is not in the .bin."""
     for layer in model.layers.values():
         if is_constant(layer):
-            yield int(layer.attributes["offset"]), int(layer.attributes["size"])
+            yield _range(model, layer)
         for body in layer.bodies.values():
             yield from _ranges(body)
 
 
+def _range(model: Model, layer: Layer) -> tuple[int, int]:
+    """Return the offset and size of a constant. Raises ModelError if they are not numbers or leave the .bin (IR502)."""
+    op, diagnostics = bind(model, layer)
+    if op is None:
+        raise ModelError(diagnostics)
+    assert model.weights is not None
+    offset, size = int(layer.attributes["offset"]), int(layer.attributes["size"])
+    try:
+        model.weights.bytes_at(offset, size)
+    except Refused as refused:
+        raise ModelError(refusal(model, layer, op, refused)) from None
+    return offset, size
+
+
 def _moved(parts: Sequence[_Part], offset: int) -> int:
-    """Return the new offset of a byte of the old .bin."""
-    part = next(p for p in parts if p.start <= offset <= p.stop)
+    """Return the new offset of a byte of the old .bin. The ``parts`` ascend and do not touch."""
+    part = parts[bisect.bisect_right(parts, offset, key=lambda part: part.start) - 1]
     return part.to + offset - part.start
 
 
