@@ -15,7 +15,7 @@ from irrun.inference.propagate import weights_missing
 from irrun.inference.trace import Trace
 from irrun.ir.fragments import read_fragments
 from irrun.ir.pages import has_examples, is_document, is_prose
-from irrun.ir.parse import Parsed, parse, read_bytes
+from irrun.ir.parse import Parsed, parse, read_bytes, require_file, unreadable
 from irrun.model import Model
 from irrun.source import Source
 from irrun.weights import Weights
@@ -79,17 +79,13 @@ def _weights(path: Path, named: PathLike | None) -> Weights | None:
     """
     file = Path(named) if named is not None else path.with_suffix(".bin")
     try:
+        require_file(file)  # opening a pipe would wait for a writer
         with file.open("rb"):
             return Weights(file)
-    except FileNotFoundError as error:
-        if named is None:
-            return None
-        reason = error.strerror or "no such file"
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-    raise ReadError(
-        Diagnostic("IR000", "error", f"cannot read {file}: {reason.lower()}", file=str(file), help="check the path")
-    )
+        if named is None and isinstance(error, FileNotFoundError):
+            return None
+        raise unreadable(file, error) from None
 
 
 def read_model(xml: PathLike, weights: PathLike | None = None) -> Model:

@@ -12,7 +12,8 @@ import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import Final
 from xml.parsers import expat
 
@@ -53,6 +54,8 @@ class Source:
     For each line of the fragment: the column in the larger document of every character, and of the end of the line.
     """
 
+    _last_tag: tuple[int, _Tag] | None = field(default=None, init=False, repr=False)
+
     def __reduce__(self) -> tuple[object, ...]:
         return Source, (self.path, self.data, self.first_line, self.whole, self.columns)
 
@@ -73,11 +76,11 @@ class Source:
 
     @cached_property
     def _own_lines(self) -> list[str]:
-        return re.split(r"\r\n?|\n", _decode(self.data))
+        return _LINE_END.split(_decode(self.data))
 
     @cached_property
-    def _lines(self) -> list[str]:
-        return self._own_lines if self.whole is None else re.split(r"\r\n?|\n", _decode(self.whole))
+    def _lines(self) -> Sequence[str]:
+        return self._own_lines if self.whole is None else _lines_of(self.whole)
 
     def line(self, number: int) -> str:
         """Return the text of a line of the file (of the larger document, for a fragment), without the line end.
@@ -110,26 +113,31 @@ class Source:
         A span that goes on over several lines ends with its first line. A tab is one column.
         """
         line, column = self._index.line[node], self._index.column[node]
-        tag = self._tag(line, column)
-        start, end = 0, len(tag)
-        if attribute is not None:
-            start, end = next((m.span() for m in _ATTRIBUTE.finditer(tag) if m[1] == attribute), (0, end))
-        elif content := _CONTENT.match(self.own_line(line), column):
-            end = content.end() - column  # mark all of <dim>48</dim>
-            tag = self.own_line(line)[column:]
-        if above := tag.count("\n", 0, start):
-            line, column = line + above, -tag.rindex("\n", 0, start) - 1
-        width = len(tag[start:end].split("\n")[0].rstrip())
+        if attribute is None and (content := _CONTENT.match(self.own_line(line), column)):
+            return self.stretch(line, column + 1, content.end() + 1)  # mark all of <dim>48</dim>
+        tag = self._tag(node)
+        start, end = tag.attributes.get(attribute, (0, len(tag.text))) if attribute else (0, len(tag.text))
+        row = bisect.bisect_left(tag.breaks, start)
+        if row:
+            line, column = line + row, -tag.breaks[row - 1] - 1
+        end = min(end, tag.breaks[row]) if row < len(tag.breaks) else end
+        width = len(tag.text[start:end].rstrip())
         return self.stretch(line, column + 1 + start, column + 1 + start + max(width, 1))
 
-    def _tag(self, line: int, column: int) -> str:
+    def _tag(self, node: int) -> _Tag:
+        """Return the start tag of element ``node``. The last tag is kept, because it may hold many attributes."""
+        if self._last_tag is None or self._last_tag[0] != node:
+            self._last_tag = node, _Tag(self._tag_text(self._index.line[node], self._index.column[node]))
+        return self._last_tag[1]
+
+    def _tag_text(self, line: int, column: int) -> str:
         """Return the start tag at a line (from 1) and column (from 0) of ``data``. It may extend over many lines."""
         lines = self._own_lines
-        text, more = self.own_line(line)[column:], 1
-        while (tag := _TAG.match(text)) is None and line + more // 2 < len(lines):
-            text = "\n".join([self.own_line(line)[column:], *lines[line : line + more]])
+        text, begin, more = self.own_line(line), column, 1
+        while (tag := _TAG.match(text, begin)) is None and line + more // 2 < len(lines):
+            text, begin = "\n".join([self.own_line(line)[column:], *lines[line : line + more]]), 0
             more *= 2
-        return tag[0] if tag else text.split("\n")[0]
+        return tag[0] if tag else text[begin:].split("\n")[0]
 
     def children(self, node: int, tag: str) -> list[int]:
         """Return the ordinals of the children of ``node`` with the name ``tag``, which must be in lower case.
@@ -181,15 +189,48 @@ class Source:
     def place(self, offset: int) -> tuple[int, int]:
         """Return the line and column of a byte of ``utf8``. Both count from 1, columns in characters."""
         line = bisect.bisect_right(self._line_offsets, offset)
-        return line, len(self.utf8[self._line_offsets[line - 1] : offset].decode()) + 1
+        return line, self._characters(offset) - self._characters(self._line_offsets[line - 1]) + 1
 
     @cached_property
     def _line_offsets(self) -> list[int]:
         return [0, *(end.end() for end in re.finditer(rb"\r\n?|\n", self.utf8))]
 
+    def _characters(self, offset: int) -> int:
+        """Return the number of characters before a byte of ``utf8``."""
+        block = offset // _BLOCK
+        return self._characters_before[block] + _starts(self.utf8[block * _BLOCK : offset])
+
+    @cached_property
+    def _characters_before(self) -> list[int]:
+        """The number of characters that begin before each block of ``utf8``: a whole model may be on one line."""
+        blocks = (self.utf8[at : at + _BLOCK] for at in range(0, len(self.utf8), _BLOCK))
+        return [0, *accumulate(map(_starts, blocks))]
+
     @cached_property
     def _index(self) -> _Index:
         return _Index(self.utf8)
+
+
+_BLOCK: Final = 1 << 12
+"""The bytes of a block of which the characters are counted once."""
+_CONTINUED: Final = bytes(range(0x80, 0xC0))
+"""The bytes of UTF-8 that continue a character."""
+
+
+def _starts(text: bytes) -> int:
+    """Return the number of characters that begin in a part of a text in UTF-8."""
+    return len(text.translate(None, _CONTINUED))
+
+
+class _Tag:
+    """A start tag: its text, and the positions in it of its attributes (by name) and of its line breaks."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.attributes: dict[str, tuple[int, int]] = {}
+        for attribute in _ATTRIBUTE.finditer(text):
+            self.attributes.setdefault(attribute[1], attribute.span())
+        self.breaks = [end.start() for end in re.finditer("\n", text)]
 
 
 class _Index:
@@ -227,6 +268,7 @@ class _Index:
         parser.Parse(data, True)
 
 
+_LINE_END = re.compile(r"\r\n?|\n")
 _TAG = re.compile(r"""<[^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*>""")
 _ATTRIBUTE = re.compile(r"""([^\s=<>"'/]+)\s*=\s*(?:"[^"]*"|'[^']*')""")
 _CONTENT = re.compile(r"<([^\s<>/]+)[^<>]*(?<!/)>[^<>]*</\1\s*>")
@@ -258,3 +300,9 @@ def encoding_of(data: bytes) -> str:
 def _decode(data: bytes) -> str:
     encoding = encoding_of(data)
     return data.decode(encoding if _ENCODINGS.fullmatch(encoding) else "utf-8", "replace")
+
+
+@lru_cache(maxsize=1)
+def _lines_of(page: bytes) -> tuple[str, ...]:
+    """Return the lines of a page. They are kept for the next call, because a page may hold many examples."""
+    return tuple(_LINE_END.split(_decode(page)))

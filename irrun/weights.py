@@ -62,8 +62,8 @@ class Weights:
     def __len__(self) -> int:
         return len(self.data)
 
-    def require_range(self, offset: int, size: int) -> None:
-        """Raise Refused (IR502) if the ``size`` bytes at ``offset`` are not all in the file."""
+    def bytes_at(self, offset: int, size: int) -> np.ndarray:
+        """Return the ``size`` bytes at ``offset`` as a view of the file. Raises Refused (IR502) if it has fewer."""
         if offset < 0 or size < 0 or offset + size > len(self.data):
             raise Refused(
                 f"offset {offset} and size {size} reach outside the .bin, which has {len(self.data)} bytes",
@@ -71,6 +71,7 @@ class Weights:
                 "pass the .bin of this model, or correct offset and size",
                 code="IR502",
             )
+        return self.data[offset : offset + size]
 
     def tensor(self, offset: int, size: int, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
         """Return the tensor of ``shape`` that is stored in the ``size`` bytes at ``offset``.
@@ -79,8 +80,7 @@ class Weights:
         type ``dynamic``, IR502 if the range is outside the file, IR503 if ``size`` is less than type and shape need,
         IR504 if the bytes are not a valid string tensor, and IR604 if its array would take too much memory.
         """
-        self.require_range(offset, size)
-        raw = self.data[offset : offset + size]
+        raw = self.bytes_at(offset, size)
         count = math.prod(shape)
         if element_type.kind == "dynamic":
             help = "write the element type of its values"

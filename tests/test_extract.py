@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +122,28 @@ def test_errors(arguments: list[str], message: str, tmp_path: Path) -> None:
     assert message in result.output
     assert "IR606" in result.output
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("attributes", "code"),
+    [
+        (f'offset="0" size="{(1 << 63) - 1}"', "IR502"),
+        ('offset="-5" size="4"', "IR502"),
+        ('offset="4294967296" size="4"', "IR502"),
+        ('size="4"', "IR202"),
+        ('offset="x" size="4"', "IR203"),
+    ],
+)
+def test_a_constant_outside_the_weights_is_refused_before_anything_is_written(
+    attributes: str, code: str, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "whole.xml", tmp_path / "part.xml"
+    irrun.save_model(b.model(b.Add(b.parameter([1], name="x"), [1.0], name="sum")), path)
+    path.write_text(re.sub(r'offset="\d+" size="\d+"', attributes, path.read_text()))
+    files = sorted(tmp_path.iterdir())
+    result = CliRunner().invoke(cli, ["extract", str(path), "-o", str(out)])
+    assert (result.exit_code, code in result.output) == (1, True), result.output
+    assert sorted(tmp_path.iterdir()) == files
 
 
 def test_command(tmp_path: Path) -> None:

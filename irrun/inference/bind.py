@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from irrun.diagnostics import Diagnostic, diagnostic
@@ -57,7 +58,7 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
         return diagnostic(code, named, source=model.source, node=node, attribute=attribute, layer=layer.name, **more)
 
     def renamed(name: str, to: str) -> Fix | None:
-        if any(spellings.get(other) == spellings[to] for other in layer.attributes):
+        if spellings[to] in written:
             return None
         edits = rename_attribute(model.source, data(), name, to)
         return Fix(f"rename {name} to {to}", edits, safe=False) if edits else None
@@ -70,6 +71,7 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
     values: dict[str, Any] = {}
     data = _data_node(model, layer)
     spellings = _spellings(cls)
+    written = {spellings.get(name) for name in layer.attributes}
     for text_name, text in layer.attributes.items():
         name = spellings.get(text_name)
         if name is None and (cls.type.lower(), text_name) in MEANINGLESS:
@@ -191,6 +193,7 @@ def _data_node(model: Model, layer: Layer) -> Any:
     It is a function because the ordinal is needed for diagnostics only, and finding it builds the index of the source.
     """
 
+    @cache
     def node() -> int:
         nodes = model.source.children(layer.node, "data")
         return nodes[0] if nodes else layer.node

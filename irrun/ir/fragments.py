@@ -33,10 +33,11 @@ __all__ = ["read_fragments"]
 def read_fragments(path: str, data: bytes) -> list[Parsed | ReadError]:
     """Read each example of a document, in order. An example that cannot be read gives its ReadError."""
     text = _text(data)
+    named = _named(text)
     models: list[Parsed | ReadError] = []
     for example in examples(path, text):
         try:
-            models.append(_Fragment(path, example, data, text).read())
+            models.append(_Fragment(path, example, data, named).read())
         except ReadError as error:
             models.append(error)
     return models
@@ -47,6 +48,15 @@ def _text(data: bytes) -> str:
     return re.sub(r"\r\n?", "\n", data.decode("utf-8", "replace"))
 
 
+def _named(page: str) -> dict[str, int]:
+    """Return the version in the first ``Broadcast-3`` on a page, for each name that the page versions in this way."""
+    named: dict[str, int] = {}
+    for name in _NAMED.finditer(page):
+        named.setdefault(name[1], int(name[2]))
+    return named
+
+
+_NAMED: Final = re.compile(r"\b(\w+)-(?=(\d{1,3})\b)")
 _DOTS: Final = r"(?:\.\.\.|…)"
 _IN_TAG: Final = re.compile(r"<[a-zA-Z][^<>]*>")
 _TAG_DOTS: Final = re.compile(rf"(?<=[\s\"']){_DOTS}(?=[\s/>])")
@@ -83,11 +93,11 @@ _OF_PARTS: Final = ("IR007", "IR103", "IR104", "IR105")
 class _Fragment:
     """An example while it is being read."""
 
-    def __init__(self, path: str, example: Example, whole: bytes, page: str) -> None:
+    def __init__(self, path: str, example: Example, whole: bytes, named: dict[str, int]) -> None:
         tags = _IN_TAG.sub(lambda tag: _TAG_DOTS.sub(_blanks, tag[0]), example.text)
         cleaned = _PORT.sub(_dims, tags)
         self.source = Source(path, cleaned.encode(), example.line, whole, example.columns)
-        self.page = page
+        self.named = named
         self.problems: list[Diagnostic] = []
         self.doubtful: set[int] = set()
         """Positions of inputs whose comment and dims contradict each other. Neither of them is used."""
@@ -142,18 +152,20 @@ class _Fragment:
 
         The page names it as ``Broadcast-3``; the first such name counts.
         """
-        named = re.search(rf"\b{re.escape(type)}-(\d{{1,3}})\b", self.page)
         versions = find(ALIASES.get(type.lower(), type))
-        if named is None or not versions:
+        if type not in self.named or not versions:
             return None
         # some operations first appear in a later opset than the number in their name
-        return f"opset{max((v for v in versions if v <= int(named[1])), default=min(versions))}"
+        return f"opset{max((v for v in versions if v <= self.named[type]), default=min(versions))}"
 
     def _contents(self, layer: Layer, comments: list[tuple[int, str]]) -> dict[int, tuple[np.ndarray, int]]:
         """Return the contents that comments within input ports list, by position, with the line of each comment."""
         contents: dict[int, tuple[np.ndarray, int]] = {}
+        by_port: dict[int, list[str]] = {}
+        for node, text in comments:
+            by_port.setdefault(node, []).append(text)
         for position, port in enumerate(layer.inputs):
-            for comment in (text for node, text in comments if node == port.node):
+            for comment in by_port.get(port.node, ()):
                 known = _numbers(comment, scalar=port.shape is None or port.shape.static in ((), (1,)))
                 if not known or position in contents:
                     continue

@@ -6,9 +6,11 @@ the ``<pre>`` elements of HTML, or plain text.
 
 from __future__ import annotations
 
+import bisect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -54,7 +56,7 @@ class Example:
 
     text: str
     line: int
-    columns: tuple[list[int], ...] = ()
+    columns: tuple[Sequence[int], ...] = ()
 
 
 def _markup(path: str, text: str) -> str:
@@ -69,30 +71,83 @@ def examples(path: str, text: str) -> Iterator[Example]:
     if not _OPENING.search(text) and "&lt;" not in text:
         return
     for block in _BLOCKS[_markup(path, text)](text):
-        at = 0
+        at = before = line_start = counted = 0
+        ends = _Ends(block.text)
         while first := _OPENING.search(block.text, at):
-            start, (at, is_closed) = first.start(), _end(block.text, first)
+            start, (at, is_closed) = first.start(), ends.of(first)
             if not is_closed and block.text[start:at].rstrip().endswith(("...", "…")):
                 continue  # the page shows only the beginning of a layer
-            before = block.text.count("\n", 0, start)
-            column = start - (block.text.rfind("\n", 0, start) + 1)
-            columns = block.columns[before:]
-            # leading spaces keep the columns of the document
-            yield Example(" " * column + block.text[start:at], block.line + before, columns)
+            before += block.text.count("\n", counted, start)
+            line_start = max(line_start, block.text.rfind("\n", counted, start) + 1)
+            counted = start
+            yield _example(block, before, start - line_start, block.text[start:at])
 
 
-def _end(text: str, first: re.Match[str]) -> tuple[int, bool]:
-    """Return the position where the example that opens at ``first`` ends, and whether a closing tag ends it."""
-    depth = 0
-    for tag in _TAG.finditer(text, first.start()):
-        depth += -1 if tag[0].startswith("</") else not tag[1]
-        if depth <= 0:
-            return tag.end(), True
-    # never closed: up to the next example that is not indented deeper; the parser reports the missing tag
-    column = first.start() - (text.rfind("\n", 0, first.start()) + 1)
-    following = re.compile(rf"^[ \t]{{0,{column}}}(?=<layer\s)", re.MULTILINE | re.IGNORECASE)
-    next_example = following.search(text, first.end())
-    return next_example.start() if next_example else len(text), False
+_WIDE: Final = 1000
+"""The most columns of indentation that an example keeps as spaces. An example further right keeps them as numbers."""
+
+
+def _example(block: Example, before: int, column: int, text: str) -> Example:
+    """Return the example ``text``, which begins in ``block`` after ``before`` lines and ``column`` characters."""
+    columns = block.columns[before : before + text.count("\n") + 1]
+    if column <= _WIDE:  # leading spaces keep the columns of the document
+        return Example(" " * column + text, block.line + before, columns)
+    head, *rest = text.split("\n")
+    if columns:
+        columns = (columns[0][column : column + len(head) + 1], *columns[1:])
+    else:
+        columns = (range(column + 1, column + len(head) + 2), *(range(1, len(line) + 2) for line in rest))
+    return Example(text, block.line + before, columns)
+
+
+class _Ends:
+    """Finds the ends of the examples of a text, in time that grows with the length of the text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts: list[int] = []
+        """The positions of all ``<layer>`` and ``</layer>`` tags."""
+        self._ends: list[int | None] = []
+        """For each tag, where the layer ends that it opens, or the tag itself if it opens none; None if never."""
+        opened: list[int] = []
+        for number, tag in enumerate(_TAG.finditer(text)):
+            is_opening = not tag[0].startswith("</") and not tag[1]
+            self._starts.append(tag.start())
+            self._ends.append(None if is_opening else tag.end())
+            if is_opening:
+                opened.append(number)
+            elif opened and not tag[1]:
+                self._ends[opened.pop()] = tag.end()
+
+    def of(self, first: re.Match[str]) -> tuple[int, bool]:
+        """Return the position where the example that opens at ``first`` ends, and whether a closing tag ends it."""
+        number = bisect.bisect_left(self._starts, first.start())
+        end = self._ends[number] if number < len(self._ends) else None
+        if end is not None:
+            return end, True
+        # never closed: up to the next example that is not indented deeper; the parser reports the missing tag
+        column = first.start() - (self._text.rfind("\n", 0, first.start()) + 1)
+        lines, indents, shallower = self._lines
+        number = bisect.bisect_left(lines, first.end())
+        while number < len(lines) and indents[number] > column:
+            number = shallower[number]
+        return (lines[number] if number < len(lines) else len(self._text)), False
+
+    @cached_property
+    def _lines(self) -> tuple[list[int], list[int], list[int]]:
+        """The lines that begin with a ``<layer>``: their positions, their indentation, and the next shallower line."""
+        matches = list(_OPENING_LINE.finditer(self._text))
+        indents = [match.end() - match.start() for match in matches]
+        shallower = [len(matches)] * len(matches)
+        waiting: list[int] = []
+        for number, indent in enumerate(indents):
+            while waiting and indents[waiting[-1]] > indent:
+                shallower[waiting.pop()] = number
+            waiting.append(number)
+        return [match.start() for match in matches], indents, shallower
+
+
+_OPENING_LINE: Final = re.compile(r"^[ \t]*(?=<layer\s)", re.MULTILINE | re.IGNORECASE)
 
 
 def _plain(text: str) -> Iterator[Example]:
@@ -160,6 +215,7 @@ def _html(text: str) -> Iterator[Example]:
     """Yield the text of each ``<pre>``, ``<textarea>`` and ``<xmp>``, with the columns of its characters."""
     import html  # imported here because most runs read no page
 
+    line, counted = 1, 0
     for pre in _PRE.finditer(text):
         written: list[str] = []
         columns: list[list[int]] = [[]]
@@ -183,7 +239,9 @@ def _html(text: str) -> Iterator[Example]:
                 written.append("\n")
             column = len(piece[0]) - piece[0].rfind("\n") if breaks else column + len(piece[0])
         columns[-1].append(column)
-        yield Example("".join(written), text.count("\n", 0, begin) + 1, tuple(columns))
+        line += text.count("\n", counted, begin)
+        counted = begin
+        yield Example("".join(written), line, tuple(columns))
 
 
 _BLOCKS: Final[dict[str, Callable[[str], Iterator[Example]]]] = {

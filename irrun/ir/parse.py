@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from irrun.model import Model
 from irrun.source import Source
 from irrun.weights import Weights
 
-__all__ = ["Parsed", "no_garbage", "parse", "read_bytes"]
+__all__ = ["Parsed", "no_garbage", "parse", "read_bytes", "require_file", "unreadable"]
 
 
 @dataclass(slots=True)
@@ -27,15 +29,32 @@ class Parsed:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the contents of a file. Raises ReadError (IR000) if it cannot be read."""
+    """Return the contents of a file. Raises ReadError (IR000) if it cannot be read.
+
+    A pipe that ends, such as the ``<(command)`` of a shell, is read as well.
+    """
     try:
+        if not path.is_fifo():
+            require_file(path)
         return path.read_bytes()
     except (OSError, ValueError) as error:
-        why = (getattr(error, "strerror", None) or str(error)).lower()
-        why = "it is a folder" if isinstance(error, OSError) and path.is_dir() else why
-        raise ReadError(
-            Diagnostic("IR000", "error", f"cannot read {path}: {why}", file=str(path), help="check the path")
-        ) from None
+        raise unreadable(path, error) from None
+
+
+def require_file(path: Path) -> None:
+    """Raise OSError unless ``path`` leads to a file. Reading a device may never end, and a pipe cannot be mapped."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        raise OSError(errno.EINVAL, f"it is {kinds.get(stat.S_IFMT(mode), 'a device')}, not a file")
+
+
+def unreadable(path: Path, error: OSError | ValueError) -> ReadError:
+    """Return the error (IR000) for a file that cannot be read because of ``error``."""
+    reason = (getattr(error, "strerror", None) or str(error)).lower()
+    return ReadError(
+        Diagnostic("IR000", "error", f"cannot read {path}: {reason}", file=str(path), help="check the path")
+    )
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Elements and attributes of the original file that irrun does not use are kept.
 
 from __future__ import annotations
 
+import bisect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -36,8 +37,9 @@ def save_model(
 
     Each file is written completely or not at all. Elements that irrun does not use (``rt_info``, ``meta_data`` …) are
     kept from the file that the model was read from. The weights are copied unchanged; ``compact`` leaves out the bytes
-    to which no constant of the model refers. Raises ModelError (IR501) if the weights are missing, ValueError if both
-    files are the same, ModelError if ``compact`` finds a constant outside the weights, and OSError if a file cannot be written.
+    to which no constant of the model refers. Raises ModelError if the weights are missing (IR501) or, with ``compact``,
+    a constant lies outside of them (IR502), ValueError if both files are the same, and OSError if a file cannot be
+    written.
     """
     if model.weights is None and model.constants:
         raise ModelError(weights_missing(model))
@@ -116,7 +118,7 @@ def _parts(model: Model) -> list[_Part]:
 
 
 def _ranges(model: Model) -> Iterator[tuple[int, int]]:
-    """Yield the offset and size of each constant, bodies included. Raises ModelError for one that cannot be read."""
+    """Yield the offset and size of each constant, bodies included. Raises ModelError if one is not in the .bin."""
     for layer in model.layers.values():
         if is_constant(layer):
             yield _range(model, layer)
@@ -131,15 +133,15 @@ def _range(model: Model, layer: Layer) -> tuple[int, int]:
         raise ModelError([p for p in problems if p.severity == "error"] or weights_missing(model))
     attributes: Any = op
     try:
-        model.weights.require_range(attributes.offset, attributes.size)
+        model.weights.bytes_at(attributes.offset, attributes.size)
     except Refused as refused:
         raise ModelError(refusal(model, layer, op, refused)) from None
     return attributes.offset, attributes.size
 
 
 def _moved(parts: Sequence[_Part], offset: int) -> int:
-    """Return the new offset of a byte of the old .bin."""
-    part = next(p for p in parts if p.start <= offset <= p.stop)
+    """Return the new offset of a byte of the old .bin. The ``parts`` ascend and do not touch."""
+    part = parts[bisect.bisect_right(parts, offset, key=lambda part: part.start) - 1]
     return part.to + offset - part.start
 
 

@@ -69,6 +69,8 @@ class Evidence:
     """The inferred value of each output, also where ``values`` holds the declared one."""
     inferred_ahead: Values = field(default_factory=dict)
     """The values of outputs that a vote needed before propagation reached their layer."""
+    inputs_voted: int = 0
+    """The number of inputs of all layers that votes have inferred so far. It bounds the time of a check."""
     agreed: dict[Value, tuple[ElementType | None, PartialShape | None]] = field(default_factory=dict)
     """For an inferred value, the last declaration that agreed with it. It saves most comparisons of a large model."""
 

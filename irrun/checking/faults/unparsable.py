@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 from irrun.checking.faults.evidence import Evidence
 from irrun.checking.faults.outputs import due
 from irrun.checking.faults.suggest import declare_dims, declare_type
+from irrun.edits import Fix
 from irrun.model import Layer, Port
 from irrun.source import Span
 
@@ -33,6 +35,7 @@ def unparsable_ports(evidence: Evidence) -> list[UnparsablePort]:
     layers: dict[str | None, list[Layer]] = {}
     for layer in evidence.model.layers.values() if broken else ():
         layers.setdefault(layer.name, []).append(layer)
+    spans = cache(partial(_spans, evidence))  # a port may have many wrong dims
     unparsable = [
         UnparsablePort(number, layer, position, is_input)
         for number in broken
@@ -40,7 +43,7 @@ def unparsable_ports(evidence: Evidence) -> list[UnparsablePort]:
         for is_input, ports in ((True, layer.inputs), (False, layer.outputs))
         for position, port in enumerate(ports)
         if port.id == evidence.problems[number].port
-        and evidence.problems[number].span in _spans(evidence, port, evidence.problems[number].code)
+        and evidence.problems[number].span in spans(port.node, evidence.problems[number].code)
     ]
     evidence.unparsable.update(_port(broken_port).node for broken_port in unparsable)
     return unparsable
@@ -48,20 +51,26 @@ def unparsable_ports(evidence: Evidence) -> list[UnparsablePort]:
 
 def fix_unparsable(evidence: Evidence, ports: Sequence[UnparsablePort]) -> None:
     """Add to the problem of each port the fix that declares the inferred type or shape, where it is known."""
-    source = evidence.model.source
+    fixes: dict[tuple[int, str], Fix | None] = {}  # by node and code: all wrong dims of a port share one fix
     for unparsable in ports:
-        number, layer, position, is_input = unparsable
-        key = evidence.model.feeds[layer.id][position] if is_input else (layer.id, position)
-        value = evidence.values.get(key) if key else None
-        if key is None or value is None:
-            continue
-        port, fix = _port(unparsable), None
-        if evidence.problems[number].code != "IR305":
-            fix = declare_dims(source, port, due(evidence, key, value))
-        elif value.type.kind != "dynamic":
-            fix = declare_type(source, port, value.type)
-        if fix is not None:
-            evidence.problem_fixes[number] = fix
+        code, port = evidence.problems[unparsable.problem].code, _port(unparsable)
+        if (port.node, code) not in fixes:
+            fixes[port.node, code] = _fix(evidence, unparsable, code)
+        if (fix := fixes[port.node, code]) is not None:
+            evidence.problem_fixes[unparsable.problem] = fix
+
+
+def _fix(evidence: Evidence, unparsable: UnparsablePort, code: str) -> Fix | None:
+    """Return the fix that declares the inferred type (IR305) or shape (IR404, IR407) of a port; None if it is not known."""
+    source, layer, port = evidence.model.source, unparsable.layer, _port(unparsable)
+    position = unparsable.position
+    key = evidence.model.feeds[layer.id][position] if unparsable.is_input else (layer.id, position)
+    value = evidence.values.get(key) if key else None
+    if key is None or value is None:
+        return None
+    if code != "IR305":
+        return declare_dims(source, port, due(evidence, key, value))
+    return None if value.type.kind == "dynamic" else declare_type(source, port, value.type)
 
 
 def _port(unparsable: UnparsablePort) -> Port:
@@ -69,9 +78,9 @@ def _port(unparsable: UnparsablePort) -> Port:
     return ports[unparsable.position]
 
 
-def _spans(evidence: Evidence, port: Port, code: str) -> list[Span]:
-    """Return the places at which reading can report ``code`` (IR305, IR404 or IR407) for a port."""
+def _spans(evidence: Evidence, node: int, code: str) -> set[Span]:
+    """Return the places at which reading can report ``code`` (IR305, IR404 or IR407) for the port ``node``."""
     source = evidence.model.source
     if code == "IR305":
-        return [source.span(port.node, "precision")]
-    return [source.span(node) for node in source.children(port.node, "dim")]
+        return {source.span(node, "precision")}
+    return {source.span(dim) for dim in source.children(node, "dim")}

@@ -40,10 +40,12 @@ def agrees(port: Port, value: Value) -> bool:
 def leads_to_declared(evidence: Evidence, layer: Layer, position: int, value: Value) -> bool:
     """Return whether a layer would produce its declared outputs if it read ``value`` at ``position``.
 
-    Return True if irrun does not know the operation of the layer.
+    Return True if irrun does not know the operation of the layer, or if the votes of this model have already inferred
+    ``_MOST_INPUTS`` inputs.
     """
     op, feeds = evidence.ops[layer.id], evidence.model.feeds[layer.id]
-    if op is None:
+    evidence.inputs_voted += len(feeds)
+    if op is None or evidence.inputs_voted > _MOST_INPUTS:
         return True
     try:
         inputs = [value if feed == feeds[position] else _known(evidence, feed) if feed else None for feed in feeds]
@@ -53,6 +55,9 @@ def leads_to_declared(evidence: Evidence, layer: Layer, position: int, value: Va
     return all(agrees(port, output) for port, output in zip(layer.outputs, outputs))
 
 
+_MOST_INPUTS: Final = 100_000
+"""The most inputs of layers that the votes of one model infer, so that many wrong inputs of one layer, each of which
+infers all the others, do not take quadratic time. A consumer beyond this limit does not vote."""
 _MOST_AHEAD: Final = 16
 """The longest chain of layers that a vote infers ahead of propagation. It covers the usual arithmetic on shapes."""
 
