@@ -76,7 +76,7 @@ def _is_symbolic(dim: str) -> bool:
     return re.search("[A-Za-z_]", dim) is not None and len(dim) < 200 and not _TERM.sub("", dim)
 
 
-_OF_PARTS: Final = ("IR007", "IR103", "IR104", "IR105")
+_OF_PARTS: Final = ("IR007", "IR103", "IR104", "IR105", "IR112")
 """Diagnostics that do not apply to an example that leaves out ports, entries or other parts."""
 
 
