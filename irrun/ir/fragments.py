@@ -108,7 +108,8 @@ class _Fragment:
     def read(self) -> Parsed:
         """Return the model of the example. Raises ReadError if it is not well-formed or has no usable layer."""
         reader = read_xml(self.source, Reader(self.source))
-        self.problems += reader.problems.diagnostics()
+        # symbolic dims are read as ?
+        self.problems += (p for p in reader.problems.diagnostics() if p.code != "IR407")
         if self.abbreviated:
             self.problems = [p for p in self.problems if p.code not in _OF_PARTS]
         if reader.layer is None:
