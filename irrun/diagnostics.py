@@ -113,6 +113,9 @@ CODES: Final = _codes(
     ("IR111h", "unpaired-variable", "A variable is not read by exactly one ReadValue and set by exactly one Assign. "
      "OpenVINO refuses the model; in irrun, a variable that no Assign sets keeps its initial value. Usually the "
      "variable_id of one of the two is misspelt: write the same at both."),
+    ("IR112h", "no-loop-condition", "The port map of a Loop has no output with the purpose execution_condition, which "
+     "the specification requires: the condition under which the next iteration runs. irrun takes it as true. Add the "
+     "entry, with the Result of the body that holds the condition."),
     # 2xx operation and attributes
     ("IR201", "unsupported-operation", "irrun does not support this operation, or not in this version. This is a gap "
      "in irrun or a custom operation of yours, not a fault of the file. Run `irrun ops` to list the supported "

@@ -191,7 +191,8 @@ CONST = {
 @pytest.mark.parametrize("fault", CONST)
 def test_of_a_constant_what_the_others_contradict(fault: str, tmp_path: Path) -> None:
     path = changed(chain(), *CONST[fault]).save(tmp_path)
-    assert fix(load(path)).data.decode() == chain().text
+    unsafe = fault in ("rank", "element-type")  # the size is large enough, so that OpenVINO reads other values
+    assert fix(load(path), unsafe=unsafe).data.decode() == chain().text
 
 
 UNSAFE = {

@@ -72,7 +72,8 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
     assert _kept(out) == _kept(path)
     if model.weights is not None:
         assert out.with_suffix(".bin").read_bytes() == path.with_suffix(".bin").read_bytes()
-    before, after = (sorted((d.code, d.message) for d in irrun.check(p)) for p in (path, out))
+    mended = ("IR010", "IR407")  # a missing name or version, a dim "?": what is written has them right
+    before, after = (sorted((d.code, d.message) for d in irrun.check(p) if d.code not in mended) for p in (path, out))
     assert after == before
     once = out.read_bytes()
     irrun.save_model(again, out)  # over itself

@@ -12,9 +12,10 @@ from irrun.checking.faults.consequences import count_consequences
 from irrun.checking.faults.constants import check_bytes, check_presence
 from irrun.checking.faults.edges import check_edges
 from irrun.checking.faults.evidence import Evidence
-from irrun.checking.faults.graph import check_results, check_unused_layers, check_variables, fix_duplicate_edges
+from irrun.checking.faults.graph import check_results, check_unused_layers, fix_duplicate_edges
 from irrun.checking.faults.outputs import settle
 from irrun.checking.faults.unparsable import fix_unparsable, unparsable_ports
+from irrun.checking.faults.variables import check_variables
 from irrun.checking.ignore import without_ignored
 from irrun.diagnostics import Diagnostic, Report
 from irrun.inference.bind import bind_all

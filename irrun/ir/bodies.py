@@ -11,7 +11,8 @@ from irrun.model import Layer, MapEntry
 __all__ = ["back_edges", "port_map", "report_gaps"]
 
 
-_PURPOSES: Final = ("current_iteration", "execution_condition")
+_CONDITION: Final = "execution_condition"
+_PURPOSES: Final = ("current_iteration", _CONDITION)
 """The special roles of a Parameter or Result in the body of a Loop."""
 
 
@@ -84,9 +85,9 @@ def _is_in_body(
 
 
 def report_gaps(layer: Layer, tag: str, draft: LayerDraft, problems: Problems) -> None:
-    """Report gaps in a port map (IR104): a Parameter that no entry feeds, or an output that no entry produces.
+    """Report gaps in a port map: a Parameter that no entry feeds or an output that no entry produces (IR104).
 
-    ``tag`` is the name of the element of the body.
+    Report also a Loop without a condition (IR112). ``tag`` is the name of the element of the body.
     """
     map_tag = tag.replace("body", "port_map")
     entries = layer.maps.get(map_tag, ())
@@ -103,6 +104,9 @@ def report_gaps(layer: Layer, tag: str, draft: LayerDraft, problems: Problems) -
         if parameter.id not in fed:
             message = f'no entry of <{map_tag}> of "{layer.name}" feeds "{parameter.name}" of its <{tag}>'
             problems.report("IR104", message, parameter.node, layer=parameter.name, help="add the entry")
+    if layer.type.lower() == "loop" and all(entry.purpose != _CONDITION for entry in entries if entry.kind == "output"):
+        message = f'Loop "{layer.name}": no output of <{map_tag}> has the purpose {_CONDITION}'
+        problems.report("IR112", message, layer.node, layer=layer.name, help="add the entry")
     for position, port in enumerate(layer.outputs):
         if position not in produced:
             message = f'no entry of <{map_tag}> produces output port {port.id} of "{layer.name}"'

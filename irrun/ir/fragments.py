@@ -86,7 +86,7 @@ def _is_symbolic(dim: str) -> bool:
     return re.search("[A-Za-z_]", dim) is not None and len(dim) < 200 and not _TERM.sub("", dim)
 
 
-_OF_PARTS: Final = ("IR007", "IR103", "IR104", "IR105")
+_OF_PARTS: Final = ("IR007", "IR103", "IR104", "IR105", "IR112")
 """Diagnostics that do not apply to an example that leaves out ports, entries or other parts."""
 
 
@@ -118,7 +118,8 @@ class _Fragment:
     def read(self) -> Parsed:
         """Return the model of the example. Raises ReadError if it is not well-formed or has no usable layer."""
         reader = read_xml(self.source, Reader(self.source))
-        self.problems += reader.problems.diagnostics()
+        # symbolic dims are read as ?
+        self.problems += (p for p in reader.problems.diagnostics() if p.code != "IR407")
         if self.abbreviated:
             self.problems = [p for p in self.problems if p.code not in _OF_PARTS]
         if reader.layer is None:

@@ -77,7 +77,7 @@ def _without(missing: tuple[str, ...], folder: Path, *, initial: bool = True) ->
     x = net.parameter("f32", "2")
     start = [net.const("f32", "2", np.array([10, 20], np.float32).tobytes())] if initial else []
     attributes = {"variable_id": "v", "variable_type": "f32", "variable_shape": "2"}
-    kept = {name: value for name, value in attributes.items() if name not in missing}
+    kept: dict[str, Any] = {name: value for name, value in attributes.items() if name not in missing}
     read = net.add("ReadValue", start, [("FP32", "2")], opset="opset6", **kept)
     total = net.add("Add", [x, read], [("FP32", "2")])
     net.add("Assign", [total], opset="opset6", variable_id="v")
