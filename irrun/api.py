@@ -109,6 +109,8 @@ def compile(
     strict: bool = False,
     max_memory: int | None = None,
     exact: bool | None = None,
+    timeout: float | None = None,
+    copy_weights: bool = False,
 ) -> Executable:
     """Plan a model once, and return an Executable that runs it any number of times.
 
@@ -118,6 +120,9 @@ def compile(
     - ``exact`` computes each layer on its own, with the kernel that defines its operation, on one thread and with
       numpy's BLAS. Otherwise irrun uses the fastest kernels and fuses layers; the results are equal within rounding.
       The default is true if the environment variable IRRUN_EXACT is set to anything but 0.
+    - ``timeout`` is the most seconds that a run may take, by default any number. It is checked before each step and
+      each iteration of a loop, so that a run ends with the step during which the time is over.
+    - ``copy_weights`` reads the .bin into memory, so that the file may be changed while the model is in use.
 
     Raises ReadError or ModelError if the model cannot be read or planned, and UnsupportedError if irrun does not know
     one of its operations.
@@ -128,11 +133,13 @@ def compile(
         raise ModelError(weights_missing(model))
     if exact is None:
         exact = os.environ.get("IRRUN_EXACT", "") not in ("", "0")
+    if copy_weights and model.weights is not None:
+        model.weights.copy_into_memory()
+    if max_memory is None:
+        max_memory = default_max_memory()
     from irrun.running.executor import Executable  # imported late: `irrun check` runs no model
 
-    return Executable(
-        model, strict=strict, max_memory=default_max_memory() if max_memory is None else max_memory, exact=exact
-    )
+    return Executable(model, strict=strict, max_memory=max_memory, exact=exact, timeout=timeout)
 
 
 def run(

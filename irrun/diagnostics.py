@@ -172,7 +172,8 @@ CODES: Final = _codes(
     ("IR501", "weights-missing", "The model has constants, but the .bin that holds their values is missing. Put the "
      ".bin beside the .xml under the same name, or name it with -w (weights= in Python)."),
     ("IR502", "weights-range", "The offset and size of a constant are negative or reach beyond the end of the .bin. "
-     "The .bin is cut short or belongs to another model. Copy the .bin of this model again."),
+     "The .bin is cut short or belongs to another model. Copy the .bin of this model again. A run also gives this "
+     "finding if the .bin was written to after the model was read: compile the model again."),
     ("IR503", "weights-size", "The size of a constant is less than the number of bytes that its shape and element "
      "type need. Correct the size, the shape or the element type."),
     ("IR504", "weights-content", "The bytes of a constant are not a valid tensor of its type: the offsets of a string "
@@ -204,6 +205,9 @@ CODES: Final = _codes(
      "is out of range, or a target shape does not fit. Correct the input that the message names."),
     ("IR606", "bad-selection", "The model has no layer of the given name (--tap, --from, --to), or no path connects "
      "the layers at which a part shall begin and end. Pass names of layers, or globs such as 'conv*'."),
+    ("IR607", "timeout", "A run took longer than --timeout allows. irrun looks at the time before each step and each "
+     "iteration of a loop. Usually a Loop has no trip count and its condition never becomes false: correct the loop. "
+     "Otherwise raise --timeout."),
 )  # fmt: skip
 
 

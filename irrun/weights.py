@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
@@ -30,6 +31,8 @@ class Weights:
     def __init__(self, path: Path | None = None, data: bytes | None = None) -> None:
         self.path = path
         self.given = data
+        self._mapped: os.stat_result | None = None
+        """The state of the file when it was mapped."""
 
     @cached_property
     def data(self) -> np.ndarray:
@@ -46,9 +49,41 @@ class Weights:
             return None
         try:
             with self.path.open("rb") as file:
+                self._mapped = os.fstat(file.fileno())
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError):  # the file is empty, or the file system or platform does not support mmap
             return None
+
+    def copy_into_memory(self) -> None:
+        """Read the file into memory, so that later changes of the file have no effect. Earlier views stay views."""
+        if self._map is not None:
+            self.given = bytes(self._map)
+            self.__dict__.pop("_map", None)
+            self.__dict__.pop("data", None)
+
+    def require_unchanged(self) -> None:
+        """Raise Refused (IR502) if the mapped file has been written to or cut short since it was mapped.
+
+        Its tensors would then have other values, and reading beyond its new end would kill the process. A file that
+        was removed, or replaced by another one of the same name, does no harm: the map keeps the old file.
+        """
+        if self.path is None or self._mapped is None or self.given is not None:
+            return
+        try:
+            now = self.path.stat()
+        except OSError:  # the file is removed
+            return
+        before = self._mapped
+        if (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino):
+            return
+        if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+            raise Refused(
+                f"{self.path} has changed since the model was read; it had {before.st_size:,} bytes and has "
+                f"{now.st_size:,}",
+                help="compile the model again, and replace a .bin by renaming instead of writing to it; or copy the "
+                "weights into memory with copy_weights=True (--copy-weights)",
+                code="IR502",
+            )
 
     def release(self) -> None:
         """Let the system reuse the memory of the pages read so far. Reading them again loads them from the file.

@@ -44,6 +44,8 @@ class Settings:
     strict: bool
     exact: bool | None
     max_memory: int
+    timeout: float | None
+    copy_weights: bool
     profiled: bool
 
 
@@ -69,7 +71,10 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
         raise ModelError(errors)
     for problem in item.problems:
         err.print(f"{problem.severity}: {concise(problem)}")
-    executable = api.compile(item.model, strict=settings.strict, max_memory=settings.max_memory, exact=settings.exact)
+    executable = api.compile(
+        item.model, strict=settings.strict, max_memory=settings.max_memory, exact=settings.exact,
+        timeout=settings.timeout, copy_weights=settings.copy_weights,
+    )  # fmt: skip
     inputs = gather(item.model, settings.inputs, settings.seed, settings.max_memory)
     profile = Profile() if settings.profiled else None
     try:

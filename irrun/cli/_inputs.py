@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
+import os
 import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import IO, Final
 
 import click
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, FeedError
+from irrun.diagnostics import Diagnostic, FeedError, human
+from irrun.ir.parse import require_file
 from irrun.lookup import bad_feed, position
 from irrun.model import Layer, Model
 from irrun.running.generate import GENERATORS, declared, element_types, generate
@@ -46,7 +50,9 @@ def gather(model: Model, options: Sequence[str], seed: int, max_memory: int) -> 
     ExecutionError (IR604) for an array that is too large, and click.BadParameter for a text without ``=``.
     """
     specs = _by_position(model, options)
-    loaded = {number: _file(model, number, spec) for number, spec in specs.items() if _ARRAY.fullmatch(spec)}
+    loaded = {
+        number: _file(model, number, spec, max_memory) for number, spec in specs.items() if _ARRAY.fullmatch(spec)
+    }
     types = element_types(model, loaded)
     return [
         _input(model, number, specs.get(number), loaded.get(number), types[number], seed, max_memory)
@@ -129,22 +135,60 @@ def _dims(model: Model, parameter: Layer, text: str) -> tuple[int, ...]:
 # .npy and .npz
 
 
-def _file(model: Model, number: int, spec: str) -> np.ndarray:
-    """Read the array for input ``number`` from a .npy or .npz file. Raises FeedError (IR601)."""
+def _file(model: Model, number: int, spec: str, max_memory: int) -> np.ndarray:
+    """Read the array for input ``number`` from a .npy or .npz file, of at most ``max_memory`` bytes.
+
+    Raises FeedError (IR601).
+    """
     match = _ARRAY.fullmatch(spec)
     assert match is not None
     parameter = model.parameters[number]
     path = match[1] or match[2]
     try:
+        require_file(Path(path))
         with open(path, "rb") as file:  # np.load leaves a broken file open if it opens the file itself
+            is_archive = zipfile.is_zipfile(file)
+            if is_archive == (match[1] is not None):
+                raise ValueError(f"the file is a {'.npz' if is_archive else '.npy'}")
+            file.seek(0)
+            if not is_archive:
+                _require_size(file, os.fstat(file.fileno()).st_size, max_memory)
+                file.seek(0)
+                return np.load(file, allow_pickle=False)
             loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray) == (match[1] is None):
-                raise ValueError(f"the file is a {'.npy' if match[1] is None else '.npz'}")
-            return loaded if match[1] else loaded[_key(model, parameter, path, loaded.files, match[3])]
+            key = _key(model, parameter, path, loaded.files, match[3])
+            member = loaded.zip.getinfo(key if key in loaded.zip.namelist() else f"{key}.npy")
+            with loaded.zip.open(member) as stream:
+                _require_size(stream, member.file_size, max_memory)
+            return loaded[key]
     except OSError as error:
         raise bad_feed(model, parameter, f"cannot be read from {path}: {_why(error)}", "check the path") from None
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise bad_feed(model, parameter, f"cannot be read from {path}: {error}", "write it with numpy.save") from None
+
+
+def _require_size(file: IO[bytes], size: int, max_memory: int) -> None:
+    """Raise ValueError if the header of a .npy in ``file`` declares more than it holds, or more than ``max_memory``.
+
+    ``size`` is the number of bytes of the .npy. numpy would allocate the array that the header declares before it
+    reads the first byte.
+    """
+    version = np.lib.format.read_magic(file)
+    if version not in _HEADERS:
+        raise ValueError(f"it has version {version[0]}.{version[1]} of the .npy format, which holds no plain array")
+    shape, _, dtype = _HEADERS[version](file)
+    declared, held = math.prod(shape) * dtype.itemsize, size - file.tell()
+    if declared > held and not dtype.hasobject:
+        raise ValueError(f"its header declares {declared:,} bytes, but it holds {max(held, 0):,}")
+    if declared > max_memory:
+        raise ValueError(f"it takes {human(declared)}, more than the {human(max_memory)} allowed")
+
+
+_HEADERS: Final = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+"""The functions that read the header of a .npy, by its version. Version 3.0 is only for names of fields."""
 
 
 def _key(model: Model, parameter: Layer, path: str, keys: list[str], key: str | None) -> str:

@@ -58,6 +58,13 @@ __all__ = ["command"]
 @click.option(
     "--max-memory", type=Size(), help="The largest size of one tensor, such as 2GiB. [default: 3/4 of the memory]"
 )
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    help="The most seconds that a run may take, checked before each step and iteration. [default: no limit]",
+)  # fmt: skip
+@click.option(
+    "--copy-weights", is_flag=True, help="Read the .bin into memory first, so that it may change during the run."
+)
 @click.option("--example", type=click.IntRange(min=1), metavar="N", help="Run only the Nth example of a page.")
 def command(
     model: str,
@@ -74,6 +81,8 @@ def command(
     runs: int,
     exact: bool | None,
     max_memory: int | None,
+    timeout: float | None,
+    copy_weights: bool,
     example: int | None,
 ) -> int:
     """Run a model and show its outputs.
@@ -97,7 +106,8 @@ def command(
     items = _selected(model, items, example, needs_one=bool(inputs or output or taps or dump or trace))
     settings = Settings(
         inputs=inputs, taps=taps, dump=dump, runs=runs, seed=seed, strict=strict, exact=exact,
-        max_memory=max_memory or api.default_max_memory(), profiled=profiled or trace is not None,
+        max_memory=max_memory or api.default_max_memory(), timeout=timeout, copy_weights=copy_weights,
+        profiled=profiled or trace is not None,
     )  # fmt: skip
     out = _terminal.console()
     records: list[dict[str, Any]] = []

@@ -6,7 +6,7 @@ import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, ports
-from irrun.ops._rois import batch_fault, bilinear, check_batches
+from irrun.ops._rois import batch_fault, bilinear, blocks, check_batches, refuse_samples
 
 
 class RoiAlignBase(Op):
@@ -68,23 +68,36 @@ class RoiAlignBase(Op):
         """Return the bins (channels, pooled_h, pooled_w) of one region of ``maps`` (channels, height, width)."""
         height, width = maps.shape[1:]
         x1, y1, wide, high = self.box(roi)
-        # (bin row, bin column, sample row, sample column)
-        y = self._samples(y1, high, self.pooled_h)[:, np.newaxis, :, np.newaxis]
-        x = self._samples(x1, wide, self.pooled_w)[:, np.newaxis, :]
-        y, x = self.placed(roi, y, x)
-        inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
-        near_y, near_x = np.clip(np.where(inside, y, 0), 0, height - 1), np.clip(np.where(inside, x, 0), 0, width - 1)
-        samples = np.where(inside, bilinear(maps, slice(None), near_y, near_x), 0)
-        if self.mode == "max":
-            return samples.max((3, 4), initial=0)  # OpenVINO gives 0 where all samples are negative
+        rows, columns = self._count(high, self.pooled_h), self._count(wide, self.pooled_w)
+        refuse_samples(rows, columns, "sampling_ratio" if self.sampling_ratio else "spatial_scale")
+        pooled = np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
+        for channel, bin_y, bin_x, sample_y, sample_x in blocks(*pooled.shape, rows, columns):
+            # (bin row, bin column, sample row, sample column)
+            y = _samples(y1, high / y1.dtype.type(self.pooled_h), rows, bin_y, sample_y)[:, np.newaxis, :, np.newaxis]
+            x = _samples(x1, wide / x1.dtype.type(self.pooled_w), columns, bin_x, sample_x)[:, np.newaxis, :]
+            y, x = self.placed(roi, y, x)
+            inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
+            near_y = np.clip(np.where(inside, y, 0), 0, height - 1)
+            near_x = np.clip(np.where(inside, x, 0), 0, width - 1)
+            samples = np.where(inside, bilinear(maps, channel, near_y, near_x), 0)
+            part = pooled[channel, bin_y, bin_x]
+            if self.mode == "max":
+                np.maximum(part, samples.max((3, 4)), out=part)  # OpenVINO gives 0 where all samples are negative
+            else:
+                part += samples.sum((3, 4))
         # OpenVINO's CPU plugin gives NaN for a bin without samples, the reference kernel 0
-        return samples.sum((3, 4)) / maps.dtype.type(max(1, samples.shape[3] * samples.shape[4]))
+        return pooled if self.mode == "max" else pooled / maps.dtype.type(max(1, rows * columns))
 
-    def _samples(self, start: np.floating, size: np.floating, bins: int) -> np.ndarray:
-        """Return the samples (bin, sample) along one axis, each in the middle of its part of the bin."""
-        step = size / start.dtype.type(bins)
-        count = self.sampling_ratio or max(0, int(np.ceil(step)))
-        first = start + np.arange(bins, dtype=start.dtype) * step
-        return first[:, np.newaxis] + (np.arange(count, dtype=start.dtype) + start.dtype.type(0.5)) * (
-            step / max(count, 1)
-        )
+    def _count(self, size: np.floating, bins: int) -> int:
+        """Return the number of samples of a bin along one axis."""
+        return self.sampling_ratio or max(0, int(np.ceil(size / size.dtype.type(bins))))
+
+
+def _samples(start: np.floating, step: np.floating, count: int, bins: slice, samples: slice) -> np.ndarray:
+    """Return some samples of some bins along one axis, as [bins, samples]: each in the middle of its part of the bin.
+
+    The first bin begins at ``start``, each bin has the size ``step`` and ``count`` samples.
+    """
+    type = start.dtype.type
+    first = start + np.arange(bins.start, bins.stop).astype(type) * step
+    return first[:, np.newaxis] + (np.arange(samples.start, samples.stop).astype(type) + type(0.5)) * (step / count)

@@ -1,5 +1,9 @@
 """Shared by the operations on regions of interest. A region is a row: batch index, x1, y1, x2, y2."""
 
+from collections.abc import Iterator
+from itertools import product
+from typing import Final
+
 import numpy as np
 
 from irrun.opdef import Refused, Site, Value
@@ -52,3 +56,28 @@ def bilinear(maps: np.ndarray, channel: np.ndarray | slice, y: np.ndarray, x: np
     upper = maps[channel, top, left] * (1 - across) + maps[channel, top, right] * across
     lower = maps[channel, bottom, left] * (1 - across) + maps[channel, bottom, right] * across
     return upper * (1 - down) + lower * down
+
+
+MOST_SAMPLES: Final = 1 << 28
+"""The most samples of one bin, so that an attribute of a hostile file cannot make a run endless."""
+_MOST_ELEMENTS: Final = 1 << 20
+"""The most elements of a block of samples. The kernels hold some twenty arrays of this size, or 160 MB of f64."""
+
+
+def refuse_samples(rows: int, columns: int, attributes: str) -> None:
+    """Raise Refused (IR604) if a bin of ``rows`` by ``columns`` samples has too many. ``attributes`` set them."""
+    if rows * columns > MOST_SAMPLES:
+        message = f"{attributes}: {rows} by {columns} samples in a bin are more than the {MOST_SAMPLES:,} allowed"
+        raise Refused(message, help=f"correct {attributes}", code="IR604")
+
+
+def blocks(*extents: int) -> Iterator[tuple[slice, ...]]:
+    """Yield the slices of an array of shape ``extents`` that cut it into blocks of at most ``_MOST_ELEMENTS``."""
+    steps: list[int] = []
+    left = _MOST_ELEMENTS
+    for extent in reversed(extents):
+        steps.insert(0, max(1, min(extent, left)))
+        left //= steps[0]
+    ranges = [range(0, extent, step) for extent, step in zip(extents, steps)]
+    for starts in product(*ranges):
+        yield tuple(slice(a, min(a + step, e)) for a, step, e in zip(starts, steps, extents))

@@ -5,7 +5,7 @@ import numpy as np
 from irrun.kernels.matmul import narrow, wide
 from irrun.kernels.resampling import round_half_away
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.ops._rois import bilinear, check_batches, check_regions, regions
+from irrun.ops._rois import bilinear, blocks, check_batches, check_regions, refuse_samples, regions
 from irrun.types import Dim, PartialShape
 
 
@@ -80,18 +80,26 @@ class DeformablePSROIPooling(Op):
         x1, y1, x2, y2 = whole * box.dtype.type(self.spatial_scale) - half
         wide, high = max(x2 - x1, least), max(y2 - y1, least)
         bins = np.arange(size, dtype=box.dtype)
-        # (output, bin row, bin column), then the samples in a bin
-        x = x1 + bins * (wide / size) + shifts[:, 0] * wide
-        y = y1 + bins[:, np.newaxis] * (high / size) + shifts[:, 1] * high
-        x = x[..., np.newaxis, np.newaxis] + _places(wide / size, self.spatial_bins_x)
-        y = y[..., np.newaxis, np.newaxis] + _places(high / size, self.spatial_bins_y)[:, np.newaxis]
-        inside = (y >= -half) & (y <= height - half) & (x >= -half) & (x <= width - half)
-        channel = np.arange(len(maps)).reshape(self.output_dim, size, size, 1, 1)
-        near_y, near_x = np.clip(np.where(inside, y, 0), 0, height - 1), np.clip(np.where(inside, x, 0), 0, width - 1)
-        sums = np.where(inside, bilinear(maps, channel, near_y, near_x), 0).sum((3, 4))
-        return sums / np.maximum(inside.sum((3, 4)), 1).astype(maps.dtype)
+        shape = (self.output_dim, size, size)
+        x = np.broadcast_to(x1 + bins * (wide / size) + shifts[:, 0] * wide, shape)
+        y = np.broadcast_to(y1 + bins[:, np.newaxis] * (high / size) + shifts[:, 1] * high, shape)
+        channels = np.arange(len(maps)).reshape(*shape, 1, 1)
+        sums, counts = np.zeros(shape, maps.dtype), np.zeros(shape, np.int64)
+        refuse_samples(self.spatial_bins_y, self.spatial_bins_x, "spatial_bins_x and spatial_bins_y")
+        for *bin, rows, columns in blocks(*shape, self.spatial_bins_y, self.spatial_bins_x):
+            part = tuple(bin)
+            # (output, bin row, bin column), then the samples in a bin
+            at_x = x[part][..., np.newaxis, np.newaxis] + _places(wide / size, self.spatial_bins_x, columns)
+            at_y = y[part][..., np.newaxis, np.newaxis]
+            at_y = at_y + _places(high / size, self.spatial_bins_y, rows)[:, np.newaxis]
+            inside = (at_y >= -half) & (at_y <= height - half) & (at_x >= -half) & (at_x <= width - half)
+            near_y = np.clip(np.where(inside, at_y, 0), 0, height - 1)
+            near_x = np.clip(np.where(inside, at_x, 0), 0, width - 1)
+            sums[part] += np.where(inside, bilinear(maps, channels[part], near_y, near_x), 0).sum((3, 4))
+            counts[part] += inside.sum((3, 4))
+        return sums / np.maximum(counts, 1).astype(maps.dtype)
 
 
-def _places(size: np.floating, count: int) -> np.ndarray:
-    """Return the distances of ``count`` samples from the beginning of a bin of ``size``; the first is 0."""
-    return np.arange(count, dtype=size.dtype) * (size / count)
+def _places(size: np.floating, count: int, samples: slice) -> np.ndarray:
+    """Return the distances of some of the ``count`` samples from the beginning of a bin of ``size``; the first is 0."""
+    return np.arange(samples.start, samples.stop).astype(size.dtype) * (size / count)

@@ -81,19 +81,28 @@ class ISTFT(Op):
         if self.normalized:
             frames *= math.sqrt(size)
         count = frames.shape[-2]
-        total = _overlapped(np.broadcast_to(weights * weights, (count, size)), step)
-        signal = _overlapped(frames, step) / np.where(total == 0, 1, total)
         default = int(self._length(Dim(count), Dim(size), Dim(step)))
         length = default if signal_length is None else int(signal_length.item())
         start = size // 2 if self.center else 0
+        total = _overlapped(np.broadcast_to(weights * weights, (count, size)), step, start + length)
+        signal = _overlapped(frames, step, start + length) / np.where(total == 0, 1, total)
         signal = signal[..., start : start + length]
         missing = length - signal.shape[-1]
         return narrow(np.pad(signal, [(0, 0)] * (signal.ndim - 1) + [(0, missing)]), data.dtype)
 
 
-def _overlapped(frames: np.ndarray, step: int) -> np.ndarray:
-    """Return the sum of ``frames``, each of which begins ``step`` elements after the frame before it."""
+def _overlapped(frames: np.ndarray, step: int, most: int) -> np.ndarray:
+    """Return the sum of ``frames``, each of which begins ``step`` elements after the frame before it.
+
+    It ends with the last frame, or after ``most`` elements.
+    """
     *batch, count, size = frames.shape
+    if step >= size:  # the frames do not overlap, and the gaps between them may be long
+        signal = np.zeros((*batch, max(0, min((count - 1) * step + size, most))), frames.dtype)
+        for begin, number in zip(range(0, signal.shape[-1], step), range(count)):
+            part = signal[..., begin : begin + size]
+            part[...] = frames[..., number, : part.shape[-1]]
+        return signal
     pieces = -(-size // step)
     padded = np.zeros((*batch, count, pieces * step), frames.dtype)
     padded[..., :size] = frames
@@ -101,4 +110,4 @@ def _overlapped(frames: np.ndarray, step: int) -> np.ndarray:
     total = np.zeros((*batch, count + pieces - 1, step), frames.dtype)
     for piece in range(pieces):  # the first pieces of all frames, then the second pieces …
         total[..., piece : piece + count, :] += split[..., piece, :]
-    return total.reshape(*batch, -1)[..., : (count - 1) * step + size]
+    return total.reshape(*batch, -1)[..., : min((count - 1) * step + size, most)]

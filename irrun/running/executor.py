@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, ExecutionError
+from irrun.diagnostics import Diagnostic, ExecutionError, Refused, diagnostic
 from irrun.kernels.threads import one_thread, products_are_shared_here
 from irrun.model import Model
 from irrun.planning.plans import Plans
@@ -26,16 +26,19 @@ class Executable:
 
     ``strict`` checks every output of every layer against the type and shape that its port declares. ``max_memory`` is
     the most bytes that one tensor may take. ``exact`` computes each layer in a step of its own, with the plain kernel
-    (``Op.run``) that defines its operation, on one thread and with numpy's BLAS.
+    (``Op.run``) that defines its operation, on one thread and with numpy's BLAS. ``timeout`` is the most seconds that a
+    run may take, checked before each step.
     """
 
-    def __init__(self, model: Model, *, strict: bool, max_memory: int, exact: bool = False) -> None:
+    def __init__(
+        self, model: Model, *, strict: bool, max_memory: int, exact: bool = False, timeout: float | None = None
+    ) -> None:
         self.model = model
         self.strict = strict
         self.max_memory = max_memory
         self.exact = exact
         self._plans = Plans(model, max_memory, exact)
-        self._interpreter = Interpreter(model, max_memory)
+        self._interpreter = Interpreter(model, max_memory, timeout)
         self._output_names = [model.result_names(r) for r in model.results]
         known = all(v.shape.is_static and v.type.kind != "dynamic" for v in self.plan.values.values())
         known = known and not any(layer.bodies for layer in model.layers.values())
@@ -63,8 +66,10 @@ class Executable:
         holds copies of their outputs: the first under the layer's name, each further one under ``name:port``.
 
         Raises FeedError if ``feeds`` do not fit the model (IR601) or a tap matches no layer (IR606), and
-        ExecutionError (IR602 to IR605) if the run fails.
+        ExecutionError if the run fails (IR602 to IR605), takes longer than ``timeout`` (IR607), or if the .bin has
+        changed since it was mapped (IR502).
         """
+        self._require_weights()
         arrays = read_feeds(self.model, feeds, self.plan.values)
         wanted = (taps,) if isinstance(taps, str) else taps
         tap = Tap(self.model, wanted, self._known(arrays)) if wanted else None
@@ -81,13 +86,22 @@ class Executable:
                 one_thread() if self.exact else nullcontext(),
             ):
                 np.setbufsize(_BUFFER)  # errstate restores the previous size
-                results = interpreter.run(plan, arrays, every)
+                results = interpreter.run(plan, arrays, every, interpreter.deadline())
         except BaseException:
             interpreter.variables.discard()
             raise
         interpreter.variables.commit()
         returned = owned(results, (*arrays, *plan.constants.values()), interpreter.pool)
         return Outputs(self._output_names, returned, tap.arrays if tap else None)
+
+    def _require_weights(self) -> None:
+        """Raise ExecutionError (IR502) if the .bin has changed since it was mapped."""
+        try:
+            if self.model.weights is not None:
+                self.model.weights.require_unchanged()
+        except Refused as refused:
+            source = self.model.source
+            raise ExecutionError(diagnostic(refused.code, refused.message, source=source, help=refused.help)) from None
 
     def _plan_for(self, arrays: Sequence[np.ndarray], hooks: Sequence[Hook]) -> Plan:
         """Return the plan of a run. Only hooks with a true attribute ``joined`` accept fused steps."""

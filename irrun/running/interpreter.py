@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from irrun.diagnostics import ExecutionError, IrrunError, Refused
+from irrun.diagnostics import ExecutionError, IrrunError, Refused, diagnostic
 from irrun.inference.layer import infer
 from irrun.inference.propagate import declared_inside, site
-from irrun.model import Model
+from irrun.model import Layer, Model
 from irrun.opdef import Stream, Value, Variables
 from irrun.planning.failures import out_of_memory, refuse_too_large, refused_by_inputs, step_failed
 from irrun.planning.steps import Plan, Step
@@ -25,24 +27,34 @@ __all__ = ["Interpreter"]
 class Interpreter:
     """Runs plans of a model. It holds what lasts from run to run: variables, random streams and pooled memory."""
 
-    def __init__(self, model: Model, max_memory: int) -> None:
+    def __init__(self, model: Model, max_memory: int, timeout: float | None) -> None:
         self.model = model
         self.max_memory = max_memory
+        self.timeout = timeout
         self.pool = Pool()
         self.variables = Variables()
         self._streams: dict[int, Stream] = {}  # by id() of the layer, because layers of bodies may share ids
 
-    def run(self, plan: Plan, arrays: Sequence[np.ndarray], hooks: Sequence[Hook]) -> list[np.ndarray]:
+    def deadline(self) -> float:
+        """Return the time of ``time.monotonic`` at which a run that begins now must have ended; infinity for never."""
+        return math.inf if self.timeout is None else time.monotonic() + self.timeout
+
+    def run(self, plan: Plan, arrays: Sequence[np.ndarray], hooks: Sequence[Hook], deadline: float) -> list[np.ndarray]:
         """Run a plan, of the model or of a body, and return the arrays of its Results.
 
-        Raises ExecutionError if a step fails.
+        Raises ExecutionError if a step fails, or if ``deadline`` is over before a step (IR607).
         """
+        limited = deadline < math.inf
+        if limited:  # a body without steps may be repeated for ever
+            self._require_time(None, deadline)
         slots: list[Any] = [None] * (plan.slots + 1)  # the last slot, which is also slot -1, is an absent input
         for number, array in plan.constants.items():
             slots[number] = array
         for number, array in zip(plan.parameters, arrays):
             slots[number] = array
         for step in plan.steps:
+            if limited:
+                self._require_time(step.layer, deadline)
             inputs = [slots[number] for number in step.reads]
             for hook in hooks:
                 hook.before(step, inputs)
@@ -52,7 +64,7 @@ class Interpreter:
                 if step.out is not None:
                     returned = step.kernel.call(*inputs, out=self.pool.take(*step.out))
                 elif step.needed:
-                    returned = step.kernel.call(*inputs, **self._needed(step, hooks))
+                    returned = step.kernel.call(*inputs, **self._needed(step, hooks, deadline))
                 else:
                     returned = step.kernel.call(*inputs)
             except IrrunError:
@@ -68,11 +80,25 @@ class Interpreter:
                 slots[number] = None
         return [slots[number] for number in plan.results]
 
-    def _needed(self, step: Step, hooks: Sequence[Hook]) -> dict[str, Any]:
+    def _require_time(self, layer: Layer | None, deadline: float) -> None:
+        """Raise ExecutionError (IR607) if ``deadline`` is over. ``layer`` is the one that would be next, if known."""
+        if time.monotonic() < deadline:
+            return
+        place = "" if layer is None else f' before {layer.type} "{layer.name}"'
+        message = f"the run took longer than the {self.timeout:g} s allowed and was stopped{place}"
+        node = None if layer is None else layer.node
+        raise ExecutionError(
+            diagnostic(
+                "IR607", message, source=self.model.source, node=node, layer=layer and layer.name,
+                help="check the number of iterations of loops, or raise --timeout (timeout=)",
+            )
+        )  # fmt: skip
+
+    def _needed(self, step: Step, hooks: Sequence[Hook], deadline: float) -> dict[str, Any]:
         """Return the keyword arguments for the kernel of a step, with runnable bodies and the state of the model."""
         keywords = dict(step.needed)
         if "bodies" in keywords:
-            keywords["bodies"] = {tag: _RunningBody(self, plan, hooks) for tag, plan in step.bodies.items()}
+            keywords["bodies"] = {tag: _RunningBody(self, plan, hooks, deadline) for tag, plan in step.bodies.items()}
         if "variables" in keywords:
             keywords["variables"] = self.variables
         if "stream" in keywords:
@@ -140,13 +166,14 @@ class _RunningBody:
     interpreter: Interpreter
     plan: Plan
     hooks: Sequence[Hook]
+    deadline: float
 
     def declared(self, id: int) -> Value:
         return declared_inside(self.plan.model, id)
 
     def __call__(self, inputs: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
         model = self.plan.model
-        arrays = self.interpreter.run(self.plan, [inputs[p.id] for p in model.parameters], self.hooks)
+        arrays = self.interpreter.run(self.plan, [inputs[p.id] for p in model.parameters], self.hooks, self.deadline)
         return {result.id: array for result, array in zip(model.results, arrays)}
 
 

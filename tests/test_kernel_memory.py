@@ -1,0 +1,110 @@
+"""The memory that kernels and readers take beside their results is bounded, whatever an attribute or header says."""
+
+from __future__ import annotations
+
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import irrun
+from irrun import build as b
+from irrun.cli import cli
+
+MOST = 200 << 20
+"""The most bytes that a run in these tests may take. Each takes more than twice as much with all samples at once."""
+
+
+def _regions(columns: int) -> tuple[b.Node, b.Node, b.Node]:
+    data = b.parameter([1, 1, 8, 8], name="data")
+    return data, b.parameter([1, columns], name="rois"), b.constant(np.zeros(1, np.int32))
+
+
+def _align(ratio: int) -> irrun.Model:
+    return b.model(
+        b.ROIAlign(*_regions(4), pooled_h=1, pooled_w=1, sampling_ratio=ratio, spatial_scale=1.0, mode="avg")
+    )
+
+
+def _rotated(ratio: int) -> irrun.Model:
+    return b.model(b.ROIAlignRotated(*_regions(5), pooled_h=1, pooled_w=1, sampling_ratio=ratio, spatial_scale=1.0))
+
+
+def _deformable(bins: int) -> irrun.Model:
+    data, rois, _ = _regions(5)
+    return b.model(
+        b.DeformablePSROIPooling(
+            data, rois, output_dim=1, spatial_scale=1.0, group_size=1, spatial_bins_x=3000, spatial_bins_y=bins
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "roi"),
+    [(_align, [1, 1, 5, 6]), (_rotated, [3, 4, 4, 5, 0.3]), (_deformable, [0, 1, 1, 5, 6])],
+    ids=["ROIAlign", "ROIAlignRotated", "DeformablePSROIPooling"],
+)
+def test_many_samples(model: Callable[[int], irrun.Model], roi: list[float]) -> None:
+    feeds = [np.arange(64, dtype=np.float32).reshape(1, 1, 8, 8), np.array([roi], np.float32)]
+    executable = irrun.compile(model(3000), max_memory=MOST)
+    tracemalloc.start()
+    try:
+        (many,) = executable(feeds).values()
+        assert tracemalloc.get_traced_memory()[1] < MOST
+    finally:
+        tracemalloc.stop()
+    (few,) = irrun.compile(model(300))(feeds).values()
+    np.testing.assert_allclose(many, few, rtol=1e-2)
+    with pytest.raises(irrun.ExecutionError, match=r"IR604.*(sampling_ratio|spatial_bins_y)"):
+        irrun.compile(model(1 << 30))(feeds)
+
+
+def test_frames_far_apart() -> None:
+    size, count = 16, 200
+    data = b.parameter([9, count, 2], name="data")
+    step, length = 1_000_000, 2 * 1_000_000
+    window = np.ones(size, np.float32)
+    node = b.ISTFT(data, window, np.int64(size), np.int64(step), np.int64(length), center=False, normalized=False)
+    executable = irrun.compile(b.model(node), max_memory=MOST)
+    spectrum = np.fft.rfft(np.arange(count * size).reshape(count, size))
+    tracemalloc.start()
+    try:
+        feed = np.stack([spectrum.real.T, spectrum.imag.T], -1).astype(np.float32)
+        (signal,) = executable(feed).values()
+        assert tracemalloc.get_traced_memory()[1] < MOST
+    finally:
+        tracemalloc.stop()
+    expected = np.zeros(length, np.float32)
+    expected[:size], expected[step : step + size] = np.arange(size), np.arange(size, 2 * size)
+    np.testing.assert_allclose(signal, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz"])
+@pytest.mark.parametrize(("declared", "message"), [(1 << 31, "its header declares"), (1 << 26, "takes 256.0 MiB")])
+def test_a_header_that_declares_much(ending: str, declared: int, message: str, tmp_path: Path) -> None:
+    path, out = tmp_path / "net.xml", tmp_path / f"x.{ending}"
+    irrun.save_model(b.model(b.ReLU(b.parameter([None], name="x"))), path)
+    array = np.zeros(1 << 26 if declared == 1 << 26 else 4, np.float32)
+    array_file = tmp_path / "x.npy"
+    with array_file.open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (declared,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(array.tobytes())
+    del array
+    if ending == "npz":
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(array_file, "x.npy")
+    tracemalloc.start()
+    try:
+        arguments = ["run", str(path), "-i", f"x={out}", "--max-memory", "200M"]
+        result = CliRunner().invoke(cli, arguments)
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+    assert result.exit_code == 2
+    assert "IR601" in result.output
+    assert message in result.output.replace("\n", " ")
