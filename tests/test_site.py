@@ -62,7 +62,7 @@ def test_a_page_of_an_operation(pages: dict[str, str]) -> None:
     assert "opset3 and later" in page
     assert "opset1 to opset2" in page
     assert "| `mode` | one of numpy, explicit, bidirectional | numpy |" in page
-    assert "| `axes_mapping` | T_SHAPE: int | optional |" in page
+    assert "| `axes_mapping` | int | optional |" in page
     assert "| C1 | `axes_mapping` is connected if and only if `mode` is explicit. |" in page
     assert "(../../departures/broadcast_empty.xml)" in page
 

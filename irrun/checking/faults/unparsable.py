@@ -61,7 +61,7 @@ def fix_unparsable(evidence: Evidence, ports: Sequence[UnparsablePort]) -> None:
 
 
 def _fix(evidence: Evidence, unparsable: UnparsablePort, code: str) -> Fix | None:
-    """Return the fix that declares the inferred type (IR305) or shape (IR404, IR407) of a port; None if it is not known."""
+    """Return the fix that declares the inferred type (IR305) or shape (else) of a port; None if it is not known."""
     source, layer, port = evidence.model.source, unparsable.layer, _port(unparsable)
     position = unparsable.position
     key = evidence.model.feeds[layer.id][position] if unparsable.is_input else (layer.id, position)
