@@ -212,7 +212,7 @@ class Source:
 
 
 _BLOCK: Final = 1 << 12
-"""The bytes of a block of which the characters are counted once."""
+"""Bytes of a block. The characters of each block are counted once, so that finding a column stays fast."""
 _CONTINUED: Final = bytes(range(0x80, 0xC0))
 """The bytes of UTF-8 that continue a character."""
 

@@ -248,6 +248,7 @@ class _Limit:
                 self.lift()
 
     def lift(self) -> None:
+        """Give BLAS its previous number of threads, if the limit is set."""
         self.holds = False
         if self._limiter is not None:
             self._limiter.__exit__(None, None, None)
@@ -262,7 +263,7 @@ def _controller() -> ThreadpoolController:
 
 
 class _Blas:
-    """The limit of this process. A forked process lifts the one that it inherits and has one of its own."""
+    """The limit of this process. A forked process lifts the limit that it inherits, and then has its own."""
 
     def __init__(self) -> None:
         self.limit = _Limit()
