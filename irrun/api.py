@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from irrun.checking.checker import check as check_parsed
 from irrun.checking.origins import Explanation
@@ -62,11 +63,30 @@ def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None
     ``data`` is the contents of the file, if the caller has read it already. Raises ReadError if the file cannot be
     opened, or if it is an IR file without a model.
     """
-    data = read_bytes(Path(path)) if data is None else data
+    if data is None:
+        attempts = 0
+        while True:
+            before, attempts = _identity(path), attempts + 1
+            items = load_all(path, weights, read_bytes(Path(path)))
+            if _identity(path) == before or attempts == _ATTEMPTS:
+                return items
     name, text = str(path), data.decode("utf-8", "replace")
     if is_document(name) or is_prose(name, text) or has_examples(name, text):
         return read_fragments(str(path), data)
     return [parse(Source(str(path), data), _weights(Path(path), weights))]
+
+
+_ATTEMPTS: Final = 5
+"""How often a model is read again if its .xml is replaced while it is read: the .bin may belong to the new .xml."""
+
+
+def _identity(path: PathLike) -> tuple[int, int, int] | None:
+    """Return what changes when a file is replaced or written, or None if there is no such file."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _weights(path: Path, named: PathLike | None) -> Weights | None:
@@ -77,7 +97,9 @@ def _weights(path: Path, named: PathLike | None) -> Weights | None:
     file = Path(named) if named is not None else path.with_suffix(".bin")
     try:
         with file.open("rb"):
-            return Weights(file)
+            opened = Weights(file)
+            len(opened)  # map the file now: it belongs to the .xml that was read just before
+            return opened
     except FileNotFoundError as error:
         if named is None:
             return None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from irrun import api
 from irrun.cli import _terminal
-from irrun.cli._options import weights_option
+from irrun.cli._options import refuse_to_replace, weights_option
 from irrun.ir.extract import extract
 from irrun.ir.write import save_model
 
@@ -36,6 +37,8 @@ def command(model: str, weights: str | None, begin: Sequence[str], end: Sequence
     """
     if not output.endswith(".xml"):
         raise click.BadParameter(f"{output} does not end in .xml; the .bin gets the same name", param_hint="-o")
+    for path in (Path(output), Path(output).with_suffix(".bin")):
+        refuse_to_replace(path, model, weights, "-o")
     part = extract(api.read_model(model, weights), begin, end)
     save_model(part, output, compact=True)
     inputs = ", ".join(p.name for p in part.parameters) or "none"
