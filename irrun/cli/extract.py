@@ -10,6 +10,7 @@ import click
 from irrun import api
 from irrun.cli import _terminal
 from irrun.cli._options import refuse_to_replace, weights_option
+from irrun.diagnostics import printable
 from irrun.ir.extract import extract
 from irrun.ir.write import save_model
 
@@ -43,6 +44,6 @@ def command(model: str, weights: str | None, begin: Sequence[str], end: Sequence
     save_model(part, output, compact=True)
     inputs = ", ".join(p.name for p in part.parameters) or "none"
     outputs = ", ".join(part.result_name(r) for r in part.results) or "none"
-    message = f"wrote {output}: {len(part.layers)} layers; inputs {inputs}; outputs {outputs}"
+    message = printable(f"wrote {output}: {len(part.layers)} layers; inputs {inputs}; outputs {outputs}")
     _terminal.console(stderr=True).print(message)
     return 0

@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from irrun import api
-from irrun.checking.render import printable, record
+from irrun.checking.render import record
 from irrun.cli import _errors, _models, _results, _terminal
 from irrun.cli._execution import Run, Settings, execute
 from irrun.cli._options import Size, format_option, plugin_option, refuse_to_replace, weights_option
 from irrun.cli._outputs import save
-from irrun.diagnostics import Diagnostic, IrrunError, ReadError
+from irrun.diagnostics import Diagnostic, IrrunError, ReadError, printable
 from irrun.files import NewFile
 from irrun.ir.parse import Parsed
 

@@ -12,7 +12,6 @@ import click
 from irrun.api import no_examples
 from irrun.checking.origins import Explanation
 from irrun.checking.questions import Asked, at_line, by_name, outputs
-from irrun.checking.render import printable
 from irrun.cli import _models, _terminal
 from irrun.cli._options import format_option, plugin_option, weights_option
 from irrun.diagnostics import ModelError, ReadError
@@ -59,8 +58,7 @@ def command(path: str, what: str | None, weights: str | None, form: str, everyth
         records = [e.record() for e in explained]
         _terminal.print_json(records[0] if what or position else records)
     else:
-        text = "\n".join(str(e) for e in explained)
-        sys.stdout.write("".join(f"{printable(line)}\n" for line in text.splitlines()))
+        sys.stdout.write("\n".join(str(e) for e in explained))
     return 0
 
 
