@@ -22,6 +22,10 @@ __all__ = [
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
+_MOST_DIGITS: Final = 30
+"""The most digits of a number of bytes: far more than any memory has, and few enough for a float."""
+
+
 class Size(click.ParamType):
     """The type of a parameter that is a number of bytes, such as ``2GiB``, ``500M`` or ``1000``. K is 1024 bytes."""
 
@@ -31,7 +35,8 @@ class Size(click.ParamType):
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", value, re.IGNORECASE)
-        size = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
+        is_number = match is not None and len(match[1]) <= _MOST_DIGITS
+        size = int(float(match[1]) * _UNITS[match[2].upper()]) if match and is_number else 0
         if size <= 0:
             self.fail(f"{value!r} is not a size; write it as 2GiB or 500MiB", param, ctx)
         return size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -140,7 +141,19 @@ def save(path: Path, outputs: Iterable[Output]) -> list[Output]:
                 if array.dtype.isbuiltin == 2:
                     array = array.astype(stand_in(array.dtype))
                     changed.append(output)
-                with archive.open(f"{output.name}.npy", "w", force_zip64=True) as member:
+                with archive.open(f"{_key(output.name)}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
         new.finish()
     return changed
+
+
+_LONGEST: Final = 60_000
+"""The most bytes of a name in a .npz: a .zip holds names of 65,535 bytes."""
+
+
+def _key(name: str) -> str:
+    """Return the key of an output in a .npz: its name or, if that is too long, its beginning and a hash of it."""
+    data = name.encode()
+    if len(data) <= _LONGEST:
+        return name
+    return f"{data[:_LONGEST].decode(errors='ignore')}…{hashlib.sha256(data).hexdigest()[:16]}"

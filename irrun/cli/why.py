@@ -64,7 +64,7 @@ def command(path: str, what: str | None, weights: str | None, form: str, everyth
 
 def _position(path: str) -> tuple[str, Sequence[int]]:
     """Split ``FILE:LINE:COLUMN`` into the file and the numbers. The column and the line may be missing."""
-    match = re.fullmatch(r"(.+?)((?::\d+){1,2}):?", path)
+    match = re.fullmatch(r"(.+?)((?::\d{1,9}){1,2}):?", path)
     if match is None or Path(path).exists():
         return path, ()
     return match[1], [int(n) for n in match[2].split(":")[1:]]
@@ -79,6 +79,6 @@ def _asked(traces: Sequence[Trace], what: str | None, position: Sequence[int]) -
     try:
         return [by_name(traces, what)]
     except ModelError:
-        if re.fullmatch(r"\d+(:\d+)?", what) is None:
+        if re.fullmatch(r"\d{1,9}(:\d{1,9})?", what) is None:
             raise
     return [at_line(traces, *map(int, what.split(":")))]
