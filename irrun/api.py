@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from irrun.checking.checker import check as check_parsed
 from irrun.checking.origins import Explanation
@@ -65,11 +66,32 @@ def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None
     ``data`` is the contents of the file, if the caller has read it already. Raises ReadError if the file cannot be
     opened, or if it is an IR file without a model.
     """
-    data = read_bytes(Path(path)) if data is None else data
+    if data is None:
+        for _ in range(_ATTEMPTS):
+            before = _identity(path)
+            items = load_all(path, weights, read_bytes(Path(path)))
+            if _identity(path) == before:
+                break
+        return items
     name, text = str(path), data.decode("utf-8", "replace")
     if is_document(name) or is_prose(name, text) or has_examples(name, text):
         return read_fragments(str(path), data)
     return [parse(Source(str(path), data), _weights(Path(path), weights))]
+
+
+_ATTEMPTS: Final = 5
+"""How often a model is read again if its .xml is replaced while it is read: the .bin may belong to the new .xml."""
+
+
+def _identity(path: PathLike) -> tuple[int, int, int] | None:
+    """Return what changes when a file is replaced or written, or None if there is none or it can be read only once."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _weights(path: Path, named: PathLike | None) -> Weights | None:
@@ -81,7 +103,9 @@ def _weights(path: Path, named: PathLike | None) -> Weights | None:
     try:
         require_file(file)  # opening a pipe would wait for a writer
         with file.open("rb"):
-            return Weights(file)
+            opened = Weights(file)
+            len(opened)  # map the file now: it belongs to the .xml that was read just before
+            return opened
     except (OSError, ValueError) as error:
         if named is None and isinstance(error, FileNotFoundError):
             return None

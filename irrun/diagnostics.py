@@ -25,6 +25,7 @@ __all__ = [
     "counted",
     "diagnostic",
     "human",
+    "printable",
 ]
 
 Severity = Literal["error", "warning"]
@@ -290,6 +291,17 @@ def diagnostic(
 def counted(number: int, what: str) -> str:
     """Return a number with its noun in the singular or plural: ``1 input``, ``2 inputs``."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def printable(text: str) -> str:
+    """Return the text with control and other unprintable characters escaped, so that a terminal shows them.
+
+    Every name from a file, and every file name, passes through this function before it is printed: a line break would
+    forge a line of the report, and an escape sequence would control the terminal.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def human(size: float) -> str:

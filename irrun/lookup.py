@@ -19,7 +19,7 @@ def position(model: Model, name: str) -> int | None:
     for number, parameter in enumerate(model.parameters):
         if name in model.input_names(parameter):
             return number
-    number = int(name) if name.isascii() and name.isdigit() else -1
+    number = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else -1
     return number if 0 <= number < len(model.parameters) else None
 
 

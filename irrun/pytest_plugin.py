@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import glob
 import os
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -233,19 +232,14 @@ def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write an ``.npz`` that is never incomplete, and whose bytes are always the same for the same arrays."""
     import numpy as np
 
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    from irrun.files import NewFile
+
+    with NewFile(path) as new:
+        with zipfile.ZipFile(new.file, "w", zipfile.ZIP_DEFLATED) as archive:
             for key, array in arrays.items():
                 with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # mkstemp creates files that only their owner can read
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+        new.finish()
 
 
 def _tolerance(config: pytest.Config, name: str) -> dict[str, float] | float | None:

@@ -316,7 +316,7 @@ def test_rewrite_fails_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: object) -> None:
         raise OSError("no")
 
-    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr(Path, "replace", refuse)
     with pytest.raises(OSError, match="no"):
         rewrite(target, b"new")
     assert [p.name for p in tmp_path.iterdir()] == ["net.xml"]

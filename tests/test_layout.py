@@ -39,7 +39,7 @@ Nobody imports ``ops``: ``irrun.opdef`` finds an operation by its type.
 """
 
 MODULES = {
-    "base": ["types", "drawing", "source", "edits", "diagnostics", "weights", "model", "lookup", "opdef"],
+    "base": ["files", "types", "drawing", "source", "edits", "diagnostics", "weights", "model", "lookup", "opdef"],
     "api": ["api", "build"],
     "entry": ["pytest_plugin", "__main__"],
 }

@@ -2,8 +2,8 @@
 
 import pytest
 
-from irrun.checking.render import concise, printable, record, text
-from irrun.diagnostics import Diagnostic
+from irrun.checking.render import concise, record, text
+from irrun.diagnostics import Diagnostic, printable
 from irrun.source import Source, Span
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final
 from irrun.checking.checker import check
 from irrun.diagnostics import Diagnostic, ReadError, Report
 from irrun.edits import Edits, apply
+from irrun.files import NewFile
 from irrun.ir.parse import Parsed, parse
 from irrun.source import Source
 
@@ -151,12 +151,7 @@ def rewrite(path: str | os.PathLike[str], data: bytes) -> None:
     if not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     mode = stat.S_IMODE(target.stat().st_mode)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(name, mode)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with NewFile(target) as new:
+        new.file.write(data)
+        os.chmod(new.partial, mode)
+        new.finish()

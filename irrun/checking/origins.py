@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.checking.questions import Asked
-from irrun.diagnostics import Refused, counted
+from irrun.diagnostics import Refused, counted, printable
 from irrun.inference.trace import Derivation, Link, Place, Trace, chain
 from irrun.model import Layer
 from irrun.types import INF, Dim, Term
@@ -76,7 +76,7 @@ class Explanation:
                 numbers = ", ".join(str(p.trace.dim(p)) for p in plain)
                 rows.append((f"{'value' if len(plain) == 1 else 'elements'} = {numbers}", ""))
             lines += [f"  {line}" for line in aligned(rows)]
-        return "\n".join(lines) + "\n"
+        return "".join(f"{printable(line)}\n" for line in lines)
 
     def _title(self, output: int) -> str:
         layer, trace = self.asked.layer, self.asked.trace

@@ -33,11 +33,11 @@ def by_name(traces: Sequence[Trace], name: str) -> Asked:
     if candidates := _named(everywhere, name):
         return _only(candidates, name)
     layer, colon, port = name.rpartition(":")
-    if colon and port.isdecimal() and (candidates := _named(everywhere, layer)):
+    if colon and port.isdecimal() and len(port) < 10 and (candidates := _named(everywhere, layer)):
         asked = _only(candidates, layer)
         return _at_port(asked.trace, asked.layer, int(port))
     names = list(dict.fromkeys(n for t in everywhere for n in t.model.unique_names.values()))
-    wanted = layer if colon and port.isdecimal() else name
+    wanted = layer if colon and port.isdecimal() and len(port) < 10 else name
     near = difflib.get_close_matches(wanted, names, 1) or [n for n in names if wanted.lower() in n.lower()][:3]
     known = ", ".join(f'"{n}"' for n in near)
     help = f"did you mean {known}?" if near else "name a layer, or a line as FILE.xml:LINE"

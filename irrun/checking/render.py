@@ -8,9 +8,9 @@ from typing import Any, Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from irrun.diagnostics import Diagnostic
+from irrun.diagnostics import Diagnostic, printable
 
-__all__ = ["concise", "printable", "record", "text"]
+__all__ = ["concise", "record", "text"]
 
 _WIDTH: Final = 120
 """The most characters shown of a source line, because an IR may be written on one line of megabytes."""
@@ -70,13 +70,6 @@ def record(diagnostic: Diagnostic) -> dict[str, Any]:
         "help": diagnostic.help,
         "fix": asdict(diagnostic.fix) if diagnostic.fix else None,
     }
-
-
-def printable(text: str) -> str:
-    """Return the text with control and other unprintable characters escaped, so that a terminal shows them."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _place(diagnostic: Diagnostic) -> str:

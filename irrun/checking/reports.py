@@ -16,8 +16,8 @@ from typing import Any, Final
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from irrun.checking.render import printable, record, text
-from irrun.diagnostics import CODES, Diagnostic
+from irrun.checking.render import record, text
+from irrun.diagnostics import CODES, Diagnostic, printable
 from irrun.edits import Fix
 
 __all__ = ["FORMATS", "Findings"]
@@ -115,7 +115,7 @@ def _github_command(diagnostic: Diagnostic) -> str:
     if diagnostic.span:
         properties |= {"line": diagnostic.span.line, "col": diagnostic.span.column, "endColumn": diagnostic.span.end}
     properties["title"] = f"{diagnostic.code} {diagnostic.name}"
-    text = ",".join(f"{key}={_github_escaped(str(value), ':,')}" for key, value in properties.items())
+    text = ",".join(f"{key}={_github_escaped(printable(str(value)), ':,')}" for key, value in properties.items())
     return f"::{diagnostic.severity} {text}::{_github_escaped(_sentence(diagnostic))}"
 
 

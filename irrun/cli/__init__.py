@@ -11,6 +11,7 @@ import importlib
 import io
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any, Final
 
 import click
@@ -52,10 +53,15 @@ class _Commands(click.Group):
             ctx.fail(f"there is no command {args[0]!r}; {help}")
         return super().resolve_command(ctx, args)
 
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        with _printable_errors():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. Exit with the status that it returns, or the status for the exception that it raises."""
         try:
-            status = super().invoke(ctx)
+            with _printable_errors():
+                status = super().invoke(ctx)
             sys.stdout.flush()
         except (click.ClickException, click.exceptions.Exit):
             raise
@@ -67,6 +73,20 @@ class _Commands(click.Group):
         except Exception as error:
             status = _failed(error)
         ctx.exit(status or 0)
+
+
+@contextlib.contextmanager
+def _printable_errors() -> Iterator[None]:
+    """Escape unprintable characters in usage errors, which quote arguments."""
+    try:
+        yield
+    except click.UsageError as error:
+        message = error.format_message()
+        if all(line.isprintable() for line in message.split("\n")):
+            raise
+        from irrun.diagnostics import printable
+
+        raise click.UsageError(printable(message), error.ctx) from None
 
 
 def _failed(error: Exception) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 
 from irrun.checking.render import text
 from irrun.cli import _terminal
-from irrun.diagnostics import Diagnostic, IrrunError
+from irrun.diagnostics import Diagnostic, IrrunError, printable
 
 __all__ = ["UNREADABLE", "exit_status", "failed", "show"]
 
@@ -60,10 +60,10 @@ def failed(error: Exception) -> int:
     err = _terminal.console(stderr=True)
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        err.print(f"irrun: {place}{(error.strerror or str(error)).lower()}")
+        err.print(printable(f"irrun: {place}{(error.strerror or str(error)).lower()}"))
         return 2
     if isinstance(error, MemoryError):
-        err.print(f"irrun: out of memory: {error}")
+        err.print(printable(f"irrun: out of memory: {error}"))
         return 1
     err.print("this is a bug in irrun; please report it with the following text:")
     err.print("".join(traceback.format_exception(error)), end="")

@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from irrun import api
-from irrun.checking.render import concise, printable
+from irrun.checking.render import concise
 from irrun.cli import _terminal
 from irrun.cli._inputs import Input, gather
 from irrun.cli._outputs import Output, describe, describe_taps
-from irrun.diagnostics import ExecutionError, ModelError, ReadError
+from irrun.diagnostics import ExecutionError, ModelError, ReadError, printable
 from irrun.ir.parse import Parsed
 from irrun.planning.steps import Step
 from irrun.running.dump import Dump

@@ -12,10 +12,9 @@ from rich.text import Text
 
 from irrun.checking.checker import check
 from irrun.checking.fix import fix, rewrite
-from irrun.checking.render import printable
 from irrun.cli import _models, _terminal
 from irrun.cli._errors import exit_status
-from irrun.diagnostics import Diagnostic, IrrunError, ReadError, counted
+from irrun.diagnostics import Diagnostic, IrrunError, ReadError, counted, printable
 from irrun.ir.parse import Parsed
 from irrun.source import encoding_of
 
@@ -76,7 +75,9 @@ def show_diff(file: str, outcome: Outcome) -> None:
     """Print the changes as a unified diff: coloured on a terminal, otherwise as plain UTF-8."""
     if outcome.after == outcome.before:
         return
-    lines = list(_unified("<stdin>" if file == "-" else Path(file).as_posix(), outcome.before, outcome.after))
+    lines = list(
+        _unified("<stdin>" if file == "-" else printable(Path(file).as_posix()), outcome.before, outcome.after)
+    )
     out = _terminal.console()
     if out.is_terminal:
         for line in lines:

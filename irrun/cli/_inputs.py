@@ -128,7 +128,14 @@ def _input(
 def _dims(model: Model, parameter: Layer, text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\[\s*(\d+\s*(,\s*\d+\s*)*)?\]", text):
         raise bad_feed(model, parameter, f'cannot have the dims "{text}"', "write them as [1,3,224,224]")
-    return tuple(map(int, re.findall(r"\d+", text)))
+    dims = re.findall(r"\d+", text)
+    if any(len(dim) > _MOST_DIGITS for dim in dims):
+        raise bad_feed(model, parameter, f"cannot have a dim of more than {_MOST_DIGITS} digits")
+    return tuple(map(int, dims))
+
+
+_MOST_DIGITS: Final = 18
+"""The most digits of a dim, so that it is less than 2^63."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -163,7 +170,12 @@ def _file(model: Model, number: int, spec: str, max_memory: int) -> np.ndarray:
             return loaded[key]
     except OSError as error:
         raise bad_feed(model, parameter, f"cannot be read from {path}: {_why(error)}", "check the path") from None
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except FeedError:
+        raise
+    except MemoryError:
+        help = "the header of the array asks for more memory than there is; write it again with numpy.save"
+        raise bad_feed(model, parameter, f"cannot be read from {path}: out of memory", help) from None
+    except Exception as error:  # numpy, zipfile and the decompressors raise whatever a corrupt file leads them to
         raise bad_feed(model, parameter, f"cannot be read from {path}: {error}", "write it with numpy.save") from None
 
 

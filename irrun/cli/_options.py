@@ -14,9 +14,16 @@ import click
 
 from irrun.checking.reshaping import Shapes
 
-__all__ = ["Size", "format_option", "load_plugin", "plugin_option", "plugins", "shape_option", "weights_option"]
+__all__ = [
+    "Size", "format_option", "load_plugin", "plugin_option", "plugins", "refuse_to_replace", "shape_option",
+    "weights_option",
+]  # fmt: skip
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+_MOST_DIGITS: Final = 30
+"""The most digits of a number of bytes: far more than any memory has, and few enough for a float."""
 
 
 class Size(click.ParamType):
@@ -28,7 +35,8 @@ class Size(click.ParamType):
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", value, re.IGNORECASE)
-        size = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
+        is_number = match is not None and len(match[1]) <= _MOST_DIGITS
+        size = int(float(match[1]) * _UNITS[match[2].upper()]) if match and is_number else 0
         if size <= 0:
             self.fail(f"{value!r} is not a size; write it as 2GiB or 500MiB", param, ctx)
         return size
@@ -44,6 +52,14 @@ def format_option(*formats: str) -> Any:
 weights_option: Final = click.option(
     "-w", "--weights", metavar="BIN", help="The .bin file. [default: next to the .xml, with the same name]"
 )
+
+
+def refuse_to_replace(path: Path | None, model: str, weights: str | None, option: str) -> None:
+    """Raise click.BadParameter if a file to write is the model or its .bin, under whatever name."""
+    for other in (Path(model), Path(model).with_suffix(".bin") if weights is None else Path(weights)):
+        if path is not None and path.exists() and other.exists() and path.samefile(other):
+            message = f"{path} is {'the model' if other == Path(model) else 'its .bin'}; choose another file"
+            raise click.BadParameter(message, param_hint=option)
 
 
 _PLUGIN: Final = "irrun_plugin_"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import hashlib
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.cli._inputs import stand_in
+from irrun.files import NewFile
 from irrun.model import Port
 from irrun.running.executor import Executable, Outputs
 from irrun.types import ElementType, PartialShape
@@ -132,19 +133,27 @@ def save(path: Path, outputs: Iterable[Output]) -> list[Output]:
     The file is written as a whole or not at all. numpy.savez is not used because it cannot save an array named
     ``file``: names are its keyword arguments.
     """
-    target = path.resolve()
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     changed: list[Output] = []
-    try:
-        with zipfile.ZipFile(partial, "w", allowZip64=True) as archive:
+    with NewFile(path) as new:
+        with zipfile.ZipFile(new.file, "w", allowZip64=True) as archive:
             for output in outputs:
                 array = output.array
                 if array.dtype.isbuiltin == 2:
                     array = array.astype(stand_in(array.dtype))
                     changed.append(output)
-                with archive.open(f"{output.name}.npy", "w", force_zip64=True) as member:
+                with archive.open(f"{_key(output.name)}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+        new.finish()
     return changed
+
+
+_LONGEST: Final = 60_000
+"""The most bytes of a name in a .npz: a .zip holds names of 65,535 bytes."""
+
+
+def _key(name: str) -> str:
+    """Return the key of an output in a .npz: its name or, if that is too long, its beginning and a hash of it."""
+    data = name.encode()
+    if len(data) <= _LONGEST:
+        return name
+    return f"{data[:_LONGEST].decode(errors='ignore')}…{hashlib.sha256(data).hexdigest()[:16]}"

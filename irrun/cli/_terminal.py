@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from irrun.checking.render import printable
+from irrun.diagnostics import printable
 
 __all__ = ["console", "print_json", "print_table", "title"]
 
@@ -21,8 +21,16 @@ _UNBOUNDED: Final = 1_000_000
 
 
 class _Console(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(_escaped(item) if isinstance(item, str) else item for item in objects), **options)
+
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
+
+
+def _escaped(text: str) -> str:
+    """Return text whose lines are printable. The caller escapes names itself, because they may hold line breaks."""
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def console(*, stderr: bool = False) -> Console:

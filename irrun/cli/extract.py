@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from irrun import api
 from irrun.cli import _terminal
-from irrun.cli._options import weights_option
+from irrun.cli._options import refuse_to_replace, weights_option
+from irrun.diagnostics import printable
 from irrun.ir.extract import extract
 from irrun.ir.write import save_model
 
@@ -36,10 +38,12 @@ def command(model: str, weights: str | None, begin: Sequence[str], end: Sequence
     """
     if not output.endswith(".xml"):
         raise click.BadParameter(f"{output} does not end in .xml; the .bin gets the same name", param_hint="-o")
+    for path in (Path(output), Path(output).with_suffix(".bin")):
+        refuse_to_replace(path, model, weights, "-o")
     part = extract(api.read_model(model, weights), begin, end)
     save_model(part, output, compact=True)
     inputs = ", ".join(p.name for p in part.parameters) or "none"
     outputs = ", ".join(part.result_name(r) for r in part.results) or "none"
-    message = f"wrote {output}: {len(part.layers)} layers; inputs {inputs}; outputs {outputs}"
+    message = printable(f"wrote {output}: {len(part.layers)} layers; inputs {inputs}; outputs {outputs}")
     _terminal.console(stderr=True).print(message)
     return 0

@@ -10,12 +10,13 @@ from typing import Any
 import click
 
 from irrun import api
-from irrun.checking.render import printable, record
+from irrun.checking.render import record
 from irrun.cli import _errors, _models, _results, _terminal
 from irrun.cli._execution import Run, Settings, execute
-from irrun.cli._options import Size, format_option, plugin_option, weights_option
+from irrun.cli._options import Size, format_option, plugin_option, refuse_to_replace, weights_option
 from irrun.cli._outputs import save
-from irrun.diagnostics import Diagnostic, IrrunError, ReadError
+from irrun.diagnostics import Diagnostic, IrrunError, ReadError, printable
+from irrun.files import NewFile
 from irrun.ir.parse import Parsed
 
 __all__ = ["command"]
@@ -101,6 +102,8 @@ def command(
     min, mean and max are over the finite values.
     """
     target, trace_file = _target(output, "-o"), _target(trace, "--trace")
+    for path, option in ((target, "-o"), (trace_file, "--trace")):
+        refuse_to_replace(path, model, weights, option)
     items = _models.load(model, weights)
     is_page = _models.is_example(items[0])
     items = _selected(model, items, example, needs_one=bool(inputs or output or taps or dump or trace))
@@ -174,7 +177,9 @@ def _write(run: Run, target: Path | None, trace_file: Path | None) -> None:
     Print a note for each value that is saved as another type.
     """
     if run.profile and trace_file is not None:
-        trace_file.write_text(json.dumps(run.profile.trace()), "utf-8")
+        with NewFile(trace_file) as new:
+            new.file.write(json.dumps(run.profile.trace()).encode())
+            new.finish()
     if target is None:
         return
     names = {o.name for o in run.outputs}

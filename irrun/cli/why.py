@@ -12,7 +12,6 @@ import click
 from irrun.api import no_examples
 from irrun.checking.origins import Explanation
 from irrun.checking.questions import Asked, at_line, by_name, outputs
-from irrun.checking.render import printable
 from irrun.cli import _models, _terminal
 from irrun.cli._options import format_option, plugin_option, weights_option
 from irrun.diagnostics import ModelError, ReadError
@@ -59,14 +58,13 @@ def command(path: str, what: str | None, weights: str | None, form: str, everyth
         records = [e.record() for e in explained]
         _terminal.print_json(records[0] if what or position else records)
     else:
-        text = "\n".join(str(e) for e in explained)
-        sys.stdout.write("".join(f"{printable(line)}\n" for line in text.splitlines()))
+        sys.stdout.write("\n".join(str(e) for e in explained))
     return 0
 
 
 def _position(path: str) -> tuple[str, Sequence[int]]:
     """Split ``FILE:LINE:COLUMN`` into the file and the numbers. The column and the line may be missing."""
-    match = re.fullmatch(r"(.+?)((?::\d+){1,2}):?", path)
+    match = re.fullmatch(r"(.+?)((?::\d{1,9}){1,2}):?", path)
     if match is None or Path(path).exists():
         return path, ()
     return match[1], [int(n) for n in match[2].split(":")[1:]]
@@ -81,6 +79,6 @@ def _asked(traces: Sequence[Trace], what: str | None, position: Sequence[int]) -
     try:
         return [by_name(traces, what)]
     except ModelError:
-        if re.fullmatch(r"\d+(:\d+)?", what) is None:
+        if re.fullmatch(r"\d{1,9}(:\d{1,9})?", what) is None:
             raise
     return [at_line(traces, *map(int, what.split(":")))]

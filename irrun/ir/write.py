@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
 from irrun.diagnostics import ModelError, Refused
+from irrun.files import NewFile, replace_pair
 from irrun.inference.bind import bind
 from irrun.inference.propagate import refusal, weights_missing
 from irrun.ir.reader import KNOWN_CHILDREN
@@ -35,7 +36,8 @@ def save_model(
 ) -> None:
     """Write a model to the file ``xml``, and its weights to ``weights``, by default the ``.bin`` file beside it.
 
-    Each file is written completely or not at all. Elements that irrun does not use (``rt_info``, ``meta_data`` …) are
+    Each file is written completely or not at all, and nobody opens the new ``.bin`` with an old ``.xml``: between the
+    two renames, there is no ``.xml``. Elements that irrun does not use (``rt_info``, ``meta_data`` …) are
     kept from the file that the model was read from. The weights are copied unchanged; ``compact`` leaves out the bytes
     to which no constant of the model refers. Raises ModelError if the weights are missing (IR501) or, with ``compact``,
     a constant lies outside of them (IR502), ValueError if both files are the same, and OSError if a file cannot be
@@ -51,38 +53,17 @@ def save_model(
     parts = _parts(model) if compact else [_Part(0, len(data), 0)]
     text = to_xml(model, (lambda offset: _moved(parts, offset)) if compact else None)
     with ExitStack() as stack:
-        files = [stack.enter_context(_Partial(path)) for path in (beside, target)]
+        new_weights, new_model = (stack.enter_context(NewFile(path)) for path in (beside, target))
         for part in parts:
-            files[0].file.seek(part.to)
+            new_weights.file.seek(part.to)
             for start in range(part.start, part.stop, _BLOCK):
-                files[0].file.write(data[start : min(start + _BLOCK, part.stop)].data)
-        files[1].file.write(text)
-        for file in files:
-            file.finish()
+                new_weights.file.write(data[start : min(start + _BLOCK, part.stop)].data)
+        new_model.file.write(text)
+        replace_pair(new_weights, new_model)
 
 
 _BLOCK: Final = 1 << 24
 """The bytes of weights that are written at a time: they are memory-mapped and may be larger than the memory."""
-
-
-class _Partial:
-    """A file that is written under a temporary name and renamed when it is finished."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-
-    def __enter__(self) -> _Partial:
-        self.file: BinaryIO = self.partial.open("wb")
-        return self
-
-    def finish(self) -> None:
-        self.file.close()
-        self.partial.replace(self.path)
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
-        self.partial.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from irrun.files import NewFile, sweep
 from irrun.model import Layer, Port
 from irrun.types import ElementType
 
@@ -42,13 +43,14 @@ class Dump:
 
     def __enter__(self) -> Dump:
         self.folder.mkdir(parents=True, exist_ok=True)
+        sweep(self.folder)
         return self
 
     def __exit__(self, *_: object) -> None:
-        partial = self.folder / ".index.json.part"
         rows = ",\n".join(json.dumps(row, allow_nan=False) for row in self.rows)
-        partial.write_text(f"[\n{rows}\n]\n", "ascii")
-        partial.replace(self.folder / "index.json")
+        with NewFile(self.folder / "index.json", swept=True) as new:
+            new.file.write(f"[\n{rows}\n]\n".encode("ascii"))
+            new.finish()
 
     def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
         self._path.append(_layer_name(step.layer))
@@ -81,10 +83,9 @@ def _layer_name(layer: Layer) -> str:
 
 def _write(path: Path, array: np.ndarray) -> None:
     """Write a ``.npy`` file under another name and rename it, so that ``path`` never holds half an array."""
-    partial = path.with_suffix(".part")
-    with partial.open("wb") as file:
-        np.lib.format.write_array(file, storable(array), allow_pickle=False)
-    partial.replace(path)
+    with NewFile(path, swept=True) as new:
+        np.lib.format.write_array(new.file, storable(array), allow_pickle=False)
+        new.finish()
 
 
 def storable(array: np.ndarray) -> np.ndarray:

@@ -1,0 +1,118 @@
+"""Write files completely or not at all, and remove what earlier runs left behind when they were killed.
+
+A file is written under a temporary name beside its target and renamed when it is complete. The writer holds a lock on
+the temporary file. The system releases the lock when the process ends, so that a temporary file without a lock is
+litter of a process that was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody can remove a file that is open, so that no lock is needed
+    fcntl = None
+
+__all__ = ["NewFile", "replace_pair", "sweep"]
+
+_LONGEST: Final = 200
+"""The most bytes of the target's name in a temporary name: file systems allow names of 255 bytes."""
+
+
+class NewFile:
+    """A file that replaces ``path`` as a whole when it is complete.
+
+    Use it as ``with NewFile(path) as new: new.file.write(data); new.finish()``. Without ``finish``, nothing changes. A
+    symbolic link stays, and its target is replaced. A writer of many files calls ``sweep`` once for their folder, and
+    passes ``swept=True``.
+    """
+
+    file: BinaryIO
+
+    def __init__(self, path: str | os.PathLike[str], *, swept: bool = False) -> None:
+        self.path = Path(path).resolve()
+        self.swept = swept
+
+    def __enter__(self) -> NewFile:
+        if not self.swept:
+            sweep(self.path.parent, self.path.name)
+        while True:
+            self.partial = self.path.with_name(f"{_prefix(self.path.name)}{secrets.token_hex(4)}.part")
+            self.file = self.partial.open("xb")
+            if _lock(self.file) and os.fstat(self.file.fileno()).st_nlink:
+                return self
+            self.file.close()  # another process swept the file away before it was locked
+
+    def finish(self) -> None:
+        """Replace the target."""
+        self.file.flush()
+        if fcntl is None:
+            self.file.close()  # Windows renames no open file
+        self.partial.replace(self.path)
+
+    def __exit__(self, *_: object) -> None:
+        self.partial.unlink(missing_ok=True)
+        self.file.close()
+
+
+def replace_pair(weights: NewFile, model: NewFile) -> None:
+    """Replace a ``.bin`` and the ``.xml`` that refers to it, so that no ``.xml`` is seen with the ``.bin`` of another.
+
+    The old ``.xml`` is moved aside first, and moved back if the ``.bin`` cannot be replaced. Between the renames, there
+    is no ``.xml``. A process that is killed there leaves a ``.bin`` without an ``.xml``, never a mixture.
+    """
+    aside = model.partial.with_suffix(".old.part")
+    with suppress(FileNotFoundError):
+        model.path.rename(aside)
+    try:
+        weights.finish()
+    except BaseException:
+        with suppress(FileNotFoundError):
+            aside.rename(model.path)
+        raise
+    try:
+        model.finish()
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def sweep(folder: Path, name: str | None = None) -> None:
+    """Remove temporary files in a folder that a killed process left: those for the target ``name``, or all."""
+    pattern = re.compile(rf"{'[.].+[.]' if name is None else re.escape(_prefix(name))}[0-9a-f]{{8}}(\.old)?\.part")
+    with suppress(OSError):
+        for path in [path for path in folder.iterdir() if pattern.fullmatch(path.name)]:
+            with suppress(OSError):
+                _remove_unlocked(path)
+
+
+def _remove_unlocked(path: Path) -> None:
+    """Remove a file that no process holds a lock on."""
+    if fcntl is None:
+        path.unlink()
+        return
+    with path.open("rb") as file:
+        if _lock(file):
+            path.unlink()
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock a file until it is closed. Return False if another process, or another file object, holds the lock."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # the file system has no locks: leave the files of others alone, but write one's own
+        return "x" in file.mode
+    return True
+
+
+def _prefix(name: str) -> str:
+    return f".{os.fsdecode(os.fsencode(name)[:_LONGEST])}."
