@@ -1,11 +1,14 @@
-"""Kill whole command-line processes at random moments while they write, and look at what they leave.
+"""Kill command-line processes while they write, and check the files that they leave.
 
-``python tests/kills.py 500`` kills 500 processes for each writer and prints what it found. The suite kills a few.
+``python tests/kills.py 500`` kills 500 processes for each writer, each one at a random moment after its first temporary
+file appeared, and prints how many kills landed. The suite kills a few.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import random
 import subprocess
 import sys
@@ -13,34 +16,80 @@ import tempfile
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 import irrun
+import irrun.build as b
 
-SAMPLES = Path(__file__).parent.parent / "samples"
-WRITERS: dict[str, Sequence[str]] = {
-    "run -o": ("run", "m.xml", "-o", "out.npz"),
-    "extract": ("extract", "m.xml", "-o", "part.xml"),
-    "check --fix": ("check", "wrong.xml", "--fix"),
-    "--dump": ("run", "m.xml", "--dump", "dump"),
-    "--trace": ("run", "m.xml", "--trace", "trace.json"),
+WRITERS: Final[dict[str, Sequence[Sequence[str]]]] = {
+    "run -o": [("run", "m.xml", "-o", "out.npz")],
+    "run --dump": [("run", "m.xml", "--dump", "dump")],
+    "run --trace": [("run", "deep.xml", "--trace", "trace.json")],
+    "extract": [("extract", "m.xml", "--to", f"part{n}", "-o", "part.xml") for n in (1, 2)],
+    "check --fix": [("check", "wrong.xml", "--fix")],
 }
+"""The commands that write. Those of one writer take turns, so that a mixture of their files would show."""
+
+_SIZE: Final = 1 << 18
+"""The elements of a constant: its file takes milliseconds to write."""
 
 
 def prepare(folder: Path) -> None:
-    """Write a model, a model to fix, and an old pair that extract replaces."""
-    model = irrun.read_model(SAMPLES / "convnet.xml")
-    irrun.save_model(model, folder / "m.xml")
-    irrun.save_model(irrun.extract(model, "logits"), folder / "part.xml", compact=True)
-    (folder / "wrong.xml").write_bytes((SAMPLES / "wrong_dim.xml").read_bytes())
-    (folder / "wrong.bin").write_bytes((SAMPLES / "wrong_dim.bin").read_bytes())
+    """Write a model of two branches with weights of their own, a deep one, and one that ``--fix`` corrects."""
+    x = b.parameter([1, _SIZE], "f32", name="x")
+    rng = np.random.default_rng(0)
+    parts = [b.Add(x, rng.random((1, _SIZE), np.float32), name=f"part{n}") for n in (1, 2)]
+    long = b.Concat([*parts, rng.random((1, _SIZE), np.float32)], axis=1, name="long")
+    irrun.save_model(b.model([long]), folder / "m.xml")
+    chain = b.parameter([1], "f32", name="x")
+    for _ in range(1000):
+        chain = b.Sigmoid(chain)
+    irrun.save_model(b.model([chain]), folder / "deep.xml")
+    (folder / "wrong.xml").write_text(_WRONG + f"<!--{'x' * 2_000_000}-->\n")
 
 
-def inspect(folder: Path) -> None:
-    """Raise an exception if a file in the folder is half-written, or a pair mixed."""
+_WRONG: Final = """<net name="wrong" version="11">
+    <layers>
+        <layer id="0" name="x" type="Parameter" version="opset1">
+            <data shape="2,3" element_type="f32"/>
+            <output><port id="0" precision="FP32" names="x"><dim>2</dim><dim>3</dim></port></output>
+        </layer>
+        <layer id="1" name="y" type="ReLU" version="opset1">
+            <input><port id="0" precision="FP32"><dim>2</dim><dim>3</dim></port></input>
+            <output><port id="1" precision="FP32" names="y"><dim>2</dim><dim>4</dim></port></output>
+        </layer>
+        <layer id="2" name="y/sink" type="Result" version="opset1">
+            <input><port id="0" precision="FP32"><dim>2</dim><dim>3</dim></port></input>
+        </layer>
+    </layers>
+    <edges>
+        <edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+        <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
+    </edges>
+</net>
+"""
+
+
+def pairs(folder: Path) -> set[tuple[str, ...]]:
+    """Return the pairs of an ``.xml`` and a ``.bin`` that ``extract`` writes when nothing kills it, as hashes."""
+    whole = set()
+    for arguments in WRITERS["extract"]:
+        subprocess.run([sys.executable, "-m", "irrun", *arguments], cwd=folder, check=True, capture_output=True)
+        whole.add(_hashes(folder))
+    return whole
+
+
+def _hashes(folder: Path) -> tuple[str, ...]:
+    return tuple(hashlib.sha256((folder / f"part{suffix}").read_bytes()).hexdigest() for suffix in (".xml", ".bin"))
+
+
+def inspect(folder: Path, whole: set[tuple[str, ...]]) -> None:
+    """Raise AssertionError, or the error of the reader, if a file in the folder is half-written or a pair is mixed."""
     for path in folder.rglob("*"):
         if path.suffix == ".npz":
             with zipfile.ZipFile(path) as archive:
@@ -49,43 +98,60 @@ def inspect(folder: Path) -> None:
             np.load(path, allow_pickle=False)
         elif path.suffix == ".json":
             json.loads(path.read_text())
-        elif path.suffix == ".xml":
-            codes = {d.code for d in irrun.check(path)}
-            assert codes <= {"IR401"}, (path.name, codes)
+        elif path.name == "wrong.xml":
+            assert path.read_text().endswith("-->\n")
+            assert {d.code for d in irrun.check(path)} <= {"IR401"}
+        elif path.name == "part.xml":
+            assert _hashes(folder) in whole, "a mixed pair"
 
 
-def kill(folder: Path, arguments: Sequence[str], delay: float) -> bool:
-    """Start a command and kill it after ``delay`` seconds. Return whether it still ran."""
+def kill_while_writing(folder: Path, arguments: Sequence[str], rng: random.Random) -> bool:
+    """Start a command, and kill it at a random moment after it began to write. Return whether it was still alive."""
     process = subprocess.Popen(
         [sys.executable, "-m", "irrun", *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    try:
-        process.wait(delay)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        return True
-    return False
+    while process.poll() is None and not any(_partial(folder)):
+        time.sleep(0.00005)
+    time.sleep(10 ** rng.uniform(-5, -2))
+    alive = process.poll() is None
+    process.kill()
+    process.wait()
+    return alive
 
 
-def campaign(writer: str, count: int, seed: int = 0) -> Counter[str]:
-    """Kill ``count`` processes of one writer, and return how many still ran, and how often a kill left litter."""
+def _partial(folder: Path) -> Iterator[Path]:
+    for directory in (folder, folder / "dump"):
+        if directory.exists():
+            yield from (directory / name for name in os.listdir(directory) if name.endswith(".part"))
+
+
+def campaign(writer: str, kills: int, seed: int = 0) -> Counter[str]:
+    """Kill processes of a writer until ``kills`` have landed. Return the starts, the kills, and how many left litter.
+
+    Litter is removed after each process, so that the next one's temporary file can be recognised; the last process
+    runs to its end and has to remove the litter of the one before.
+    """
     rng, seen = random.Random(seed), Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
-        begin = time.monotonic()
-        kill(folder, WRITERS[writer], 60)
-        duration = time.monotonic() - begin
-        for _ in range(count):
+        whole = pairs(folder)
+        for number in count():
             if writer == "check --fix":
                 prepare(folder)
-            seen["killed"] += kill(folder, WRITERS[writer], duration * rng.uniform(0.5, 1.1))
-            seen["left litter"] += any(folder.rglob(".*.part"))
-            inspect(folder)
-        kill(folder, WRITERS[writer], 60)
-        assert not [*folder.rglob(".*.part")], "the next run removes what was left"
-        inspect(folder)
+            arguments = WRITERS[writer][number % len(WRITERS[writer])]
+            seen["started"] += 1
+            seen["killed while writing"] += kill_while_writing(folder, arguments, rng)
+            litter = [*_partial(folder)]
+            seen["left litter"] += bool(litter)
+            inspect(folder, whole)
+            if seen["killed while writing"] >= kills:
+                break
+            for path in litter:
+                path.unlink()
+        subprocess.run([sys.executable, "-m", "irrun", *arguments], cwd=folder, check=False, capture_output=True)
+        assert not [*_partial(folder)], "a later run removes what a killed one left"
+        inspect(folder, whole)
     return seen
 
 
