@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from irrun.kernels.convolution.windows import means
-from irrun.kernels.matmul import narrow, wide
+from irrun.kernels.means import means
 from irrun.opdef import Kernel, Request, Site, Value, op
 from irrun.ops._adaptive import AdaptiveBase, counted, parts, stacked
 
@@ -21,12 +20,15 @@ class AdaptiveAvgPool(AdaptiveBase):
         return self.pooled(at, data, output_shape)
 
     def run(self, data: np.ndarray, output_shape: np.ndarray) -> np.ndarray:
-        total, windows = data.astype(wide(data.dtype), copy=False), []
-        for axis, count in enumerate(output_shape.tolist(), 2):
-            windows.append(list(parts(data.shape[axis], count)))
-            before = (slice(None),) * axis
-            total = stacked([total[(*before, window)].sum(axis) for window in windows[-1]], total, axis)
-        return narrow(means(total, counted(windows)), data.dtype)
+        windows = [list(parts(size, count)) for size, count in zip(data.shape[2:], output_shape.tolist(), strict=True)]
+
+        def sums(elements: np.ndarray) -> np.ndarray:
+            for axis, along in enumerate(windows, 2):
+                before = (slice(None),) * axis
+                elements = stacked([elements[(*before, window)].sum(axis) for window in along], elements, axis)
+            return elements
+
+        return means(data, sums, counted(windows))
 
     def prepare(self, request: Request) -> Kernel | None:
         return self.prepared(request, np.add, _divide)

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from irrun.kernels.convolution.windows import Axis, means, reduced
-from irrun.kernels.matmul import narrow, wide
+from irrun.kernels.convolution.windows import Axis, reduced
+from irrun.kernels.means import means
 from irrun.opdef import Kernel, Request, Site, Value, attr, op
 from irrun.ops._sliding import Pooling
 
@@ -19,10 +19,13 @@ class _AvgPool(Pooling):
 
     def run(self, data: np.ndarray) -> np.ndarray:
         axes = self.axes(data.shape[2:], self.kernel)
-        total = data.astype(wide(data.dtype), copy=False)
-        for axis, windows in enumerate(axes, 2):
-            total = _sums(total, axis, windows)
-        return narrow(means(total, self._counts(axes)), data.dtype)
+
+        def sums(elements: np.ndarray) -> np.ndarray:
+            for axis, windows in enumerate(axes, 2):
+                elements = _sums(elements, axis, windows)
+            return elements
+
+        return means(data, sums, self._counts(axes))
 
     def prepare(self, request: Request) -> Kernel | None:
         counts = functools.lru_cache(lambda axes: np.maximum(self._counts(axes), 1))

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from irrun.kernels.elementwise import copied, native
+from irrun.kernels.means import floor_means
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._accumulate import kind, wide
 from irrun.types import UNKNOWN_RANK, Dim, PartialShape
@@ -121,14 +122,10 @@ def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     count = max(math.prod(x.shape[axis] for axis in axes), 1)  # OpenVINO gives 0 for no elements
     if kind(x) == "float":
         return _sum(x, axes) / count
-    # the sum of integers of 64 bits may overflow, that of their upper and of their lower halves does not
-    wide_x = x.astype(x.dtype if x.dtype.itemsize == 8 else np.int64)
-    upper, rest = np.divmod(np.add.reduce((wide_x >> 32).astype(np.int64), axes, keepdims=True), count)
-    rest = (rest << 32) + np.add.reduce((wide_x & 0xFFFFFFFF).astype(np.int64), axes, keepdims=True)
-    mean = (upper << 32) + rest // count  # rounded down
+    mean, rest = floor_means(x, lambda elements: np.add.reduce(elements, axes, keepdims=True), count)
     if x.dtype.kind == "u":
         return mean
-    return mean + ((mean < 0) & (rest % count != 0))  # towards 0, as C does
+    return mean + ((mean < 0) & (rest != 0))  # towards 0, as C does
 
 
 def _prod(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:

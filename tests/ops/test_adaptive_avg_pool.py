@@ -28,6 +28,8 @@ VALUES = [
     Values("more-windows-than-elements", "AdaptiveAvgPool-8", [[[[1.0, 2, 3]]], i64(5)], [[[1, 1.5, 2, 2.5, 3]]]),
     Values("2d", "AdaptiveAvgPool-8", [arange(1, 2, 2, 3, start=1), i64(1, 2)], np.array([[[[3, 4]], [[9, 10]]]], np.float32)),
     Values("half-to-even", "AdaptiveAvgPool-8", [[[[1, 2, 3, 4]]], i64(3)], [[[2, 2, 4]]]),
+    Values("i64-sum-beyond-i64", "AdaptiveAvgPool-8", [[[[2**63 - 1, 2**63 - 3]]], i64(1)], [[[2**63 - 2]]]),
+    Values("u64-sum-beyond-u64", "AdaptiveAvgPool-8", [np.array([[[2**64 - 1, 1]]], np.uint64), i64(1)], np.array([[[2**63]]], np.uint64)),
     Values("i64-beyond-2**53", "AdaptiveAvgPool-8", [[[[2**53 + 1, 2**53 + 1]]], i64(1)], [[[2**53 + 1]]]),
     Values("f16-rounds-once", "AdaptiveAvgPool-8", [np.array([[[2048, 1, 1, 2]]], np.float16), i64(1)], np.array([[[513]]], np.float16)),
     Values("bf16", "AdaptiveAvgPool-8", [np.array([[[256, 1, 3, 4]]], ml_dtypes.bfloat16), i64(1)], np.array([[[66]]], ml_dtypes.bfloat16)),

@@ -57,6 +57,8 @@ VALUES = [
     Values("only-pads", "AvgPool-1", [_3X3], np.array([[[[1, 2.5, 0], [5.5, 7, 0], [0, 0, 0]]]], np.float32), _explicit(1, 2, 2, strides=[2, 2], rounding_type="ceil")),
     Values("half-to-even", "AvgPool-1", [[[[1, 2, 3, -4, -5, 0]]]], [[[2, 2, 0, -4, -2]]], _attributes(2)),
     Values("u8-sum-beyond-u8", "AvgPool-1", [np.array([[[200, 250]]], np.uint8)], np.array([[[225]]], np.uint8), _attributes(2)),
+    Values("i64-sum-beyond-i64", "AvgPool-1", [[[[2**63 - 1, 2**63 - 3, -(2**63), -(2**63) + 2]]]], [[[2**63 - 2, -2, -(2**63) + 1]]], _attributes(2)),
+    Values("u64-sum-beyond-u64", "AvgPool-1", [np.array([[[2**64 - 1, 1]]], np.uint64)], np.array([[[2**63]]], np.uint64), _attributes(2)),
     Values("i64-beyond-2**53", "AvgPool-1", [[[[2**53 + 1, 2**53 + 1]]]], [[[2**53 + 1]]], _attributes(2)),
     Values("boolean", "AvgPool-1", [[[[True, False, True, True]]]], [[[False, False, True]]], _attributes(2)),
     Values("f16-rounds-once", "AvgPool-1", [np.array([[[2048, 1, 1, 2]]], np.float16)], np.array([[[513]]], np.float16), _attributes(4)),

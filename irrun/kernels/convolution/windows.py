@@ -120,15 +120,3 @@ def _spans(axis: Axis) -> tuple[list[slice], list[tuple[slice, slice]]]:
     spans = [axis.span(tap) for tap in range(axis.kernel)]
     every = slice(0, axis.out)
     return [seen for seeing, seen in spans if seeing == every], [span for span in spans if span[0] != every]
-
-
-def means(total: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return ``total / counts``, and 0 where the count is 0.
-
-    Means of integers are rounded to the nearest, halves to even.
-    """
-    counts = np.maximum(counts, 1)  # OpenVINO: the CPU plugin gives NaN for a mean of nothing
-    if total.dtype.kind != "i":
-        return total / counts.astype(total.dtype)
-    down, rest = np.divmod(total, counts)
-    return down + ((2 * rest > counts) | ((2 * rest == counts) & (down % 2 == 1)))
