@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from irrun.api import check, compile, read_model, run, why
     from irrun.diagnostics import (
         Diagnostic,
+        EngineError,
         ExecutionError,
         FeedError,
         IrrunError,
@@ -39,7 +40,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "irrun.api": ("check", "compile", "read_model", "run", "why"),
     "irrun.diagnostics": (
-        "Diagnostic", "ExecutionError", "FeedError", "IrrunError", "ModelError", "ReadError", "Report",
+        "Diagnostic", "EngineError", "ExecutionError", "FeedError", "IrrunError", "ModelError", "ReadError", "Report",
         "UnsupportedError",
     ),
     "irrun.model": ("Model",),
@@ -54,7 +55,7 @@ _HOMES = {
 }  # fmt: skip
 
 __all__ = [
-    "Diagnostic", "Dump", "Executable", "ExecutionError", "FeedError", "Hook", "IrrunError", "Model", "ModelError",
+    "Diagnostic", "Dump", "EngineError", "Executable", "ExecutionError", "FeedError", "Hook", "IrrunError", "Model", "ModelError",
     "Op", "Outputs", "Profile", "ReadError", "Report", "Site", "Step", "UnsupportedError", "Value", "attr", "check",
     "compile", "extract", "op", "opt", "ports", "read_model", "run", "save_model", "variadic", "why",
 ]  # fmt: skip

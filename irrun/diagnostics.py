@@ -14,6 +14,7 @@ __all__ = [
     "CODES",
     "Code",
     "Diagnostic",
+    "EngineError",
     "ExecutionError",
     "FeedError",
     "IrrunError",
@@ -209,6 +210,19 @@ CODES: Final = _codes(
     ("IR607", "timeout", "A run took longer than --timeout allows. irrun looks at the time before each step and each "
      "iteration of a loop. Usually a Loop has no trip count and its condition never becomes false: correct the loop. "
      "Otherwise raise --timeout."),
+    # 7xx engines and comparisons
+    ("IR701", "bad-side", "A side of a comparison is neither a path nor KIND[OPTIONS]:PATH, or its kind or an option is "
+     "unknown. The kinds are irrun, exact, openvino, onnx, ort, dump and npz. Write it as the help says."),
+    ("IR702", "engine-unavailable", "The engine of a side is not installed, or its process does not start. Install it, "
+     "or name an interpreter that has it, as in openvino[python=PATH]:model.xml."),
+    ("IR703", "bad-tolerance", "A file of tolerances (--tolerances) cannot be read or has an unknown entry. The tables "
+     "are types, layers and outputs, and the numbers rtol and atol."),
+    ("IR704", "nothing-in-common", "The two sides of a comparison have no output and no layer in common, so that there "
+     "is nothing to compare. Pass two forms of the same model."),
+    ("IR705", "bad-comparator", "The function that --comparator names cannot be imported, raises an exception, or "
+     "returns neither True, False nor a text. Correct the function."),
+    ("IR706", "bad-measurements", "A file of measurements (--from) cannot be read, or was written by another version. "
+     "Pass a file that `irrun compare --save` wrote, or compare again."),
 )  # fmt: skip
 
 
@@ -374,6 +388,10 @@ class ModelError(IrrunError):
 
 class UnsupportedError(IrrunError):
     """The model may be valid, but irrun does not know an operation in it."""
+
+
+class EngineError(IrrunError):
+    """Two engines cannot be compared: a side, an engine, a tolerance or a comparator cannot be used."""
 
 
 class FeedError(IrrunError):

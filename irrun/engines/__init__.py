@@ -1,0 +1,28 @@
+"""Engines: irrun, OpenVINO, ONNX's evaluators and recorded values, each behind the same protocol.
+
+``with irrun.engines.open("openvino:model.xml") as engine`` starts one in a process of its own. docs/engines.md
+describes the protocol for those who write a harness for another engine.
+"""
+
+from irrun.engines.engine import ChildEngine, Engine, open
+from irrun.engines.outcomes import (
+    Crash,
+    Failure,
+    Input,
+    Loaded,
+    Output,
+    Outputs,
+    Place,
+    Refusal,
+    Timeout,
+    from_record,
+    to_record,
+)
+from irrun.engines.process import Limits
+from irrun.engines.sides import KINDS, Side, parse_side
+from irrun.engines.values import Value
+
+__all__ = [
+    "KINDS", "ChildEngine", "Crash", "Engine", "Failure", "Input", "Limits", "Loaded", "Output", "Outputs", "Place",
+    "Refusal", "Side", "Timeout", "Value", "from_record", "open", "parse_side", "to_record",
+]  # fmt: skip

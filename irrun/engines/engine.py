@@ -1,0 +1,265 @@
+"""Engines: everything that runs a model, behind one protocol, so that a crash or a hang is a result."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from irrun.diagnostics import Diagnostic, EngineError
+from irrun.engines.outcomes import VERSION, Crash, Failure, Input, Loaded, Output, Outputs, Place, Refusal
+from irrun.engines.process import Failed, Limits, Process
+from irrun.engines.recordings import Recording
+from irrun.engines.sides import Side, parse_side
+from irrun.engines.tensors import converted
+from irrun.engines.values import Value, read_tensor, write_tensor
+
+__all__ = ["ChildEngine", "Engine", "open"]
+
+_HARNESSES: Final = Path(__file__).parent / "harnesses"
+_FILES: Final = {"irrun": "irrun", "exact": "irrun", "openvino": "openvino", "onnx": "onnx", "ort": "ort"}
+"""The file of the harness of each kind of side."""
+_PACKAGES: Final = {"irrun": "irrun", "exact": "irrun", "openvino": "openvino", "onnx": "onnx", "ort": "onnxruntime"}
+"""The package that each kind of side needs."""
+
+
+class Engine(Protocol):
+    """Something that runs models. Its methods return outcomes and raise no exception for a model that fails.
+
+    ``name`` describes the engine with its version, such as ``OpenVINO 2026.4.1 CPU``.
+    """
+
+    name: str
+
+    def load(self, path: str | os.PathLike[str] | None = None, *, inner: bool = False) -> Loaded | Failure:
+        """Load a model, by default that of the side, and return its interface. ``inner`` asks for its inner values."""
+        ...
+
+    def infer(
+        self,
+        feeds: Mapping[str | int, np.ndarray],
+        taps: Sequence[Place] = (),
+        on_value: Callable[[Value], None] | None = None,
+    ) -> Outputs | Failure:
+        """Run the model that was loaded last, and return its outputs.
+
+        ``feeds`` are the inputs by name or position. ``on_value`` receives the inner values at ``taps`` as soon as they
+        are computed; a layer in the body of a loop gives one in each iteration. The state of a model is kept from run
+        to run. After a crash or a timeout, the next run starts the engine again and loads the model.
+        """
+        ...
+
+    def reset(self) -> Failure | None:
+        """Reset the state of the model, and return None unless that fails."""
+        ...
+
+
+@contextmanager
+def open(side: str | Side, limits: Limits | None = None) -> Iterator[Engine]:
+    """Start the engine of a side, and end it with the ``with`` block.
+
+    ``side`` is a text such as ``openvino[device=GPU]:model.xml``, or an engine without a model: ``openvino``. Raises
+    EngineError: IR701 if the text describes no side, IR702 if the engine is not installed or does not start. Raises
+    ReadError (IR000) if the side is a recording that cannot be read.
+    """
+    if isinstance(side, str):
+        side = parse_side(side, needs_path=False)
+    if side.kind in ("dump", "npz"):
+        yield Recording(side)
+        return
+    harness = str(_HARNESSES / f"{_FILES[side.kind]}.py")
+    options = {name: text for name, text in side.options.items() if name != "python"}
+    if side.kind == "exact":
+        options["exact"] = "1"
+    own = "python" not in side.options
+    command = [side.options.get("python", sys.executable), str(_HARNESSES / "serve.py"), harness]
+    engine = ChildEngine(command, options, side.path, limits or Limits(), _environment() if own else None)
+    try:
+        engine.start()
+        yield engine
+    except _NotStartedError as error:
+        raise _unavailable(side, error.outcome) from None
+    finally:
+        engine.close()
+
+
+class ChildEngine:
+    """An engine in a process of its own. ``command`` starts its harness, to which ``options`` are passed.
+
+    A harness that is not part of irrun is used through this class.
+    """
+
+    def __init__(
+        self, command: Sequence[str], options: Mapping[str, str] | None = None,
+        path: str | os.PathLike[str] | None = None, limits: Limits | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.name = Path(command[-1]).stem
+        self.command, self.options, self.limits = list(command), dict(options or {}), limits or Limits()
+        self.environment = environment
+        self.path = path
+        self.restarts = -1
+        self._process: Process | None = None
+        self._loaded: Loaded | None = None
+        self._inner = False
+
+    def start(self) -> None:
+        """Start the process, unless it is running. Raises an internal error that ``open`` converts to EngineError."""
+        if self._process is not None and self._process.is_running:
+            return
+        self.close()
+        try:
+            self._process = process = Process(self.command, self.limits, self.environment)
+        except OSError as error:
+            raise _NotStartedError(Crash((error.strerror or str(error)).lower())) from None
+        try:
+            answer = self._ask("start", version=VERSION, folder=str(process.folder), options=self.options)
+        except Failed as failed:
+            raise _NotStartedError(failed.outcome) from None
+        self.name = str(answer.get("name", self.name))
+        self.restarts += 1
+
+    def close(self) -> None:
+        """End the process and remove its files."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def load(self, path: str | os.PathLike[str] | None = None, *, inner: bool = False) -> Loaded | Failure:
+        """See ``Engine.load``."""
+        if path is not None:
+            self.path = path
+        self._loaded, self._inner = None, inner
+        if self.path is None:
+            return Refusal("no model was passed")
+        try:
+            self.start()
+            self._loaded = _loaded(self._ask("load", model=os.path.abspath(self.path), inner=inner))
+        except (Failed, _NotStartedError) as failed:
+            return failed.outcome
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return Crash(f"it broke the protocol: its answer to load is wrong: {error}")
+        return self._loaded
+
+    def infer(
+        self,
+        feeds: Mapping[str | int, np.ndarray],
+        taps: Sequence[Place] = (),
+        on_value: Callable[[Value], None] | None = None,
+    ) -> Outputs | Failure:
+        """See ``Engine.infer``."""
+        if self._loaded is None or self._process is None or not self._process.is_running:
+            loaded = self.load(inner=self._inner)
+            if not isinstance(loaded, Loaded):
+                return loaded
+        assert self._loaded is not None
+        assert self._process is not None
+        folder = self._process.folder
+        files = [folder / f"input{position}.bin" for position in range(len(self._loaded.inputs))]
+        began = time.monotonic()
+        try:
+            inputs = [
+                write_tensor(converted(array, input.type), None, file)
+                for array, input, file in zip(_by_position(self._loaded, feeds), self._loaded.inputs, files)
+            ]
+            wanted = [[place.layer, place.port] for place in taps]
+            answer = self._ask("infer", on_value, inputs=inputs, taps=wanted)
+            arrays = [(record["type"], read_tensor(record, remove=True)) for record in answer["outputs"]]
+        except Failed as failed:
+            return failed.outcome
+        except (ValueError, KeyError, TypeError) as error:
+            return Refusal(str(error))
+        finally:
+            for file in files:
+                file.unlink(missing_ok=True)
+        outputs = (Output(names, type, array) for names, (type, array) in zip(self._loaded.outputs, arrays))
+        return Outputs(tuple(outputs), time.monotonic() - began)
+
+    def reset(self) -> Failure | None:
+        """See ``Engine.reset``."""
+        if self._process is None or not self._process.is_running:
+            return None  # it will start without state
+        try:
+            self._ask("reset")
+        except Failed as failed:
+            return failed.outcome
+        return None
+
+    def _ask(self, command: str, on_value: Callable[[Value], None] | None = None, **arguments: Any) -> dict[str, Any]:
+        """Return the answer to a request. Raises Failed."""
+        assert self._process is not None
+        visits: Counter[Place] = Counter()
+        for kind, content in self._process.ask(command, **arguments):
+            if kind == "ok":
+                return content
+            place = Place(content["layer"], content["port"])
+            value = Value.of(place, visits[place], content["tensor"])
+            visits[place] += 1
+            if on_value is not None:
+                on_value(value)
+            else:
+                value.drop()
+        raise AssertionError("a request ends with an answer or with Failed")
+
+
+class _NotStartedError(Exception):
+    """The outcome of an engine that did not start."""
+
+    def __init__(self, outcome: Failure) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment for a harness that runs with this interpreter, so that it imports the same irrun."""
+    root = str(_HARNESSES.parent.parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _unavailable(side: Side, outcome: Failure) -> EngineError:
+    """Return the error (IR702) for an engine that did not start."""
+    package = _PACKAGES[side.kind]
+    notes: tuple[str, ...] = ()
+    help = f"install it (pip install {package}), or name an interpreter that has it: {side.kind}[python=PATH]:..."
+    if isinstance(outcome, Refusal):
+        why = outcome.message
+        if outcome.reason != "unavailable":
+            help = "check the options of the side"
+    elif isinstance(outcome, Crash):
+        why, notes = outcome.cause, tuple(outcome.log.splitlines()[-3:])
+        if "python" in side.options:
+            help = f"check the path of the interpreter: {side.options['python']}"
+    else:
+        why = f"it did not answer within {outcome.seconds:g} s"
+    message = f"the engine {side.kind} does not start: {why}"
+    return EngineError(Diagnostic("IR702", "error", message, notes=notes, help=help))
+
+
+def _loaded(answer: Mapping[str, Any]) -> Loaded:
+    """Return the interface that a harness describes. Raises ValueError, KeyError, TypeError or AttributeError."""
+    return Loaded(
+        tuple(Input(tuple(i["names"]), str(i["type"]), str(i["shape"])) for i in answer["inputs"]),
+        tuple(tuple(map(str, o["names"])) for o in answer["outputs"]),
+        {Place(str(v["layer"]), int(v["port"])): tuple(v.get("names", ())) for v in answer.get("values", ())},
+    )
+
+
+def _by_position(loaded: Loaded, feeds: Mapping[str | int, np.ndarray]) -> list[np.ndarray]:
+    """Return the inputs in order. Raises ValueError if one is missing or unknown."""
+    positions = {name: position for position, input in enumerate(loaded.inputs) for name in input.names}
+    by_position = {positions.get(key, key) if isinstance(key, str) else key: array for key, array in feeds.items()}
+    for key in by_position:
+        if not isinstance(key, int) or not 0 <= key < len(loaded.inputs):
+            raise ValueError(f"the model has no input {key!r}")
+    for position, input in enumerate(loaded.inputs):
+        if position not in by_position:
+            raise ValueError(f'input "{(input.names or (str(position),))[0]}" is missing')
+    return [by_position[position] for position in range(len(loaded.inputs))]

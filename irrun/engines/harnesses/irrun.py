@@ -1,0 +1,112 @@
+"""The harness of irrun: the default plan or, with the option ``exact``, the defining kernel of each layer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import irrun
+from irrun.api import compile
+from irrun.engines.tensors import Wire, decoded, encoded
+from irrun.model import Layer, Model, is_constant
+from irrun.planning.steps import Plan, Step
+from irrun.types import UNKNOWN_RANK
+
+__all__ = ["Harness"]
+
+Show = Callable[[str, int, Wire], None]
+
+
+class Harness:
+    """irrun, with the threads that ``options`` name."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self.exact = "exact" in options
+        if "threads" in options:
+            os.environ["IRRUN_THREADS"] = options["threads"]
+        self.name = f"irrun {irrun.__version__}{' exact' if self.exact else ''}"
+
+    def load(self, path: str, inner: bool) -> dict[str, Any]:
+        """Compile the model, and return its inputs, its outputs and, if ``inner``, its inner values."""
+        self.executable = compile(path, exact=self.exact)
+        model = self.executable.model
+        loaded: dict[str, Any] = {
+            "inputs": [_input(model, parameter) for parameter in model.parameters],
+            "outputs": [{"names": list(model.result_names(result))} for result in model.results],
+        }
+        if inner:
+            loaded["values"] = [
+                {"layer": name, "port": port, "names": list(layer.outputs[port].names)}
+                for name, layer in _layers(model, "")
+                for port in range(len(layer.outputs))
+            ]
+        return loaded
+
+    def infer(self, feeds: Sequence[Wire], taps: Sequence[tuple[str, int]], show: Show) -> list[Wire]:
+        """Return the outputs, and pass the inner values at ``taps`` to ``show``.
+
+        A run that is observed computes each layer on its own. The outputs are those of a run that is not observed,
+        unless a second run would give other values, because the model has state or draws random numbers.
+        """
+        executable = self.executable
+        arrays = [decoded(*feed) for feed in feeds]
+        hooks = [_Observer(executable.model, set(taps), show)] if taps else []
+        if hooks and not self.exact and not _has_state(executable.plan):
+            outputs = executable(arrays)
+            executable(arrays, hooks=hooks)
+        else:
+            outputs = executable(arrays, hooks=hooks)
+        types = [executable.plan.types[slot] for slot in executable.plan.results]
+        return [
+            encoded(array, None if type.kind == "dynamic" else type.name) for array, type in zip(outputs.arrays, types)
+        ]
+
+    def reset(self) -> None:
+        """Reset the variables of the model."""
+        self.executable.reset_state()
+
+
+class _Observer:
+    """A hook that passes the values at ``taps`` to ``show``, also those of bodies, in the order of the run."""
+
+    def __init__(self, model: Model, taps: set[tuple[str, int]], show: Show) -> None:
+        self.show = show
+        self.wanted = {
+            id(layer): (name, [port for port in range(len(layer.outputs)) if (name, port) in taps])
+            for name, layer in _layers(model, "")
+        }
+
+    def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+        pass
+
+    def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
+        name, ports = self.wanted[id(step.layer)]
+        for port in ports:
+            self.show(name, port, encoded(np.asarray(outputs[port])))
+
+
+def _layers(model: Model, prefix: str) -> Iterator[tuple[str, Layer]]:
+    """Yield the layers that compute values, in the order of a run, with their names. Layers of bodies come first."""
+    for id in model.order:
+        layer, name = model.layers[id], prefix + model.unique_names[id]
+        for body in layer.bodies.values():
+            yield from _layers(body, f"{name}/")
+        if not is_constant(layer) and layer.type.lower() not in ("parameter", "result"):
+            yield name, layer
+
+
+def _has_state(plan: Plan) -> bool:
+    """Return whether a second run with the same inputs may give other values."""
+    return any(
+        {"variables", "stream"} & step.needed.keys() or any(map(_has_state, step.bodies.values()))
+        for step in plan.steps
+    )
+
+
+def _input(model: Model, parameter: Layer) -> dict[str, Any]:
+    port = parameter.outputs[0]
+    type = "dynamic" if port.type is None else port.type.name
+    return {"names": list(model.input_names(parameter)), "type": type, "shape": str(port.shape or UNKNOWN_RANK)}

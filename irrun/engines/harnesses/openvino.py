@@ -1,0 +1,178 @@
+"""The harness of OpenVINO: any version, on any of its devices. It needs openvino and numpy, and no irrun.
+
+Inner values are observed by adding Results to a copy of the model, which changes how OpenVINO fuses layers. The outputs
+of a run are therefore those of the model as it is, and only the inner values come from the copies.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # it would open connections and fork
+
+import numpy as np
+import openvino as ov
+
+try:
+    from openvino import opset8
+except ImportError:  # before 2025
+    from openvino.runtime import opset8  # type: ignore[import-not-found, no-redef]
+
+__all__ = ["Harness"]
+
+_MOST = 64
+"""The most inner values that one copy of the model computes."""
+_MOST_BYTES = 1 << 28
+"""The most bytes of inner values, as far as their shapes are static, that one copy of the model computes."""
+_SILENT = ("Parameter", "Constant", "Result", "Assign")
+"""Types of layers that compute no value."""
+
+
+class Harness:
+    """OpenVINO, with the device and the properties that ``options`` name."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self.core = ov.Core()
+        self.device = options.get("device", "CPU")
+        self.properties: dict[str, Any] = {}
+        if "precision" in options:
+            self.properties["INFERENCE_PRECISION_HINT"] = options["precision"]
+        if "threads" in options:
+            self.properties["INFERENCE_NUM_THREADS"] = int(options["threads"])
+        precision = f" {options['precision']}" if "precision" in options else ""
+        self.name = f"OpenVINO {ov.__version__.split('-')[0]} {self.device}{precision}"
+
+    def load(self, path: str, inner: bool) -> dict[str, Any]:
+        """Compile the model, and return its inputs, its outputs and, if ``inner``, its inner values."""
+        model = self.core.read_model(path)
+        self.path = path
+        self.request = self._request(model)
+        self.observers: dict[Any, list[Any]] = {}
+        self.has_state = bool(self.request.query_state())
+        loaded: dict[str, Any] = {
+            "inputs": [
+                {"names": _names(port), "type": _type(port), "shape": str(port.get_partial_shape())}
+                for port in model.inputs
+            ],
+            "outputs": [{"names": _names(port)} for port in model.outputs],
+        }
+        if inner:
+            loaded["values"] = [
+                {"layer": node.get_friendly_name(), "port": port, "names": sorted(node.output(port).get_names())}
+                for node, port in _values(model)
+            ]
+        return loaded
+
+    def infer(
+        self, feeds: Sequence[Any], taps: Sequence[tuple[str, int]], show: Callable[[str, int, Any], None]
+    ) -> list[Any]:
+        """Return the outputs, and pass the inner values at ``taps`` to ``show``."""
+        tensors = [_tensor(*feed) for feed in feeds]
+        outputs = _infer(self.request, tensors)
+        for request, batch in self._observers(tuple(taps)) if taps else ():
+            values = _infer(request, tensors, len(batch))
+            for (layer, port), value in zip(batch, values):
+                show(layer, port, value)
+        return outputs
+
+    def reset(self) -> None:
+        """Reset the variables of the model and of its copies."""
+        for request in (self.request, *(request for rows in self.observers.values() for request, _ in rows)):
+            for state in request.query_state():
+                state.reset()
+
+    def _request(self, model: Any) -> Any:
+        return self.core.compile_model(model, self.device, self.properties).create_infer_request()
+
+    def _observers(self, taps: tuple[tuple[str, int], ...]) -> Iterator[Any]:
+        """Yield copies of the model that compute the values at ``taps``, each with the taps of its own.
+
+        The copies of a model with state are kept, each with its own state, and so is a single copy. Other copies exist
+        one at a time, so that they do not fill the memory.
+        """
+        if taps in self.observers:
+            yield from self.observers[taps]
+            return
+        kept = self.observers[taps] = []
+        batches = self._batches(set(taps))
+        for batch in batches:
+            observer = self._observer(batch), batch
+            if self.has_state or len(batches) == 1:
+                kept.append(observer)
+            yield observer
+            del observer
+        if not kept:
+            del self.observers[taps]
+
+    def _batches(self, taps: set[tuple[str, int]]) -> list[list[tuple[str, int]]]:
+        """Return the taps in the order of the model, in lists that one copy of the model can compute."""
+        batches: list[list[tuple[str, int]]] = []
+        room = 0
+        for node, port in _values(self.core.read_model(self.path)):
+            tap = node.get_friendly_name(), port
+            if tap not in taps:
+                continue
+            shape = node.get_output_partial_shape(port)
+            size = int(np.prod(shape.to_shape())) * 8 if shape.is_static else 0
+            if not batches or size > room or len(batches[-1]) == _MOST:
+                batches.append([])
+                room = _MOST_BYTES
+            batches[-1].append(tap)
+            room -= size
+        return batches
+
+    def _observer(self, batch: Sequence[tuple[str, int]]) -> Any:
+        """Return a request of a copy of the model in which the values at ``batch`` are further outputs, the last."""
+        model = self.core.read_model(self.path)
+        nodes = {(node.get_friendly_name(), port): node for node, port in _values(model)}
+        model.add_results([opset8.result(nodes[tap].output(tap[1])) for tap in batch])
+        return self._request(model)
+
+
+def _names(port: Any) -> list[str]:
+    """Return the names of an input or output: those of its tensor, and that of its layer."""
+    return [*sorted(port.get_names()), port.get_node().get_friendly_name()]
+
+
+def _type(port: Any) -> str:
+    return port.get_element_type().get_type_name()
+
+
+def _values(model: Any) -> Iterator[tuple[Any, int]]:
+    """Yield the node and position of each output that computes a value, in topological order."""
+    for node in model.get_ordered_ops():
+        if node.get_type_name() not in _SILENT:
+            yield from ((node, port) for port in range(node.get_output_size()))
+
+
+def _infer(request: Any, tensors: Sequence[Any], last: int | None = None) -> list[Any]:
+    """Return copies of all outputs of a run, or of the ``last`` ones."""
+    for position, tensor in enumerate(tensors):
+        request.set_input_tensor(position, tensor)
+    request.infer()
+    count = len(request.model_outputs)
+    return [_contents(request.get_output_tensor(i)) for i in range(count - last if last is not None else 0, count)]
+
+
+def _tensor(type_name: str, shape: tuple[int, ...], contents: Any) -> Any:
+    """Return a tensor of OpenVINO. ``contents`` are uint8 [n], or a list of strings."""
+    if type_name == "string":
+        words = np.array(contents, np.str_).reshape(shape)
+        return ov.Tensor(words) if words.size else ov.Tensor(ov.Type.string, ov.Shape(shape))
+    element_type = getattr(ov.Type, type_name)
+    if not len(contents):
+        return ov.Tensor(element_type, ov.Shape(shape))
+    return ov.Tensor(np.array(contents), ov.Shape(shape), element_type)
+
+
+def _contents(tensor: Any) -> Any:
+    """Return a copy of a tensor: its type, its shape, and uint8 [n] or a list of strings."""
+    element_type, shape = tensor.get_element_type(), tuple(tensor.get_shape())
+    name = element_type.get_type_name()
+    if name == "string":
+        return name, shape, [str(word) for word in tensor.str_data.flat]
+    if not tensor.get_size():
+        return name, shape, b""
+    return name, shape, np.array(tensor.data).reshape(-1).view(np.uint8)

@@ -1,0 +1,103 @@
+"""Engines that run nothing: values that were written by `irrun run`, as a folder (--dump) or as an array file (-o)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irrun.diagnostics import Diagnostic, ReadError
+from irrun.engines.outcomes import Failure, Loaded, Output, Outputs, Place, Refusal
+from irrun.engines.sides import Side
+from irrun.engines.tensors import stored
+from irrun.engines.values import Value
+from irrun.types import ElementType
+
+__all__ = ["Recording"]
+
+
+class Recording:
+    """The values of a run in the past. Whatever the inputs are, it gives the same values.
+
+    A folder shows inner values, an array file outputs. Raises ReadError (IR000) if the file or folder cannot be read.
+    """
+
+    def __init__(self, side: Side) -> None:
+        self.name = f"{'values' if side.kind == 'dump' else 'arrays'} of {side.path}"
+        self._outputs: list[Output] = []
+        self._values: list[tuple[Place, Callable[[], np.ndarray]]] = []
+        if side.path is None:
+            raise _unreadable(side, "no path was passed")
+        try:
+            if side.kind == "dump":
+                self._values = list(_dumped(side.path))
+            else:
+                self._outputs = list(_archived(side.path))
+        except OSError as error:
+            raise _unreadable(side, (error.strerror or str(error)).lower()) from None
+        except Exception as error:  # numpy, zipfile and the decompressors raise whatever a corrupt file leads them to
+            raise _unreadable(side, str(error)) from None
+
+    def load(self, path: str | os.PathLike[str] | None = None, *, inner: bool = False) -> Loaded | Failure:
+        """Return the values that are recorded as outputs and, if ``inner``, as inner values."""
+        if path is not None:
+            return Refusal("recorded values run no model")
+        places = {place: () for place, _ in self._values} if inner else {}
+        return Loaded((), tuple(output.names for output in self._outputs), places)
+
+    def infer(
+        self,
+        feeds: Mapping[str | int, np.ndarray],
+        taps: Sequence[Place] = (),
+        on_value: Callable[[Value], None] | None = None,
+    ) -> Outputs | Failure:
+        """Return the recorded outputs, and pass the recorded values at ``taps`` to ``on_value``."""
+        wanted, visits = set(taps), Counter[Place]()
+        for place, read in self._values:
+            if place in wanted and on_value is not None:
+                on_value(Value(place, visits[place], read, lambda: None))
+                visits[place] += 1
+        return Outputs(tuple(self._outputs), 0)
+
+    def reset(self) -> Failure | None:
+        """Do nothing: a recording has no state."""
+        return None
+
+
+def _dumped(folder: Path) -> Iterator[tuple[Place, Callable[[], np.ndarray]]]:
+    """Yield the place of each value of a dump, and a function that reads it. Raises OSError or ValueError."""
+    rows: list[dict[str, Any]] = json.loads((folder / "index.json").read_text("utf-8"))
+    ports: dict[str, list[int]] = {}
+    for row in rows:
+        ids = ports.setdefault(row["layer"], [])
+        if row["port"] not in ids:
+            ids.append(row["port"])
+
+        def read(row: dict[str, Any] = row) -> np.ndarray:
+            file = (folder / row["file"]).resolve()
+            if file.parent != folder.resolve():
+                raise ValueError(f"{row['file']} lies outside of the dump")
+            return stored(np.load(file, allow_pickle=False), row["type"])
+
+        if row["operation"].lower() != "parameter":
+            yield Place(row["layer"], ids.index(row["port"])), read
+
+
+def _archived(path: Path) -> Iterator[Output]:
+    """Yield the arrays of a .npz. Raises whatever numpy raises for a corrupt file."""
+    with np.load(path, allow_pickle=False) as archive:
+        for name in archive.files:
+            array = archive[name]
+            known = ElementType.of(array.dtype)
+            if known is None:
+                raise ValueError(f"the array {name!r} has dtype {array.dtype}, which no element type has")
+            yield Output((name,), known.name, array)
+
+
+def _unreadable(side: Side, why: str) -> ReadError:
+    return ReadError(Diagnostic("IR000", "error", f"cannot read {side.path}: {why}", file=str(side.path)))
