@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import networkx as nx
@@ -18,7 +18,7 @@ from irrun.opdef import Value
 from irrun.source import Source
 from irrun.types import ELEMENT_TYPES, PartialShape
 
-__all__ = ["extract"]
+__all__ = ["constant_layers", "cut", "extract", "infer_all"]
 
 
 def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[str] = ()) -> Model:
@@ -34,15 +34,31 @@ def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[s
     """
     last = _named(model, end)
     kept = _between(model, _named(model, begin), last)
-    ends = [id for ids in last for id in ids if id in kept]
-    constant = _constants(model)
-    values = _infer(model)
+    ends = dict.fromkeys(id for ids in last for id in ids if id in kept)
+    read = {feed for feeds in model.feeds.values() for feed in feeds}
+    outputs: list[tuple[int, int]] = []
+    for id in ends:
+        every = [(id, position) for position in range(len(model.layers[id].outputs))]
+        outputs += [output for output in every if output in read] or every
+    return cut(model, kept, outputs)
+
+
+def cut(
+    model: Model, layers: Collection[int], outputs: Sequence[tuple[int, int]], values: Values | None = None
+) -> Model:
+    """Return a model of some layers, given by id, whose outputs are ``outputs``: ids of layers and positions.
+
+    Constant values that enter are included with the layers that compute them. Any other value that enters becomes an
+    input, named after the layer that produced it. The model shares the weights of ``model``. ``values`` are those of
+    ``infer_all``, for a caller that cuts a model more than once.
+    """
+    kept, constants = set(layers), constant_layers(model)
     needed = [feed for id in _sorted(model, kept) for feed in model.feeds[id] if feed and feed[0] not in kept]
     for producer, _ in needed:
-        if producer in constant:
+        if producer in constants:
             kept |= {producer, *nx.ancestors(model.graph, producer)}
-    cuts = dict.fromkeys(feed for feed in needed if feed[0] not in kept)
-    return _assemble(model, kept, list(cuts), ends, values)
+    inputs = dict.fromkeys(feed for feed in needed if feed[0] not in kept)
+    return _assemble(model, kept, list(inputs), outputs, infer_all(model) if values is None else values)
 
 
 def _named(model: Model, given: str | Sequence[str]) -> list[list[int]]:
@@ -85,7 +101,7 @@ def _between(model: Model, begin: Sequence[list[int]], end: Sequence[list[int]])
     }
 
 
-def _constants(model: Model) -> set[int]:
+def constant_layers(model: Model) -> set[int]:
     """Return the ids of the layers that depend only on constants."""
     constants: set[int] = set()
     for id in model.order:
@@ -101,7 +117,7 @@ def _sorted(model: Model, ids: Iterable[int]) -> list[int]:
     return sorted(ids, key=position.__getitem__)
 
 
-def _infer(model: Model) -> Values:
+def infer_all(model: Model) -> Values:
     """Return the value of every output: the inferred one, or the declared one where inference fails."""
 
     def settle(layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
@@ -124,9 +140,9 @@ def _best(value: Value, claim: Value) -> Value:
 
 
 def _assemble(
-    model: Model, kept: set[int], cuts: Sequence[tuple[int, int]], ends: Sequence[int], values: Values
+    model: Model, kept: set[int], cuts: Sequence[tuple[int, int]], ends: Sequence[tuple[int, int]], values: Values
 ) -> Model:
-    """Return a model of the layers ``kept``, with Parameters for the outputs ``cuts`` and Results for ``ends``."""
+    """Return a model of the layers ``kept``, with Parameters for the values ``cuts`` and Results for ``ends``."""
     layers: dict[int, Layer] = {}
     edges = [e for e in model.edges if e.from_layer in kept and e.to_layer in kept]
     fresh = max(model.layers) + 1
@@ -141,19 +157,16 @@ def _assemble(
         for port, feed in zip(model.layers[id].inputs, model.feeds[id]):
             if feed in place:
                 edges.append(Edge(place[feed], 0, id, port.id, -1))
-    read = {feed for feeds in model.feeds.values() for feed in feeds}
-    for id in dict.fromkeys(ends):
-        ports = list(enumerate(model.layers[id].outputs))
-        for position, port in [p for p in ports if (id, p[0]) in read] or ports:  # skip unread outputs
-            name = f"{model.output_name(id, position)}/result"
-            layers[fresh] = Layer(
-                fresh, name, "Result", "opset1", {}, (replace(port, id=0, names=(), node=-1),), (), -1,
-                output_names=port.names[:1] or (model.output_name(id, position),),
-            )  # fmt: skip
-            edges.append(Edge(id, port.id, fresh, 0, -1))
-            fresh += 1
-    cut = replace(model, layers=layers, edges=tuple(edges))
-    parsed = parse(Source(f"part of {model.source.path}", to_xml(cut)), model.weights)
+    for id, position in dict.fromkeys(ends):
+        port, own = model.layers[id].outputs[position], model.output_name(id, position)
+        layers[fresh] = Layer(
+            fresh, f"{own}/result", "Result", "opset1", {}, (replace(port, id=0, names=(), node=-1),), (), -1,
+            output_names=port.names[:1] or (own,),
+        )  # fmt: skip
+        edges.append(Edge(id, port.id, fresh, 0, -1))
+        fresh += 1
+    part = replace(model, layers=layers, edges=tuple(edges))
+    parsed = parse(Source(f"part of {model.source.path}", to_xml(part)), model.weights)
     if errors := [p for p in parsed.problems if p.blocks]:
         raise ModelError(errors)
     return parsed.model
