@@ -10,6 +10,7 @@ from irrun.engines.outcomes import (
     Failure,
     Input,
     Loaded,
+    Origin,
     Output,
     Outputs,
     Place,
@@ -18,11 +19,13 @@ from irrun.engines.outcomes import (
     from_record,
     to_record,
 )
+from irrun.engines.places import computing_layers
 from irrun.engines.process import Limits
 from irrun.engines.sides import KINDS, Side, parse_side
 from irrun.engines.values import Value
 
 __all__ = [
-    "KINDS", "ChildEngine", "Crash", "Engine", "Failure", "Input", "Limits", "Loaded", "Output", "Outputs", "Place",
-    "Refusal", "Side", "Timeout", "Value", "from_record", "open", "parse_side", "to_record",
+    "KINDS", "ChildEngine", "Crash", "Engine", "Failure", "Input", "Limits", "Loaded", "Origin", "Output", "Outputs",
+    "Place", "Refusal", "Side", "Timeout", "Value", "computing_layers", "from_record", "open", "parse_side",
+    "to_record",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, EngineError
-from irrun.engines.outcomes import VERSION, Crash, Failure, Input, Loaded, Output, Outputs, Place, Refusal
+from irrun.engines.outcomes import VERSION, Crash, Failure, Input, Loaded, Origin, Output, Outputs, Place, Refusal
 from irrun.engines.process import Failed, Limits, Process
 from irrun.engines.recordings import Recording
 from irrun.engines.sides import Side, parse_side
@@ -248,7 +248,10 @@ def _loaded(answer: Mapping[str, Any]) -> Loaded:
     return Loaded(
         tuple(Input(tuple(i["names"]), str(i["type"]), str(i["shape"])) for i in answer["inputs"]),
         tuple(tuple(map(str, o["names"])) for o in answer["outputs"]),
-        {Place(str(v["layer"]), int(v["port"])): tuple(v.get("names", ())) for v in answer.get("values", ())},
+        {
+            Place(str(v["layer"]), int(v["port"])): Origin(str(v["type"]), tuple(v["names"]))
+            for v in answer.get("values", ())
+        },
     )
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from irrun.engines.tensors import decoded, encoded
 
 __all__ = [
-    "VERSION", "Crash", "Failure", "Input", "Loaded", "Output", "Outputs", "Place", "Refusal", "Timeout", "from_record",
-    "to_record",
+    "VERSION", "Crash", "Failure", "Input", "Loaded", "Origin", "Output", "Outputs", "Place", "Refusal", "Timeout",
+    "from_record", "to_record",
 ]  # fmt: skip
 
 VERSION: Final = 1
@@ -49,16 +49,23 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What computes an inner value: the type of the layer, and other names of the value, such as those of its tensor."""
+
+    type: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """The interface of a loaded model: its inputs, the names of each output, and the inner values that it can show.
 
-    ``places`` maps each place to the other names of its value, such as the names of its tensor. It is empty if inner
-    values were not asked for, or if the engine shows none.
+    ``places`` is empty if inner values were not asked for, or if the engine shows none.
     """
 
     inputs: tuple[Input, ...]
     outputs: tuple[tuple[str, ...], ...]
-    places: Mapping[Place, tuple[str, ...]]
+    places: Mapping[Place, Origin]
 
 
 @dataclass(frozen=True, eq=False)

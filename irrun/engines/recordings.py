@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ReadError
-from irrun.engines.outcomes import Failure, Loaded, Output, Outputs, Place, Refusal
+from irrun.engines.outcomes import Failure, Loaded, Origin, Output, Outputs, Place, Refusal
 from irrun.engines.sides import Side
 from irrun.engines.tensors import stored
 from irrun.engines.values import Value
@@ -30,7 +30,7 @@ class Recording:
     def __init__(self, side: Side) -> None:
         self.name = f"{'values' if side.kind == 'dump' else 'arrays'} of {side.path}"
         self._outputs: list[Output] = []
-        self._values: list[tuple[Place, Callable[[], np.ndarray]]] = []
+        self._values: list[tuple[Place, Origin, Callable[[], np.ndarray]]] = []
         if side.path is None:
             raise _unreadable(side, "no path was passed")
         try:
@@ -47,7 +47,7 @@ class Recording:
         """Return the values that are recorded as outputs and, if ``inner``, as inner values."""
         if path is not None:
             return Refusal("recorded values run no model")
-        places = {place: () for place, _ in self._values} if inner else {}
+        places = {place: origin for place, origin, _ in self._values} if inner else {}
         return Loaded((), tuple(output.names for output in self._outputs), places)
 
     def infer(
@@ -58,7 +58,7 @@ class Recording:
     ) -> Outputs | Failure:
         """Return the recorded outputs, and pass the recorded values at ``taps`` to ``on_value``."""
         wanted, visits = set(taps), Counter[Place]()
-        for place, read in self._values:
+        for place, _, read in self._values:
             if place in wanted and on_value is not None:
                 on_value(Value(place, visits[place], read, lambda: None))
                 visits[place] += 1
@@ -69,8 +69,8 @@ class Recording:
         return None
 
 
-def _dumped(folder: Path) -> Iterator[tuple[Place, Callable[[], np.ndarray]]]:
-    """Yield the place of each value of a dump, and a function that reads it. Raises OSError or ValueError."""
+def _dumped(folder: Path) -> Iterator[tuple[Place, Origin, Callable[[], np.ndarray]]]:
+    """Yield place and origin of each value of a dump, and a function that reads it. Raises OSError or ValueError."""
     rows: list[dict[str, Any]] = json.loads((folder / "index.json").read_text("utf-8"))
     ports: dict[str, list[int]] = {}
     for row in rows:
@@ -85,7 +85,7 @@ def _dumped(folder: Path) -> Iterator[tuple[Place, Callable[[], np.ndarray]]]:
             return stored(np.load(file, allow_pickle=False), row["type"])
 
         if row["operation"].lower() != "parameter":
-            yield Place(row["layer"], ids.index(row["port"])), read
+            yield Place(row["layer"], ids.index(row["port"])), Origin(row["operation"], ()), read
 
 
 def _archived(path: Path) -> Iterator[Output]:

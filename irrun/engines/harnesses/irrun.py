@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import irrun
 from irrun.api import compile
+from irrun.engines.places import computing_layers
 from irrun.engines.tensors import Wire, decoded, encoded
-from irrun.model import Layer, Model, is_constant
+from irrun.model import Layer, Model
 from irrun.planning.steps import Plan, Step
 from irrun.types import UNKNOWN_RANK
 
@@ -39,8 +40,8 @@ class Harness:
         }
         if inner:
             loaded["values"] = [
-                {"layer": name, "port": port, "names": list(layer.outputs[port].names)}
-                for name, layer in _layers(model, "")
+                {"layer": name, "port": port, "type": layer.type, "names": list(layer.outputs[port].names)}
+                for name, _, layer in computing_layers(model)
                 for port in range(len(layer.outputs))
             ]
         return loaded
@@ -76,7 +77,7 @@ class _Observer:
         self.show = show
         self.wanted = {
             id(layer): (name, [port for port in range(len(layer.outputs)) if (name, port) in taps])
-            for name, layer in _layers(model, "")
+            for name, _, layer in computing_layers(model)
         }
 
     def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
@@ -86,16 +87,6 @@ class _Observer:
         name, ports = self.wanted[id(step.layer)]
         for port in ports:
             self.show(name, port, encoded(np.asarray(outputs[port])))
-
-
-def _layers(model: Model, prefix: str) -> Iterator[tuple[str, Layer]]:
-    """Yield the layers that compute values, in the order of a run, with their names. Layers of bodies come first."""
-    for id in model.order:
-        layer, name = model.layers[id], prefix + model.unique_names[id]
-        for body in layer.bodies.values():
-            yield from _layers(body, f"{name}/")
-        if not is_constant(layer) and layer.type.lower() not in ("parameter", "result"):
-            yield name, layer
 
 
 def _has_state(plan: Plan) -> bool:

@@ -16,7 +16,6 @@ import importlib.util
 import json
 import os
 import shutil
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Any
 
@@ -32,7 +31,8 @@ INLINE = 1 << 12
 class Server:
     """A harness between its requests and its replies. ``make`` starts its engine with options.
 
-    ``requests`` and ``replies`` are JSON lines, and large tensors are passed in files of the folder that ``start`` names.
+    ``requests`` and ``replies`` are JSON lines. Large tensors are passed in files of the folder that ``start`` names.
+    A harness gets and returns tensors as type, shape and bytes or, with a true attribute ``takes_arrays``, as arrays.
     """
 
     def __init__(self, requests: IO[bytes], replies: IO[bytes], make: Any) -> None:
@@ -69,18 +69,25 @@ class Server:
             return self.harness.load(arguments["model"], arguments["inner"])
         if cmd == "infer":
             feeds = [_read(record) for record in arguments["inputs"]]
+            if self.takes_arrays:
+                feeds = [_array(*feed) for feed in feeds]
             taps = [(layer, port) for layer, port in arguments["taps"]]
-            return {"outputs": [self.record(*tensor) for tensor in self.harness.infer(feeds, taps, self.show)]}
+            return {"outputs": [self.record(tensor) for tensor in self.harness.infer(feeds, taps, self.show)]}
         if cmd == "reset":
             self.harness.reset()
         return {}
 
+    @property
+    def takes_arrays(self) -> bool:
+        return getattr(self.harness, "takes_arrays", False)
+
     def show(self, layer: str, port: int, tensor: Any) -> None:
         """Send an inner value."""
-        self.reply("value", {"layer": layer, "port": port, "tensor": self.record(*tensor)})
+        self.reply("value", {"layer": layer, "port": port, "tensor": self.record(tensor)})
 
-    def record(self, type: str, shape: Sequence[int], contents: Any) -> dict[str, Any]:
-        """Return the record of a tensor, whose contents are uint8 [n], bytes, or a list of strings."""
+    def record(self, tensor: Any) -> dict[str, Any]:
+        """Return the record of a tensor: an array, or type, shape and contents (uint8 [n], bytes, list of strings)."""
+        type, shape, contents = _tensor(tensor) if self.takes_arrays else tensor
         record: dict[str, Any] = {"type": type, "shape": [int(dim) for dim in shape]}
         if isinstance(contents, list):
             return {**record, "values": contents}
@@ -111,10 +118,52 @@ def _read(record: dict[str, Any]) -> tuple[str, tuple[int, ...], Any]:
     return record["type"], tuple(record["shape"]), contents
 
 
+NUMPY = {
+    "boolean": "bool", "bf16": "bfloat16", "f16": "float16", "f32": "float32", "f64": "float64",
+    "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f8e8m0": "float8_e8m0fnu", "f4e2m1": "float4_e2m1fn",
+    "i4": "int4", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
+    "u4": "uint4", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+}  # fmt: skip
+"""The dtype of each element type, of numpy or of ml_dtypes, whose arrays of 4-bit types take a byte an element."""
+
+
+def _array(type: str, shape: tuple[int, ...], contents: Any) -> Any:
+    """Return the array of a tensor. Raises KeyError for an element type that no dtype holds."""
+    if isinstance(contents, list):
+        return np.array(contents, object).reshape(shape)
+    name = NUMPY[type]
+    if not hasattr(np, name) and name != "bool":
+        import ml_dtypes
+
+        dtype = np.dtype(getattr(ml_dtypes, name))
+    else:
+        dtype = np.dtype(name)
+    if "4" in type[-2:] and dtype.itemsize == 1:
+        contents = np.stack([contents & 15, contents >> 4], -1).reshape(-1)[: int(np.prod(shape))]
+        if type == "i4":
+            contents = ((contents ^ 8).astype(np.int8) - 8).astype(np.int8)
+    return contents.view(dtype).reshape(shape)
+
+
+def _tensor(array: Any) -> tuple[str, tuple[int, ...], Any]:
+    """Return type, shape and contents of an array. Raises TypeError if no element type has its dtype."""
+    array = np.asarray(array)
+    if array.dtype.kind in "OUT":
+        return "string", array.shape, [word.decode() if isinstance(word, bytes) else str(word) for word in array.flat]
+    types = [type for type, dtype in NUMPY.items() if dtype == array.dtype.name]
+    if not types:
+        raise TypeError(f"no element type has dtype {array.dtype.name}")
+    contents = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    if types[0] in ("f4e2m1", "i4", "u4"):
+        codes = np.pad(contents & 15, (0, contents.size % 2)).reshape(-1, 2)
+        contents = codes[:, 0] | codes[:, 1] << 4
+    return types[0], array.shape, contents
+
+
 def main() -> None:
     """Serve the engine of the file that the command line names.
 
-    Requests and replies get file descriptors of their own first, so that nothing that the engine prints mixes with them.
+    Requests and replies get file descriptors of their own first, so that what the engine prints does not mix with them.
     """
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
