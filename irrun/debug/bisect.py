@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -56,7 +56,7 @@ class Wrong:
     excess: float = 0.0
     """The greatest error of an output, in units of its tolerance."""
     message: str = ""
-    """What a candidate that fails says."""
+    """What a candidate that fails says, or why an output cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class _Truth:
             raise _unusable(engine, loaded)
         self.outputs = {name: position for position, names in enumerate(loaded.outputs) for name in reversed(names)}
         self.inputs = {name: input.names for input in loaded.inputs for name in input.names}
-        self.places = {name: place for place, names in loaded.places.items() for name in names}
+        self.places = {name: place for place, origin in loaded.places.items() for name in origin.names}
         self.places |= {str(place): place for place in loaded.places}
 
     def run(self, places: Sequence[Place]) -> tuple[list[Outputs], dict[Place, list[np.ndarray]]]:
@@ -309,9 +309,7 @@ class _Search:
         wrong = self._judge(str(path), inner, names, feeds, expected, self.tolerances.of_layer, layers)
         return _Question(part, wrong, feeds, expected)
 
-    def _values(
-        self, region: Region, output: Output, values: Mapping[Place, list[np.ndarray]]
-    ) -> list[np.ndarray]:
+    def _values(self, region: Region, output: Output, values: Mapping[Place, list[np.ndarray]]) -> list[np.ndarray]:
         """Return the true values of an output of a layer."""
         place = region.known[output]
         if place is not None:
@@ -339,6 +337,7 @@ class _Search:
             return _failed(loaded)
         self.engine.reset()
         outside: dict[int, float] = {}
+        problem = ""
         count = max((len(runs) for runs in (*feeds, *expected)), default=0)
         for run in range(count):
             outcome = self.engine.infer({name: runs[run] for name, runs in zip(names, feeds)})
@@ -349,7 +348,8 @@ class _Search:
                     measurement = measure(runs[run], output.array, *tolerance(values[at], output.type))
                     if not measurement.agrees:
                         outside[at] = max(outside.get(at, 0), measurement.excess)
-        return Wrong("differs", tuple(sorted(outside)), max(outside.values())) if outside else None
+                        problem = problem or measurement.problem
+        return Wrong("differs", tuple(sorted(outside)), max(outside.values()), problem) if outside else None
 
     @staticmethod
     def _same(whole: Wrong, part: Wrong | None) -> bool:
@@ -358,10 +358,7 @@ class _Search:
 
     def _result(self, region: Region, question: _Question | None, wrong: Wrong) -> Bisection:
         model = region.model
-        layers = tuple(
-            Culprit(layer.name, layer.type, model.source.path, model.source.line(layer.node) if layer.node >= 0 else 0)
-            for layer in map(model.layers.__getitem__, region.layers)
-        )
+        layers = tuple(_culprit(model, model.layers[id]) for id in region.layers)
         if question is None:
             return Bisection(wrong.verdict, wrong, layers, self.runs, candidate=self.engine.name)
         inputs, outputs = question.part.model.parameters, question.part.model.results
@@ -392,6 +389,11 @@ def _middle(region: Region, low: int, high: int) -> int | None:
     cuts = [at for at in region.cuts if low < at < high]
     inner = [at for at in cuts if low + third <= at <= high - third] or cuts
     return min(inner, key=lambda at: (region.cuts[at], abs(at - middle)), default=None)
+
+
+def _culprit(model: Model, layer: Layer) -> Culprit:
+    line = model.source.span(layer.node).line if layer.node >= 0 else 0
+    return Culprit(layer.name, layer.type, model.source.path, line)
 
 
 def _failed(failure: Failure) -> Wrong:

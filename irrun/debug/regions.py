@@ -22,7 +22,7 @@ _SILENT = ("parameter", "result", "assign")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A model cut out of another: its inputs and outputs are outputs of layers of the other, in the order of the part."""
+    """A model cut out of another. Its inputs and outputs, in order, are outputs of layers of the other."""
 
     model: Model
     inputs: tuple[Output, ...]

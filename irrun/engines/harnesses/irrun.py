@@ -10,7 +10,7 @@ import numpy as np
 
 import irrun
 from irrun.api import compile
-from irrun.engines.places import computing_layers
+from irrun.engines.places import body_inputs, computing_layers
 from irrun.engines.tensors import Wire, decoded, encoded
 from irrun.model import Layer, Model
 from irrun.planning.steps import Plan, Step
@@ -43,6 +43,10 @@ class Harness:
                 {"layer": name, "port": port, "type": layer.type, "names": list(layer.outputs[port].names)}
                 for name, _, layer in computing_layers(model)
                 for port in range(len(layer.outputs))
+            ]
+            loaded["values"] += [
+                {"layer": name, "port": 0, "type": layer.type, "names": list(layer.outputs[0].names)}
+                for name, layer, _, _ in body_inputs(model)
             ]
         return loaded
 
@@ -79,9 +83,14 @@ class _Observer:
             id(layer): (name, [port for port in range(len(layer.outputs)) if (name, port) in taps])
             for name, _, layer in computing_layers(model)
         }
+        self.inputs: dict[int, list[tuple[str, int]]] = {}
+        for name, _, reader, position in body_inputs(model):
+            if (name, 0) in taps:
+                self.inputs.setdefault(id(reader), []).append((name, position))
 
     def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
-        pass
+        for name, position in self.inputs.get(id(step.layer), ()):
+            self.show(name, 0, encoded(np.asarray(inputs[position])))
 
     def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
         name, ports = self.wanted[id(step.layer)]
