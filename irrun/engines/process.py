@@ -101,7 +101,7 @@ class Process:
         """Ask the process to end, end it if it does not, and remove its files."""
         pipe = self._process.stdin
         assert pipe is not None
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, subprocess.TimeoutExpired):
             if self.is_running:
                 pipe.write(b'{"cmd": "stop"}\n')
                 pipe.flush()
