@@ -1,0 +1,106 @@
+"""Write what ``bisect`` has found as a folder that shows the fault with nothing but the candidate's engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from irrun.debug import reproduce
+from irrun.debug.bisect import Bisection
+from irrun.engines import Side
+from irrun.files import NewFile
+from irrun.ir.write import save_model, to_xml
+
+__all__ = ["write_reproduction"]
+
+_PLAIN: Final = "biufcOUS"
+"""The kinds of dtypes that a .npy holds. Other types (bf16, f8, 4 bits) are stored in f32, which has all their values."""
+
+
+def write_reproduction(
+    bisection: Bisection, side: Side, folder: str | os.PathLike[str], rtol: float, atol: float
+) -> None:
+    """Write the smallest part, its inputs, its expected outputs, a script and the text of an issue to a folder.
+
+    The script needs numpy and the engine of ``side``. It prints the error of each output, and ends with status 1 if one
+    exceeds ``atol + rtol * max(abs(expected), rms)``, where rms is the root mean square of the expected output.
+    Raises ValueError if the bisection has no part, and OSError if a file cannot be written.
+    """
+    if bisection.part is None:
+        raise ValueError("the sides agree, or no part of the model can be run on its own")
+    target, runs = Path(folder), len(bisection.inputs)
+    target.mkdir(parents=True, exist_ok=True)
+    save_model(bisection.part, target / "model.xml", compact=True)
+    for run, (inputs, expected) in enumerate(zip(bisection.inputs, bisection.expected)):
+        number = run if runs > 1 else ""
+        _save_arrays(target / f"inputs{number}.npz", inputs)
+        _save_arrays(target / f"expected{number}.npz", expected)
+    options = {name: text for name, text in side.options.items() if name != "python"}
+    settings = {"engine": side.kind, **options, "runs": runs, "rtol": rtol, "atol": atol}
+    _write(target / "settings.json", json.dumps(settings, indent=2) + "\n")
+    _write(target / "reproduce.py", Path(reproduce.__file__).read_text("utf-8"))
+    _write(target / "issue.md", _issue(bisection))
+
+
+def _save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    plain = {name: a if a.dtype.kind in _PLAIN else a.astype(np.float32) for name, a in arrays.items()}
+    with NewFile(path) as new:
+        np.savez(new.file, allow_pickle=False, **plain)
+        new.finish()
+
+
+def _write(path: Path, text: str) -> None:
+    with NewFile(path) as new:
+        new.file.write(text.encode())
+        new.finish()
+
+
+def _issue(bisection: Bisection) -> str:
+    """Return the text of an issue, in Markdown."""
+    assert bisection.part is not None
+    layers = "\n".join(f"- {layer.type} `{layer.name}`" for layer in bisection.layers)
+    wrong = bisection.wrong
+    assert wrong is not None
+    seen = {
+        "differs": "Its outputs differ from the expected ones: run `python reproduce.py`.",
+        "crash": f"The process crashes: {wrong.message}",
+        "refusal": f"The model is refused: {wrong.message}",
+        "timeout": f"The run does not end: {wrong.message}",
+    }[wrong.verdict]
+    return _ISSUE.format(
+        types=" + ".join(layer.type for layer in bisection.layers[:3]), verdict=wrong.verdict, engine=bisection.candidate,
+        layers=layers, seen=seen, system=platform.platform(), processor=platform.machine(),
+        xml=to_xml(bisection.part).decode("utf-8")[:_MOST_XML],
+    )  # fmt: skip
+
+
+_MOST_XML: Final = 20_000
+"""The most characters of the model that the text of the issue shows."""
+
+_ISSUE: Final = """# {types}: {verdict} in {engine}
+
+{engine} on {system} ({processor}).
+
+The attached model has these layers, constants aside:
+
+{layers}
+
+{seen}
+
+To reproduce, unpack the attached files and run `python reproduce.py`. The expected outputs were computed from the
+inputs by another engine.
+
+<details><summary>model.xml</summary>
+
+```xml
+{xml}
+```
+
+</details>
+"""
