@@ -225,7 +225,7 @@ class _Run:
         if tally is None:
             type = _coarser(_type(first), _type(second))
             limit = self.settings.tolerances.of_layer(place.layer, type)
-            tally = self.tallies[place] = _Tally(limit, _type(second), ordinal)
+            tally = self.tallies[place] = _Tally(limit, type, ordinal)
         tally.add(self.settings.measured(first, second, str(place), tally.limit), sample, ordinal, iteration)
 
     def add_missing(self, place: Place, role: str, sample: int, ordinal: int, iteration: int) -> None:
@@ -239,8 +239,9 @@ class _Run:
         name = _output_name(first.names, position)
         tally = self.output_tallies.get(position)
         if tally is None:
-            limit = self.settings.tolerances.of_output(name, _coarser(first.type, second.type))
-            tally = self.output_tallies[position] = _Tally(limit, second.type, position)
+            type = _coarser(first.type, second.type)
+            limit = self.settings.tolerances.of_output(name, type)
+            tally = self.output_tallies[position] = _Tally(limit, type, position)
         tally.add(self.settings.measured(first.array, second.array, name, tally.limit), sample, position, 0)
 
     def comparison(self, samples: int, failure: SideFailure | None = None) -> Comparison:
@@ -273,8 +274,8 @@ class _Run:
         node = subject.nodes.get(own.layer)
         in_loop = tally.iterations > 1 or (node is not None and node.model is not subject.model)
         return Layer(
-            self.reference.shown(place), node.layer.type if node else self.reference.loaded.places[place].type,
-            subject.port(own), str(subject.side.path) if node else None, node.line if node else None,
+            place.layer, node.layer.type if node else self.reference.loaded.places[place].type, subject.port(own),
+            place.port == 0, str(subject.side.path) if node else None, node.line if node else None,
             self.candidate.shown(other), tally.element_type, *tally.limit, _merged(tally), tally.at[0],
             tally.at[1] if in_loop else None,
         )  # fmt: skip
@@ -286,7 +287,7 @@ class _Run:
         model = subject.model
         line = None if model is None else model.source.span(model.results[own].node).line
         return Layer(
-            _output_name(names, position), "", position, str(subject.side.path) if model else None, line,
+            _output_name(names, position), "", position, True, str(subject.side.path) if model else None, line,
             _output_name(self.candidate.loaded.outputs[other], other), tally.element_type, *tally.limit,
             _merged(tally), tally.at[0], None,
         )  # fmt: skip

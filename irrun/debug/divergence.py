@@ -30,8 +30,7 @@ def first_divergence(
     if node is None:
         return First(at, (), None, ())
     inputs = [_input(node, position, measured, theirs if node is ours else None) for position in _positions(node)]
-    errors = [i.measurement.error for i in inputs if i.measurement is not None and i.measurement.error > 0]
-    worst = max(errors, default=0.0)
+    worst = max((i.measurement.error for i in inputs if i.measurement and i.kind == "layer"), default=0.0)
     finite = 0 < worst < math.inf and at.measurement.error < math.inf
     differences = _differences(theirs, ours) if theirs is not None and ours is not None else ()
     return First(at, tuple(inputs), at.measurement.error / worst if finite else None, differences)

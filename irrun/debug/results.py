@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from irrun.debug.metrics import Measurement
 from irrun.engines import Failure
 
-__all__ = ["Comparison", "First", "InputError", "Layer", "SideFailure", "Verdict", "record"]
+__all__ = ["Comparison", "First", "InputError", "Layer", "SideFailure", "Verdict", "record", "verdict"]
 
 Verdict = Literal["agree", "differ", "refused", "crashed", "timeout"]
 
@@ -26,21 +26,29 @@ class Layer:
     """
 
     name: str
-    """The name of the layer, with the id of the port unless it is the first; or the name of the output."""
+    """The name of the layer, or of the output of the model."""
     type: str
     """The type of the layer, or an empty text for an output of the model."""
     port: int
     """The id of the port or, without an IR file, the position among the layer's outputs."""
+    is_first: bool
+    """Whether the port is the layer's first output."""
     file: str | None
     line: int | None
     candidate: str
     """The name in the candidate, which may be another one."""
     element_type: str
+    """The element type whose tolerance applies: of the two sides', the one with the wider tolerance."""
     rtol: float
     atol: float
     measurement: Measurement
     sample: int
     iteration: int | None
+
+    @property
+    def label(self) -> str:
+        """The name by which users refer to the value: with the id of the port, unless it is the first."""
+        return self.name if self.is_first else f"{self.name}:{self.port}"
 
     @property
     def agrees(self) -> bool:
@@ -67,8 +75,8 @@ class First:
     """The first divergence: the first value, in the order of the run, that is outside its tolerance.
 
     ``layer`` holds its figures for the sample and iteration in which it is first outside. ``inputs`` are the errors of
-    the layer's inputs, ``gain`` the error divided by the greatest of them (None if none has an error), and
-    ``differences`` say in which attributes the two layers differ.
+    the layer's inputs. ``gain`` is the error divided by the greatest of those that other layers compute; it is None if
+    these have no error. ``differences`` say in which attributes the two layers differ.
     """
 
     layer: Layer
