@@ -55,9 +55,9 @@ _HOMES = {
 }  # fmt: skip
 
 __all__ = [
-    "Diagnostic", "Dump", "EngineError", "Executable", "ExecutionError", "FeedError", "Hook", "IrrunError", "Model", "ModelError",
-    "Op", "Outputs", "Profile", "ReadError", "Report", "Site", "Step", "UnsupportedError", "Value", "attr", "check",
-    "compile", "extract", "op", "opt", "ports", "read_model", "run", "save_model", "variadic", "why",
+    "Diagnostic", "Dump", "EngineError", "Executable", "ExecutionError", "FeedError", "Hook", "IrrunError", "Model",
+    "ModelError", "Op", "Outputs", "Profile", "ReadError", "Report", "Site", "Step", "UnsupportedError", "Value",
+    "attr", "check", "compile", "extract", "op", "opt", "ports", "read_model", "run", "save_model", "variadic", "why",
 ]  # fmt: skip
 
 

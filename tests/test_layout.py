@@ -29,9 +29,10 @@ FOLDERS: dict[str, set[str]] = {
     "running": {"base", "kernels", "inference", "planning"},
     "api": {"base", "inference", "ir", "checking", "running"},
     "engines": {"base", "planning", "api"},
+    "debug": {"base", "inference", "ir", "running", "api", "engines"},
     "testing": {"base", "ir", "checking", "running", "api"},
     "compat": {"base", "inference", "ir", "running", "api"},
-    "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api"},
+    "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
     "entry": {"base", "checking", "running", "api", "testing", "cli"},
 }
 """The folders from the foundation up, and what each may import. A folder may always import itself.
@@ -122,7 +123,9 @@ def faults(module: str, source: str) -> list[str]:
             continue
         if imported == "irrun":
             found += (
-                [] if own in ("cli", "compat", "engines") or module.split(".")[1] in LATE else [f"{module} imports irrun itself"]
+                []
+                if own in ("cli", "compat", "engines") or module.split(".")[1] in LATE
+                else [f"{module} imports irrun itself"]
             )
             continue
         if lazy and module.split(".")[1] not in LATE:

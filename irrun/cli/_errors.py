@@ -15,6 +15,8 @@ __all__ = ["UNREADABLE", "exit_status", "failed", "show"]
 
 UNREADABLE: Final = ("IR000", "IR001", "IR002", "IR003", "IR004", "IR005", "IR006")
 """The codes of files that cannot be read, so that there is no model to check."""
+_UNUSABLE: Final = ("IR701", "IR702", "IR703", "IR704", "IR705", "IR706")
+"""The codes of comparisons that cannot be made: the fault is in the command, not in a model."""
 _UNSUPPORTED: Final = ("IR201", "IR207")
 """The codes of operations and operation sets that irrun does not know."""
 _MOST: Final = 10
@@ -24,13 +26,14 @@ _MOST: Final = 10
 def exit_status(diagnostics: Iterable[Diagnostic]) -> int:
     """Return the exit status for diagnostics. Warnings do not count.
 
-    It is 2 if a file cannot be read, or an input or a selected layer does not fit the model, 3 if irrun does not
-    support an operation and there is no other error, 1 for any other error, and 0 without errors.
+    It is 2 if a file cannot be read, an input or a selected layer does not fit the model, or two sides cannot be
+    compared; 3 if irrun does not support an operation and there is no other error, 1 for any other error, and 0 without
+    errors.
     """
     codes = {d.code for d in diagnostics if d.severity == "error"}
     if not codes:
         return 0
-    if codes & {*UNREADABLE, "IR601", "IR606"}:
+    if codes & {*UNREADABLE, *_UNUSABLE, "IR601", "IR606"}:
         return 2
     return 3 if codes <= {*_UNSUPPORTED} else 1
 

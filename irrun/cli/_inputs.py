@@ -8,7 +8,7 @@ import math
 import os
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -23,7 +23,7 @@ from irrun.model import Layer, Model
 from irrun.running.generate import GENERATORS, declared, element_types, generate
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape
 
-__all__ = ["Input", "gather", "stand_in"]
+__all__ = ["Input", "gather", "gather_specs", "split", "stand_in"]
 
 _GENERATED: Final = re.compile(rf"({'|'.join(GENERATORS)})(?::(.*))?", re.DOTALL)
 _ARRAY: Final = re.compile(r"(.+\.npy)|(.+\.npz)(?::(.*))?", re.IGNORECASE | re.DOTALL)
@@ -45,11 +45,21 @@ class Input:
 def gather(model: Model, options: Sequence[str], seed: int, max_memory: int) -> list[Input]:
     """Return the inputs of a model in the order of its Parameters.
 
-    ``options`` are texts NAME=SPEC. An input that is not among them comes from the comment of an example, or is random
-    numbers drawn with ``seed``. ``max_memory`` limits the bytes of each generated array. Raises FeedError (IR601),
-    ExecutionError (IR604) for an array that is too large, and click.BadParameter for a text without ``=``.
+    ``options`` are texts NAME=SPEC, or array files that hold inputs by name. An input that is not among them comes from
+    the comment of an example, or is random numbers drawn with ``seed``. ``max_memory`` limits the bytes of each
+    generated array. Raises FeedError (IR601), ExecutionError (IR604) for an array that is too large, and
+    click.BadParameter for a text without ``=``.
     """
-    specs = _by_position(model, options)
+    specs: dict[int, str] = {}
+    for number, spec in (item for text in options for item in split(model, text)):
+        if number in specs:
+            raise bad_feed(model, model.parameters[number], "is passed twice", "remove one of its options -i")
+        specs[number] = spec
+    return gather_specs(model, specs, seed, max_memory)
+
+
+def gather_specs(model: Model, specs: Mapping[int, str], seed: int, max_memory: int) -> list[Input]:
+    """Return the inputs of a model as ``gather`` does, from the SPEC of each, by position."""
     loaded = {
         number: _file(model, number, spec, max_memory) for number, spec in specs.items() if _ARRAY.fullmatch(spec)
     }
@@ -60,30 +70,49 @@ def gather(model: Model, options: Sequence[str], seed: int, max_memory: int) -> 
     ]
 
 
-def _by_position(model: Model, options: Sequence[str]) -> dict[int, str]:
-    """Return the SPEC of each input in the options, keyed by the position of the input. Raises FeedError (IR601)."""
-    specs: dict[int, str] = {}
-    for text in options:
-        number, spec = _split(model, text)
-        if number in specs:
-            raise bad_feed(model, model.parameters[number], "is passed twice", "remove one of its options -i")
-        specs[number] = spec
-    return specs
+def split(model: Model, text: str) -> list[tuple[int, str]]:
+    """Split ``NAME=SPEC`` into the position of the input and the SPEC. The name may contain a ``=`` itself.
 
-
-def _split(model: Model, text: str) -> tuple[int, str]:
-    """Split ``NAME=SPEC`` into the position of the input and the SPEC. The name may contain a ``=`` itself."""
+    A ``.npz`` file alone gives a SPEC for each of its arrays, which have the names of inputs. Raises FeedError (IR601),
+    and click.BadParameter for a text without ``=``.
+    """
     for equals in re.finditer("=", text):
         number = position(model, text[: equals.start()])
         if number is not None:
-            return number, text[equals.end() :]
+            return [(number, text[equals.end() :])]
     name, equals, _ = text.partition("=")
+    if text.lower().endswith(".npz") and (not equals or os.path.exists(text)):
+        return _archived(model, text)
     names = [f'"{p.name}"' for p in model.parameters]
     near = difflib.get_close_matches(name, [n for p in model.parameters for n in model.input_names(p)], 1, 0.5)
     help = f'did you mean "{near[0]}"?' if near else f"its inputs are {', '.join(names) or 'none'}"
     if not equals:
         raise click.BadParameter(f"{text} is not NAME=SPEC; write it as x=random", param_hint="-i")
     raise FeedError(Diagnostic("IR601", "error", f'the model has no input "{name}"', file=model.source.path, help=help))
+
+
+def _archived(model: Model, path: str) -> list[tuple[int, str]]:
+    """Return the position and SPEC of the input that each array of a .npz file is for. Raises FeedError (IR601)."""
+    try:
+        require_file(Path(path))
+        with zipfile.ZipFile(path) as archive:
+            keys = [name.removesuffix(".npy") for name in archive.namelist()]
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        why = _why(error) if isinstance(error, OSError) else str(error)
+        message = f"the inputs cannot be read from {path}: {why}"
+        raise FeedError(
+            Diagnostic("IR601", "error", message, help="check the path, or write it with numpy.savez")
+        ) from None
+    specs: list[tuple[int, str]] = []
+    for key in keys:
+        number = position(model, key)
+        if number is None:
+            names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"
+            message = f'{path} holds an array "{key}", but the model has no such input'
+            help = f"its inputs are {names}; pass single arrays as NAME={path}:KEY"
+            raise FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=help))
+        specs.append((number, f"{path}:{key}"))
+    return specs
 
 
 def _input(

@@ -27,7 +27,8 @@ __all__ = ["command"]
 @weights_option
 @click.option(
     "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
-    help="The value of an input, by parameter name, tensor name or position. May be repeated.",
+    help="The value of an input, by parameter name, tensor name or position; or a .npz file that holds inputs by name. "
+    "May be repeated.",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="OUT.npz", help="Write the outputs to a .npz file.")
 @click.option(
@@ -98,7 +99,8 @@ def command(
       random  zeros  ones  arange
       random:[1,3,64,64]   with dims, for an input whose dims are dynamic
 
-    An input that is not passed is random, in the smallest non-empty shape that the model allows.
+    A file.npz without a name holds several inputs, by their names. An input that is not passed is random, in the
+    smallest non-empty shape that the model allows.
     min, mean and max are over the finite values.
     """
     target, trace_file = _target(output, "-o"), _target(trace, "--trace")

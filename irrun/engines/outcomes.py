@@ -50,7 +50,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What computes an inner value: the type of the layer, and other names of the value, such as those of its tensor."""
+    """What computes an inner value: the type of the layer, and other names of the value, such as that of its tensor."""
 
     type: str
     names: tuple[str, ...]

@@ -1,0 +1,212 @@
+"""The result of ``irrun compare`` as text: tables, the curve of the error, and the first divergence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from irrun.cli import _terminal
+from irrun.debug import Comparison, First, InputError, Layer, Measurement, SideFailure
+from irrun.diagnostics import counted, printable
+from irrun.engines import Crash, Refusal
+
+__all__ = ["show"]
+
+_ROWS: Final = 24
+"""The most rows of the curve: with more layers, a row shows the worst of several."""
+_WIDTH: Final = 30
+"""Characters of the longest bar of the curve."""
+_LEAST: Final = -9
+"""The power of ten of an error without a bar: float32 rounds off about 1e-7."""
+_MOST: Final = 0
+"""The power of ten of an error with the longest bar: the error is as large as the value."""
+_LAYERS: Final = 12
+"""The most layers in the table of those that differ."""
+
+
+def show(out: Console, comparison: Comparison) -> None:
+    """Print a comparison."""
+    for title, (side, engine) in (("reference", comparison.reference), ("candidate", comparison.candidate)):
+        out.print(f"{title}  {printable(side)}  ({printable(engine)})")
+    if comparison.outputs:
+        out.print()
+        _terminal.title(out, "outputs")
+        _table(out, comparison.outputs, with_type=False)
+    differing = [layer for layer in comparison.layers if not layer.agrees]
+    if differing:
+        out.print()
+        _terminal.title(out, f"{len(differing)} of {counted(len(comparison.layers), 'layer output')} differ")
+        _table(out, differing[:_LAYERS], with_type=True)
+        if len(differing) > _LAYERS:
+            out.print(f"  and {len(differing) - _LAYERS} more")
+    if comparison.layers:
+        out.print()
+        _terminal.title(out, "error in the order of the run")
+        for line in _curve(comparison.layers):
+            out.print(line)
+    out.print()
+    if comparison.failure is not None:
+        _show_failure(out, comparison.failure)
+    elif comparison.agrees:
+        _show_agreement(out, comparison)
+    elif comparison.first is not None:
+        _show_first(out, comparison.first, comparison.samples)
+    else:
+        _show_outputs_only(out, comparison)
+
+
+def _table(out: Console, layers: Sequence[Layer], *, with_type: bool) -> None:
+    columns = [
+        "name",
+        *(["type"] if with_type else []),
+        "max abs",
+        "max rel",
+        "cosine",
+        "SNR dB",
+        "worst at",
+        "outside",
+    ]
+    special = any(sum(layer.measurement.nan) + sum(layer.measurement.inf) for layer in layers)
+    rows = []
+    for layer in layers:
+        m = layer.measurement
+        figures = [
+            layer.label, *([layer.type] if with_type else []), _number(m.max_abs), _number(m.max_rel),
+            _number(m.cosine, 6), _number(m.snr, 4), "-" if m.worst is None else _index(m.worst), _share(m),
+        ]  # fmt: skip
+        if special:
+            figures.append(_special(m))
+        rows.append(figures)
+    right = ("max abs", "max rel", "cosine", "SNR dB", "outside")
+    _terminal.print_table(out, [*columns, *(["not finite"] if special else [])], rows, right=right)
+
+
+def _share(measurement: Measurement) -> str:
+    if measurement.problem:
+        return measurement.problem
+    if not measurement.outside:
+        return "-"
+    return f"{measurement.share:.2%}" if measurement.share >= 1e-4 else f"{measurement.outside} of {measurement.size:,}"
+
+
+def _special(measurement: Measurement) -> str:
+    """Return the numbers of NaN and Inf where there are any: reference, then candidate."""
+    pairs = ((measurement.nan, "nan"), (measurement.inf, "inf"))
+    return ", ".join(f"{pair[0]} and {pair[1]} {name}" for pair, name in pairs if sum(pair))
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{value:.{digits}g}"
+
+
+def _index(index: Sequence[int]) -> str:
+    return f"[{','.join(map(str, index))}]"
+
+
+def _curve(layers: Sequence[Layer]) -> list[Text]:
+    """Return lines that show the error of each layer, or of the worst of several, on a logarithmic scale."""
+    groups = [layers[i * len(layers) // _ROWS : (i + 1) * len(layers) // _ROWS] for i in range(_ROWS)]
+    worst = [max(group, key=lambda layer: layer.measurement.error) for group in groups if group]
+    shown = list(layers) if len(layers) <= _ROWS else worst
+    width = min(max(len(printable(layer.label)) for layer in shown), 40)
+    lines = []
+    for layer in shown:
+        error = layer.measurement.error
+        power = _LEAST if error <= 0 else min(max(math.log10(error), _LEAST), _MOST) if error < math.inf else _MOST
+        bar = "█" * round((power - _LEAST) / (_MOST - _LEAST) * _WIDTH)
+        name = printable(layer.label)
+        name = name if len(name) <= width else f"…{name[1 - width :]}"
+        line = Text(f"  {name:<{width}}  {_number(error, 2):>8}  ")
+        lines.append(line.append(bar, "green" if layer.agrees else "red"))
+    for line in lines:
+        line.rstrip()
+    return lines
+
+
+def _show_agreement(out: Console, comparison: Comparison) -> None:
+    parts = [counted(len(comparison.outputs), "output")]
+    if comparison.layers:
+        parts.append(counted(len(comparison.layers), "layer output"))
+    out.print(Text(f"agree: {' and '.join(parts)}, {counted(comparison.samples, 'sample')}", "bold green"))
+
+
+def _show_first(out: Console, first: First, samples: int) -> None:
+    layer = first.layer
+    out.print(Text(f'differ: the first divergence is {layer.type} "{printable(layer.label)}"', "bold red"))
+    if layer.file is not None:
+        out.print(f"  --> {printable(layer.file)}:{layer.line}")
+    notes = []
+    if layer.candidate != layer.label:
+        notes.append(f'it is called "{printable(layer.candidate)}" in the candidate')
+    if samples > 1:
+        notes.append(f"sample {layer.sample + 1} of {samples}")
+    if layer.iteration is not None:
+        notes.append(f"iteration {layer.iteration}")
+    m = layer.measurement
+    if m.problem:
+        notes.append(printable(m.problem))
+    if m.worst is not None:
+        notes.append(
+            f"max abs {_number(m.max_abs)} (rtol {layer.rtol:g}, atol {layer.atol:g}), worst at {_index(m.worst)}"
+        )
+    notes += [f"input {number}: {_input(item)}" for number, item in enumerate(first.inputs)]
+    notes += map(printable, first.differences)
+    notes.append(_role(first))
+    for note in filter(None, notes):
+        out.print(f"   = {note}")
+
+
+def _input(item: InputError) -> str:
+    place = f", line {item.line}" if item.line is not None else ""
+    what = f'{item.type} "{printable(item.name)}"{place}' if item.type else "not connected"
+    m = item.measurement
+    if m is None:
+        return what if item.kind == "input" or not item.type else f"{what}: not compared"
+    if m.problem:
+        return f"{what}: {printable(m.problem)}"
+    return f"{what}: {'equal' if not m.max_abs and not m.outside else f'error {_number(m.error, 2)}'}"
+
+
+def _role(first: First) -> str:
+    """Return whether the layer makes the error or amplifies one."""
+    constants = [i for i in first.inputs if i.kind == "constant" and i.measurement and not i.measurement.agrees]
+    if constants:
+        return f'the constant "{printable(constants[0].name)}" is another one'
+    if not first.inputs:
+        return ""
+    if first.gain is None:
+        return "the layer makes the error: its inputs have none"
+    error = _number(first.layer.measurement.error, 2)
+    if first.gain > 10:
+        return f"the layer makes the error, or amplifies that of its inputs: {first.gain:.2g} times, to {error}"
+    return f"the layer passes on the error of its inputs: {first.gain:.2g} times, to {error}"
+
+
+def _show_outputs_only(out: Console, comparison: Comparison) -> None:
+    names = ", ".join(f'"{printable(output.label)}"' for output in comparison.outputs if not output.agrees)
+    out.print(Text(f"differ: the outputs {names}", "bold red"))
+    if comparison.layers:
+        out.print("   = no inner value differs: the fault may vanish when inner values are observed,")
+        out.print("     which changes how engines fuse layers")
+    else:
+        out.print("   = no inner values were compared")
+
+
+def _show_failure(out: Console, failure: SideFailure) -> None:
+    outcome = failure.outcome
+    where = "while it loaded the model" if failure.sample is None else f"on sample {failure.sample + 1}"
+    if isinstance(outcome, Refusal):
+        out.print(Text(f"refused: the {failure.side} refused {where}", "bold red"))
+        lines = outcome.message.splitlines()
+    elif isinstance(outcome, Crash):
+        out.print(Text(f"crashed: the {failure.side} crashed {where}: {printable(outcome.cause)}", "bold red"))
+        lines = outcome.log.splitlines()[-8:]
+    else:
+        out.print(Text(f"timeout: the {failure.side} took more than {outcome.seconds:g} s {where}", "bold red"))
+        lines = []
+    for line in lines:
+        out.print(f"   = {printable(line)}")

@@ -1,0 +1,154 @@
+"""``irrun compare``: run two engines or two models on the same inputs, and name the layer that goes wrong."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from irrun import api
+from irrun.cli import _comparison, _terminal
+from irrun.cli._options import Size, format_option
+from irrun.cli._samples import samples
+from irrun.debug import Comparator, Comparison, Limit, Tolerances, compare, read_tolerances, record
+from irrun.debug.measurements import apply_tolerances, read_measurements, write_measurements
+from irrun.diagnostics import Diagnostic, EngineError
+from irrun.engines import Limits
+from irrun.model import Model
+
+__all__ = ["command"]
+
+
+@click.command("compare")
+@click.argument("reference", metavar="[REFERENCE]", required=False)
+@click.argument("candidate", metavar="[CANDIDATE]", required=False)
+@click.option(
+    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
+    help="The value of an input, as in `irrun run`; or a .npz file, or a folder of samples. May be repeated.",
+)  # fmt: skip
+@click.option("--samples", "count", type=click.IntRange(min=1), metavar="N", help="The number of samples.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
+@click.option("--keep-state", is_flag=True, help="Keep the state of a model from sample to sample.")
+@click.option("--outputs-only", is_flag=True, help="Compare no inner values.")
+@click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance of every value.")
+@click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance of every value.")
+@click.option("--tolerances", metavar="FILE.toml", help="Tolerances of element types, layers and outputs.")
+@click.option("--comparator", metavar="FILE.py:FUNCTION", help="A Python function that compares two values instead.")
+@click.option("--save", metavar="FILE.json", help="Write all measurements, to apply other tolerances later.")
+@click.option("--from", "saved", metavar="FILE.json", help="Apply the tolerances to saved measurements. Runs nothing.")
+@format_option("text", "json")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), default=600, show_default=True, metavar="SECONDS",
+    help="The most seconds that an engine may take to load or run the model.",
+)  # fmt: skip
+@click.option(
+    "--max-memory", type=Size(), help="The most memory of each engine, such as 2GiB. [default: 3/4 of the memory]"
+)
+def command(
+    reference: str | None,
+    candidate: str | None,
+    inputs: Sequence[str],
+    count: int | None,
+    seed: int,
+    keep_state: bool,
+    outputs_only: bool,
+    rtol: float | None,
+    atol: float | None,
+    tolerances: str | None,
+    comparator: str | None,
+    save: str | None,
+    saved: str | None,
+    form: str,
+    timeout: float,
+    max_memory: int | None,
+) -> int:
+    """Compare two engines or models, and name the layer that goes wrong.
+
+    REFERENCE and CANDIDATE are each a path, or KIND[OPTIONS]:PATH:
+
+    \b
+      model.xml            irrun
+      exact:model.xml      irrun, each layer with the kernel that defines it
+      openvino:model.xml   the installed OpenVINO
+      openvino[device=GPU,precision=f16,threads=4,python=PATH]:model.xml
+      onnx:model.onnx      the reference evaluator of ONNX
+      ort:model.onnx       onnxruntime
+      folder, file.npz     values that `irrun run` wrote with --dump or -o
+
+    Both run on the same inputs. Outputs and inner values are compared, and the first divergence is named. An input that
+    is passed several times, or as a folder, has several samples.
+
+    Exit status: 0 both agree, 1 they differ, or one refuses, crashes or takes too long, 2 bad usage or an unreadable
+    input.
+    """
+    limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
+    limits = limits.overridden(Limit(rtol, atol))
+    if saved is not None:
+        if reference is not None:
+            raise click.UsageError("--from runs nothing; leave out REFERENCE and CANDIDATE")
+        comparison = apply_tolerances(read_measurements(Path(saved)), limits)
+    else:
+        if reference is None or candidate is None:
+            raise click.UsageError("pass REFERENCE and CANDIDATE, such as openvino:model.xml model.xml")
+        target = None if save is None else _target(save)
+        memory = max_memory or api.default_max_memory()
+
+        def draw(model: Model) -> Iterator[dict[str | int, np.ndarray]]:
+            return samples(model, inputs, count, seed, memory)
+
+        comparison = compare(
+            reference, candidate, draw, layers=not outputs_only, keep_state=keep_state, tolerances=limits,
+            comparator=None if comparator is None else _imported(comparator), limits=Limits(timeout, memory),
+            frontier=target is not None,
+        )  # fmt: skip
+        if target is not None:
+            write_measurements(comparison, target)
+    _print(comparison, form)
+    return 0 if comparison.agrees else 1
+
+
+def _print(comparison: Comparison, form: str) -> None:
+    if form == "json":
+        _terminal.print_json(record(comparison))
+    else:
+        _comparison.show(_terminal.console(), comparison)
+
+
+def _target(path: str) -> Path:
+    """Return the path of a file to write. Raises click.BadParameter, before the run, if it cannot be written."""
+    target = Path(path)
+    folder = target.resolve().parent
+    if not folder.is_dir():
+        raise click.BadParameter(
+            f"cannot write {path}: there is no folder {folder}; create it first", param_hint="--save"
+        )
+    if target.exists() and not target.is_file():
+        raise click.BadParameter(f"cannot write {path}: it is a folder or a device", param_hint="--save")
+    return target
+
+
+def _imported(text: str) -> Comparator:
+    """Return the function that ``FILE.py:FUNCTION`` names. Raises EngineError (IR705)."""
+    file, colon, name = text.rpartition(":")
+    if not colon or not file or not name:
+        raise click.BadParameter(f"{text} is not FILE.py:FUNCTION", param_hint="--comparator")
+    try:
+        spec = importlib.util.spec_from_file_location("irrun_comparator", file)
+        if spec is None or spec.loader is None:
+            raise ValueError("it is not a Python file; its name must end in .py")
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        function: Any = getattr(module, name)
+    except Exception as error:  # whatever the file raises
+        why = (
+            (error.strerror or str(error)).lower() if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        )
+        message = f"the comparator {text} cannot be imported: {why}"
+        help = "check the path of the file and the name of the function"
+        raise EngineError(Diagnostic("IR705", "error", message, help=help)) from None
+    return function

@@ -1,0 +1,13 @@
+"""Find the layer that goes wrong: compare two engines, or two models, value by value."""
+
+from irrun.debug.comparison import Comparator, Feeds, compare
+from irrun.debug.metrics import Measurement, measure
+from irrun.debug.pairing import Pairing, by_name
+from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, record
+from irrun.debug.subjects import Subject
+from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
+
+__all__ = [
+    "Comparator", "Comparison", "Feeds", "First", "InputError", "Layer", "Limit", "Measurement", "Pairing",
+    "SideFailure", "Subject", "Tolerances", "by_name", "compare", "measure", "read_tolerances", "record",
+]  # fmt: skip

@@ -1,0 +1,78 @@
+"""Explain the first divergence: the errors of its inputs, and how the two layers differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from irrun.debug.metrics import Measurement, measure
+from irrun.debug.results import First, InputError, Layer
+from irrun.debug.subjects import Node, Subject, constant
+from irrun.engines import Place
+
+__all__ = ["first_divergence"]
+
+
+def first_divergence(
+    reference: Subject, candidate: Subject, place: Place, pairs: Mapping[Place, Place], at: Layer,
+    layers: Mapping[Place, Layer],
+) -> First:  # fmt: skip
+    """Return the explanation of the divergence at ``place`` of the reference.
+
+    ``pairs`` are the places in the candidate, ``at`` is what was measured there, and ``layers`` what was measured of
+    all places. Without an IR file of the candidate or of the reference, the inputs are not known.
+    """
+    theirs, ours = reference.nodes.get(place.layer), candidate.nodes.get(pairs[place].layer)
+    back = {other: own for own, other in pairs.items()}
+    node, measured = (ours, {other: layers[own] for other, own in back.items() if own in layers})
+    if node is None:
+        node, measured = theirs, layers
+    if node is None:
+        return First(at, (), None, ())
+    inputs = [_input(node, position, measured, theirs if node is ours else None) for position in _positions(node)]
+    worst = max((i.measurement.error for i in inputs if i.measurement and i.kind == "layer"), default=0.0)
+    finite = 0 < worst < math.inf and at.measurement.error < math.inf
+    differences = _differences(theirs, ours) if theirs is not None and ours is not None else ()
+    return First(at, tuple(inputs), at.measurement.error / worst if finite else None, differences)
+
+
+def _positions(node: Node) -> range:
+    return range(len(node.model.feeds[node.layer.id]))
+
+
+def _input(node: Node, position: int, measured: Mapping[Place, Layer], other: Node | None) -> InputError:
+    """Return the error of an input of ``node``. ``other`` is the layer of the reference, which has constants, too."""
+    producer = node.producer(position)
+    if producer is None:
+        return InputError("", "", "input", None, None)
+    source, port = producer
+    name = source.name if port == 0 else f"{source.name}:{source.layer.outputs[port].id}"
+    head = name, source.layer.type
+    if (layer := measured.get(Place(source.name, port))) is not None:
+        return InputError(*head, "layer", source.line, layer.measurement)
+    own = constant(source.model, source.layer)
+    if own is None:
+        kind = "input" if source.layer.type.lower() == "parameter" else "layer"
+        return InputError(*head, kind, source.line, None)
+    measurement: Measurement | None = None
+    if other is not None and position < len(_positions(other)):
+        fed = other.producer(position)
+        theirs = None if fed is None else constant(fed[0].model, fed[0].layer)
+        measurement = None if theirs is None else measure(theirs, own, 0, 0)
+    return InputError(*head, "constant", source.line, measurement)
+
+
+def _differences(reference: Node, candidate: Node) -> tuple[str, ...]:
+    """Return how the declarations of two layers differ: type, operation set and attributes."""
+    first, second = reference.layer, candidate.layer
+    differences: list[str] = []
+    if first.type != second.type:
+        differences.append(f"the type is {second.type}, in the reference {first.type}")
+    elif first.version != second.version:
+        differences.append(f"the version is {second.version}, in the reference {first.version}")
+    for name in dict.fromkeys((*first.attributes, *second.attributes)):
+        old, new = first.attributes.get(name), second.attributes.get(name)
+        if old != new:
+            texts = ["missing" if text is None else f'"{text}"' for text in (new, old)]
+            differences.append(f"the attribute {name} is {texts[0]}, in the reference {texts[1]}")
+    return tuple(differences)

@@ -1,0 +1,176 @@
+"""The result of a comparison, as dataclasses and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from irrun.debug.metrics import Measurement
+from irrun.engines import Failure
+
+__all__ = ["Comparison", "First", "InputError", "Layer", "SideFailure", "Verdict", "record", "verdict"]
+
+Verdict = Literal["agree", "differ", "refused", "crashed", "timeout"]
+
+VERDICTS: Final[Mapping[str, Verdict]] = {"Refusal": "refused", "Crash": "crashed", "Timeout": "timeout"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A value that was compared: an output of a layer, or an output of the model.
+
+    ``measurement`` is the worst of all samples, and of all iterations if the layer belongs to the body of a loop;
+    ``sample`` and ``iteration`` say which. An iteration is None outside of loops.
+    """
+
+    name: str
+    """The name of the layer, or of the output of the model."""
+    type: str
+    """The type of the layer, or an empty text for an output of the model."""
+    port: int
+    """The id of the port or, without an IR file, the position among the layer's outputs."""
+    is_first: bool
+    """Whether the port is the layer's first output."""
+    file: str | None
+    line: int | None
+    candidate: str
+    """The name in the candidate, which may be another one."""
+    element_type: str
+    """The element type whose tolerance applies: of the two sides', the one with the wider tolerance."""
+    rtol: float
+    atol: float
+    measurement: Measurement
+    sample: int
+    iteration: int | None
+
+    @property
+    def label(self) -> str:
+        """The name by which users refer to the value: with the id of the port, unless it is the first."""
+        return self.name if self.is_first else f"{self.name}:{self.port}"
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the value was within its tolerance in all samples and iterations."""
+        return self.measurement.agrees
+
+
+@dataclass(frozen=True, slots=True)
+class InputError:
+    """The error of an input of a layer: its producer, and the measurement, or None if the input was not compared.
+
+    ``kind`` is ``layer``, ``constant``, or ``input`` for an input of the model or of a body.
+    """
+
+    name: str
+    type: str
+    kind: str
+    line: int | None
+    measurement: Measurement | None
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first divergence: the first value, in the order of the run, that is outside its tolerance.
+
+    ``layer`` holds its figures for the sample and iteration in which it is first outside. ``inputs`` are the errors of
+    the layer's inputs. ``gain`` is the error divided by the greatest of those that other layers compute; it is None if
+    these have no error. ``differences`` say in which attributes the two layers differ.
+    """
+
+    layer: Layer
+    inputs: tuple[InputError, ...]
+    gain: float | None
+    differences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SideFailure:
+    """A side that gave no outputs. ``side`` is ``reference`` or ``candidate``, ``sample`` None if it did not load."""
+
+    side: str
+    outcome: Failure
+    sample: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The result of a comparison.
+
+    ``reference`` and ``candidate`` are the sides as text, with the names of their engines. ``outputs`` and ``layers``
+    are in the order of the run. ``first`` is None if no layer is outside its tolerance: also if an output is, because
+    a fault may vanish when inner values are observed.
+    """
+
+    reference: tuple[str, str]
+    candidate: tuple[str, str]
+    verdict: Verdict
+    first: First | None
+    outputs: tuple[Layer, ...]
+    layers: tuple[Layer, ...]
+    samples: int
+    failure: SideFailure | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both sides ran, and all outputs and layers are within their tolerances."""
+        return self.verdict == "agree"
+
+
+def record(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison as a dict for JSON: ``verdict``, ``first``, ``outputs``, ``layers``.
+
+    A side that failed adds ``failure``. A number that is infinite or not defined is null.
+    """
+    first = comparison.first
+    fields = {
+        "verdict": comparison.verdict,
+        "first": None if first is None else _first(first),
+        "outputs": [_layer(output, is_output=True) for output in comparison.outputs],
+        "layers": [_layer(layer) for layer in comparison.layers],
+    }
+    if comparison.failure is None:
+        return fields
+    outcome = comparison.failure.outcome
+    details = {name: getattr(outcome, name) for name in outcome.__slots__}
+    return {**fields, "failure": {"side": comparison.failure.side, "sample": comparison.failure.sample, **details}}
+
+
+def _first(first: First) -> dict[str, Any]:
+    inputs = [
+        {"layer": i.name, "type": i.type, "kind": i.kind, "line": i.line, **_figures(i.measurement)}
+        for i in first.inputs
+    ]
+    return {
+        **_layer(first.layer), "inputs": inputs, "gain": _number(first.gain), "differences": list(first.differences),
+    }  # fmt: skip
+
+
+def _layer(layer: Layer, *, is_output: bool = False) -> dict[str, Any]:
+    head = {"name": layer.name} if is_output else {"layer": layer.name, "type": layer.type, "port": layer.port}
+    return {
+        **head, "line": layer.line, "file": layer.file, "candidate": layer.candidate,
+        "element_type": layer.element_type, "agrees": layer.agrees, "sample": layer.sample,
+        "iteration": layer.iteration, "rtol": layer.rtol, "atol": layer.atol, **_figures(layer.measurement),
+    }  # fmt: skip
+
+
+def _figures(measurement: Measurement | None) -> dict[str, Any]:
+    if measurement is None:
+        return {}
+    m = measurement
+    return {
+        "max_abs": _number(m.max_abs), "max_rel": _number(m.max_rel), "cosine": _number(m.cosine),
+        "snr": _number(m.snr), "error": _number(m.error), "worst": None if m.worst is None else list(m.worst),
+        "outside": m.share, "nan": list(m.nan), "inf": list(m.inf), "problem": m.problem,
+    }  # fmt: skip
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def verdict(outputs: Sequence[Layer], layers: Sequence[Layer]) -> Verdict:
+    """Return ``agree`` if all values agree, otherwise ``differ``."""
+    return "agree" if all(value.agrees for value in (*outputs, *layers)) else "differ"
