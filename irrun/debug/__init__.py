@@ -1,6 +1,7 @@
 """Find the layer that goes wrong: compare two engines, or two models, value by value."""
 
-from irrun.debug.comparison import Comparator, Feeds, compare
+from irrun.debug.comparison import Comparator, compare
+from irrun.debug.inputs import Feeds, Inputs
 from irrun.debug.metrics import Measurement, measure
 from irrun.debug.pairing import Pairing, by_name
 from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, record
@@ -8,6 +9,6 @@ from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
 
 __all__ = [
-    "Comparator", "Comparison", "Feeds", "First", "InputError", "Layer", "Limit", "Measurement", "Pairing",
+    "Comparator", "Comparison", "Feeds", "First", "InputError", "Inputs", "Layer", "Limit", "Measurement", "Pairing",
     "SideFailure", "Subject", "Tolerances", "by_name", "compare", "measure", "read_tolerances", "record",
 ]  # fmt: skip

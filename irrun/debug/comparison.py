@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from irrun import engines
 from irrun.debug.divergence import first_divergence
+from irrun.debug.inputs import Inputs, feeds_of, samples_of
 from irrun.debug.metrics import Measurement, measure
 from irrun.debug.pairing import Pairing, by_name, pair_outputs
 from irrun.debug.results import VERDICTS, Comparison, Layer, SideFailure, verdict
@@ -19,15 +20,11 @@ from irrun.debug.subjects import Subject, model_of, stand_in
 from irrun.debug.tolerances import TOLERANCES, Tolerances
 from irrun.diagnostics import Diagnostic, EngineError
 from irrun.engines import Engine, Limits, Loaded, Outputs, Place, Side, Value, parse_side
-from irrun.lookup import known
 from irrun.model import Model
-from irrun.running.generate import draw
 from irrun.types import ElementType
 
-__all__ = ["Comparator", "Feeds", "compare"]
+__all__ = ["Comparator", "compare"]
 
-Feeds = Mapping[str | int, np.ndarray]
-"""The inputs of one sample, by name or position."""
 Comparator = Callable[[np.ndarray, np.ndarray, str], bool | str]
 """A function of a reference, a candidate and the name of the value: True, or what differs (False or a text)."""
 
@@ -35,7 +32,7 @@ Comparator = Callable[[np.ndarray, np.ndarray, str], bool | str]
 def compare(
     reference: str | Side,
     candidate: str | Side,
-    inputs: Feeds | Iterable[Feeds] | Callable[[Model], Iterable[Feeds]] | None = None,
+    inputs: Inputs = None,
     *,
     samples: int = 1,
     seed: int = 0,
@@ -81,7 +78,7 @@ def compare(
         run = _Run(subjects[0], subjects[1], settings, pairing)
         model = run.model_of_inputs()
         count = 0
-        for sample in _samples(model, inputs, samples, seed):
+        for sample in samples_of(model, inputs, samples, seed):
             if not keep_state:
                 run.reset()
             failure = run.sample(count, model, sample)
@@ -203,7 +200,7 @@ class _Run:
                 ("reference", self.reference, list(self.pairs), keep),
                 ("candidate", self.candidate, list(self.back), compare),
             ):
-                feeds = _feeds(model, subject.loaded, arrays)
+                feeds = feeds_of(model, subject.loaded, arrays)
                 outcome = subject.engine.infer(feeds, taps, receive)
                 if not isinstance(outcome, Outputs):
                     return SideFailure(role, outcome, number)
@@ -323,33 +320,3 @@ def _output_name(names: Sequence[str], position: int) -> str:
 def _failed(sides: Sequence[Side], running: Sequence[Engine], failure: SideFailure) -> Comparison:
     reference, candidate = ((str(side), engine.name) for side, engine in zip(sides, running))
     return Comparison(reference, candidate, VERDICTS[type(failure.outcome).__name__], None, (), (), 0, failure)
-
-
-# ---------------------------------------------------------------------------------------------
-# inputs
-
-
-def _samples(model: Model, inputs: Any, count: int, seed: int) -> Iterator[dict[int, np.ndarray]]:
-    """Yield the inputs of each sample by position, with random arrays for those that were not passed."""
-    if callable(inputs):
-        inputs = inputs(model)
-    given = [inputs or {}] * count if inputs is None or isinstance(inputs, Mapping) else inputs
-    for number, feeds in enumerate(given):
-        arrays = {known(model, key): np.asarray(array) for key, array in feeds.items()}
-        yield {**draw(model, seed + number, given=dict(feeds)), **arrays}
-
-
-def _feeds(model: Model, loaded: Loaded, arrays: Mapping[int, np.ndarray]) -> dict[str | int, np.ndarray]:
-    """Return the inputs of a side by position, from those of ``model``.
-
-    An input belongs to the one that shares a name with it, otherwise to the one at the same position. One that the side
-    does not have is left out.
-    """
-    own = [set(model.input_names(parameter)) for parameter in model.parameters]
-    feeds: dict[str | int, np.ndarray] = {}
-    for position, input in enumerate(loaded.inputs):
-        named = [number for number, names in enumerate(own) if names & set(input.names)]
-        number = named[0] if named else position
-        if number in arrays:
-            feeds[position] = arrays[number]
-    return feeds
