@@ -15,22 +15,39 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
+import networkx as nx
 import numpy as np
 
 from irrun.api import read_model
+from irrun.debug.inputs import Inputs, feeds_of, samples_of
 from irrun.debug.metrics import measure
+from irrun.debug.pairing import Pairing, by_name, pair_outputs
 from irrun.debug.regions import Output, Part, Region
+from irrun.debug.subjects import Subject, model_of
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import Diagnostic, EngineError
-from irrun.engines import Crash, Engine, Failure, Limits, Loaded, Outputs, Place, Refusal, Side, Timeout, parse_side
+from irrun.engines import (
+    Crash,
+    Engine,
+    Failure,
+    Input,
+    Limits,
+    Loaded,
+    Origin,
+    Outputs,
+    Place,
+    Refusal,
+    Side,
+    Timeout,
+    Value,
+    parse_side,
+)  # fmt: skip
 from irrun.engines import open as open_engine
+from irrun.engines.places import body_inputs, computing_layers
 from irrun.ir.write import save_model
 from irrun.model import Layer, Model
 
-__all__ = ["Bisection", "Culprit", "Sample", "Verdict", "Wrong", "bisect"]
-
-Sample = Mapping[str, np.ndarray]
-"""The inputs of one run, by name."""
+__all__ = ["Bisection", "Culprit", "Verdict", "Wrong", "bisect"]
 
 Verdict = Literal["agrees", "differs", "crash", "refusal", "timeout"]
 _CUTTABLE: Final = ("irrun", "exact", "openvino")
@@ -82,21 +99,25 @@ class Bisection:
 def bisect(
     reference: str | Side,
     candidate: str | Side,
-    samples: Sequence[Sample],
+    inputs: Inputs = None,
     *,
+    samples: int = 1,
+    seed: int = 0,
     tolerances: Tolerances | None = None,
     limits: Limits | None = None,
+    pairing: Pairing = by_name,
     on_run: Callable[[int, int], None] | None = None,
 ) -> Bisection:
     """Find the smallest part of the candidate's model that it computes otherwise than the reference.
 
-    The sides are written as for ``compare``. The candidate needs an IR: its kind is irrun, exact or openvino. The
-    reference shows inner values, and its layers have the names of the candidate's. The samples are run in order, and
-    the state of a model is kept from one to the next. ``on_run(runs, layers)`` is called before each run of the
-    candidate with the number of layers in the part.
+    The sides, inputs, tolerances and limits are those of ``compare``. The candidate needs an IR: its kind is irrun,
+    exact or openvino. The reference shows inner values, which ``pairing`` pairs with those of the candidate. The samples
+    are run in order, and the state of a model is kept from one to the next. ``on_run(runs, layers)`` is called before
+    each run of the candidate with the number of layers in the part.
 
-    Raises EngineError if a side cannot be used (IR701, IR702) or the reference fails (IR704), and the errors of
-    ``irrun.read_model`` for the candidate's model.
+    Raises EngineError: IR701 for a side that cannot be bisected, IR702 for an engine that does not start, IR704 if the
+    reference fails or shows no values. Raises the errors of ``irrun.read_model`` for the candidate's model, and
+    FeedError for inputs that do not fit.
     """
     of_candidate = parse_side(candidate) if isinstance(candidate, str) else candidate
     if of_candidate.kind not in _CUTTABLE or of_candidate.path is None:
@@ -106,23 +127,53 @@ def bisect(
     model = read_model(of_candidate.path)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irrun-")))
-        truth = _Truth(stack.enter_context(open_engine(reference, limits)), samples)
         engine = stack.enter_context(open_engine(replace(of_candidate, path=None), limits))
+        arrays = list(samples_of(model, inputs, samples, seed))
+        of_reference = parse_side(reference) if isinstance(reference, str) else reference
+        subject = _loaded(of_reference, stack.enter_context(open_engine(of_reference, limits)))
+        pairs = pairing(subject, Subject(of_candidate, engine, _interface(model), model))
+        truth = _Truth(subject, model, arrays, {place: other for other, place in pairs.items()})
         return _Search(truth, engine, tolerances or Tolerances(), folder, on_run).bisect(model)
 
 
-class _Truth:
-    """The values of the reference, for each sample and, in a body, for each iteration."""
+def _loaded(side: Side, engine: Engine) -> Subject:
+    """Load the model of the reference. Raises EngineError (IR704) if the reference fails or shows no inner values."""
+    loaded = engine.load(inner=True)
+    if not isinstance(loaded, Loaded):
+        raise _unusable(engine, loaded)
+    if not loaded.places:
+        message = f"the reference {engine.name} shows no inner values"
+        help = "pass a model that irrun or OpenVINO runs, an ONNX model, or a folder that `irrun run --dump` wrote"
+        raise EngineError(Diagnostic("IR704", "error", message, help=help))
+    return Subject(side, engine, loaded, model_of(side))
 
-    def __init__(self, engine: Engine, samples: Sequence[Sample]) -> None:
-        self.engine, self.samples = engine, samples
-        loaded = engine.load(inner=True)
-        if not isinstance(loaded, Loaded):
-            raise _unusable(engine, loaded)
-        self.outputs = {name: position for position, names in enumerate(loaded.outputs) for name in reversed(names)}
-        self.inputs = {name: input.names for input in loaded.inputs for name in input.names}
-        self.places = {name: place for place, origin in loaded.places.items() for name in origin.names}
-        self.places |= {str(place): place for place in loaded.places}
+
+def _interface(model: Model) -> Loaded:
+    """Return the interface of the candidate's model, with all inner values, although its engine may not show them."""
+    inputs = (Input(model.input_names(p), str(p.outputs[0].type), str(p.outputs[0].shape)) for p in model.parameters)
+    places = {
+        Place(name, port): Origin(layer.type, layer.outputs[port].names)
+        for name, layer in (
+            *((name, layer) for name, _, layer in computing_layers(model)),
+            *((name, layer) for name, layer, _, _ in body_inputs(model)),
+        )
+        for port in range(len(layer.outputs))
+    }
+    return Loaded(tuple(inputs), tuple(model.result_names(result) for result in model.results), places)
+
+
+class _Truth:
+    """The values of the reference, for each sample and, in a body, for each iteration.
+
+    ``samples`` are the inputs by position in ``model``, and ``places`` the places of the candidate's values in the
+    reference.
+    """
+
+    def __init__(
+        self, reference: Subject, model: Model, samples: Sequence[Mapping[int, np.ndarray]],
+        places: Mapping[Place, Place],
+    ) -> None:  # fmt: skip
+        self.reference, self.model, self.samples, self.places = reference, model, samples, places
 
     def run(self, places: Sequence[Place]) -> tuple[list[Outputs], dict[Place, list[np.ndarray]]]:
         """Return the outputs of each sample, and the values at ``places``, of all samples one after the other.
@@ -131,27 +182,31 @@ class _Truth:
         """
         values: dict[Place, list[np.ndarray]] = {place: [] for place in places}
 
-        def keep(value) -> None:
+        def keep(value: Value) -> None:
             values[value.place].append(value.array())
             value.drop()
 
         outputs: list[Outputs] = []
-        self.engine.reset()
+        engine = self.reference.engine
+        engine.reset()
         for sample in self.samples:
-            outcome = self.engine.infer(sample, places, keep)
+            outcome = engine.infer(feeds_of(self.model, self.reference.loaded, sample), places, keep)
             if not isinstance(outcome, Outputs):
-                raise _unusable(self.engine, outcome)
+                raise _unusable(engine, outcome)
             outputs.append(outcome)
         return outputs, values
 
-    def sample_of(self, names: Sequence[str]) -> list[np.ndarray] | None:
-        """Return the values of an input of the model, or None if it has none of the names."""
-        for name in names:
-            known = self.inputs.get(name, ())
-            for key in known:
-                if all(key in sample for sample in self.samples):
-                    return [sample[key] for sample in self.samples]
-        return None
+    def of_input(self, parameter: Layer) -> list[np.ndarray]:
+        """Return the values of an input of the candidate's model."""
+        position = self.model.parameters.index(parameter)
+        return [sample[position] for sample in self.samples]
+
+    def outputs(self) -> dict[int, list[np.ndarray]]:
+        """Return the values of each output of the candidate's model that the reference has."""
+        runs, _ = self.run(())
+        names = [self.model.result_names(result) for result in self.model.results]
+        pairs = pair_outputs(self.reference.loaded.outputs, names)
+        return {own: [run.outputs[position].array for run in runs] for position, own in pairs.items()}
 
 
 def _unusable(engine: Engine, failure: Failure) -> EngineError:
@@ -188,23 +243,13 @@ class _Search:
 
     def _whole(self, model: Model) -> Wrong | None:
         """Return what is wrong with the model itself, or None."""
-        outputs, _ = self.truth.run(())
-        expected: list[list[np.ndarray]] = []
-        for result in model.results:
-            names = [name for name in model.result_names(result) if name in self.truth.outputs]
-            position = self.truth.outputs[names[0]] if names else None
-            expected.append([] if position is None else [run.outputs[position].array for run in outputs])
-        feeds: list[list[np.ndarray]] = []
-        for parameter in model.parameters:
-            values = self.truth.sample_of(model.input_names(parameter))
-            if values is None:
-                message = f'the samples have no input "{parameter.name}" of the candidate'
-                raise EngineError(Diagnostic("IR704", "error", message, help="name the inputs as the reference does"))
-            feeds.append(values)
+        outputs = self.truth.outputs()
+        expected = [outputs.get(position, []) for position in range(len(model.results))]
+        feeds = [self.truth.of_input(parameter) for parameter in model.parameters]
         names = [model.input_names(parameter)[0] for parameter in model.parameters]
-        return self._judge(model.source.path, len(model.layers), names, feeds, expected, self.tolerances.of_output, [
-            model.result_name(result) for result in model.results
-        ])  # fmt: skip
+        outputs_named = [model.result_name(result) for result in model.results]
+        of_output = self.tolerances.of_output
+        return self._judge(model.source.path, len(model.layers), names, feeds, expected, of_output, outputs_named)
 
     def _known(self, model: Model, prefix: str) -> dict[Output, Place | None]:
         """Return the outputs of layers whose true values the reference can show, each with its place there.
@@ -213,11 +258,10 @@ class _Search:
         """
         known: dict[Output, Place | None] = {}
         for id, layer in model.layers.items():
-            for position, port in enumerate(layer.outputs):
-                name = prefix + str(Place(model.unique_names[id], position))
-                place = next((self.truth.places[n] for n in (name, *port.names) if n in self.truth.places), None)
-                if place is not None:
-                    known[id, position] = place
+            for position in range(len(layer.outputs)):
+                place = Place(prefix + model.unique_names[id], position)
+                if place in self.truth.places:
+                    known[id, position] = self.truth.places[place]
                 elif not prefix and layer.type.lower() == "parameter":
                     known[id, position] = None
         return known
@@ -270,8 +314,6 @@ class _Search:
         """Return the layers between the first and the last of a region, if they alone are wrong, else the region."""
         graph = region.model.graph.subgraph(region.layers)
         first, last = region.layers[0], region.layers[-1]
-        import networkx as nx
-
         between = ({first} | nx.descendants(graph, first)) & ({last} | nx.ancestors(graph, last))
         smaller = region.only(between)
         if not between or len(between) == len(region.layers):
@@ -312,9 +354,7 @@ class _Search:
     def _values(self, region: Region, output: Output, values: Mapping[Place, list[np.ndarray]]) -> list[np.ndarray]:
         """Return the true values of an output of a layer."""
         place = region.known[output]
-        if place is not None:
-            return values[place]
-        return self.truth.sample_of(region.model.input_names(region.model.layers[output[0]])) or []
+        return self.truth.of_input(region.model.layers[output[0]]) if place is None else values[place]
 
     def _judge(
         self,

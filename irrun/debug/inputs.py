@@ -16,7 +16,7 @@ __all__ = ["Feeds", "Inputs", "feeds_of", "samples_of"]
 Feeds = Mapping[str | int, np.ndarray]
 """The inputs of one sample, by name or position."""
 Inputs = Feeds | Iterable[Feeds] | Callable[[Model], Iterable[Feeds]] | None
-"""The inputs of one sample or of several, or a function that returns the samples for a model; None if all are random."""
+"""The inputs of one sample or of several, or a function that returns samples for a model. None means random inputs."""
 
 
 def samples_of(model: Model, inputs: Inputs, count: int, seed: int) -> Iterator[dict[int, np.ndarray]]:
