@@ -23,6 +23,7 @@ __all__ = ["cli", "main"]
 COMMANDS: Final = {
     "run": "Run a model and show its outputs.",
     "compare": "Compare two engines or models, and name the layer that goes wrong.",
+    "bisect": "Find the smallest part of a model that an engine computes wrongly.",
     "check": "Check every shape and precision that models declare.",
     "why": "Trace where the dims of a layer come from.",
     "extract": "Cut a sub-model out of a model.",

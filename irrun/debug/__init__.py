@@ -1,14 +1,17 @@
 """Find the layer that goes wrong: compare two engines, or two models, value by value."""
 
+from irrun.debug.bisect import Bisection, Culprit, bisect
 from irrun.debug.comparison import Comparator, compare
 from irrun.debug.inputs import Feeds, Inputs
 from irrun.debug.metrics import Measurement, measure
 from irrun.debug.pairing import Pairing, by_name
+from irrun.debug.reproduction import write_reproduction
 from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, record
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
 
 __all__ = [
-    "Comparator", "Comparison", "Feeds", "First", "InputError", "Inputs", "Layer", "Limit", "Measurement", "Pairing",
-    "SideFailure", "Subject", "Tolerances", "by_name", "compare", "measure", "read_tolerances", "record",
+    "Bisection", "Comparator", "Comparison", "Culprit", "Feeds", "First", "InputError", "Inputs", "Layer", "Limit",
+    "Measurement", "Pairing", "SideFailure", "Subject", "Tolerances", "bisect", "by_name", "compare", "measure",
+    "read_tolerances", "record", "write_reproduction",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final
 
 import networkx as nx
 import numpy as np
@@ -23,6 +23,7 @@ from irrun.debug.inputs import Inputs, feeds_of, samples_of
 from irrun.debug.metrics import measure
 from irrun.debug.pairing import Pairing, by_name, pair_outputs
 from irrun.debug.regions import Output, Part, Region
+from irrun.debug.results import VERDICTS, Verdict
 from irrun.debug.subjects import Subject, model_of
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import Diagnostic, EngineError
@@ -38,7 +39,6 @@ from irrun.engines import (
     Place,
     Refusal,
     Side,
-    Timeout,
     Value,
     parse_side,
 )  # fmt: skip
@@ -47,9 +47,8 @@ from irrun.engines.places import body_inputs, computing_layers
 from irrun.ir.write import save_model
 from irrun.model import Layer, Model
 
-__all__ = ["Bisection", "Culprit", "Verdict", "Wrong", "bisect"]
+__all__ = ["Bisection", "Culprit", "Wrong", "bisect", "judge"]
 
-Verdict = Literal["agrees", "differs", "crash", "refusal", "timeout"]
 _CUTTABLE: Final = ("irrun", "exact", "openvino")
 """The kinds of engines whose model is an IR, from which parts can be cut."""
 
@@ -95,6 +94,15 @@ class Bisection:
     candidate: str = ""
     """The name of the candidate's engine, with its version."""
 
+    def record(self) -> dict[str, Any]:
+        """Return the bisection as a dict for JSON: ``verdict``, ``layers``, ``message``, ``runs``, ``candidate``."""
+        layers = [{"name": c.name, "type": c.type, "line": c.line, "file": c.file} for c in self.layers]
+        message = "" if self.wrong is None else self.wrong.message
+        return {
+            "verdict": self.verdict, "layers": layers, "message": message, "runs": self.runs,
+            "candidate": self.candidate,
+        }  # fmt: skip
+
 
 def bisect(
     reference: str | Side,
@@ -111,9 +119,9 @@ def bisect(
     """Find the smallest part of the candidate's model that it computes otherwise than the reference.
 
     The sides, inputs, tolerances and limits are those of ``compare``. The candidate needs an IR: its kind is irrun,
-    exact or openvino. The reference shows inner values, which ``pairing`` pairs with those of the candidate. The samples
-    are run in order, and the state of a model is kept from one to the next. ``on_run(runs, layers)`` is called before
-    each run of the candidate with the number of layers in the part.
+    exact or openvino. The reference shows inner values, which ``pairing`` pairs with those of the candidate. The
+    samples are run in order, and the state of a model is kept from one to the next. ``on_run(runs, layers)`` is called
+    before each run of the candidate with the number of layers in the part.
 
     Raises EngineError: IR701 for a side that cannot be bisected, IR702 for an engine that does not start, IR704 if the
     reference fails or shows no values. Raises the errors of ``irrun.read_model`` for the candidate's model, and
@@ -236,7 +244,7 @@ class _Search:
         """Return the smallest wrong part of a model."""
         wrong = self._whole(model)
         if wrong is None:
-            return Bisection("agrees", None, (), self.runs, candidate=self.engine.name)
+            return Bisection("agree", None, (), self.runs, candidate=self.engine.name)
         results = [model.results[at].id for at in wrong.outputs] or [result.id for result in model.results]
         region = Region.of(model, self._known(model, ""), results)
         return self._narrowed(region, "", wrong)
@@ -323,14 +331,14 @@ class _Search:
 
     def _inside(self, region: Region, prefix: str, wrong: Wrong) -> Bisection | None:
         """Return the smallest wrong part of a body, if the region is a loop or If with a body that is wrong."""
-        if len(region.layers) != 1 or wrong.verdict != "differs":
+        if len(region.layers) != 1 or wrong.verdict != "differ":
             return None
         (id,) = region.layers
         layer, inside = region.model.layers[id], f"{prefix}{region.model.unique_names[id]}/"
         for body in layer.bodies.values():
             inner = Region.of(body, self._known(body, inside), [result.id for result in body.results])
             question = self._question(inner, 0, None)
-            if question is not None and question.wrong is not None and question.wrong.verdict == "differs":
+            if question is not None and question.wrong is not None and question.wrong.verdict == "differ":
                 return self._narrowed(inner, inside, question.wrong)
         return None
 
@@ -366,30 +374,10 @@ class _Search:
         tolerance: Callable[[str, str], tuple[float, float]],
         values: Sequence[str],
     ) -> Wrong | None:
-        """Run a model with the candidate, and return what is wrong with it, or None.
-
-        ``feeds`` and ``expected`` hold the values of each input and output for each run; ``values`` names the outputs.
-        """
+        """Ask the candidate to run a model, count the run, and return what is wrong, or None. See ``judge``."""
         self.runs += 1
         self.on_run(self.runs, layers)
-        loaded = self.engine.load(path)
-        if not isinstance(loaded, Loaded):
-            return _failed(loaded)
-        self.engine.reset()
-        outside: dict[int, float] = {}
-        problem = ""
-        count = max((len(runs) for runs in (*feeds, *expected)), default=0)
-        for run in range(count):
-            outcome = self.engine.infer({name: runs[run] for name, runs in zip(names, feeds)})
-            if not isinstance(outcome, Outputs):
-                return _failed(outcome)
-            for at, (output, runs) in enumerate(zip(outcome.outputs, expected)):
-                if run < len(runs):
-                    measurement = measure(runs[run], output.array, *tolerance(values[at], output.type))
-                    if not measurement.agrees:
-                        outside[at] = max(outside.get(at, 0), measurement.excess)
-                        problem = problem or measurement.problem
-        return Wrong("differs", tuple(sorted(outside)), max(outside.values()), problem) if outside else None
+        return judge(self.engine, path, names, feeds, expected, tolerance, values)
 
     @staticmethod
     def _same(whole: Wrong, part: Wrong | None) -> bool:
@@ -408,6 +396,40 @@ class _Search:
             tuple(_runs([question.part.model.result_name(result) for result in outputs], question.expected)),
             self.engine.name,
         )  # fmt: skip
+
+
+def judge(
+    engine: Engine,
+    path: str,
+    names: Sequence[str],
+    feeds: Sequence[Sequence[np.ndarray]],
+    expected: Sequence[Sequence[np.ndarray]],
+    tolerance: Callable[[str, str], tuple[float, float]],
+    values: Sequence[str],
+) -> Wrong | None:
+    """Run a model with an engine, and return what is wrong with it, or None.
+
+    ``feeds`` and ``expected`` hold the values of each input and output, for one run after the other; an output without
+    an expected value is not judged. ``names`` are those of the inputs. ``tolerance`` returns (rtol, atol) for one of
+    the ``values``, which name the outputs, and an element type.
+    """
+    loaded = engine.load(path)
+    if not isinstance(loaded, Loaded):
+        return _failed(loaded)
+    engine.reset()
+    outside: dict[int, float] = {}
+    problem = ""
+    for run in range(max((len(runs) for runs in (*feeds, *expected)), default=0)):
+        outcome = engine.infer({name: runs[run] for name, runs in zip(names, feeds)})
+        if not isinstance(outcome, Outputs):
+            return _failed(outcome)
+        for at, (output, runs) in enumerate(zip(outcome.outputs, expected)):
+            if run < len(runs):
+                measurement = measure(runs[run], output.array, *tolerance(values[at], output.type))
+                if not measurement.agrees:
+                    outside[at] = max(outside.get(at, 0), measurement.excess)
+                    problem = problem or measurement.problem
+    return Wrong("differ", tuple(sorted(outside)), max(outside.values()), problem) if outside else None
 
 
 @dataclass(frozen=True)
@@ -437,10 +459,7 @@ def _culprit(model: Model, layer: Layer) -> Culprit:
 
 
 def _failed(failure: Failure) -> Wrong:
-    verdict: Verdict = (
-        "refusal" if isinstance(failure, Refusal) else "timeout" if isinstance(failure, Timeout) else "crash"
-    )
-    return Wrong(verdict, message=said(failure))
+    return Wrong(VERDICTS[type(failure).__name__], message=said(failure))
 
 
 def _runs(names: Sequence[str], values: Sequence[Sequence[np.ndarray]]) -> Iterator[Mapping[str, np.ndarray]]:

@@ -47,7 +47,7 @@ class Region:
     @staticmethod
     def of(model: Model, known: Collection[Output], results: Sequence[int]) -> Region:
         """Return the region of all layers that compute one of the Results, constants aside."""
-        used = set(results).union(*(nx.ancestors(model.graph, id) for id in results))
+        used = _used(model, results)
         apart = constant_layers(model)
         layers = tuple(
             id for id in model.order
@@ -68,9 +68,9 @@ class Region:
     def _readers(self) -> Mapping[Output, tuple[int, ...]]:
         """The layers that read each output, if they compute something that counts: in the region, Results, Assigns."""
         readers: dict[Output, list[int]] = {}
-        used = set(self.results).union(*(nx.ancestors(self.model.graph, id) for id in self.results))
+        used = _used(self.model, self.results)
         for id, feeds in self.model.feeds.items():
-            if id in used or self.model.layers[id].type == "Assign":
+            if id in used:
                 for feed in feeds:
                     if feed is not None:
                         readers.setdefault(feed, []).append(id)
@@ -143,3 +143,15 @@ class Region:
                 else:
                     inside.discard(id)
         return inside
+
+
+def _used(model: Model, results: Sequence[int]) -> set[int]:
+    """Return the layers that some Results depend on, also through a variable: in this run or in the next ones."""
+    assigns = {id: layer.attributes.get("variable_id") for id, layer in model.layers.items() if layer.type == "Assign"}
+    used: set[int] = set()
+    ends = set(results)
+    while ends:
+        used |= ends.union(*(nx.ancestors(model.graph, id) for id in ends))
+        read = {model.layers[id].attributes.get("variable_id") for id in used if model.layers[id].type == "ReadValue"}
+        ends = {id for id, variable in assigns.items() if variable in read and id not in used}
+    return used

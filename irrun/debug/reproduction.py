@@ -20,7 +20,7 @@ from irrun.ir.write import save_model, to_xml
 __all__ = ["write_reproduction"]
 
 _PLAIN: Final = "biufcOUS"
-"""The kinds of dtypes that a .npy holds. Other types (bf16, f8, 4 bits) are stored in f32, which has all their values."""
+"""The kinds of dtypes that a .npy holds. Others (bf16, f8, 4 bits) are stored as f32, which has all their values."""
 
 
 def write_reproduction(
@@ -68,14 +68,14 @@ def _issue(bisection: Bisection) -> str:
     wrong = bisection.wrong
     assert wrong is not None
     seen = {
-        "differs": "Its outputs differ from the expected ones: run `python reproduce.py`.",
-        "crash": f"The process crashes: {wrong.message}",
-        "refusal": f"The model is refused: {wrong.message}",
+        "differ": "Its outputs differ from the expected ones: run `python reproduce.py`.",
+        "crashed": f"The process crashes: {wrong.message}",
+        "refused": f"The model is refused: {wrong.message}",
         "timeout": f"The run does not end: {wrong.message}",
     }[wrong.verdict]
     return _ISSUE.format(
-        types=" + ".join(layer.type for layer in bisection.layers[:3]), verdict=wrong.verdict, engine=bisection.candidate,
-        layers=layers, seen=seen, system=platform.platform(), processor=platform.machine(),
+        types=" + ".join(layer.type for layer in bisection.layers[:3]), verdict=wrong.verdict,
+        engine=bisection.candidate, layers=layers, seen=seen, system=platform.platform(), processor=platform.machine(),
         xml=to_xml(bisection.part).decode("utf-8")[:_MOST_XML],
     )  # fmt: skip
 

@@ -1,0 +1,143 @@
+"""``irrun bisect``: find the smallest part of a model that an engine computes wrongly, and write it to a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+
+from irrun import api
+from irrun.cli import _terminal
+from irrun.cli._options import Size, format_option
+from irrun.cli._samples import samples
+from irrun.debug import Bisection, Limit, Tolerances, bisect, read_tolerances, write_reproduction
+from irrun.debug.anonymous import anonymized
+from irrun.diagnostics import counted, printable
+from irrun.engines import Limits, parse_side
+from irrun.model import Model
+
+__all__ = ["command"]
+
+
+@click.command("bisect")
+@click.argument("reference", metavar="REFERENCE")
+@click.argument("candidate", metavar="CANDIDATE")
+@click.option(
+    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
+    help="The value of an input, as in `irrun run`; or a .npz file, or a folder of samples. May be repeated.",
+)  # fmt: skip
+@click.option("--samples", "count", type=click.IntRange(min=1), metavar="N", help="The number of samples.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
+@click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance of every value.")
+@click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance of every value.")
+@click.option("--tolerances", metavar="FILE.toml", help="Tolerances of element types, layers and outputs.")
+@click.option(
+    "-o", "--output", "folder", metavar="DIR",
+    help="Write a reproduction to this folder: the part, its inputs and outputs, a script, and the text of an issue.",
+)  # fmt: skip
+@click.option(
+    "--anonymize", is_flag=True,
+    help="Replace the names in the reproduction, and its numbers where the fault survives that.",
+)  # fmt: skip
+@format_option("text", "json")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), default=600, show_default=True, metavar="SECONDS",
+    help="The most seconds that an engine may take to load or run a model.",
+)  # fmt: skip
+@click.option(
+    "--max-memory", type=Size(), help="The most memory of each engine, such as 2GiB. [default: 3/4 of the memory]"
+)
+def command(
+    reference: str,
+    candidate: str,
+    inputs: Sequence[str],
+    count: int | None,
+    seed: int,
+    rtol: float | None,
+    atol: float | None,
+    tolerances: str | None,
+    folder: str | None,
+    anonymize: bool,
+    form: str,
+    timeout: float,
+    max_memory: int | None,
+) -> int:
+    """Find the smallest part of a model that an engine computes wrongly.
+
+    REFERENCE and CANDIDATE are written as for `irrun compare`. The reference has to show inner values. The candidate
+    is an IR file run by irrun or OpenVINO, of which only outputs are looked at: parts of the model are run on true
+    inputs, until the smallest part remains that is as wrong as the whole.
+
+    Exit status: 0 both agree, 1 they differ, or the candidate refuses, crashes or takes too long, 2 bad usage or an
+    unreadable input.
+    """
+    limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
+    limits = limits.overridden(Limit(rtol, atol))
+    target = None if folder is None else _target(folder)
+    if anonymize and target is None:
+        raise click.UsageError("--anonymize changes the reproduction; pass its folder with -o")
+    memory = max_memory or api.default_max_memory()
+    bounds = Limits(timeout, memory)
+    err = _terminal.console(stderr=True)
+
+    def draw(model: Model) -> Iterator[dict[str | int, np.ndarray]]:
+        return samples(model, inputs, count, seed, memory)
+
+    with err.status("") as status:
+        bisection = bisect(
+            reference, candidate, draw, tolerances=limits, limits=bounds,
+            on_run=lambda runs, layers: status.update(f"run {runs}: {counted(layers, 'layer')}"),
+        )  # fmt: skip
+    _print(bisection, form)
+    if target is not None and bisection.part is not None:
+        side = parse_side(candidate)
+        if anonymize:
+            bisection, replaced = anonymized(bisection, side, limits, bounds)
+            words = "names, weights and inputs are replaced" if replaced else "names are replaced, numbers are kept"
+            err.print(f"anonymized: {words}")
+        rtol, atol = limits.of_layer("", "f32")
+        write_reproduction(bisection, side, target, rtol, atol)
+        err.print(f"wrote {printable(folder or '')}: run `python reproduce.py` there")
+    return 0 if bisection.verdict == "agree" else 1
+
+
+def _target(folder: str) -> Path:
+    """Return the folder to write. Raises click.BadParameter, before the run, if it cannot be written."""
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise click.BadParameter(f"{folder} exists and is not an empty folder; choose another", param_hint="-o")
+    if not target.resolve().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {target.resolve().parent}; create it first", param_hint="-o")
+    return target
+
+
+def _print(bisection: Bisection, form: str) -> None:
+    if form == "json":
+        _terminal.print_json(bisection.record())
+        return
+    out = _terminal.console()
+    out.print(f"candidate  {bisection.candidate}")
+    out.print(f"runs       {bisection.runs}")
+    out.print()
+    if bisection.verdict == "agree":
+        out.print("agree: the outputs are within the tolerances")
+        return
+    _print_layers(out, bisection)
+
+
+def _print_layers(out: Console, bisection: Bisection) -> None:
+    wrong = bisection.wrong
+    assert wrong is not None
+    headline = f"{bisection.verdict}: the smallest part has {counted(len(bisection.layers), 'layer')}, constants aside"
+    out.print(headline)
+    rows = [(layer.type, layer.name, f"{layer.file}:{layer.line}") for layer in bisection.layers]
+    _terminal.print_table(out, ("type", "name", "place"), rows)
+    if wrong.message:
+        out.print(printable(wrong.message))
+    elif wrong.verdict == "differ":
+        out.print(f"the largest error of its outputs is {wrong.excess:.3g} times the tolerance")
+    if bisection.part is None:
+        out.print("no smaller part shows the fault: the reference shows too few values, or the whole model is needed")
