@@ -1,0 +1,186 @@
+"""Bisection of faults planted in a copy of a model, whose outputs alone are looked at."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import irrun
+from irrun import build as b
+from irrun.cli import cli
+from irrun.debug import Bisection, Tolerances, bisect, write_reproduction
+from irrun.debug.anonymous import anonymized
+from irrun.engines import parse_side
+from irrun.model import Model
+
+_RNG = np.random.default_rng(0)
+
+
+def weights(*shape: int) -> np.ndarray:
+    return _RNG.normal(0, 0.3, shape).astype(np.float32)
+
+
+def chain() -> Model:
+    """Two branches of several layers that meet again."""
+    x = b.parameter([1, 8], "f32", name="x")
+    left = b.Tanh(b.Add(b.MatMul(x, weights(8, 8), name="m1"), weights(1, 8), name="a1"), name="t1")
+    right = b.Sigmoid(b.MatMul(x, weights(8, 8), name="m2"), name="s2")
+    joined = b.Multiply(left, right, name="joined")
+    return b.model(b.SoftMax(b.Add(joined, weights(1, 8), name="a3"), axis=1, name="y"))
+
+
+def loop() -> Model:
+    """A TensorIterator over 5 slices, whose body adds each slice to a state."""
+    x = b.ReLU(b.parameter([1, 5, 8], "f32", name="x"), name="positive")
+
+    def body(part: b.Node, state: b.Node) -> Any:
+        mixed = b.MatMul(b.Squeeze(part, [1], name="slice"), weights(8, 8), name="mixed")
+        total = b.Add(mixed, b.MatMul(state, weights(8, 8), name="carried"), name="total")
+        after = b.Tanh(total, name="after")
+        return after, b.concatenated(b.Unsqueeze(after, [1], name="seq"), axis=1)
+
+    iterator = b.TensorIterator(b.sliced(x, axis=1), np.zeros((1, 8), np.float32), body=body, name="loop")
+    return b.model(b.SoftMax(iterator[1], axis=2, name="y"))
+
+
+def planted(model: Model, folder: Path, *changes: tuple[str, str]) -> tuple[str, str]:
+    """Save a model, and a copy of its files in which patterns are replaced. Return both paths."""
+    good, bad = folder / "good.xml", folder / "bad.xml"
+    irrun.save_model(model, good)
+    text = good.read_text()
+    for old, new in changes:
+        assert len(re.findall(old, text)) == 1, old
+        text = re.sub(old, new, text)
+    bad.write_text(text)
+    bad.with_suffix(".bin").write_bytes(good.with_suffix(".bin").read_bytes())
+    return str(good), str(bad)
+
+
+def names(bisection: Bisection) -> list[str]:
+    return [layer.name for layer in bisection.layers]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "layer"),
+    [
+        ('name="t1" type="Tanh"', 'name="t1" type="Sigmoid"', "t1"),
+        ('name="joined" type="Multiply"', 'name="joined" type="Subtract"', "joined"),
+        ('name="s2" type="Sigmoid"', 'name="s2" type="Tanh"', "s2"),
+        (r'name="y" type="SoftMax" version="opset\d+"', 'name="y" type="LogSoftmax" version="opset5"', "y"),
+    ],
+)
+def test_a_changed_layer(old: str, new: str, layer: str, tmp_path: Path) -> None:
+    good, bad = planted(chain(), tmp_path, (old, new))
+    bisection = bisect(good, bad)
+    assert (bisection.verdict, names(bisection)) == ("differ", [layer])
+    assert bisection.runs < 20
+    lines = Path(bad).read_text().splitlines()
+    assert f'name="{layer}"' in lines[bisection.layers[0].line - 1]
+
+
+def test_sides_that_agree(tmp_path: Path) -> None:
+    good, bad = planted(chain(), tmp_path)
+    bisection = bisect(good, f"exact:{bad}")
+    assert (bisection.verdict, bisection.layers, bisection.runs, bisection.part) == ("agree", (), 1, None)
+
+
+def test_one_weight(tmp_path: Path) -> None:
+    good, bad = planted(chain(), tmp_path)
+    model = irrun.read_model(good)
+    (matrix,) = [feeds[1][0] for id, feeds in model.feeds.items() if model.layers[id].name == "m2" and feeds[1]]
+    data = bytearray(Path(good).with_suffix(".bin").read_bytes())
+    start = int(model.layers[matrix].attributes["offset"])
+    data[start : start + 4] = np.float32(9).tobytes()
+    Path(bad).with_suffix(".bin").write_bytes(data)
+    assert names(bisect(good, bad)) == ["m2"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "layer"),
+    [
+        ('name="after" type="Tanh"', 'name="after" type="Sigmoid"', "after"),
+        ('name="total" type="Add"', 'name="total" type="Subtract"', "total"),  # right in the first iteration
+        ('name="positive" type="ReLU"', 'name="positive" type="Sigmoid"', "positive"),
+    ],
+)
+def test_around_and_inside_a_body(old: str, new: str, layer: str, tmp_path: Path) -> None:
+    good, bad = planted(loop(), tmp_path, (old, new))
+    assert names(bisect(good, bad)) == [layer]
+
+
+def test_a_fault_that_the_second_sample_shows(tmp_path: Path) -> None:
+    """The variable is assigned a wrong value, so that the first output is right."""
+    x = b.parameter([1, 4], "f32", name="x")
+    state = b.ReadValue(np.zeros((1, 4), np.float32), variable_id="s", variable_type="f32", variable_shape=[1, 4])
+    kept = b.Multiply(b.Add(state, x, name="sum"), weights(1, 4), name="kept")
+    model = b.model(b.Add(b.Tanh(state), x, name="y"), sinks=[b.Assign(kept, variable_id="s")])
+    good, bad = planted(model, tmp_path, ('name="kept" type="Multiply"', 'name="kept" type="Add"'))
+    sample = {"x": np.ones((1, 4), np.float32)}
+    assert bisect(good, bad, [sample]).verdict == "agree"
+    assert names(bisect(good, bad, [sample, sample, sample])) == ["kept"]
+
+
+def test_a_fault_in_a_fused_region_and_its_reproduction(tmp_path: Path) -> None:
+    """OpenVINO fuses a MatMul and an Add whose bias has one axis more, and loses that axis. Apart, both are right."""
+    x = b.parameter(["?", 8], "f32", name="x")
+    before = b.Tanh(b.MatMul(x, weights(8, 8), name="m1"), name="t1")
+    fused = b.Add(b.MatMul(before, weights(8, 8), name="m2"), weights(1, 1, 8), name="bias")
+    good, _ = planted(b.model(b.Sigmoid(fused, name="y")), tmp_path)
+    side = parse_side(f"openvino:{good}")
+    bisection = bisect(good, side, {"x": weights(1, 8)})
+    assert names(bisection) == ["m2", "bias"]
+    assert bisection.wrong is not None
+    assert bisection.wrong.message == "the shape is [1, 8], that of the reference [1, 1, 8]"
+    anonymous, has_new_numbers = anonymized(bisection, side, Tolerances())
+    assert has_new_numbers
+    for number, published in enumerate((bisection, anonymous)):
+        folder = tmp_path / str(number)
+        write_reproduction(published, side, folder, 1e-4, 1e-5)
+        script = subprocess.run([sys.executable, folder / "reproduce.py"], capture_output=True, text=True, check=False)
+        assert (script.returncode, "has shape [1, 8], not [1, 1, 8]" in script.stdout) == (1, True), script
+        text = (folder / "model.xml").read_text() + (folder / "issue.md").read_text()
+        assert ("bias" in text) == (number == 0)
+
+
+def test_a_candidate_that_refuses(tmp_path: Path) -> None:
+    good, bad = planted(chain(), tmp_path, ('name="a3" type="Add"', 'name="a3" type="Addition"'))
+    bisection = bisect(good, bad)
+    assert (bisection.verdict, names(bisection)) == ("refused", ["a3"])
+
+
+def call(*arguments: str) -> Any:
+    return CliRunner().invoke(cli, ["bisect", *arguments])
+
+
+def recorded(arguments: Sequence[str]) -> tuple[int, Any]:
+    """Return the exit status of the command, and its JSON."""
+    result = call(*arguments, "--format", "json")
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    good, bad = planted(chain(), tmp_path, ('name="t1" type="Tanh"', 'name="t1" type="Sigmoid"'))
+    folder = str(tmp_path / "fault")
+    status, record = recorded([good, bad, "-o", folder])
+    assert (status, record["verdict"]) == (1, "differ")
+    assert [(layer["name"], layer["type"]) for layer in record["layers"]] == [("t1", "Sigmoid")]
+    script = subprocess.run([sys.executable, tmp_path / "fault/reproduce.py"], capture_output=True, check=False)
+    assert script.returncode == 1
+    assert recorded([good, good])[0] == 0
+    for arguments, text in (
+        ([good, bad, "-o", folder], "choose another"),
+        ([good, bad, "--anonymize"], "with -o"),
+        ([good, "ort:model.onnx"], "IR701"),
+        ([good, str(tmp_path / "none.xml")], "IR000"),
+    ):
+        result = call(*arguments)
+        assert (result.exit_code, text in result.stderr) == (2, True), result.stderr
