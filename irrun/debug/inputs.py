@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from irrun.running.generate import draw
 
 __all__ = ["Feeds", "Inputs", "feeds_of", "samples_of"]
 
-Feeds = Mapping[str | int, np.ndarray]
+Feeds = Mapping[str, np.ndarray] | Mapping[int, np.ndarray] | Mapping[str | int, np.ndarray]
 """The inputs of one sample, by name or position."""
 Inputs = Feeds | Iterable[Feeds] | Callable[[Model], Iterable[Feeds]] | None
 """The inputs of one sample or of several, or a function that returns samples for a model. None means random inputs."""
@@ -23,7 +24,10 @@ def samples_of(model: Model, inputs: Inputs, count: int, seed: int) -> Iterator[
     """Yield the inputs of each sample by position, with random arrays for those that were not passed."""
     if callable(inputs):
         inputs = inputs(model)
-    given = [inputs or {}] * count if inputs is None or isinstance(inputs, Mapping) else inputs
+    if inputs is None or isinstance(inputs, Mapping):
+        given: Iterable[Mapping[Any, np.ndarray]] = [inputs or {}] * count
+    else:
+        given = cast("Iterable[Mapping[Any, np.ndarray]]", inputs)
     for number, feeds in enumerate(given):
         arrays = {known(model, key): np.asarray(array) for key, array in feeds.items()}
         yield {**draw(model, seed + number, given=dict(feeds)), **arrays}

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import networkx as nx
 
+from irrun.engines import Place
 from irrun.inference.propagate import Values
 from irrun.ir.extract import constant_layers, cut, infer_all
 from irrun.model import Model
@@ -33,19 +34,19 @@ class Part:
 class Region:
     """Layers of a model, in topological order, whose values reach some outputs of the model.
 
-    ``known`` holds the outputs of layers whose values can be passed to a part and compared with a part's outputs.
-    ``results`` are the ids of the Results that count. The first layers of the region may be cut off from the last: a
-    prefix of the order never depends on what follows.
+    ``known`` maps the outputs of layers whose values can be passed to a part, and compared with a part's outputs, to
+    their places in the reference. An input of the whole model has no place. ``results`` are the ids of the Results that
+    count. A prefix of ``layers`` never depends on what follows.
     """
 
     model: Model
-    known: Collection[Output]
+    known: Mapping[Output, Place | None]
     results: Sequence[int]
     values: Values = field(repr=False)
     layers: tuple[int, ...]
 
     @staticmethod
-    def of(model: Model, known: Collection[Output], results: Sequence[int]) -> Region:
+    def of(model: Model, known: Mapping[Output, Place | None], results: Sequence[int]) -> Region:
         """Return the region of all layers that compute one of the Results, constants aside."""
         used = _used(model, results)
         apart = constant_layers(model)
