@@ -184,3 +184,11 @@ def test_the_command(tmp_path: Path) -> None:
     ):
         result = call(*arguments)
         assert (result.exit_code, text in result.stderr) == (2, True), result.stderr
+
+
+@pytest.mark.slow
+def test_faults_planted_at_random() -> None:
+    from planted import campaign  # imports this module
+
+    missed = [line for line, compared, bisected in campaign(8, seed=1) if not (compared and bisected)]
+    assert not missed
