@@ -22,7 +22,7 @@ import numpy as np
 from irrun.diagnostics import Refused
 from irrun.types import NF4, ElementType, PartialShape
 
-__all__ = ["Weights", "pack"]
+__all__ = ["Weights", "is_unpacked", "pack"]
 
 
 class Weights:
@@ -42,6 +42,11 @@ class Weights:
         if self.given is not None or self.path is None:
             return np.frombuffer(self.given or b"", np.uint8)
         return _frozen(np.fromfile(self.path, np.uint8))
+
+    @property
+    def copied(self) -> int:
+        """The bytes that ``copy_into_memory`` has read."""
+        return 0 if self._mapped is None or self.given is None else len(self.given)
 
     @cached_property
     def _map(self) -> mmap.mmap | None:
@@ -111,18 +116,31 @@ class Weights:
     def tensor(self, offset: int, size: int, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
         """Return the tensor of ``shape`` that is stored in the ``size`` bytes at ``offset``.
 
-        Its dtype is that of ``element_type``. It may be a read-only view of the file. Raises Refused: IR305 for the
-        type ``dynamic``, IR502 if the range is outside the file, IR503 if ``size`` is less than type and shape need,
-        IR504 if the bytes are not a valid string tensor, and IR604 if its array would take too much memory.
+        Its dtype is that of ``element_type``. It may be a read-only view of the file. Raises the errors of ``require``.
         """
-        raw = self.bytes_at(offset, size)
-        count = math.prod(shape)
+        raw, count = self.require(offset, size, element_type, shape), math.prod(shape)
+        if element_type.kind == "string":
+            return _frozen(_strings(raw, count).reshape(shape))
+        unpack = _UNPACK.get(element_type.name)
+        if unpack is not None:
+            return _frozen(unpack(raw, count).reshape(shape))
+        return raw.view(element_type.dtype).reshape(shape)
+
+    def require(self, offset: int, size: int, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the bytes of a tensor of ``shape``, as a view of the file, without unpacking them.
+
+        Raises Refused: IR305 for the type ``dynamic``, IR502 if the range is outside the file, IR503 if ``size`` is
+        less than type and shape need, IR504 if the bytes are not a valid string tensor, and IR604 if numpy has no array
+        of this shape.
+        """
+        raw, count = self.bytes_at(offset, size), math.prod(shape)
         if element_type.kind == "dynamic":
             help = "write the element type of its values"
             raise Refused("a constant cannot have the element type dynamic", "C2", help, code="IR305")
         if element_type.kind == "string":
             _require_array(element_type, shape)
-            return _frozen(_strings(raw, count).reshape(shape))
+            _require_strings(raw, count)
+            return raw
         needed = element_type.nbytes(count)
         if size < needed:
             raise Refused(
@@ -132,10 +150,7 @@ class Weights:
                 code="IR503",
             )
         _require_array(element_type, shape)
-        unpack = _UNPACK.get(element_type.name)
-        if unpack is not None:
-            return _frozen(unpack(raw[:needed], count).reshape(shape))
-        return raw[:needed].view(element_type.dtype).reshape(shape)
+        return raw[:needed]
 
 
 def _require_array(element_type: ElementType, shape: tuple[int, ...]) -> None:
@@ -143,6 +158,11 @@ def _require_array(element_type: ElementType, shape: tuple[int, ...]) -> None:
     if limit := PartialShape.of(shape).array_limit(element_type.dtype.itemsize):
         message = f"no array of {element_type} can have the shape [{','.join(map(str, shape))}]: {limit}"
         raise Refused(message, help="correct the shape", code="IR604")
+
+
+def is_unpacked(element_type: ElementType) -> bool:
+    """Return whether tensors of this type are unpacked to new arrays. Those of other types are views of the file."""
+    return element_type.kind == "string" or element_type.name in _UNPACK
 
 
 _DROP: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
@@ -244,30 +264,39 @@ def _packed(codes: np.ndarray, bits: int, *, low_first: bool) -> np.ndarray:
     return np.bitwise_or.reduce(parts, axis=1)
 
 
-def _strings(raw: np.ndarray, count: int) -> np.ndarray:
-    """Return the strings of a string tensor as an array [count]. Raises Refused (IR504, IR604).
+def _require_strings(raw: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the offsets of ``count`` strings, int32 [count + 1], and their text, uint8 [n].
 
-    The bytes are the count as int32, ``count + 1`` int32 offsets that begin with 0, and the text in UTF-8.
+    The bytes of a string tensor are the count as int32, ``count + 1`` int32 offsets that begin with 0, and the text.
+    Raises Refused (IR504) if they contradict each other.
     """
 
     def broken(why: str) -> Refused:
         return Refused(f"the bytes are not a string tensor of {count} elements: {why}", "C3", code="IR504")
 
     if count == 0 and len(raw) < 4:
-        return np.empty(0, np.dtype("U"))
+        return np.zeros(1, np.int32), raw[:0]
     head = (count + 2) * 4
     if len(raw) < head:
         raise broken(f"{len(raw)} bytes cannot hold the offsets")
-    numbers = raw[:head].view(np.int32)
+    numbers, text = raw[:head].view(np.int32), raw[head:]
     if numbers[0] != count:
         raise broken(f"they declare {numbers[0]} elements")
-    offsets, text = numbers[1:].tolist(), raw[head:].tobytes()
-    if offsets[0] != 0 or any(a > b for a, b in pairwise(offsets)) or offsets[-1] > len(text):
+    offsets = numbers[1:]
+    if offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any() or offsets[-1] > len(text):
         raise broken("the offsets do not ascend from 0 to the end of the text")
+    return offsets, text
+
+
+def _strings(raw: np.ndarray, count: int) -> np.ndarray:
+    """Return the strings of a string tensor as an array [count]. Raises Refused (IR504, IR604)."""
+    offsets, text = _require_strings(raw, count)
+    whole = text.tobytes()
     try:
-        strings = [text[a:b].decode() for a, b in pairwise(offsets)]
+        strings = [whole[a:b].decode() for a, b in pairwise(offsets.tolist())]
     except UnicodeDecodeError as error:
-        raise broken(f"they are not UTF-8 ({error.reason})") from None
+        message = f"the bytes are not a string tensor of {count} elements: they are not UTF-8 ({error.reason})"
+        raise Refused(message, "C3", code="IR504") from None
     longest = max(map(len, strings), default=0)
     needed = count * max(longest, 1) * _CHARACTER
     if needed > _MOST_BYTES:

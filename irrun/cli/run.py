@@ -57,8 +57,10 @@ __all__ = ["command"]
     help="Compute each layer on its own, by the kernel that defines it, on one thread.",
 )
 @click.option(
-    "--max-memory", type=Size(), help="The largest size of one tensor, such as 2GiB. [default: 3/4 of the memory]"
-)
+    "--max-memory", type=Size(), metavar="SIZE",
+    help="The most memory that the run may hold at once, such as 2GiB, without inputs and the mapped .bin. "
+    "[default: 3/4 of the memory]",
+)  # fmt: skip
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
     help="The most seconds that a run may take, checked before each step and iteration. [default: no limit]",

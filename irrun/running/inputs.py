@@ -20,23 +20,28 @@ Feeds = Mapping[Any, Any] | Sequence[Any] | np.ndarray | np.generic | int | floa
 array of the only input. None passes no inputs."""
 
 
-def read_feeds(model: Model, feeds: Feeds, values: Mapping[tuple[int, int], Value]) -> list[np.ndarray]:
-    """Return an array for each Parameter, from ``feeds`` or from a comment in a fragment.
+def read_feeds(model: Model, feeds: Feeds, values: Mapping[tuple[int, int], Value]) -> tuple[list[np.ndarray], int]:
+    """Return an array for each Parameter, from ``feeds`` or from a comment in a fragment, and the bytes of new arrays.
 
     ``values`` are those of the plan, by layer id and port. An array may be the one that was passed, not a copy. Raises
     FeedError (IR601).
     """
     by_position = _by_position(model, feeds)
     arrays: list[np.ndarray] = []
+    converted = 0
     for position, parameter in enumerate(model.parameters):
         if position in by_position:
-            arrays.append(_read_input(model, parameter, values[parameter.id, 0], by_position[position]))
+            feed = by_position[position]
+            array = _read_input(model, parameter, values[parameter.id, 0], feed)
+            arrays.append(array)
+            if not (isinstance(feed, np.ndarray) and np.may_share_memory(array, feed)):
+                converted += array.nbytes
         elif parameter.id in model.contents:
             arrays.append(model.contents[parameter.id][0])
         else:
             names = ", ".join(f'"{p.name}"' for p in model.parameters)
             raise bad_feed(model, parameter, "is missing", f"pass an array for each of {names}")
-    return arrays
+    return arrays, converted
 
 
 def _by_position(model: Model, feeds: Feeds) -> dict[int, Any]:
