@@ -198,10 +198,9 @@ CODES: Final = _codes(
      "difference."),
     ("IR603", "kernel-failed", "A kernel or shape rule failed on a model that has no errors. This is a bug in irrun, "
      "unless the operation is your own. Report it together with the XML of the layer."),
-    ("IR604", "out-of-memory", "A tensor would take more memory than --max-memory allows, or the strings of a "
-     "constant more than 1 GiB (each string takes as much as the longest). irrun refuses the tensor before it "
-     "allocates it. Usually a target shape is wrong: correct it. Otherwise raise --max-memory, or shorten the longest "
-     "string."),
+    ("IR604", "out-of-memory", "A tensor, or all tensors that are live at a layer, would take more memory than "
+     "--max-memory allows. irrun refuses them before it allocates them. If one tensor is too large, its target shape is "
+     "usually wrong: correct it. Otherwise run smaller inputs, or raise --max-memory."),
     ("IR605", "invalid-value", "The values that a layer received break a rule of its operation: for example, an index "
      "is out of range, or a target shape does not fit. Correct the input that the message names."),
     ("IR606", "bad-selection", "The model has no layer of the given name (--tap, --from, --to), or no path connects "

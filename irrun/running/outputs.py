@@ -71,6 +71,7 @@ def owned(
         if not alone or not (array.base is None or pool.lends(array)):
             live.require(model, layer, array.nbytes)
             array = _copy(np.asarray(array), pool)
+            live.add(model, layer, [array])
         seen.add(id(array))
         arrays.append(array)
     return arrays
