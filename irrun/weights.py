@@ -21,8 +21,9 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.types import NF4, ElementType, PartialShape
+from irrun.types.text import decoded, encoded, text_array
 
-__all__ = ["Weights", "is_unpacked", "pack"]
+__all__ = ["Weights", "is_unpacked", "pack", "strings_of"]
 
 
 class Weights:
@@ -233,7 +234,7 @@ def pack(array: np.ndarray, element_type: ElementType) -> bytes:
     """
     flat = np.ascontiguousarray(array).reshape(-1)
     if element_type.kind == "string":
-        words = [str(word).encode() for word in flat]
+        words = [encoded(word) for word in flat.tolist()]
         offsets = np.cumsum([0, *map(len, words)])
         return np.array([len(words), *offsets], np.int32).tobytes() + b"".join(words)
     if not flat.size:
@@ -255,6 +256,12 @@ def pack(array: np.ndarray, element_type: ElementType) -> bytes:
     else:
         return _packed(codes, element_type.bits, low_first=element_type.name != "u1").tobytes()
     return np.hstack([low.reshape(-1, 2), high.reshape(-1, 1)]).tobytes()
+
+
+def strings_of(raw: np.ndarray) -> np.ndarray:
+    """Return the strings in the bytes (uint8) that ``pack`` has written, as an array [n]. Raises Refused (IR504)."""
+    count = int(raw[:4].view(np.int32)[0]) if len(raw) >= 4 else 0
+    return _strings(raw, max(count, 0))
 
 
 def _packed(codes: np.ndarray, bits: int, *, low_first: bool) -> np.ndarray:
@@ -289,30 +296,7 @@ def _require_strings(raw: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _strings(raw: np.ndarray, count: int) -> np.ndarray:
-    """Return the strings of a string tensor as an array [count]. Raises Refused (IR504, IR604)."""
+    """Return the strings of a string tensor as an array [count]. Raises Refused (IR504)."""
     offsets, text = _require_strings(raw, count)
     whole = text.tobytes()
-    try:
-        strings = [whole[a:b].decode() for a, b in pairwise(offsets.tolist())]
-    except UnicodeDecodeError as error:
-        message = f"the bytes are not a string tensor of {count} elements: they are not UTF-8 ({error.reason})"
-        raise Refused(message, "C3", code="IR504") from None
-    longest = max(map(len, strings), default=0)
-    needed = count * max(longest, 1) * _CHARACTER
-    if needed > _MOST_BYTES:
-        raise Refused(
-            f"{count} strings take {needed:,} bytes, more than the {_MOST_BYTES:,} allowed, because numpy pads each of "
-            f"them to the longest, which has {longest} characters",
-            help="shorten the longest strings, or split the constant",
-            code="IR604",
-        )
-    return np.array(strings, np.dtype("U"))
-
-
-_CHARACTER: Final = np.dtype("U1").itemsize
-"""The bytes that numpy takes for each character of a string."""
-_MOST_BYTES: Final = 1 << 30
-"""The most bytes that the array of a string constant may take.
-
-numpy pads each string to the longest one, so that one long string among many short ones takes far more memory than the
-``.bin``. The vocabularies of language models stay below this limit."""
+    return text_array([decoded(whole[a:b]) for a, b in pairwise(offsets.tolist())], (count,))

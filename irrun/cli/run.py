@@ -187,5 +187,5 @@ def _write(run: Run, target: Path | None, trace_file: Path | None) -> None:
     names = {o.name for o in run.outputs}
     for output in save(target, [*run.outputs, *(o for o in run.taps if o.name not in names)]):
         message = f'note: "{printable(output.name)}" is {output.type}, which a .npz cannot hold; '
-        stored = "float32" if output.type.kind == "float" else "int8"
+        stored = {"float": "float32", "string": "uint8, in the layout of a .bin"}.get(output.type.kind, "int8")
         _terminal.console(stderr=True).print(f"{message}saved as {stored}")

@@ -18,7 +18,7 @@ class Const(Op):
 
     C1  ``offset`` and ``size`` lie within the .bin.
     C2  ``size`` is at least the number of bytes that ``shape`` and ``element_type`` need.
-    C3  The offsets of a string tensor are in ascending order, from 0 on, and its bytes are UTF-8.
+    C3  The offsets of a string tensor are in ascending order, from 0 on.
     C4  ``shape`` is static.
     """
 

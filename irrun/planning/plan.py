@@ -174,6 +174,9 @@ class _Assembly:
         array = self.computed.get(slot, value.data)
         if array is None:
             self.reserve(layer, value)
+            if value.type.kind == "string":
+                self.reserved += self.ops[layer.id].size
+                self.require_memory(layer)
             array = self.ops[layer.id].run(weights=weights, element_type=value.type)
         if not array.flags.aligned and not (self.how.fuse and array.ndim == 2):
             self.reserve(layer, value)

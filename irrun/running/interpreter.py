@@ -64,8 +64,11 @@ class Interpreter:
             for hook in hooks:
                 hook.before(step, inputs)
             size = self._check_once(plan, step, inputs) if step.dynamic else None
+            working = 0
             if counted:
-                live.require(plan.model, step.layer, self._size(plan, step, inputs, live) if size is None else size)
+                working = step.op.working(*inputs) if step.own_inputs else 0
+                size = self._size(plan, step, inputs, live) if size is None else size
+                live.require(plan.model, step.layer, size + working)
             try:
                 if step.out is not None:
                     returned = step.kernel.call(*inputs, out=self.pool.take(*step.out))
@@ -81,7 +84,7 @@ class Interpreter:
             for hook in hooks:
                 hook.after(step, inputs, outputs)
             if counted:
-                live.add(plan.model, step.layer, outputs)
+                live.add(plan.model, step.layer, outputs, working)
             for number, array in zip(step.writes, outputs):
                 slots[number] = array
             for number in step.frees:

@@ -95,14 +95,18 @@ class Live:
         """Return whether ``size`` more bytes are within the limit."""
         return self.held + self.bytes + size <= self.limits.max_memory
 
-    def add(self, model: Model, layer: Layer, arrays: Iterable[np.ndarray | None]) -> None:
-        """Count arrays that ``layer`` has returned. Raises ExecutionError (IR604) if they exceed the limit."""
+    def add(self, model: Model, layer: Layer, arrays: Iterable[np.ndarray | None], working: int = 0) -> None:
+        """Count arrays that ``layer`` has returned. Raises ExecutionError (IR604) if they exceed the limit.
+
+        ``working`` bytes (see ``Op.working``) belong to the first array.
+        """
         for array in arrays:
             if not isinstance(array, np.ndarray):
                 continue
             root = root_of(array)
             if id(root) not in self._known:
                 size = root.nbytes if root.base is None else lent_size(root.nbytes)
+                size, working = size + working, 0
                 reference = weakref.ref(root, self._gone)
                 self._known.add(id(root))
                 self._references[id(reference)] = reference, id(root), size

@@ -9,8 +9,10 @@ from math import prod
 import numpy as np
 
 from irrun.model import Layer
+from irrun.opdef import Op
 from irrun.planning.steps import Plan, Step
 from irrun.running.pool import SMALL, FreeBlocks, lent_size
+from irrun.types.text import text_bytes
 
 __all__ = ["Peak", "held_bytes", "peak_of", "sizes_of"]
 
@@ -31,6 +33,8 @@ def peak_of(plan: Plan, *, inputs: bool) -> Peak | None:
     """
     if not all(v.shape.is_static and v.type.kind != "dynamic" for v in plan.values.values()):
         return None
+    if any(type(step.op).working is not Op.working for step in plan.steps):
+        return None
     simulation = _Simulation(plan, sizes_of(plan), inputs)
     peak = Peak(simulation.bytes, None)
     for step in plan.steps:
@@ -48,7 +52,11 @@ def peak_of(plan: Plan, *, inputs: bool) -> Peak | None:
 def held_bytes(plan: Plan) -> int:
     """Return the bytes of constants that a plan holds: those that are not views of the .bin, and packed weights."""
     weights = None if plan.model.weights is None else plan.model.weights.data
-    own = {id(root): root.nbytes for array in plan.constants.values() if (root := root_of(array)) is not weights}
+    own = {
+        id(root): root.nbytes + text_bytes(root)
+        for array in plan.constants.values()
+        if (root := root_of(array)) is not weights
+    }
     packed = sum(step.kernel.packed for step in plan.steps)
     return sum(own.values()) + packed + sum(held_bytes(body) for step in plan.steps for body in step.bodies.values())
 

@@ -79,7 +79,7 @@ def owned(
 
 def _copy(array: np.ndarray, pool: Pool) -> np.ndarray:
     """Return a copy in C order. Its memory comes from the pool, except for strings."""
-    if array.dtype.hasobject or array.dtype.kind == "U":
+    if array.dtype.hasobject:
         return np.array(array)
     copy = pool.take(array.shape, array.dtype)
     copy_to(copy, array)
