@@ -141,7 +141,7 @@ def test_element_types_that_only_a_run_knows(dtype: Any) -> None:
     )
     for exact in (False, True):
         for got in irrun.compile(model, exact=exact)([fed]).arrays:
-            assert got.dtype == fed.dtype
+            assert got.dtype == (object if dtype is np.str_ else fed.dtype)
             np.testing.assert_array_equal(got, np.repeat(fed, len(got), 0))
 
 
@@ -248,7 +248,7 @@ def test_any_model_gives_what_its_layers_give(model: ir.GeneratedModel) -> None:
         for got, want in zip(executable(model.feeds).arrays, expected, strict=True):
             assert got.dtype == want.dtype
             assert got.shape == want.shape
-            if want.dtype.kind == "U":
+            if want.dtype == object:
                 assert np.array_equal(got, want)
             else:
                 np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=1e-3, atol=1e-4)

@@ -129,6 +129,6 @@ def _filled(value: Value, result: np.ndarray) -> Value:
 
 def _carried(result: np.ndarray, element_type: ElementType) -> np.ndarray:
     """Return the result of ``run`` as contents: an object array becomes one of numbers if all its dims are known."""
-    if result.dtype != object:
+    if result.dtype != object or element_type.kind == "string":
         return result
     return array_of([as_dim(n) for n in result.flat], result.shape, element_type)

@@ -10,6 +10,7 @@ import numpy as np
 from irrun.model import MapEntry
 from irrun.opdef import Body, Site, Value
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
+from irrun.types.text import blank
 
 Maps = Mapping[str, tuple[MapEntry, ...]]
 """The port maps of a layer by name."""
@@ -210,7 +211,7 @@ def _empty(value: Value, axis: int | None = None) -> np.ndarray:
     dims = [d.value or 0 for d in value.shape.dims or ()]
     if axis is not None and dims:
         dims[axis] = 0
-    return np.zeros(dims, value.type.dtype)
+    return blank(dims, np.empty(0, value.type.dtype))
 
 
 def _cut(entry: MapEntry, array: np.ndarray) -> Iterable[np.ndarray]:
