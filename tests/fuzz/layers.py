@@ -247,7 +247,8 @@ def _pad(g: Builder) -> None:
     if x := g.pick(lambda t: t.rank >= 1 and t.type in (*FLOATS, *INTEGERS)):
         begin, end = ([g.rng.randrange(2) for _ in x.dims] for _ in range(2))
         dims = tuple(joined(d, p + q) if p + q else d for d, p, q in zip(x.dims, begin, end))
-        mode = g.rng.choice(("constant", "edge"))
+        empty = any(isinstance(d, str) or d == 0 for d in x.dims)  # has no edge
+        mode = "constant" if empty else g.rng.choice(("constant", "edge"))
         more = [number(0, x.type)] if mode == "constant" else []
         g.moved(x, b.Pad(x.output, g.ints(*begin), g.ints(*end), *more, pad_mode=mode), dims)
 
