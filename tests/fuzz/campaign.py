@@ -19,9 +19,9 @@ from typing import Any, Final
 __all__ = ["Campaign", "Failure", "Figures"]
 
 TESTS: Final = Path(__file__).parent.parent
-_SILENCE: Final = 120.0
-"""Seconds without a line of a worker, after which it counts as hung."""
-_CHUNK: Final = {"mutants": 5000, "graphs": 500}
+_START: Final = 600.0
+"""Seconds that a worker may take until its first case begins."""
+_CHUNK: Final = {"mutants": 5000, "graphs": 500, "faults": 100}
 """The cases that one process runs, so that nothing that it piles up matters."""
 
 
@@ -64,6 +64,8 @@ class Campaign:
     first: int = 0
     jobs: int = 1
     threads: int = 1
+    silence: float = 120.0
+    """Seconds without a line of a worker, after which it counts as hung."""
     keep: Path | None = None
     report: Callable[[Failure], object] = lambda _: None
     progress: Callable[[Figures], object] = lambda _: None
@@ -109,12 +111,14 @@ class Campaign:
             "OPENBLAS_NUM_THREADS": str(self.threads), "PYTHONHASHSEED": "0",
         }  # fmt: skip
         command = [sys.executable, "-m", "fuzz.worker", json.dumps(arguments)]
-        with tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
+        with (
+            tempfile.TemporaryFile() as errors,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment) as process,
+        ):
             running: int | None = None
             silent = finished = False
             try:
-                for line in _lines(process):
+                for line in _lines(process, self.silence):
                     if line is None:
                         silent = True
                         process.kill()
@@ -172,14 +176,15 @@ class Campaign:
         self.report(failure)
 
 
-def _lines(process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any] | None]:
+def _lines(process: subprocess.Popen[bytes], silence: float) -> Iterator[dict[str, Any] | None]:
     """Yield the lines of a worker as they come, and None if it is silent for too long."""
     assert process.stdout is not None
-    descriptor, rest = process.stdout.fileno(), b""
+    descriptor, rest, patience = process.stdout.fileno(), b"", _START
     while True:
-        if not select.select([descriptor], [], [], _SILENCE)[0]:
+        if not select.select([descriptor], [], [], patience)[0]:
             yield None
             return
+        patience = silence
         data = os.read(descriptor, 1 << 16)
         if not data:
             return

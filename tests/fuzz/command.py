@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begin = time.monotonic()
     campaign = Campaign(
         options.kind, options.count, options.seed, options.first, options.jobs, getattr(options, "threads", 1),
-        options.keep, report, progress,
+        keep=options.keep, report=report, progress=progress,
     )  # fmt: skip
     figures = campaign.run()
     absent = missing(figures.outcomes, options.count, options.threads) if options.kind == "graphs" else []

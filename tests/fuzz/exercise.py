@@ -20,7 +20,7 @@ from irrun.diagnostics import Diagnostic, IrrunError, ReadError
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Model
-from irrun.running.executor import Outputs
+from irrun.running.executor import Executable, Outputs
 from irrun.running.generate import element_types, generate
 from irrun.running.memory import predicted
 
@@ -84,19 +84,18 @@ _SHAPES = ("?", "...", "1", "2,3", "0", "1..4,?", "9223372036854775807", "?,?,?,
 
 def _run(model: Model, saved: Model | None, rng: random.Random) -> str:
     """Compile and run a model in both modes, the saved copy as well, and return the outcome."""
-    try:
-        plain = irrun.compile(model, max_memory=_MAX_MEMORY, timeout=_TIMEOUT, exact=False)
-    except IrrunError as error:
-        _require_no_bug(error)
-        plain = None
-    try:
-        exact = irrun.compile(model, max_memory=_MAX_MEMORY, timeout=_TIMEOUT, exact=True)
-    except IrrunError as error:
-        _require_no_bug(error)
-        exact = None
-    if (plain is None) is not (exact is None):
-        raise Bug("compiled in one mode only")
-    if plain is None or exact is None:
+    executables: list[Executable] = []
+    refused: set[bool] = set()
+    for exact in (False, True):
+        try:
+            executables.append(irrun.compile(model, max_memory=_MAX_MEMORY, timeout=_TIMEOUT, exact=exact))
+            refused.add(False)
+        except IrrunError as error:
+            _require_no_bug(error)
+            refused.update([True] if _codes(error) - _LIMITS else [])  # the modes take different amounts of memory
+    if len(refused) == 2:
+        raise Bug("one of the two modes refuses the model")
+    if len(executables) < 2:
         return "not compiled"
     try:
         types = element_types(model, {})
@@ -110,16 +109,28 @@ def _run(model: Model, saved: Model | None, rng: random.Random) -> str:
         return "not run"
     if rng.random() < 0.1:
         _attempt(lambda: predicted(model, _MAX_MEMORY))
-    ran = [_attempt(lambda executable=executable: executable(feeds)) for executable in (plain, exact)]
+    ran = [_attempt(lambda executable=executable: executable(feeds)) for executable in executables]
     if saved is not None and ran[0] is not None:
-        again = irrun.compile(saved, max_memory=_MAX_MEMORY, timeout=_TIMEOUT, exact=False)(feeds)
-        _require_alike(ran[0], again, "the saved model")
+        try:
+            again = irrun.compile(saved, max_memory=_MAX_MEMORY, timeout=_TIMEOUT, exact=False)(feeds)
+            _require_alike(ran[0], again, "the saved model")
+        except IrrunError as error:
+            if not _codes(error) <= _LIMITS:
+                raise Bug(f"the saved model is refused: {error}") from error
     if ran[0] is None or ran[1] is None:  # one of them may take too long, or rounding decide about a value
         return "not run"
     _require_alike(ran[0], ran[1], "exact")
     for _ in range(3 if rng.random() < 0.2 else 0):  # the third run of a dynamic model has a plan of its own
-        _attempt(lambda: plain(feeds))
+        _attempt(lambda: executables[0](feeds))
     return "result"
+
+
+_LIMITS = {"IR604", "IR607"}
+"""The codes of the limits of memory and time, which are met sooner or later from one run to the next."""
+
+
+def _codes(error: IrrunError) -> set[str]:
+    return {diagnostic.code for diagnostic in error.diagnostics}
 
 
 def _attempt(call: Callable[[], _T]) -> _T | None:

@@ -14,7 +14,7 @@ ALGORITHMS: Final = (
     "Convolution: Winograd F(2×2, 3×3), channels last", "Convolution: Winograd F(4×4, 3×3), channels last",
     "Convolution: Winograd F(4×4, 3×3)", "Convolution: im2col, channels last", "Convolution: matmul, channels last",
     "GroupConvolution: depthwise, channels last", "GroupConvolution: Fourier transform",
-    "GroupConvolution: im2col of planes", "DepthToSpace: channels last", "SpaceToDepth: channels last",
+    "GroupConvolution: im2col of planes", "DepthToSpace: channels last",
     "GroupNormalization: in blocks, channels last", "Concat: channels last", "Pad: channels last",
     "Interpolate: in blocks", "MatMul: in blocks", "fused: ScaledDotProductAttention", "fused: Gelu",
     "plans for recurring dims", "pooled memory",
@@ -39,4 +39,4 @@ def missing(outcomes: Mapping[str, int], count: int, threads: int) -> list[str]:
     reached |= {name: sum(outcomes.get(part, 0) for part in parts) for name, parts in FAMILIES.items()}
     if threads > 1:
         reached["threads"] = outcomes.get("threads", 0)
-    return [f"{name}: {times}, at least {least:.0f}" for name, times in reached.items() if times < least]
+    return [f"{name}: {times}, at least {least:g}" for name, times in reached.items() if times < least]

@@ -5,10 +5,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fuzz.cases import KINDS
+from fuzz.cases import cases_of
 
 if __name__ == "__main__":
     arguments = json.loads(sys.argv[1])
     with tempfile.TemporaryDirectory() as name:
-        cases = KINDS[arguments["kind"]](arguments["seed"], Path(name), Path(arguments["corpus"]))
+        cases = cases_of(arguments["kind"], arguments["seed"], Path(name), Path(arguments["corpus"]))
         cases.keep(arguments["number"], Path(arguments["folder"]), None)

@@ -187,13 +187,19 @@ def _recurrent(g: Builder) -> None:
     g.tensors = [g.add(node[n], dims, type, 2 + 2 * length, 0, rounds=30 * length) for n, dims in enumerate(shapes)]
 
 
-def _transformer(g: Builder) -> None:
+def _encoder(g: Builder) -> None:
+    _transformer(g, 5, "f32")
+
+
+def _dynamic_encoder(g: Builder) -> None:
+    for sizes in g.sizes:
+        sizes["n"] += 1
+    _transformer(g, "n", g.rng.choice(("f32", "f32", "f32", "f64", "f16", "bf16")))
+
+
+def _transformer(g: Builder, length: int | str, type: str) -> None:
     """Encoder layers, with the parts of LayerNorm, attention and Gelu, and heads split by the shape of the input."""
-    heads, width, length = 2, 8, "n" if g.rng.random() < 0.5 else 5
-    if length == "n":
-        for sizes in g.sizes:
-            sizes["n"] += 1
-    type = g.rng.choice(("f32", "f32", "f32", "f64", "f16"))
+    heads, width = 2, 8
     x = g.parameter((1, length, heads * width), type)
     for _ in range(g.rng.choice((1, 2))):
         normed = layer_norm(g, x)
@@ -279,7 +285,7 @@ def _packed_integers(g: Builder) -> None:
 
 _TARGETS: Final[tuple[Callable[[Builder], None], ...]] = (
     _channels_last, _winograd_four, _winograd_two, _winograd_first, _winograd_dynamic, _depthwise, _planes, _fourier,
-    _depth_to_space, _images, _group_norm, _backprop, _recurrent, _transformer, _tiles, _threads, _strings,
-    _packed_integers, _transformer, _recurrent,
+    _depth_to_space, _images, _group_norm, _backprop, _recurrent, _encoder, _tiles, _threads, _strings,
+    _packed_integers, _dynamic_encoder, _recurrent,
 )  # fmt: skip
-_DYNAMIC: Final = (_winograd_dynamic, _recurrent, _transformer, _strings, _threads)
+_DYNAMIC: Final = (_winograd_dynamic, _recurrent, _dynamic_encoder, _strings, _threads)

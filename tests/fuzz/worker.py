@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fuzz.cases import KINDS, Cases, emptied, signature
+from fuzz.cases import Cases, cases_of, emptied, signature
 
 __all__ = ["MEMORY", "SECONDS", "main"]
 
@@ -33,9 +33,9 @@ def main(arguments: dict[str, Any]) -> None:
     kind, seed, keep = arguments["kind"], arguments["seed"], arguments["keep"]
     warnings.simplefilter("error")
     with tempfile.TemporaryDirectory(prefix="irrun-fuzz-") as name:
-        cases = KINDS[kind](seed, Path(name), Path(arguments["corpus"]))
-        _warm_up(cases, arguments["first"])
-        _limit(kind)
+        cases = cases_of(kind, seed, Path(name), Path(arguments["corpus"]))
+        cases.warm_up()
+        _limit(cases.bounded)
         for number in range(arguments["first"], arguments["last"]):
             _say(begin=number)
             signal.setitimer(signal.ITIMER_PROF, _KILL)
@@ -48,19 +48,11 @@ def _say(**line: object) -> None:
     os.write(sys.stdout.fileno(), (json.dumps(line) + "\n").encode())
 
 
-def _warm_up(cases: Cases, number: int) -> None:
-    """Import what a case needs, so that it does not count as the memory and the time of the first."""
-    try:
-        for warm in range(number, number + 20):
-            cases.run(warm)
-    except Exception:
-        pass  # the case is run again, and reported then
-
-
-def _limit(kind: str) -> None:
+def _limit(bounded: bool) -> None:
+    """End the process if a case takes ``_KILL`` seconds and, if it is bounded, limit its memory."""
     faulthandler.enable()
     faulthandler.register(signal.SIGPROF, chain=True)
-    if kind == "mutants":
+    if bounded:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
@@ -77,7 +69,7 @@ def _case(cases: Cases, number: int, kind: str, keep: Path | None) -> dict[str, 
         failed = error
     seconds = time.process_time() - begin
     report: dict[str, Any] = {"outcomes": outcomes, "seconds": seconds}
-    if failed is None and kind == "mutants" and seconds > SECONDS:
+    if failed is None and cases.bounded and seconds > SECONDS:
         report["failure"] = f"took {seconds:.1f} s of CPU time"
         report["signature"] = "slow"
     elif failed is not None:
