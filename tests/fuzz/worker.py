@@ -78,7 +78,10 @@ def _case(cases: Cases, number: int, kind: str, keep: Path | None) -> dict[str, 
     if "failure" in report and keep is not None:
         signal.setitimer(signal.ITIMER_PROF, 0)
         folder = emptied(keep / f"{kind}-{number}")
-        cases.keep(number, folder, failed)
+        try:
+            cases.keep(number, folder, failed)
+        except Exception as error:  # what fails may be to make the case
+            report["failure"] += f"\nThe case cannot be stored: {error!r}\n"
         (folder / "failure.txt").write_text(report["failure"], "utf-8", "replace")
     return report
 
