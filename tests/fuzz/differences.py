@@ -78,9 +78,11 @@ def _compare(
             if not np.array_equal(array, want, equal_nan=name in EPSILON):
                 raise Difference(f"{where}, output {position}: other elements of {name}\n{array}\n{want}")
             continue
-        off = np.abs(array.astype(np.float64) - want.astype(np.float64))
+        with np.errstate(invalid="ignore"):  # the largest element of none is an infinity
+            off = np.abs(array.astype(np.float64) - want.astype(np.float64))
+        same = (array == want) | (np.isnan(array) & np.isnan(want))
         allowed = _SLACK * tolerance
-        if not (off <= allowed).all():
+        if not ((off <= allowed) | same).all():
             raise Difference(f"{where}, output {position} of {name}: off by {off.max():.3g}, allowed {allowed:.3g}")
 
 
