@@ -276,9 +276,14 @@ _CONTENT = re.compile(r"<([^\s<>/]+)[^<>]*(?<!/)>[^<>]*</\1\s*>")
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
-    (b"<\0\0\0", "utf-32-le"), (b"\0\0\0<", "utf-32-be"), (b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"),
 )  # fmt: skip
-"""The first bytes of a document by encoding: byte order marks, or ``<`` in units of two or four bytes."""
+"""The byte order marks."""
+_WIDE = (
+    (re.compile(rb"[<\s]\0\0\0"), "utf-32-le"), (re.compile(rb"\0\0\0[<\s]"), "utf-32-be"),
+    (re.compile(rb"[<\s]\0"), "utf-16-le"), (re.compile(rb"\0[<\s]"), "utf-16-be"),
+)  # fmt: skip
+"""The first bytes of a document by encoding: ``<`` or white space in units of two or four bytes. expat
+takes both for UTF-16."""
 
 _ENCODINGS = re.compile(
     r"utf-8(-sig)?|utf-(16|32)(-[lb]e)?|(us-)?ascii|latin-?1|iso-8859-\d+|windows-125\d|cp125\d|koi8-[ru]"
@@ -290,6 +295,9 @@ def encoding_of(data: bytes) -> str:
     """Return the encoding of an XML document: the one that its first bytes show, else the declared one, else UTF-8."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
+            return encoding
+    for first, encoding in _WIDE:
+        if first.match(data):
             return encoding
     declared = re.match(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.-]+)", data)
     encoding = declared[1].decode("ascii").lower() if declared else "utf-8"

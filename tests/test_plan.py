@@ -374,3 +374,10 @@ def test_memory_for_other_shapes_is_given_back() -> None:
         for rows in range(300, 900, 20):
             executable([random(rows, 1000)])
         assert memory() <= 2 * 900 * 1000 * 4
+
+
+@pytest.mark.parametrize("type", ["f32", "f16"])
+def test_an_attribute_beyond_the_range_of_the_type_gives_no_warning(type: str) -> None:
+    """numpy warns of the overflow, and filterwarnings makes an error of it."""
+    model = b.model(b.Clamp(b.parameter([2], type), min=-1e300, max=1e300))
+    assert irrun.compile(model, exact=False)([[1.0, 2.0]])[0].tolist() == [1, 2]

@@ -91,8 +91,9 @@ class Pad12(Op):
             return _filled(data, pads, blank((), data) if pad_value is None else pad_value)
         for axis, (begin, end) in enumerate(pads):
             dim = data.shape[axis]
+            size = max(begin + dim + end, 0)
             # a negative pad only shifts the window: the pad at the other end may mirror the elements that it crops
-            at = np.arange(-begin, max(dim + end, -begin))
+            at = np.arange(size) - (begin if size else 0)
             if self.pad_mode == "edge":
                 at = np.clip(at, 0, max(dim - 1, 0))
             else:

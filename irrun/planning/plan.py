@@ -84,9 +84,15 @@ def _bound(model: Model) -> dict[int, Op]:
     ops: dict[int, Op] = {}
     errors: list[Diagnostic] = []
     for layer, op, problems in bind_all(model):
-        errors += (p for p in problems if p.blocks)
+        blocking = [p for p in problems if p.blocks]
+        errors += blocking
         if op is not None:
             ops[layer.id] = op
+        elif not blocking:  # a check takes the declared outputs of an example without <data>
+            message, help = "the example has no <data>, so that it cannot be run", "add <data> with the attributes"
+            errors.append(
+                diagnostic("IR202", message, source=model.source, node=layer.node, layer=layer.name, help=help)
+            )
     if errors:
         unsupported = all(e.code in ("IR201", "IR207") for e in errors)
         raise UnsupportedError(errors) if unsupported else ModelError(errors)

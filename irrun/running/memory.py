@@ -71,8 +71,9 @@ class _Watched(Weights):
         array = super().tensor(offset, size, element_type, shape)
         if array.base is not self.data:
             return array
-        own = np.frombuffer(self.data[offset : offset + size].data, np.uint8)  # the base of all views of the tensor
-        self.tensors.append((size, weakref.ref(own)))
+        # the base of all views of the tensor; bytes after it, which a larger `size` declares, do not belong to it
+        own = np.frombuffer(self.data[offset : offset + array.nbytes].data, np.uint8)
+        self.tensors.append((own.nbytes, weakref.ref(own)))
         return own.view(array.dtype).reshape(shape)
 
     def held(self) -> dict[int, int]:
