@@ -117,6 +117,33 @@ def unused_layers(count: int) -> Net:
     return _end(net, x)
 
 
+@_case(CHECK)
+def unused_layers_of_one_chain(count: int) -> Net:
+    """A chain that nobody needs, with many layers at its end that nobody reads."""
+    net, x = _start()
+    last = x
+    for _ in range(count // 2):
+        last = net.add("ReLU", [last], [TWO])
+    for _ in range(count // 2):
+        net.add("ReLU", [last], [TWO])
+    return _end(net, x)
+
+
+@_case(READ)
+def parameters_of_no_type(count: int) -> Net:
+    net = Net()
+    return _end(net, *(net.add("ReLU", [net.add("Parameter", [], [("", "2")], element_type="dynamic", shape="2")], [("", "2")]) for _ in range(count)))
+
+
+@_case(FIX)
+def refused_layers_before_one(count: int) -> Net:
+    """Many refused layers, all of which feed the same layer."""
+    net, x = _start()
+    y = net.parameter("f32", "3", name="y")
+    sums = [net.add("Add", [x, y], [TWO], auto_broadcast="numpy") for _ in range(count)]
+    return _end(net, net.add("Concat", sums, [("FP32", str(2 * count))], axis=0))
+
+
 @_case(ALL)
 def diamonds(count: int) -> Net:
     net, last = _start()
@@ -703,6 +730,71 @@ def nested_bodies(count: int) -> str:
         )
         body = _body(inner, edges, 2)
     return _loops(max(count // DEPTH, 1), body)
+
+
+def _growing_loop(id: int, inner: str | None, depth: int) -> str:
+    """Return a TensorIterator whose body appends its second input, or what a loop inside gives, to the first."""
+    port = '<port id="{}" precision="FP32"><dim>-1</dim></port>'
+    parameters = "".join(
+        f'<layer id="{i}" name="p{i}" type="Parameter" version="opset1"><data element_type="f32" shape="?"/>'
+        f"<output>{port.format(0)}</output></layer>"
+        for i in (0, 1)
+    )
+    edge = '<edge from-layer="{}" from-port="{}" to-layer="{}" to-port="{}"/>'
+    edges = edge.format(0, 0, 2, 0) + edge.format(2, 2, 4, 0)
+    if inner is None:
+        edges += edge.format(1, 0, 2, 1)
+    else:
+        edges += edge.format(1, 0, 3, 0) + edge.format(1, 0, 3, 1) + edge.format(3, 2, 2, 1)
+    return (
+        f'<layer id="{id}" name="t{depth}" type="TensorIterator" version="opset1">'
+        f"<input>{port.format(0)}{port.format(1)}</input><output>{port.format(2)}</output>"
+        '<port_map><input external_port_id="0" internal_layer_id="0"/>'
+        '<input external_port_id="1" internal_layer_id="1"/><output external_port_id="2" internal_layer_id="4"/></port_map>'
+        f'<back_edges><edge from-layer="4" to-layer="0"/></back_edges><body><layers>{parameters}'
+        '<layer id="2" name="c" type="Concat" version="opset1"><data axis="0"/>'
+        f"<input>{port.format(0)}{port.format(1)}</input><output>{port.format(2)}</output></layer>{inner or ''}"
+        f'<layer id="4" name="r" type="Result" version="opset1"><input>{port.format(0)}</input></layer></layers>'
+        f"<edges>{edges}</edges></body></layer>\n"
+    )
+
+
+@_case(("check", "why", "show"))
+def nested_growing_loops(count: int) -> str:
+    """Towers of loops, each of which infers its body twice because its value grows."""
+    net = Net()
+    x = net.parameter("f32", "?", name="x")
+    tower = None
+    for depth in range(min(DEPTH, count)):
+        tower = _growing_loop(3, tower, depth)
+    assert tower is not None
+    for _ in range(max(count // DEPTH, 1)):
+        id = len(net.layers)
+        net.layers.append(tower.replace('id="3"', f'id="{id}"', 1))
+        net.edges += [f'<edge from-layer="0" from-port="0" to-layer="{id}" to-port="{port}"/>' for port in (0, 1)]
+        net.result(Ref(id, 2, ("FP32", "-1")))
+    return _end(net, x).text
+
+
+@_case(("check", "why", "show"))
+def carried_values(count: int) -> str:
+    """A loop that carries each value to the place of the next, so that a growing one changes all of them in turn."""
+    net = Net()
+    x = net.parameter("f32", "?", name="x")
+    y = ("FP32", "-1")
+    loop = net.add("TensorIterator", [x] * count, [y])
+    net.result(loop)
+    inner = Net()
+    values = [inner.parameter("f32", "?") for _ in range(count)]
+    results = [inner.result(inner.add("Concat", [values[0], values[0]], [y], axis=0))]
+    results += [inner.result(value) for value in values[:-1]]
+    maps = "".join(f'<input external_port_id="{i}" internal_layer_id="{i}"/>\n' for i in range(count))
+    maps += f'<output external_port_id="{count}" internal_layer_id="{results[-1].layer}"/>'
+    edges = "".join(f'<edge from-layer="{r.layer}" to-layer="{v.layer}"/>\n' for r, v in zip(results, values))
+    body = inner.text.partition("<layers>")[2].partition("<rt_info/>")[0]
+    parts = f"<port_map>{maps}</port_map><back_edges>{edges}</back_edges><body><layers>{body}</body></layer>"
+    net.layers[loop.layer] = net.layers[loop.layer].removesuffix("</layer>") + parts
+    return net.text
 
 
 @_case(CHECK)
