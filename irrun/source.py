@@ -13,11 +13,11 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 from xml.parsers import expat
 
-__all__ = ["STDIN", "Source", "Span", "encoding_of"]
+__all__ = ["STDIN", "Source", "Span", "codec_of", "encoding_of"]
 
 STDIN: Final = "<stdin>"
 """The ``path`` of a document that was read from standard input."""
@@ -206,6 +206,32 @@ class Source:
         blocks = (self.utf8[at : at + _BLOCK] for at in range(0, len(self.utf8), _BLOCK))
         return [0, *accumulate(map(_starts, blocks))]
 
+    def place_in_data(self, offset: int) -> int:
+        """Return the byte of ``data`` at which the character at a byte of ``utf8`` begins.
+
+        Raises UnicodeEncodeError if a character cannot be written in the encoding of the file.
+        """
+        block = offset // _BLOCK
+        start = self._block_start(block)
+        if start > offset:  # the block begins with the rest of a character that begins in the block before
+            block, start = block - 1, self._block_start(block - 1)
+        return self._data_before[block] + len(self.utf8[start:offset].decode().encode(codec_of(self.data)[1]))
+
+    @cached_property
+    def _data_before(self) -> list[int]:
+        """The number of bytes of ``data`` before the first character that begins in each block of ``utf8``."""
+        mark, codec = codec_of(self.data)
+        starts = [self._block_start(block) for block in range(len(self.utf8) // _BLOCK + 1)]
+        blocks = (self.utf8[start:end] for start, end in pairwise(starts))
+        return [*accumulate((len(block.decode().encode(codec)) for block in blocks), initial=mark)]
+
+    def _block_start(self, block: int) -> int:
+        """Return the byte of ``utf8`` at which the first character that begins in a block begins."""
+        start = block * _BLOCK
+        while start < len(self.utf8) and self.utf8[start] in _CONTINUED:
+            start += 1
+        return start
+
     @cached_property
     def _index(self) -> _Index:
         return _Index(self.utf8)
@@ -289,6 +315,21 @@ _ENCODINGS = re.compile(
     r"utf-8(-sig)?|utf-(16|32)(-[lb]e)?|(us-)?ascii|latin-?1|iso-8859-\d+|windows-125\d|cp125\d|koi8-[ru]"
     r"|gb2312|gbk|gb18030|big5|shift_jis|euc-(jp|kr)"
 )
+
+
+_CODECS: Final = {
+    codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32-le", codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be",
+}  # fmt: skip
+"""Byte order marks, with the codec of the text after the mark (a codec that itself adds no mark)."""
+
+
+def codec_of(data: bytes) -> tuple[int, str]:
+    """Return the length of the byte order mark in bytes (0 if there is none) and the codec of the text after it."""
+    for mark, codec in _CODECS.items():
+        if data.startswith(mark):
+            return len(mark), codec
+    return 0, encoding_of(data).removesuffix("-sig")
 
 
 def encoding_of(data: bytes) -> str:
