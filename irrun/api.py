@@ -140,7 +140,14 @@ def compile(
 
     - ``model`` is a model or the path of an IR file; ``weights`` is the ``.bin`` file, as in ``read_model``.
     - ``strict`` stops a run at the first output whose type or shape differs from the declaration of its port.
-    - ``max_memory`` is the most bytes that one tensor may take; by default three quarters of the machine's memory.
+    - ``max_memory`` is the most bytes that a run may hold at once; by default three quarters of the machine's memory,
+      or 2 GiB where its size is unknown. Counted are the outputs of all layers as long as they are needed (those inside
+      loops, the pieces that a loop collects, and copies of results, too), constants that are unpacked, folded or
+      packed, variables, converted inputs, the copy of the .bin, and memory that is retained for reuse. Not counted are
+      inputs that the caller holds, the memory-mapped .bin, the code and its libraries, the working memory of a kernel
+      (such as a sorted copy), and the copies that taps and hooks make. If all shapes are known, ``compile`` raises
+      ExecutionError (IR604) at the layer where the run would hold too much. Otherwise the run raises it when it gets
+      there. No single tensor may take more than ``max_memory`` either, in the .bin or as an input.
     - ``exact`` computes each layer on its own, with the kernel that defines its operation, on one thread and with
       numpy's BLAS. Otherwise irrun uses the fastest kernels and fuses layers; the results are equal within rounding.
       The default is true if the environment variable IRRUN_EXACT is set to anything but 0.
@@ -148,8 +155,8 @@ def compile(
       each iteration of a loop, so that a run ends with the step during which the time is over.
     - ``copy_weights`` reads the .bin into memory, so that the file may be changed while the model is in use.
 
-    Raises ReadError or ModelError if the model cannot be read or planned, and UnsupportedError if irrun does not know
-    one of its operations.
+    Raises ReadError or ModelError if the model cannot be read or planned, UnsupportedError if irrun does not know one
+    of its operations, and ExecutionError (IR604) if it certainly needs more than ``max_memory``.
     """
     if not isinstance(model, Model):
         model = read_model(model, weights)
@@ -167,14 +174,16 @@ def compile(
 
 
 def run(
-    model: Model | PathLike, feeds: Feeds = None, *, weights: PathLike | None = None, strict: bool = False
-) -> Outputs:
+    model: Model | PathLike, feeds: Feeds = None, *, weights: PathLike | None = None, strict: bool = False,
+    max_memory: int | None = None,
+) -> Outputs:  # fmt: skip
     """Compile a model, run it once, and return its outputs.
 
     ``feeds`` are the inputs: by parameter name, tensor name or position; as a sequence in the order of the Parameters;
-    or the only array. To run a model several times, use ``compile``. Raises the errors of ``compile`` and Executable.
+    or the only array. ``max_memory`` is that of ``compile``. To run a model several times, use ``compile``. Raises the
+    errors of ``compile`` and Executable.
     """
-    return compile(model, weights, strict=strict)(feeds)
+    return compile(model, weights, strict=strict, max_memory=max_memory)(feeds)
 
 
 def check(model: Model | PathLike, weights: PathLike | None = None, *, shapes: Shapes | None = None) -> Report:

@@ -179,7 +179,7 @@ CODES: Final = _codes(
     ("IR503", "weights-size", "The size of a constant is less than the number of bytes that its shape and element "
      "type need. Correct the size, the shape or the element type."),
     ("IR504", "weights-content", "The bytes of a constant are not a valid tensor of its type: the offsets of a string "
-     "tensor do not ascend, or its bytes are not UTF-8. Correct the offset of the constant, or write the .bin again."),
+     "tensor do not ascend from 0 to the end of its text. Correct the offset of the constant or write the .bin again."),
     ("IR505w", "weights-overlap", "Two constants share some of their bytes, but not all. (Constants with equal values "
      "may share all their bytes.) Correct the offset or size of one of them, or pass the .bin of this model."),
     ("IR506w", "weights-unused", "The .bin is longer than the constants of the model need. The .bin belongs to "
@@ -199,10 +199,9 @@ CODES: Final = _codes(
      "difference."),
     ("IR603", "kernel-failed", "A kernel or shape rule failed on a model that has no errors. This is a bug in irrun, "
      "unless the operation is your own. Report it together with the XML of the layer."),
-    ("IR604", "out-of-memory", "A tensor would take more memory than --max-memory allows, or the strings of a "
-     "constant more than 1 GiB (each string takes as much as the longest). irrun refuses the tensor before it "
-     "allocates it. Usually a target shape is wrong: correct it. Otherwise raise --max-memory, or shorten the longest "
-     "string."),
+    ("IR604", "out-of-memory", "A tensor, or all tensors that are live at a layer, would take more memory than "
+     "--max-memory allows. irrun refuses them before it allocates them. If one tensor is too large, its target shape "
+     "is usually wrong: correct it. Otherwise run smaller inputs, or raise --max-memory."),
     ("IR605", "invalid-value", "The values that a layer received break a rule of its operation: for example, an index "
      "is out of range, or a target shape does not fit. Correct the input that the message names."),
     ("IR606", "bad-selection", "The model has no layer of the given name (--tap, --from, --to), or no path connects "

@@ -6,13 +6,12 @@ for example because a ``<dim>`` contains a comment, or because the source is a f
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from irrun.source import Source, encoding_of
+from irrun.source import Source, codec_of
 
 __all__ = [
     "Edit",
@@ -63,7 +62,7 @@ class Fix:
 
 def apply(source: Source, edits: Iterable[Edit]) -> bytes:
     """Return the bytes of the document with all ``edits`` made. Raises ValueError if two edits overlap."""
-    _, codec = _encoding(source.data)
+    _, codec = codec_of(source.data)
     parts: list[bytes] = []
     at = 0
     for edit in sorted(edits, key=lambda e: (e.start, e.end)):
@@ -74,21 +73,6 @@ def apply(source: Source, edits: Iterable[Edit]) -> bytes:
     return b"".join([*parts, source.data[at:]])
 
 
-_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
-)  # fmt: skip
-"""Byte order marks, with the codec of the text after the mark (a codec that itself adds no mark)."""
-
-
-def _encoding(data: bytes) -> tuple[int, str]:
-    """Return the length of the byte order mark in bytes (0 if there is none) and the codec of the text after it."""
-    for mark, codec in _MARKS:
-        if data.startswith(mark):
-            return len(mark), codec
-    return 0, encoding_of(data)
-
-
 def _edit(source: Source, start: int, end: int, text: str) -> Edits | None:
     """Return the edit that replaces bytes ``start`` to ``end`` of ``source.utf8`` by ``text``, whatever the encoding.
 
@@ -96,12 +80,12 @@ def _edit(source: Source, start: int, end: int, text: str) -> Edits | None:
     """
     if source.whole is not None:  # a fragment: its text may differ from the text of the page
         return None
-    mark, codec = _encoding(source.data)
-    first, last = start, end
-    if codec != "utf-8":
-        first, last = (len(source.utf8[:offset].decode().encode(codec)) for offset in (start, end))
-    first, last = mark + first, mark + last
+    mark, codec = codec_of(source.data)
     try:
+        if codec == "utf-8":
+            first, last = mark + start, mark + end
+        else:
+            first, last = source.place_in_data(start), source.place_in_data(end)
         if source.data[first:last].decode(codec) != source.utf8[start:end].decode():
             return None  # the encoding has several byte sequences for one character, so the offsets do not match
         text.encode(codec)

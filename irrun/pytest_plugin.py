@@ -233,12 +233,13 @@ def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     import numpy as np
 
     from irrun.files import NewFile
+    from irrun.running.dump import stored_strings
 
     with NewFile(path) as new:
         with zipfile.ZipFile(new.file, "w", zipfile.ZIP_DEFLATED) as archive:
             for key, array in arrays.items():
                 with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+                    np.lib.format.write_array(member, stored_strings(np.asarray(array)), allow_pickle=False)
         new.finish()
 
 

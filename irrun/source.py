@@ -13,11 +13,11 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 from xml.parsers import expat
 
-__all__ = ["STDIN", "Source", "Span", "encoding_of"]
+__all__ = ["STDIN", "Source", "Span", "codec_of", "encoding_of"]
 
 STDIN: Final = "<stdin>"
 """The ``path`` of a document that was read from standard input."""
@@ -206,6 +206,32 @@ class Source:
         blocks = (self.utf8[at : at + _BLOCK] for at in range(0, len(self.utf8), _BLOCK))
         return [0, *accumulate(map(_starts, blocks))]
 
+    def place_in_data(self, offset: int) -> int:
+        """Return the byte of ``data`` at which the character at a byte of ``utf8`` begins.
+
+        Raises UnicodeEncodeError if a character cannot be written in the encoding of the file.
+        """
+        block = offset // _BLOCK
+        start = self._block_start(block)
+        if start > offset:  # the block begins with the rest of a character that begins in the block before
+            block, start = block - 1, self._block_start(block - 1)
+        return self._data_before[block] + len(self.utf8[start:offset].decode().encode(codec_of(self.data)[1]))
+
+    @cached_property
+    def _data_before(self) -> list[int]:
+        """The number of bytes of ``data`` before the first character that begins in each block of ``utf8``."""
+        mark, codec = codec_of(self.data)
+        starts = [self._block_start(block) for block in range(len(self.utf8) // _BLOCK + 1)]
+        blocks = (self.utf8[start:end] for start, end in pairwise(starts))
+        return [*accumulate((len(block.decode().encode(codec)) for block in blocks), initial=mark)]
+
+    def _block_start(self, block: int) -> int:
+        """Return the byte of ``utf8`` at which the first character that begins in a block begins."""
+        start = block * _BLOCK
+        while start < len(self.utf8) and self.utf8[start] in _CONTINUED:
+            start += 1
+        return start
+
     @cached_property
     def _index(self) -> _Index:
         return _Index(self.utf8)
@@ -276,9 +302,14 @@ _CONTENT = re.compile(r"<([^\s<>/]+)[^<>]*(?<!/)>[^<>]*</\1\s*>")
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
-    (b"<\0\0\0", "utf-32-le"), (b"\0\0\0<", "utf-32-be"), (b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"),
 )  # fmt: skip
-"""The first bytes of a document by encoding: byte order marks, or ``<`` in units of two or four bytes."""
+"""The byte order marks."""
+_WIDE = (
+    (re.compile(rb"[<\s]\0\0\0"), "utf-32-le"), (re.compile(rb"\0\0\0[<\s]"), "utf-32-be"),
+    (re.compile(rb"[<\s]\0"), "utf-16-le"), (re.compile(rb"\0[<\s]"), "utf-16-be"),
+)  # fmt: skip
+"""The first bytes of a document by encoding: ``<`` or white space in units of two or four bytes. expat
+takes both for UTF-16."""
 
 _ENCODINGS = re.compile(
     r"utf-8(-sig)?|utf-(16|32)(-[lb]e)?|(us-)?ascii|latin-?1|iso-8859-\d+|windows-125\d|cp125\d|koi8-[ru]"
@@ -286,10 +317,28 @@ _ENCODINGS = re.compile(
 )
 
 
+_CODECS: Final = {
+    codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32-le", codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be",
+}  # fmt: skip
+"""Byte order marks, with the codec of the text after the mark (a codec that itself adds no mark)."""
+
+
+def codec_of(data: bytes) -> tuple[int, str]:
+    """Return the length of the byte order mark in bytes (0 if there is none) and the codec of the text after it."""
+    for mark, codec in _CODECS.items():
+        if data.startswith(mark):
+            return len(mark), codec
+    return 0, encoding_of(data).removesuffix("-sig")
+
+
 def encoding_of(data: bytes) -> str:
     """Return the encoding of an XML document: the one that its first bytes show, else the declared one, else UTF-8."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
+            return encoding
+    for first, encoding in _WIDE:
+        if first.match(data):
             return encoding
     declared = re.match(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.-]+)", data)
     encoding = declared[1].decode("ascii").lower() if declared else "utf-8"

@@ -21,8 +21,9 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.types import NF4, ElementType, PartialShape
+from irrun.types.text import decoded, encoded, text_array
 
-__all__ = ["Weights", "pack"]
+__all__ = ["Weights", "is_unpacked", "pack", "strings_of"]
 
 
 class Weights:
@@ -42,6 +43,11 @@ class Weights:
         if self.given is not None or self.path is None:
             return np.frombuffer(self.given or b"", np.uint8)
         return _frozen(np.fromfile(self.path, np.uint8))
+
+    @property
+    def copied(self) -> int:
+        """The bytes that ``copy_into_memory`` has read."""
+        return 0 if self._mapped is None or self.given is None else len(self.given)
 
     @cached_property
     def _map(self) -> mmap.mmap | None:
@@ -111,18 +117,31 @@ class Weights:
     def tensor(self, offset: int, size: int, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
         """Return the tensor of ``shape`` that is stored in the ``size`` bytes at ``offset``.
 
-        Its dtype is that of ``element_type``. It may be a read-only view of the file. Raises Refused: IR305 for the
-        type ``dynamic``, IR502 if the range is outside the file, IR503 if ``size`` is less than type and shape need,
-        IR504 if the bytes are not a valid string tensor, and IR604 if its array would take too much memory.
+        Its dtype is that of ``element_type``. It may be a read-only view of the file. Raises the errors of ``require``.
         """
-        raw = self.bytes_at(offset, size)
-        count = math.prod(shape)
+        raw, count = self.require(offset, size, element_type, shape), math.prod(shape)
+        if element_type.kind == "string":
+            return _frozen(_strings(raw, count).reshape(shape))
+        unpack = _UNPACK.get(element_type.name)
+        if unpack is not None:
+            return _frozen(unpack(raw, count).reshape(shape))
+        return raw.view(element_type.dtype).reshape(shape)
+
+    def require(self, offset: int, size: int, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the bytes of a tensor of ``shape``, as a view of the file, without unpacking them.
+
+        Raises Refused: IR305 for the type ``dynamic``, IR502 if the range is outside the file, IR503 if ``size`` is
+        less than type and shape need, IR504 if the bytes are not a valid string tensor, and IR604 if numpy has no array
+        of this shape.
+        """
+        raw, count = self.bytes_at(offset, size), math.prod(shape)
         if element_type.kind == "dynamic":
             help = "write the element type of its values"
             raise Refused("a constant cannot have the element type dynamic", "C2", help, code="IR305")
         if element_type.kind == "string":
             _require_array(element_type, shape)
-            return _frozen(_strings(raw, count).reshape(shape))
+            _require_strings(raw, count)
+            return raw
         needed = element_type.nbytes(count)
         if size < needed:
             raise Refused(
@@ -132,10 +151,7 @@ class Weights:
                 code="IR503",
             )
         _require_array(element_type, shape)
-        unpack = _UNPACK.get(element_type.name)
-        if unpack is not None:
-            return _frozen(unpack(raw[:needed], count).reshape(shape))
-        return raw[:needed].view(element_type.dtype).reshape(shape)
+        return raw[:needed]
 
 
 def _require_array(element_type: ElementType, shape: tuple[int, ...]) -> None:
@@ -143,6 +159,11 @@ def _require_array(element_type: ElementType, shape: tuple[int, ...]) -> None:
     if limit := PartialShape.of(shape).array_limit(element_type.dtype.itemsize):
         message = f"no array of {element_type} can have the shape [{','.join(map(str, shape))}]: {limit}"
         raise Refused(message, help="correct the shape", code="IR604")
+
+
+def is_unpacked(element_type: ElementType) -> bool:
+    """Return whether tensors of this type are unpacked to new arrays. Those of other types are views of the file."""
+    return element_type.kind == "string" or element_type.name in _UNPACK
 
 
 _DROP: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
@@ -213,7 +234,7 @@ def pack(array: np.ndarray, element_type: ElementType) -> bytes:
     """
     flat = np.ascontiguousarray(array).reshape(-1)
     if element_type.kind == "string":
-        words = [str(word).encode() for word in flat]
+        words = [encoded(word) for word in flat.tolist()]
         offsets = np.cumsum([0, *map(len, words)])
         return np.array([len(words), *offsets], np.int32).tobytes() + b"".join(words)
     if not flat.size:
@@ -237,6 +258,12 @@ def pack(array: np.ndarray, element_type: ElementType) -> bytes:
     return np.hstack([low.reshape(-1, 2), high.reshape(-1, 1)]).tobytes()
 
 
+def strings_of(raw: np.ndarray) -> np.ndarray:
+    """Return the strings in the bytes (uint8) that ``pack`` has written, as an array [n]. Raises Refused (IR504)."""
+    count = int(raw[:4].view(np.int32)[0]) if len(raw) >= 4 else 0
+    return _strings(raw, max(count, 0))
+
+
 def _packed(codes: np.ndarray, bits: int, *, low_first: bool) -> np.ndarray:
     """Return the bytes, as uint8 [n], that hold ``codes`` in fields of ``bits`` bits: the inverse of ``_fields``."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
@@ -244,46 +271,32 @@ def _packed(codes: np.ndarray, bits: int, *, low_first: bool) -> np.ndarray:
     return np.bitwise_or.reduce(parts, axis=1)
 
 
-def _strings(raw: np.ndarray, count: int) -> np.ndarray:
-    """Return the strings of a string tensor as an array [count]. Raises Refused (IR504, IR604).
+def _require_strings(raw: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the offsets of ``count`` strings, int32 [count + 1], and their text, uint8 [n].
 
-    The bytes are the count as int32, ``count + 1`` int32 offsets that begin with 0, and the text in UTF-8.
+    The bytes of a string tensor are the count as int32, ``count + 1`` int32 offsets that begin with 0, and the text.
+    Raises Refused (IR504) if they contradict each other.
     """
 
     def broken(why: str) -> Refused:
         return Refused(f"the bytes are not a string tensor of {count} elements: {why}", "C3", code="IR504")
 
     if count == 0 and len(raw) < 4:
-        return np.empty(0, np.dtype("U"))
+        return np.zeros(1, np.int32), raw[:0]
     head = (count + 2) * 4
     if len(raw) < head:
         raise broken(f"{len(raw)} bytes cannot hold the offsets")
-    numbers = raw[:head].view(np.int32)
+    numbers, text = raw[:head].view(np.int32), raw[head:]
     if numbers[0] != count:
         raise broken(f"they declare {numbers[0]} elements")
-    offsets, text = numbers[1:].tolist(), raw[head:].tobytes()
-    if offsets[0] != 0 or any(a > b for a, b in pairwise(offsets)) or offsets[-1] > len(text):
+    offsets = numbers[1:]
+    if offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any() or offsets[-1] > len(text):
         raise broken("the offsets do not ascend from 0 to the end of the text")
-    try:
-        strings = [text[a:b].decode() for a, b in pairwise(offsets)]
-    except UnicodeDecodeError as error:
-        raise broken(f"they are not UTF-8 ({error.reason})") from None
-    longest = max(map(len, strings), default=0)
-    needed = count * max(longest, 1) * _CHARACTER
-    if needed > _MOST_BYTES:
-        raise Refused(
-            f"{count} strings take {needed:,} bytes, more than the {_MOST_BYTES:,} allowed, because numpy pads each of "
-            f"them to the longest, which has {longest} characters",
-            help="shorten the longest strings, or split the constant",
-            code="IR604",
-        )
-    return np.array(strings, np.dtype("U"))
+    return offsets, text
 
 
-_CHARACTER: Final = np.dtype("U1").itemsize
-"""The bytes that numpy takes for each character of a string."""
-_MOST_BYTES: Final = 1 << 30
-"""The most bytes that the array of a string constant may take.
-
-numpy pads each string to the longest one, so that one long string among many short ones takes far more memory than the
-``.bin``. The vocabularies of language models stay below this limit."""
+def _strings(raw: np.ndarray, count: int) -> np.ndarray:
+    """Return the strings of a string tensor as an array [count]. Raises Refused (IR504)."""
+    offsets, text = _require_strings(raw, count)
+    whole = text.tobytes()
+    return text_array([decoded(whole[a:b]) for a, b in pairwise(offsets.tolist())], (count,))

@@ -421,7 +421,7 @@ def compare(got: np.ndarray, want: np.ndarray, case: Case) -> None:
 
 
 def _assert_close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> None:
-    if atol == 0 and got.dtype.kind in "iubUT" and want.dtype.kind in "iubUT":
+    if atol == 0 and got.dtype.kind in "iubUO" and want.dtype.kind in "iubUO":
         np.testing.assert_array_equal(got, want)  # i64 exactly, and strings
     else:
         np.testing.assert_allclose(_comparable(got), _comparable(want), rtol=rtol, atol=atol)
@@ -430,7 +430,7 @@ def _assert_close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -
 def _comparable(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind in "iub" and array.dtype.itemsize <= 8 and array.dtype.isbuiltin == 1:
         return array
-    return array if array.dtype.kind in "US" else array.astype(np.float64)
+    return array if array.dtype.kind in "USO" else array.astype(np.float64)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ def test_lists_of_numbers(element_type: str, given: list[Any], accepted: bool, t
         ("i4", np.ones(2, np.int8), False), ("u1", np.ones(2, np.uint8), True), ("u1", np.full(2, 7, np.uint8), False),
         ("u3", np.full(2, 7, np.uint8), True), ("u8", np.full(2, 255, np.uint8), True), ("nf4", np.ones(2, np.float32), True),
         ("string", np.array(["a", "bcd"]), True), ("string", np.array(["a", "bcd"], object), True), ("string", np.array(["a", 1], object), False),
-        ("string", np.array([b"a"]), False), ("i64", np.ones(2, np.int32), False), ("boolean", np.ones(2, np.uint8), False),
+        ("string", np.array(["\ud800"], object), False), ("i64", np.ones(2, np.int32), False), ("boolean", np.ones(2, np.uint8), False),
         ("i32", np.ones(2, ">i4"), True), ("f32", np.ones(2, object), False), ("f32", np.ma.masked_array([1.0, 2], dtype=np.float32), True),
     ],
 )  # fmt: skip

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import irrun
-from irrun.api import load_all
+from irrun.api import load, load_all
+from irrun.diagnostics import ModelError
 from irrun.ir.parse import Parsed
 
 PAGE = """\
@@ -173,3 +174,15 @@ def test_documents_without_examples(tmp_path: Path, text: str, found: list[str])
     assert [d.severity for d in report] == found
     with pytest.raises(irrun.ReadError):
         irrun.run(path)
+
+
+def test_an_example_without_data_is_checked_but_not_run(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(
+        '```xml\n<layer id="0" type="Concat">\n<input><port id="0"><dim>2</dim></port></input>\n'
+        '<output><port id="1"><dim>2</dim></port></output>\n</layer>\n```\n'
+    )
+    assert irrun.check(path).ok
+    for exact in (False, True):
+        with pytest.raises(ModelError, match=r"page.md:2:1: error\[IR202.*the example has no <data>"):
+            irrun.compile(load(path).model, exact=exact)

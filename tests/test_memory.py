@@ -15,6 +15,7 @@ from irrun import build as b
 from irrun.cli import cli
 from irrun.model import Model
 from irrun.running.memory import predicted
+from nets import Net
 
 RNG = np.random.default_rng(0)
 
@@ -88,6 +89,18 @@ def test_what_is_read_of_the_weights(tmp_path: Path) -> None:
     assert found is not None
     assert found.prepared == pytest.approx(4 * 2048 * (512 + 3 * 2048), rel=0.05)
     assert found.weights < 4 * 20_000 * 512
+
+
+@pytest.mark.parametrize("shape", ["", "0", "4"])
+def test_a_constant_whose_size_is_too_large(shape: str, tmp_path: Path) -> None:
+    """Such a size is a warning (IR508). The bytes after the constant do not count."""
+    net = Net()
+    count = int(shape or 1)
+    constant = net.const("f32", shape, bytes(4 * count + 3))
+    net.result(net.add("Multiply", [net.parameter("f32", "1"), constant], [("FP32", shape or "1")]))
+    memory = predicted(irrun.read_model(net.save(tmp_path)), 1 << 40)
+    assert memory is not None
+    assert memory.weights == 4 * count
 
 
 def test_open_dims_cannot_be_told() -> None:

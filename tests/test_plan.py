@@ -141,7 +141,7 @@ def test_element_types_that_only_a_run_knows(dtype: Any) -> None:
     )
     for exact in (False, True):
         for got in irrun.compile(model, exact=exact)([fed]).arrays:
-            assert got.dtype == fed.dtype
+            assert got.dtype == (object if dtype is np.str_ else fed.dtype)
             np.testing.assert_array_equal(got, np.repeat(fed, len(got), 0))
 
 
@@ -248,7 +248,7 @@ def test_any_model_gives_what_its_layers_give(model: ir.GeneratedModel) -> None:
         for got, want in zip(executable(model.feeds).arrays, expected, strict=True):
             assert got.dtype == want.dtype
             assert got.shape == want.shape
-            if want.dtype.kind == "U":
+            if want.dtype == object:
                 assert np.array_equal(got, want)
             else:
                 np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=1e-3, atol=1e-4)
@@ -374,3 +374,10 @@ def test_memory_for_other_shapes_is_given_back() -> None:
         for rows in range(300, 900, 20):
             executable([random(rows, 1000)])
         assert memory() <= 2 * 900 * 1000 * 4
+
+
+@pytest.mark.parametrize("type", ["f32", "f16"])
+def test_an_attribute_beyond_the_range_of_the_type_gives_no_warning(type: str) -> None:
+    """numpy warns of the overflow, and filterwarnings makes an error of it."""
+    model = b.model(b.Clamp(b.parameter([2], type), min=-1e300, max=1e300))
+    assert irrun.compile(model, exact=False)([[1.0, 2.0]])[0].tolist() == [1, 2]

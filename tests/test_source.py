@@ -67,6 +67,7 @@ ENCODINGS = {
     "utf-16-no-bom": TEXT.replace('"1.0"', '"1.0" encoding="UTF-16"').encode("utf-16-le"),
     "utf-16-declared-utf-8": TEXT.replace('"1.0"', '"1.0" encoding="UTF-8"').encode("utf-16"),
     "utf-32": TEXT.encode("utf-32"),
+    "utf-32-be-no-bom": TEXT.encode("utf-32-be"),
     "gb18030": TEXT.replace('"1.0"', '"1.0" encoding="gb18030"').encode("gb18030"),
     "crlf": TEXT.replace("\n", "\r\n").encode(),
     "cr": TEXT.replace("\n", "\r").encode(),
@@ -90,6 +91,15 @@ def test_first_line_with_a_byte_order_mark() -> None:
     assert source.span(0) == Span(1, 1, 6)
     assert source.span(1) == Span(1, 6, 10)
     assert source.line(1) == "<net><a/></net>"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_after_white_space(encoding: str) -> None:
+    """Without a byte order mark, expat takes the zero bytes of any character for UTF-16."""
+    data = "\n<net><a/></net>".encode(encoding)
+    source = Source("x.xml", data)
+    assert source.utf8 == b"\n<net><a/></net>"
+    assert source.span(1) == Span(2, 6, 10)
 
 
 def test_latin_1() -> None:

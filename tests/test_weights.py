@@ -3,7 +3,7 @@
 import struct
 import subprocess
 import sys
-from functools import partial
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -300,7 +300,7 @@ def test_strings_as_openvino_writes_them(tmp_path: Path, ov: Any, oracle: Oracle
     ov.serialize(ov.Model([ov.opset1.result(constant)], [], "s"), tmp_path / "s.xml")
     (got,) = irrun.run(tmp_path / "s.xml", strict=True).arrays
     np.testing.assert_array_equal(got, words)
-    assert got.dtype.kind == "U"
+    assert got.dtype == object
     (want,) = oracle(tmp_path / "s.xml", [])
     np.testing.assert_array_equal(got, want)
 
@@ -314,8 +314,6 @@ def test_strings_as_openvino_writes_them(tmp_path: Path, ov: Any, oracle: Oracle
         (packed(0, 3, 1, text=b"abc"), 2, "ascend"),
         (packed(1, 2, 3, text=b"abc"), 2, "ascend"),
         (packed(0, -1, 3, text=b"abc"), 2, "ascend"),
-        (packed(0, 1, 2, text=b"a\xff"), 2, "UTF-8"),
-        (packed(0, 1, 2, text="é".encode()), 2, "UTF-8"),
         (packed(0, 1, count=-1), 1, "they declare -1"),
         (b"\1\0\0", 1, "cannot hold the offsets"),
         (b"", 1, "cannot hold the offsets"),
@@ -328,36 +326,27 @@ def test_broken_strings(data: bytes, count: int, why: str) -> None:
     assert caught.value.code == "IR504"
 
 
-@pytest.mark.parametrize(
-    ("words", "read"), [(["one", ""], True), ([], True), (["x" * 1024] * 256, True), (["x" * 1025] * 256, False)]
-)
-def test_strings_are_read_only_and_bounded(words: list[str], read: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """numpy pads each string to the longest, with four bytes for each character: here 1 MiB are allowed."""
-    monkeypatch.setattr("irrun.weights._MOST_BYTES", 1 << 20)
-    data = pack(np.array(words, np.str_), ELEMENT_TYPES["string"])
-    read_tensor = partial(Weights(data=data).tensor, 0, len(data), ELEMENT_TYPES["string"], (len(words), 1))
-    if read:
-        tensor = read_tensor()
-        assert tensor.ravel().tolist() == words
-        assert not tensor.flags.writeable
-        return
-    with pytest.raises(Refused, match="256 strings take 1,049,600 bytes") as caught:
-        read_tensor()
-    assert caught.value.code == "IR604"
+def test_strings_are_read_only() -> None:
+    data = pack(np.array(["one", ""]), ELEMENT_TYPES["string"])
+    tensor = Weights(data=data).tensor(0, len(data), ELEMENT_TYPES["string"], (2, 1))
+    assert tensor.tolist() == [["one"], [""]]
+    assert not tensor.flags.writeable
 
 
-def test_a_string_that_asks_for_gigabytes_is_a_finding(tmp_path: Path) -> None:
-    """One long string among many empty ones: 480 KB of .bin would take 19 GB."""
+def test_a_long_string_among_many_empty_ones(tmp_path: Path) -> None:
+    """480 KB of .bin would take 19 GB in an array of fixed width."""
     count, text = 80_000, b"x" * 60_000
     net = Net()
     net.result(net.const("string", str(count), packed(*[0] * count, len(text), text=text), name="words"))
     path = net.save(tmp_path)
-    (found,) = irrun.check(path)
-    assert (found.code, found.layer, found.line) == ("IR604", "words", 4)
-    assert "19,200,000,000 bytes" in found.message
-    assert found.help is not None
-    with pytest.raises(irrun.IrrunError, match="IR604"):
-        irrun.run(path)
+    tracemalloc.start()
+    try:
+        assert irrun.check(path).ok
+        (words,) = irrun.run(path).arrays
+        assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    finally:
+        tracemalloc.stop()
+    assert (words[0], words[-1]) == ("", text.decode())
 
 
 def test_types_of_ml_dtypes_travel_as_such(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from irrun.build._text import attribute_text
 from irrun.inference.layer import input_at
 from irrun.opdef import Input, Op
 from irrun.types import ElementType, type_set
+from irrun.types.text import array_from, as_text
 
 __all__ = ["inputs_of", "listed", "output_of", "split_arguments"]
 
@@ -87,8 +88,8 @@ def _constant_input(cls: type[Op], port: Input | None, item: Any, bound: dict[st
 
     ``bound`` holds the element types of type variables such as T. A variable without one gets the type of the constant.
     """
-    array = np.asarray(item)
-    if array.dtype == object:
+    array = array_from(item)
+    if array.dtype == object and as_text(array) is None:
         raise TypeError(f"{item!r} cannot be an input of {cls.type}; pass an output, an array, or numbers")
     if port is None:  # one input too many: inference refuses it later
         return constant(array).output

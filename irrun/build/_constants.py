@@ -11,13 +11,14 @@ from irrun.build._nodes import Node, new_layer
 from irrun.build._text import element_type_of
 from irrun.opdef import Value
 from irrun.types import ElementType, type_set
+from irrun.types.text import array_from, as_text, text_array
 
 __all__ = ["constant", "constant_of", "preferred_type"]
 
 _ANY: Final = type_set("any")
 _PREFERRED: Final = {
     "i": ("i64", "i32", "f32", "f16", "bf16", "f64"), "u": ("i64", "u64", "i32"), "b": ("boolean", "u8"),
-    "f": ("f32", "f16", "bf16", "f64"), "U": ("string",),
+    "f": ("f32", "f16", "bf16", "f64"), "U": ("string",), "S": ("string",),
 }  # fmt: skip
 """Element types for Python values, best first, by the kind of their numpy dtype."""
 
@@ -28,13 +29,15 @@ def constant(data: Any, element_type: Any = None, *, name: str | None = None) ->
     Without ``element_type``, an array keeps its own type, and Python values become i64, f32, boolean or string. Raises
     ValueError if a value does not fit ``element_type``, and TypeError if ``data`` has no matching element type.
     """
-    array = np.asarray(data)
+    array = array_from(data)
     if element_type is not None:
         return constant_of(array, element_type_of(element_type), name)
     if not isinstance(data, (np.ndarray, np.generic)):
         return constant_of(array, preferred_type(array, _ANY), name)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     own = ElementType.of(array.dtype)
+    if own is not None and own.kind == "string":
+        return constant_of(array, own, name)
     if own is None:
         raise TypeError(f"no element type has the dtype {array.dtype}; convert the array, for example to float32")
     return _node(array, own, name)
@@ -47,7 +50,8 @@ def constant_of(array: np.ndarray, element_type: ElementType, name: str | None =
 
 def preferred_type(array: np.ndarray, allowed: Iterable[ElementType]) -> ElementType:
     """Return the best element type for Python values among ``allowed``. Raises TypeError if none can hold them."""
-    kind = "i" if not array.size else array.dtype.kind  # numpy makes an empty list float64
+    kind = "i" if not array.size else "U" if array.dtype == object and as_text(array) is not None else array.dtype.kind
+    # numpy makes an empty list float64
     types = {element_type.name: element_type for element_type in allowed}
     for name in (*_PREFERRED.get(kind, ()), *(sorted(types) if kind in "iu" else ())):
         if name in types:
@@ -59,7 +63,8 @@ def preferred_type(array: np.ndarray, allowed: Iterable[ElementType]) -> Element
 def _cast(array: np.ndarray, element_type: ElementType) -> np.ndarray:
     """Return an array in another element type. Raises ValueError if an integer type cannot hold its values."""
     if element_type.kind == "string":
-        return array.astype(np.str_)
+        text = as_text(array)
+        return text_array(map(str, array.ravel().tolist()), array.shape) if text is None else text
     cast = array.astype(element_type.dtype)
     if element_type.is_integer and array.dtype.kind in "iuf":
         bits = element_type.bits

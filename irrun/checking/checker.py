@@ -66,7 +66,7 @@ def _check_layers(evidence: Evidence) -> None:
                 evidence.broken_bodies.add(layer.id)
     unparsable = unparsable_ports(evidence)
     given = {id: Value.of(contents) for id, (contents, _) in model.contents.items()}
-    propagate(model, evidence.ops, partial(settle, evidence), evidence.values, given)
+    propagate(model, evidence.ops, partial(settle, evidence), evidence.values, given, evidence.bodies)
     check_edges(evidence)
     fix_unparsable(evidence, unparsable)
     fix_duplicate_edges(evidence)

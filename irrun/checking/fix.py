@@ -32,7 +32,11 @@ class Fixed:
 _ROUNDS: Final = 20
 """The most rounds of fixing. It bounds the time if fixes keep revealing new findings."""
 _MOST_CHECKS: Final = 200
-"""The most checks of one call of ``fix``. It bounds the time if many fixes of a large model add errors."""
+"""The most checks of one call of ``fix``. It bounds the time if many fixes add errors."""
+_MOST_BYTES: Final = 1 << 26
+"""The bytes of a document that one call of ``fix`` may check in all, beyond ``_FEWEST_CHECKS`` checks."""
+_FEWEST_CHECKS: Final = 16
+"""The checks that ``fix`` may make of a document of any size. Fixes that add no errors need one for each round."""
 
 
 def fix(parsed: Parsed, wanted: Callable[[Diagnostic], bool] = lambda _: True, *, unsafe: bool = False) -> Fixed:
@@ -44,7 +48,7 @@ def fix(parsed: Parsed, wanted: Callable[[Diagnostic], bool] = lambda _: True, *
     count = 0
     seen: set[bytes] = set()
     state = _State(parsed, check(parsed))
-    trials = _Trials()
+    trials = _Trials(len(state.data))
     while len(seen) < _ROUNDS:
         offered = [d for d in state.report if d.fix and (d.fix.safe or unsafe) and wanted(d)]
         # two unsafe fixes of one layer may be alternatives for the same fault: apply only the first
@@ -72,10 +76,10 @@ class _State:
 
 
 class _Trials:
-    """Applies fixes and checks the result, at most ``_MOST_CHECKS`` times."""
+    """Applies fixes to a document of ``size`` bytes and checks the result, as often as the constants above allow."""
 
-    def __init__(self) -> None:
-        self._left = _MOST_CHECKS
+    def __init__(self, size: int) -> None:
+        self._left = max(min(_MOST_CHECKS, _MOST_BYTES // max(size, 1)), _FEWEST_CHECKS)
 
     def keep(self, before: _State, fixes: Sequence[Diagnostic]) -> tuple[list[Diagnostic], _State]:
         """Return the diagnostics whose fixes add no error, with the document after these fixes.

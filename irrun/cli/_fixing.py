@@ -136,23 +136,39 @@ def _hunk(
 def _changes(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
     """Yield the ranges of lines that differ, as (start, end) in ``a`` followed by (start, end) in ``b``.
 
-    This takes linear time, because fixes change few lines in one place. difflib takes longer if most lines repeat.
+    difflib takes quadratic time if most lines repeat.
     """
     i = j = 0
     while i < len(a) or j < len(b):
         if i < len(a) and j < len(b) and a[i] == b[j]:
             i, j = i + 1, j + 1
             continue
-        di, dj = next(
-            (di, distance - di)
-            for distance in range(1, len(a) + len(b) - i - j + 1)
-            for di in range(distance + 1)
-            if i + di <= len(a)
-            and j + distance - di <= len(b)
-            and a[i + di : i + di + _CONTEXT] == b[j + distance - di : j + distance - di + _CONTEXT]
-        )
+        di, dj = _skipped(a, b, i, j)
         yield i, i + di, j, j + dj
         i, j = i + di, j + dj
+
+
+def _skipped(a: Sequence[str], b: Sequence[str], i: int, j: int) -> tuple[int, int]:
+    """Return how many lines of ``a`` from ``i`` on, and of ``b`` from ``j`` on, to skip until ``_CONTEXT`` lines agree.
+
+    The sum is the least possible. The time is linear in it, so that a change of many lines takes no quadratic time.
+    """
+    window = 8
+    while True:
+        starts = {_following(a, i + di): di for di in reversed(range(min(window, len(a) - i) + 1))}
+        pairs = (
+            (starts[lines] + dj, starts[lines], dj)
+            for dj in range(min(window, len(b) - j) + 1)
+            if (lines := _following(b, j + dj)) in starts
+        )
+        distance, di, dj = min(pairs, default=(window + 1, 0, 0))
+        if distance <= window or window >= max(len(a) - i, len(b) - j):  # a pair outside the window is farther
+            return di, dj
+        window *= 2
+
+
+def _following(lines: Sequence[str], start: int) -> tuple[str, ...]:
+    return tuple(lines[start : start + _CONTEXT])
 
 
 def _lines(data: bytes) -> list[str]:

@@ -22,6 +22,7 @@ from irrun.lookup import bad_feed, position
 from irrun.model import Layer, Model
 from irrun.running.generate import GENERATORS, declared, element_types, generate
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape
+from irrun.types.text import text_array
 
 __all__ = ["Input", "gather", "gather_specs", "split", "stand_in"]
 
@@ -376,7 +377,7 @@ def _converted(items: np.ndarray, element_type: ElementType) -> np.ndarray:
     Raises ValueError for a number that an integer type cannot hold: it is neither rounded nor wrapped.
     """
     if element_type.kind == "string":
-        return items.astype(np.str_)
+        return text_array(items.ravel().tolist(), items.shape)
     if element_type.kind == "boolean":
         for item in items.flat:
             if item not in (0, 1):

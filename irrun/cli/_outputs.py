@@ -14,6 +14,7 @@ import numpy as np
 from irrun.cli._inputs import stand_in
 from irrun.files import NewFile
 from irrun.model import Port
+from irrun.running.dump import storable
 from irrun.running.executor import Executable, Outputs
 from irrun.types import ElementType, PartialShape
 
@@ -86,7 +87,7 @@ def _output(name: str, array: np.ndarray, known: ElementType, port: Port | None)
 
 def _figures(array: np.ndarray) -> tuple[Any, float | None, Any, int, int]:
     """Return the least value, the mean, the greatest value, the number of NaNs, and the number of infinities."""
-    if array.dtype.kind in "UTO":
+    if array.dtype == object:
         return None, None, None, 0, 0
     if array.dtype.isbuiltin == 2:
         array = array.astype(stand_in(array.dtype))
@@ -138,9 +139,10 @@ def save(path: Path, outputs: Iterable[Output]) -> list[Output]:
         with zipfile.ZipFile(new.file, "w", allowZip64=True) as archive:
             for output in outputs:
                 array = output.array
-                if array.dtype.isbuiltin == 2:
-                    array = array.astype(stand_in(array.dtype))
-                    changed.append(output)
+                if array.dtype.isbuiltin == 2 or array.dtype == object:
+                    array = storable(array)
+                    if array.dtype.kind != "U":
+                        changed.append(output)
                 with archive.open(f"{_key(output.name)}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
         new.finish()

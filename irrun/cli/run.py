@@ -58,8 +58,10 @@ __all__ = ["command"]
     help="Compute each layer on its own, by the kernel that defines it, on one thread.",
 )
 @click.option(
-    "--max-memory", type=Size(), help="The largest size of one tensor, such as 2GiB. [default: 3/4 of the memory]"
-)
+    "--max-memory", type=Size(), metavar="SIZE",
+    help="The most memory that the run may hold at once, such as 2GiB, without inputs and the mapped .bin. "
+    "[default: 3/4 of the memory]",
+)  # fmt: skip
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
     help="The most seconds that a run may take, checked before each step and iteration. [default: no limit]",
@@ -187,5 +189,5 @@ def _write(run: Run, target: Path | None, trace_file: Path | None) -> None:
     names = {o.name for o in run.outputs}
     for output in save(target, [*run.outputs, *(o for o in run.taps if o.name not in names)]):
         message = f'note: "{printable(output.name)}" is {output.type}, which a .npz cannot hold; '
-        stored = "float32" if output.type.kind == "float" else "int8"
+        stored = {"float": "float32", "string": "uint8, in the layout of a .bin"}.get(output.type.kind, "int8")
         _terminal.console(stderr=True).print(f"{message}saved as {stored}")

@@ -99,9 +99,12 @@ def _contents(
     """Return ``values`` with their contents, which ``run`` computes from the contents of the inputs.
 
     Return ``values`` unchanged if the contents of an input are not known, or only partly and the operation does not
-    carry Dims, or if a tensor has more than ``CONTENTS_LIMIT`` elements.
+    carry Dims, if a tensor has more than ``CONTENTS_LIMIT`` elements, or if the operation has bodies, which during
+    inference take Values instead of arrays.
     """
-    if not op.pure or not inputs or not values or any(v is not None and v.data is None for v in inputs):
+    if not op.pure or "bodies" in op.needs or not inputs or not values:
+        return values
+    if any(v is not None and v.data is None for v in inputs):
         return values
     if any(v.data is not None or v.shape.count().hi > CONTENTS_LIMIT for v in values):
         return values
@@ -129,6 +132,6 @@ def _filled(value: Value, result: np.ndarray) -> Value:
 
 def _carried(result: np.ndarray, element_type: ElementType) -> np.ndarray:
     """Return the result of ``run`` as contents: an object array becomes one of numbers if all its dims are known."""
-    if result.dtype != object:
+    if result.dtype != object or element_type.kind == "string":
         return result
     return array_of([as_dim(n) for n in result.flat], result.shape, element_type)

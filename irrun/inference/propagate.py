@@ -5,19 +5,22 @@ The module also holds the diagnostics and messages that inference, checking and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from irrun.diagnostics import Diagnostic, Refused, counted, diagnostic
 from irrun.inference.bind import bind_all
 from irrun.inference.layer import infer
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Site, Value, is_custom
+from irrun.opdef.values import CONTENTS_LIMIT, array_of
 from irrun.source import STDIN
-from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, PartialShape
+from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, Dim, PartialShape, as_dim
 
 __all__ = [
+    "Bodies",
     "InferredBody",
     "Values",
     "declared",
@@ -107,6 +110,17 @@ _OFFERS: dict[str, Callable[[Model, Layer], Any]] = {
 }
 
 
+Bodies = dict[Model, "InferredBody"]
+"""The bodies of a file that were inferred, so that none is inferred twice for the same inputs."""
+
+
+def _body(model: Model, bodies: Bodies) -> InferredBody:
+    """Return the body among ``bodies``, to which it is added if it is missing."""
+    if model not in bodies:
+        bodies[model] = InferredBody(model, bodies)
+    return bodies[model]
+
+
 class _Bodies(dict[str, "InferredBody"]):
     """The bodies of a layer by the name of their element. A lookup of a missing one raises Refused (IR007)."""
 
@@ -119,19 +133,40 @@ class InferredBody:
 
     A call takes the values of the Parameters and returns those of the Results, both by layer id. It raises Refused if
     a layer of the body breaks a rule.
+
+    Loops infer their body several times, so a body that is nested d deep would be inferred 2^d times. The results of
+    each call are therefore kept for further calls with the same inputs, and a body that is called with more than
+    ``_MOST_CALLS`` different inputs has unknown results.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, bodies: Bodies | None = None) -> None:
+        """``bodies`` are the bodies of the same model that were inferred before, to which those in this one are added."""
         self.model = model
-        self.ops = {layer.id: op for layer, op, _ in bind_all(model)}
+        self.bodies: Bodies = {} if bodies is None else bodies
+        self._known: dict[Hashable, tuple[_Call, dict[int, Value]]] = {}
+
+    @cached_property
+    def ops(self) -> Mapping[int, Op | None]:
+        return {layer.id: op for layer, op, _ in bind_all(self.model)}
 
     def declared(self, id: int) -> Value:
         """Return the declared value of a Parameter or Result of the body."""
         return declared_inside(self.model, id)
 
     def __call__(self, inputs: Mapping[int, Value]) -> dict[int, Value]:
+        call = _Call(inputs)
+        known = self._known.get(call.key)
+        if known is None:
+            known = self._known[call.key] = call, self._results(inputs)
+            return dict(known[1])
+        earlier, results = known
+        return call.renamed(earlier, results)
+
+    def _results(self, inputs: Mapping[int, Value]) -> dict[int, Value]:
+        if len(self._known) >= _MOST_CALLS:
+            return {result.id: Value(ELEMENT_TYPES["dynamic"], UNKNOWN_RANK) for result in self.model.results}
         values: Values = {}
-        propagate(self.model, self.ops, self.settle, values, inputs)
+        propagate(self.model, self.ops, self.settle, values, inputs, self.bodies)
         results: dict[int, Value] = {}
         for result in self.model.results:
             feed = self.model.feeds[result.id][0]
@@ -146,6 +181,59 @@ class InferredBody:
         if isinstance(inferred, Exception):
             raise inferred
         return inferred
+
+
+_MOST_CALLS: Final = 64
+"""The most different inputs for which a body is inferred. Each level of nested loops takes a few."""
+
+
+class _Call:
+    """The inputs of a body in one call.
+
+    ``key`` is equal for inputs of the same types, dims and contents. A dim that is unknown and has no term is the same
+    only as itself, so the key holds its position in ``dims``.
+    """
+
+    def __init__(self, inputs: Mapping[int, Value]) -> None:
+        self.dims: dict[int, Dim] = {}
+        """The unknown dims without a term, by ``id()``."""
+        self._numbers: dict[int, int] = {}
+        self.key = tuple([(parameter, *self._described(inputs[parameter])) for parameter in sorted(inputs)])
+        self._kept = dict(inputs)  # so that the ids in the key stay those of the same objects
+
+    def _described(self, value: Value) -> tuple[Hashable, ...]:
+        data, dims = value.data, value.shape.dims
+        contents: Hashable = None
+        if data is not None and data.dtype == object:
+            contents = data.shape, tuple([self._number(as_dim(dim)) for dim in data.flat])
+        elif data is not None:
+            contents = (data.shape, data.dtype.str, data.tobytes()) if data.size <= CONTENTS_LIMIT else id(data)
+        return value.type, None if dims is None else tuple([self._number(dim) for dim in dims]), contents
+
+    def _number(self, dim: Dim) -> Hashable:
+        if dim.lo == dim.hi or dim.term is not None:
+            return dim.lo, dim.hi, dim.term
+        self.dims.setdefault(id(dim), dim)
+        return dim.lo, dim.hi, self._numbers.setdefault(id(dim), len(self._numbers))
+
+    def renamed(self, earlier: _Call, results: Mapping[int, Value]) -> dict[int, Value]:
+        """Return the results of an ``earlier`` call of the same key, with the unknown dims of this call."""
+        dims = dict(zip(earlier.dims, self.dims.values()))
+
+        def own(dim: Dim) -> Dim:
+            if dim.lo == dim.hi or dim.term is not None:
+                return dim
+            return dims.setdefault(id(dim), Dim(dim.lo, dim.hi))
+
+        renamed: dict[int, Value] = {}
+        for result, value in results.items():
+            shape, data = value.shape, value.data
+            if shape.dims is not None:
+                shape = PartialShape(tuple(own(dim) for dim in shape.dims))
+            if data is not None and data.dtype == object:
+                data = array_of([own(as_dim(dim)) for dim in data.flat], data.shape, value.type)
+            renamed[result] = Value(value.type, shape, data)
+        return renamed
 
 
 def declared_inside(model: Model, id: int) -> Value:
@@ -164,18 +252,20 @@ def declared_inside(model: Model, id: int) -> Value:
 
 
 def propagate(
-    model: Model, ops: Mapping[int, Op | None], settle: Settle, values: Values, given: Mapping[int, Value]
-) -> None:
+    model: Model, ops: Mapping[int, Op | None], settle: Settle, values: Values, given: Mapping[int, Value],
+    bodies: Bodies | None = None,
+) -> None:  # fmt: skip
     """Infer every layer in topological order and put its outputs into ``values``.
 
     ``given`` holds the values of Parameters, by layer id. They replace the inferred ones. ``settle`` gets the inferred
     outputs of each layer, or an exception, and returns the outputs to use. The exception is a Refused if the layer
     breaks a rule. Any other exception is a bug in the shape rule. For a layer whose operation is None, ``settle`` gets
-    the declared outputs.
+    the declared outputs. ``bodies`` are the bodies of the same file that were inferred before; new ones are added.
 
     Outputs with equal type and shape share one Value object. A layer with the same Op instance and the same input
     Values as an earlier layer takes the outputs of that layer if the operation is pure.
     """
+    bodies = {} if bodies is None else bodies
     shared: dict[tuple[object, ...], Value] = {}
     known: dict[tuple[object, ...], tuple[Value, ...]] = {}
     for id in model.order:
@@ -188,7 +278,7 @@ def propagate(
             key = (op, *[port.type for port in layer.outputs], *inputs)
             inferred = known.get(key)
             if inferred is None:
-                inferred = _inferred(model, layer, op, inputs)
+                inferred = _inferred(model, layer, op, inputs, bodies)
                 if isinstance(inferred, tuple):
                     inferred = tuple([shared.setdefault(_known(value), value) for value in inferred])
                     if inputs and op.pure and not op.needs:
@@ -200,10 +290,15 @@ def propagate(
             values[id, position] = value
 
 
-def _inferred(model: Model, layer: Layer, op: Op, inputs: Sequence[Value | None]) -> tuple[Value, ...] | Exception:
+def _inferred(
+    model: Model, layer: Layer, op: Op, inputs: Sequence[Value | None], bodies: Bodies
+) -> tuple[Value, ...] | Exception:
     """Return the inferred outputs of a layer, or the exception that its shape rule raised."""
     try:
-        outputs = infer(op, site(layer, model.unique_names[layer.id]), inputs, needed(op, model, layer))
+        more = needed(op, model, layer)
+        if "bodies" in more:
+            more["bodies"] = _Bodies({tag: _body(body, bodies) for tag, body in layer.bodies.items()})
+        outputs = infer(op, site(layer, model.unique_names[layer.id]), inputs, more)
     except Exception as error:  # if not Refused, a bug in the rule, which must not hide faults elsewhere
         return error
     return outputs[: len(layer.outputs)] or outputs  # a file may leave out the last outputs if they have no consumer

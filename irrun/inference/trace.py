@@ -307,7 +307,7 @@ def _passed(place: Place, far: int) -> tuple[Derivation, int]:
 def _entry(value: Value, place: Place) -> Dim | None:
     """Return the dim or element of ``value`` at a place, or None if it is not known."""
     if place.is_element:
-        known = value.data if value.data is not None and value.data.dtype.kind in "iuO" else None
+        known = value.data if value.type.is_integer else None
         return as_dim(known.flat[place.index]) if known is not None and place.index < known.size else None
     dims = value.shape.dims
     return dims[place.index] if dims is not None and place.index < len(dims) else None

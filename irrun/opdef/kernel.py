@@ -66,6 +66,8 @@ class Kernel:
     """Multiplications and additions of a call, if these take most of its time."""
     prepacked: tuple[int, ...] = ()
     """The constant inputs whose contents ``call`` does not read, because the kernel holds them in another form."""
+    packed: int = 0
+    """The bytes of that form."""
     pack: Callable[[], object] | None = None
     """Creates that form, if the kernel does not hold it yet. Otherwise the first ``call`` would create it."""
 

@@ -159,6 +159,10 @@ class Op:
         """The defining kernel: return the outputs as arrays. It never changes an input and may return a view of one."""
         raise TypeError(f"{self.type} has no kernel")
 
+    def working(self, *inputs: Any) -> int:
+        """Return the bytes that ``run`` allocates for these arrays beside those that the shapes of its outputs tell."""
+        return 0
+
     def prepare(self, request: Request, /) -> Kernel | None:
         """Return a kernel that is faster than ``run`` for what is known of a layer, or None if there is none.
 

@@ -51,7 +51,7 @@ class Value:
     @property
     def exact(self) -> np.ndarray | None:
         """The contents as an array of numbers, or None if an element is not known."""
-        if self.data is None or self.data.dtype != object:
+        if self.data is None or self.data.dtype != object or self.type.kind == "string":
             return self.data
         if not all(isinstance(n, Dim) and n.is_static for n in self.data.flat):
             return None

@@ -115,7 +115,7 @@ class BackpropBase(Filtering):
         known = data.shape if output_shape is None or wanted is not None else PartialShape(None)
         kernel = prepared(constant.filters, chosen, known, wanted)
         flops = 0 if known.static is None else 2 * array.size * math.prod((known.static[0], *known.static[2:]))
-        return replace(kernel, flops=flops)
+        return replace(kernel, flops=flops, packed=kernel.packed + array.nbytes)
 
     def _prepare_channels_last(self, data: Value, filters: Value, output_shape: Value | None) -> Kernel | None:
         shape, array, wanted = data.shape.static, filters.data, None if output_shape is None else output_shape.ints()
@@ -131,7 +131,7 @@ class BackpropBase(Filtering):
         kernel = filling(
             functools.partial(spread_channels_last, matrix), whole, "matmul", 2 if output_shape is None else 3
         )
-        return replace(kernel, flops=2 * array.size * math.prod((shape[0], *shape[2:])))
+        return replace(kernel, flops=2 * array.size * math.prod((shape[0], *shape[2:])), packed=matrix.nbytes)
 
 
 def spread(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:

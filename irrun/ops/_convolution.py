@@ -13,7 +13,7 @@ from irrun.kernels.convolution.channels_last import choose as choose_channels_la
 from irrun.kernels.convolution.fft import pays, spectra, spectral
 from irrun.kernels.convolution.planes import Filters, Method, columns, planes, pointwise
 from irrun.kernels.convolution.windows import Axis
-from irrun.kernels.convolution.winograd import packed, suits, winograd
+from irrun.kernels.convolution.winograd import packed, suits, transformed_bytes, winograd
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Index, Kernel, OnTileReady, Request, Site, Value, attr, ignore_tile, ports
 from irrun.ops._sliding import Sliding
@@ -102,7 +102,7 @@ class ConvolutionBase(Filtering):
 
         kernel, shape = prepared(constant, chosen, data.shape, None), data.shape.static
         if shape is not None and suits(constant, self.axes(shape[2:], constant.kernel), shape[0]):
-            return replace(kernel, pack=matrices)
+            return replace(kernel, packed=kernel.packed + transformed_bytes(constant), pack=matrices)
         return kernel
 
     def _prepare_channels_last(self, data: Value, filters: Value) -> Kernel | None:
@@ -114,9 +114,10 @@ class ConvolutionBase(Filtering):
         choice = choose_channels_last(constant, axes, shape[0])
         if choice is None:
             return None
-        algorithm, method = choice
+        algorithm, method, packed_bytes = choice
         whole = shape[0], *(axis.out for axis in axes), constant.groups * constant.outs
-        return replace(filling(method, whole, algorithm), flops=2 * array.size * math.prod(whole[:-1]))
+        flops = 2 * array.size * math.prod(whole[:-1])
+        return replace(filling(method, whole, algorithm), flops=flops, packed=packed_bytes)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -159,10 +160,10 @@ def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: Part
         return whole
 
     if shape.static is None:
-        return Kernel(call, prepacked=(1,))
+        return Kernel(call, prepacked=(1,), packed=filters.copied)
     sizes, algorithm, _ = chosen(shape.static, wanted)
     flops = 2 * filters.array.size * shape.static[0] * math.prod(sizes)
-    return Kernel(call, algorithm, out="tiles", flops=flops, prepacked=(1,))
+    return Kernel(call, algorithm, out="tiles", flops=flops, prepacked=(1,), packed=filters.copied)
 
 
 def filling(method: LastMethod, shape: tuple[int, ...], algorithm: str, inputs: int = 2) -> Kernel:

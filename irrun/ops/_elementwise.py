@@ -11,6 +11,7 @@ from irrun.kernels.elementwise import elementwise, gives, native, out_of
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._broadcasting import refuse
 from irrun.types import Dim, ElementType, PartialShape, as_dim
+from irrun.types.text import holds_text
 
 
 class Elementwise(Op):
@@ -119,7 +120,7 @@ class Binary(Elementwise):
 
     def run(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         b = self.aligned(a, b)
-        if object in (a.dtype, b.dtype):
+        if object in (a.dtype, b.dtype) and not holds_text(a):
             return np.asarray(np.frompyfunc(lambda x, y: self.dims(as_dim(x), as_dim(y)), 2, 1)(a, b), object)
         with np.errstate(all="ignore"):
             return np.asarray(self.kernel(a, b)).astype(self._dtype(a), copy=False)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
+from typing import Final
 
 import numpy as np
 
 from irrun.model import MapEntry
 from irrun.opdef import Body, Site, Value
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
+from irrun.types.text import blank
 
 Maps = Mapping[str, tuple[MapEntry, ...]]
 """The port maps of a layer by name."""
@@ -136,18 +139,30 @@ def _slices_are_within(entry: MapEntry, length: int, count: int) -> bool:
 
 
 def _settle(wiring: Wiring, inside: dict[int, Value], body: Body) -> Mapping[int, Value]:
-    """Infer the body repeatedly, until the shapes of carried values no longer change, and return its Results."""
-    while True:
+    """Infer the body repeatedly, until the shapes of carried values no longer change, and return its Results.
+
+    A change may move from one carried value to the next with each pass. After ``_MOST_PASSES``, the dims of all
+    carried values are therefore taken as unknown, and if the ranks change as well, the ranks too.
+    """
+    for number in count():
         results = body(inside)
-        changed = False
-        for parameter, result in wiring.carried.items():
-            before, after = inside[parameter], results[result]
-            wider = _widened(before.shape, after.shape)
-            if wider is not before.shape:
-                inside[parameter] = Value(before.type, wider)
-                changed = True
-        if not changed:
+        wider = {
+            parameter: _widened(inside[parameter].shape, results[result].shape)
+            for parameter, result in wiring.carried.items()
+        }
+        if all(shape is inside[parameter].shape for parameter, shape in wider.items()):
             return results
+        for parameter, shape in wider.items():
+            if number > _MOST_PASSES:
+                shape = UNKNOWN_RANK
+            elif number == _MOST_PASSES and shape.dims is not None:
+                shape = PartialShape(tuple(Dim.unknown() for _ in shape.dims))
+            inside[parameter] = Value(inside[parameter].type, shape)
+    raise AssertionError("unknown ranks no longer change")
+
+
+_MOST_PASSES: Final = 8
+"""The most inferences of a body that find the shapes of carried values exactly."""
 
 
 def _widened(before: PartialShape, after: PartialShape) -> PartialShape:
@@ -210,7 +225,7 @@ def _empty(value: Value, axis: int | None = None) -> np.ndarray:
     dims = [d.value or 0 for d in value.shape.dims or ()]
     if axis is not None and dims:
         dims[axis] = 0
-    return np.zeros(dims, value.type.dtype)
+    return blank(dims, np.empty(0, value.type.dtype))
 
 
 def _cut(entry: MapEntry, array: np.ndarray) -> Iterable[np.ndarray]:

@@ -206,6 +206,11 @@ class _Recurrent(Op):
         """The positions of W, R and B among the inputs."""
         return tuple(position for position, port in enumerate(self.inputs) if port.name in ("W", "R", "B"))
 
+    def packed_bytes(self, request: Request) -> int:
+        """Return the bytes of the prepared weights, which are as many as those of W, R and B."""
+        present = [request.inputs[position] for position in self.weights if position < len(request.inputs)]
+        return sum(v.data.nbytes for v in present if v is not None and v.data is not None)
+
     def initial(self, arrays: dict[str, np.ndarray]) -> States:
         """Return the initial states."""
         return tuple(arrays[name] for name in ("initial_hidden_state", "initial_cell_state")[: self.formula.states])
@@ -240,7 +245,7 @@ class Cell(_Recurrent):
             y = np.empty((len(x), 1, self.hidden_size), x.dtype)
             return weights.run(x[:, None], others[:states], y)  # type: ignore[arg-type]
 
-        return Kernel(call, "packed", prepacked=self.weights)
+        return Kernel(call, "packed", prepacked=self.weights, packed=self.packed_bytes(request))
 
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
         arrays = self.named((x, *others))
@@ -289,7 +294,8 @@ class RecurrentSequence(_Recurrent):
         lengths = None if known is None else known.exact
         shape = None if data is None else data.shape.static
         whole = lengths is not None and shape is not None and 0 not in shape and (lengths >= shape[1]).all()
-        return Kernel(call, "packed", prepacked=self.weights if whole else ())
+        prepacked, size = self.weights if whole else (), self.packed_bytes(request)
+        return Kernel(call, "packed", prepacked=prepacked, packed=size)
 
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
         arrays = self.named((x, *others))

@@ -7,6 +7,7 @@ import numpy as np
 from irrun.opdef import Site, Value
 from irrun.ops._elementwise import Binary, binary
 from irrun.types import ELEMENT_TYPES, Dim
+from irrun.types.text import encoded, holds_text
 
 _BOOLEAN = ELEMENT_TYPES["boolean"]
 _NO, _YES, _UNKNOWN = Dim(0), Dim(1), Dim(0, 1)
@@ -19,8 +20,17 @@ class _Comparison(Binary):
     def result(self, a: Value) -> np.dtype:
         return _BOOLEAN.dtype
 
+    def run(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if holds_text(a):  # bytes have an order, surrogates that stand for bytes have not
+            return np.asarray(self.kernel(_bytes(a), _bytes(self.aligned(a, b)))).astype(np.bool_)
+        return super().run(a, b)
+
     def _dtype(self, a: np.ndarray) -> np.dtype:
         return _BOOLEAN.dtype
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return np.asarray(np.frompyfunc(encoded, 1, 1)(array), object)
 
 
 def _equal(a: Dim, b: Dim) -> Dim:

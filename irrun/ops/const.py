@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.opdef import Op, Site, Value, attr, op
-from irrun.weights import Weights
+from irrun.types import ElementType
+from irrun.weights import Weights, is_unpacked
 
 
 @op("Const", since=1, spec="infrastructure/constant-1")
@@ -16,7 +18,7 @@ class Const(Op):
 
     C1  ``offset`` and ``size`` lie within the .bin.
     C2  ``size`` is at least the number of bytes that ``shape`` and ``element_type`` need.
-    C3  The offsets of a string tensor are in ascending order, from 0 on, and its bytes are UTF-8.
+    C3  The offsets of a string tensor are in ascending order, from 0 on.
     C4  ``shape`` is static.
     """
 
@@ -40,6 +42,9 @@ class Const(Op):
         assert element_type is not None
         if weights is None:
             return Value(element_type, self.shape)
+        if is_unpacked(element_type) and self.size > _UNPACKED:
+            weights.require(self.offset, self.size, element_type, shape)
+            return Value(element_type, self.shape)  # the planner unpacks it, if a run reads it
         return Value(element_type, self.shape, weights.tensor(self.offset, self.size, element_type, shape))
 
     def doubts(self, at: Site, *, weights: Weights | None) -> Iterator[Refused]:
@@ -51,5 +56,12 @@ class Const(Op):
             message = f"size is {self.size}, but shape {self.shape} of {element_type} takes only {needed} bytes"
             yield Refused(message, "C2", f'write size="{needed}" or correct the shape', "IR508")
 
-    def run(self, *, weights: Weights) -> np.ndarray:
-        return weights.tensor(self.offset, self.size, self.element_type, self.shape.static or ())
+    def run(self, *, weights: Weights, element_type: ElementType | None = None) -> np.ndarray:
+        element_type = element_type or self.element_type
+        assert element_type is not None
+        return weights.tensor(self.offset, self.size, element_type, self.shape.static or ())
+
+
+_UNPACKED: Final = 1 << 12
+"""The most bytes of a constant that inference unpacks. Views of the .bin take no memory, but an unpacked array may take
+eight times as much as its bytes, and any number of constants may share their bytes."""

@@ -5,6 +5,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.types import Dim, PartialShape
+from irrun.types.text import blank
 
 
 @op("ExtractImagePatches", since=3, spec="movement/extract-image-patches-3")
@@ -48,12 +49,12 @@ class ExtractImagePatches(Op):
         counts = [int(self._windows(axis, Dim(n))) for axis, n in enumerate(image)]
         shape = (batch, self.sizes[0] * self.sizes[1] * depth, *counts)
         if 0 in shape:
-            return np.zeros(shape, data.dtype)
+            return blank(shape, data)
         spans = self._span(0), self._span(1)
         if self.auto_pad != "valid":
             missing = [max((m - 1) * s + k - n, 0) for m, s, k, n in zip(counts, self.strides, spans, image)]
             begins = [(n + (self.auto_pad == "same_lower")) // 2 for n in missing]
-            padded = np.zeros((batch, depth, *(n + pad for n, pad in zip(image, missing))), data.dtype)
+            padded = blank((batch, depth, *(n + pad for n, pad in zip(image, missing))), data)
             padded[:, :, begins[0] : begins[0] + image[0], begins[1] : begins[1] + image[1]] = data
             data = padded
         # numpy makes no sliding windows of the types of ml_dtypes, so bytes take the place of the elements

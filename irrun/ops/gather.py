@@ -9,6 +9,7 @@ from irrun.kernels.elementwise import copied
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._indices import one_number
 from irrun.types import UNKNOWN_RANK, Dim
+from irrun.types.text import blank
 
 
 @op("Gather", since=8, spec="movement/gather-8")
@@ -104,7 +105,7 @@ class Gather8(Op):
         outer, taken, inner = data.shape[batch:place], indices.shape[batch:], data.shape[place + 1 :]
         shape = data.shape[:batch] + outer + taken + inner
         if count == 0:
-            return np.zeros(shape, data.dtype)
+            return blank(shape, data)
         if batch == 0:
             result = np.take(data, at, place)
         else:
@@ -114,7 +115,7 @@ class Gather8(Op):
             result = rows[batches, outers, at.reshape(batches.size, 1, math.prod(taken))].reshape(shape)
         if not inside.all():
             inside = inside.reshape(indices.shape[:batch] + (1,) * len(outer) + taken + (1,) * len(inner))
-            result = np.where(inside, result, np.zeros((), data.dtype))
+            result = np.where(inside, result, blank((), data))
         return np.asarray(result, data.dtype)
 
 

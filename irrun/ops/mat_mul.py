@@ -90,7 +90,8 @@ class MatMul(Op):
             each_block(fill, shape, whole.itemsize, work=flops, **cuts)
             return whole
 
-        return Kernel(call, out="tiles", flops=flops, prepacked=() if transposed is None else (1,))
+        held = {} if transposed is None else {"prepacked": (1,), "packed": transposed.array.nbytes}
+        return Kernel(call, out="tiles", flops=flops, **held)
 
     def _widened(self, b: Value) -> Kernel:
         """Return a kernel for floats narrower than f32. It converts the constant ``b`` once, not in each call."""
@@ -103,7 +104,7 @@ class MatMul(Op):
             left = a.swapaxes(-1, -2) if self.transpose_a else a
             return narrow(matmul(left.astype(np.float32), weights), a.dtype)
 
-        return Kernel(call, "widened", prepacked=(1,))
+        return Kernel(call, "widened", prepacked=(1,), packed=weights.nbytes)
 
     def run(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if self.transpose_a and a.ndim > 1:

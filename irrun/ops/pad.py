@@ -4,6 +4,7 @@ import numpy as np
 
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
+from irrun.types.text import blank
 
 
 @op("Pad", since=12, spec="movement/pad-12")
@@ -78,7 +79,7 @@ class Pad12(Op):
             data: np.ndarray, begins: np.ndarray, ends: np.ndarray, value: np.ndarray | None = None,
             *, out: np.ndarray | None = None,
         ) -> np.ndarray:  # fmt: skip
-            return _filled(data, pads, np.zeros((), data.dtype) if value is None else value, out)
+            return _filled(data, pads, blank((), data) if value is None else value, out)
 
         return Kernel(call, out="whole")
 
@@ -87,11 +88,12 @@ class Pad12(Op):
     ) -> np.ndarray:
         pads = [(int(begin), int(end)) for begin, end in zip(pads_begin, pads_end)]
         if self.pad_mode == "constant":
-            return _filled(data, pads, np.zeros((), data.dtype) if pad_value is None else pad_value)
+            return _filled(data, pads, blank((), data) if pad_value is None else pad_value)
         for axis, (begin, end) in enumerate(pads):
             dim = data.shape[axis]
+            size = max(begin + dim + end, 0)
             # a negative pad only shifts the window: the pad at the other end may mirror the elements that it crops
-            at = np.arange(-begin, max(dim + end, -begin))
+            at = np.arange(size) - (begin if size else 0)
             if self.pad_mode == "edge":
                 at = np.clip(at, 0, max(dim - 1, 0))
             else:

@@ -20,6 +20,7 @@ class Proposal4(Op):
     C2  batch_size, H and W are the same in ``class_probs`` [batch_size, 2*K, H, W] and ``bbox_deltas``
         [batch_size, 4*K, H, W].
     C3  K, the number of anchors, is the length of ``ratio`` times the length of ``scale``.
+    C4  ``pre_nms_topn`` and ``post_nms_topn`` are positive.
     """
 
     base_size = attr.int()
@@ -41,6 +42,9 @@ class Proposal4(Op):
     outputs = 2
 
     def infer(self, at: Site, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> tuple[Value, ...]:
+        for name in ("pre_nms_topn", "post_nms_topn"):
+            number = getattr(self, name)
+            at.require(number > 0, "C4", f"{name} is {number}, not positive")
         for name, value in (("class_probs", class_probs), ("bbox_deltas", bbox_deltas)):
             at.require(value.rank in (None, 4), "C1", f"{name} is {value.shape}, not 4D")
         size = image_shape.shape.count()
@@ -147,6 +151,7 @@ class Proposal1(Proposal4):
     C2  batch_size, H and W are the same in ``class_probs`` [batch_size, 2*K, H, W] and ``bbox_deltas``
         [batch_size, 4*K, H, W].
     C3  K, the number of anchors, is the length of ``ratio`` times the length of ``scale``.
+    C4  ``pre_nms_topn`` and ``post_nms_topn`` are positive.
     """
 
     outputs = 1

@@ -7,6 +7,7 @@ import numpy as np
 from irrun.diagnostics import Refused
 from irrun.opdef import Op, Site, Value, Variables, attr, op, opt, ports
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, ElementType, PartialShape
+from irrun.types.text import blank
 
 
 @op("ReadValue", since=6, spec="infrastructure/read-value-6")
@@ -70,7 +71,7 @@ class ReadValue6(Op):
 
 def _zeros(shape: PartialShape, dtype: np.dtype) -> np.ndarray:
     """Return the value of a variable without ``init_value``: zeros, with the least length along unknown dims."""
-    return np.zeros([d.lo for d in shape.dims or ()], dtype)
+    return blank([d.lo for d in shape.dims or ()], np.empty(0, dtype))
 
 
 @op("ReadValue", since=3, spec="infrastructure/read-value-3")

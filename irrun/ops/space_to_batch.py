@@ -8,6 +8,7 @@ from irrun.opdef import Op, Site, Value, op, ports
 from irrun.ops._block_shape import aligned
 from irrun.ops._equal_parts import part
 from irrun.types import product
+from irrun.types.text import blank
 
 
 @op("SpaceToBatch", since=2, spec="movement/space-to-batch-2")
@@ -39,7 +40,7 @@ class SpaceToBatch(Op):
     ) -> np.ndarray:
         batch, *space = data.shape
         blocks, begins, ends = (a.tolist()[1:] for a in (block_shape, pads_begin, pads_end))
-        padded = np.zeros((batch, *(n + b + e for n, b, e in zip(space, begins, ends))), data.dtype)
+        padded = blank((batch, *(n + b + e for n, b, e in zip(space, begins, ends))), data)
         padded[(slice(None), *(slice(b, b + n) for n, b in zip(space, begins)))] = data
         smaller = [n // block for n, block in zip(padded.shape[1:], blocks)]
         split = padded.reshape(batch, *(n for pair in zip(smaller, blocks) for n in pair))

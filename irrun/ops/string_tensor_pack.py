@@ -4,11 +4,12 @@ import numpy as np
 
 from irrun.opdef import Op, Site, Value, op, ports
 from irrun.types import ELEMENT_TYPES
+from irrun.types.text import STRING_BYTES, decoded, text_array
 
 
 @op("StringTensorPack", since=15, spec="type/string-tensor-pack-15")
 class StringTensorPack(Op):
-    """Decode ``symbols``, which holds UTF-8 bytes, to strings from the index in ``begins`` up to the index in ``ends``.
+    """Cut ``symbols``, which holds bytes, into strings from the index in ``begins`` up to the index in ``ends``.
 
     C1  ``begins`` and ``ends`` have the same shape.
     C2  ``symbols`` is 1D.
@@ -32,8 +33,13 @@ class StringTensorPack(Op):
         strings: list[str] = []
         for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist()):
             _check(Site(), begin, end, len(text))
-            strings.append(text[begin:end].decode(errors="surrogateescape"))  # keeps invalid bytes
-        return np.array(strings, np.str_).reshape(begins.shape)
+            strings.append(decoded(text[begin:end]))
+        return text_array(strings, begins.shape)
+
+    def working(self, begins: np.ndarray, ends: np.ndarray, symbols: np.ndarray) -> int:
+        """Return the bytes of the strings, of which any number may share their ``symbols``."""
+        texts = ends.sum(dtype=np.float64) - begins.sum(dtype=np.float64)
+        return max(0, int(texts)) + begins.size * STRING_BYTES
 
 
 def _check(at: Site, begin: int, end: int, length: int) -> None:

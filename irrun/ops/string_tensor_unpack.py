@@ -4,6 +4,7 @@ import numpy as np
 
 from irrun.opdef import Op, Site, Value, op, ports
 from irrun.types import ELEMENT_TYPES, PartialShape
+from irrun.types.text import encoded
 
 
 @op("StringTensorUnpack", since=15, spec="type/string-tensor-unpack-15")
@@ -29,4 +30,4 @@ class StringTensorUnpack(Op):
 
 
 def _bytes(data: np.ndarray) -> list[bytes]:
-    return [s.encode(errors="surrogateescape") for s in data.ravel().tolist()]
+    return [encoded(s) for s in data.ravel().tolist()]

@@ -15,7 +15,7 @@ from irrun.opdef import Op, Value
 if TYPE_CHECKING:
     from irrun.planning.steps import Step
 
-__all__ = ["kernel_failed", "out_of_memory", "refuse_too_large", "refused_by_inputs", "step_failed"]
+__all__ = ["kernel_failed", "out_of_memory", "refuse_too_large", "refused_by_inputs", "step_failed", "too_much_memory"]
 
 
 def kernel_failed(model: Model, layer: Layer, op: Op | None, error: Exception, inputs: str) -> Diagnostic:
@@ -50,6 +50,24 @@ def refused_by_inputs(model: Model, step: Step, refused: Refused) -> ExecutionEr
 def _described(inputs: Sequence[np.ndarray | None]) -> str:
     """Return dtypes and shapes: ``float32[2, 3], none``."""
     return ", ".join("none" if a is None else f"{a.dtype}{list(a.shape)}" for a in inputs)
+
+
+def too_much_memory(model: Model, layer: Layer | None, held: int, values: int, max_memory: int) -> ExecutionError:
+    """Return the error (IR604) for a run that exceeds ``max_memory`` bytes at ``layer``.
+
+    ``held`` are the bytes of constants, variables and converted inputs, ``values`` those of the other tensors that are
+    live there.
+    """
+    place = "the run" if layer is None else f'{layer.type} "{layer.name}": the run'
+    kinds = {"constants, variables and converted inputs": held, "live tensors": values}
+    parts = [f"{human(size)} of {kind}" for kind, size in kinds.items() if size]
+    message = f"{place} takes {human(held + values)} here, more than the {human(max_memory)} allowed: "
+    return ExecutionError(
+        diagnostic(
+            "IR604", message + " and ".join(parts), source=model.source, node=layer and layer.node,
+            layer=layer and layer.name, help="run smaller inputs, or raise --max-memory (max_memory=)",
+        )
+    )  # fmt: skip
 
 
 def refuse_too_large(model: Model, layer: Layer, value: Value, max_memory: int) -> None:

@@ -8,6 +8,7 @@ tile as soon as that is ready. Bias, activation and residual then need no pass t
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -162,17 +163,23 @@ def _program(members: Sequence[Step], others: Sequence[int], own: int | None) ->
     if own is not None:
         register[own] = _PLACE
     last_read = {slot: number for number, step in enumerate(members) for slot in step.reads}
-    holds: dict[int, int | None] = {_PLACE: own}  # the slot in each register that may be overwritten
+    free = [_PLACE] if own is None else []  # a heap of the registers that may be overwritten
+    owned = {} if own is None else {own: _PLACE}  # the register of each slot that may be overwritten after its last read
+    unused = 1 + len(others)
     program: list[_Member] = []
     for number, step in enumerate(members):
         reads = tuple(None if slot < 0 else register[slot] for slot in step.reads)
-        free = [r for r, slot in holds.items() if slot is None or last_read[slot] <= number]
-        write = min(free) if free else 1 + len(others) + len(holds) - 1
+        for slot in {*step.reads} & owned.keys():
+            if last_read[slot] == number:
+                heapq.heappush(free, owned.pop(slot))
         if number == len(members) - 1:
             write = _PLACE
+        elif free:
+            write = heapq.heappop(free)
+        else:
+            write, unused = unused, unused + 1
         slot = step.writes[0]
-        holds[write], register[slot] = slot, write
-        last_read.setdefault(slot, number)
+        owned[slot] = register[slot] = write
         program.append(_Member(step.kernel.call, reads, write))
     return tuple(program)
 

@@ -14,7 +14,7 @@ from irrun.inference.propagate import Values, declared_inside, needed, propagate
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.planning import requests
-from irrun.planning.failures import kernel_failed, refuse_too_large
+from irrun.planning.failures import kernel_failed, refuse_too_large, too_much_memory
 from irrun.planning.fuse import fuse
 from irrun.planning.layout import channels_last
 from irrun.planning.patterns import Patterns
@@ -26,7 +26,7 @@ __all__ = ["UNPACKED", "Planning", "plan"]
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """How to plan a model. No tensor may take more than ``max_memory`` bytes.
+    """How to plan a model. No tensor may take more than ``max_memory`` bytes, nor all constants that are held.
 
     ``specialise`` chooses a kernel for each layer; without it, every operation uses its ``run``. ``fuse``
     folds constant sub-graphs, drops unused steps, switches layouts and fuses steps; hooks can then not observe single
@@ -84,9 +84,15 @@ def _bound(model: Model) -> dict[int, Op]:
     ops: dict[int, Op] = {}
     errors: list[Diagnostic] = []
     for layer, op, problems in bind_all(model):
-        errors += (p for p in problems if p.blocks)
+        blocking = [p for p in problems if p.blocks]
+        errors += blocking
         if op is not None:
             ops[layer.id] = op
+        elif not blocking:  # a check takes the declared outputs of an example without <data>
+            message, help = "the example has no <data>, so that it cannot be run", "add <data> with the attributes"
+            errors.append(
+                diagnostic("IR202", message, source=model.source, node=layer.node, layer=layer.name, help=help)
+            )
     if errors:
         unsupported = all(e.code in ("IR201", "IR207") for e in errors)
         raise UnsupportedError(errors) if unsupported else ModelError(errors)
@@ -110,6 +116,7 @@ class _Assembly:
         self.constants: dict[int, np.ndarray] = {}
         self.read = {feed for feeds in model.feeds.values() for feed in feeds if feed is not None}
         self.unpacked = 0
+        self.reserved = 0  # bytes of unpacked, folded and packed constants
 
     def plan(self) -> Plan:
         model, slot = self.model, self.slot
@@ -121,6 +128,8 @@ class _Assembly:
             steps = fuse(steps, self.values, results)
             for step in steps:
                 if step.kernel.pack is not None:
+                    self.reserved += step.kernel.packed
+                    self.require_memory(step.layer)
                     step.kernel.pack()
         constants, prepacked = self.kept(steps, results) if self.how.fuse else (self.constants, frozenset())
         return Plan(
@@ -147,7 +156,7 @@ class _Assembly:
             return None
         writes = tuple(self.slot[id, i] for i in range(len(layer.outputs)))
         if op.type == "Const":
-            self.load(writes[0])
+            self.load(layer, writes[0])
             return None
         reads = tuple(-1 if feed is None else self.slot[feed] for feed in self.model.feeds[id])
         inputs = [None if read == -1 else self.values[read] for read in reads]
@@ -160,16 +169,35 @@ class _Assembly:
         dynamic = op.checked and self.may_be_refused(inputs, writes)
         return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
 
-    def load(self, slot: int) -> None:
-        """Store the array of a Const.
+    def load(self, layer: Layer, slot: int) -> None:
+        """Store the array of a Const. Raises ExecutionError (IR604) if it has to be unpacked and is too large.
 
         An array whose offset in the .bin is no multiple of its element size is copied, because numpy is slow at every
         use of it. A matrix is not: kernels transpose or pack it, and ``kept`` copies one that they read as it is.
         """
-        array = self.computed.get(slot, self.values[slot].data)
-        assert array is not None  # compile has refused a model without its .bin
-        as_it_is = array.flags.aligned or (self.how.fuse and array.ndim == 2)
-        self.hold(slot, array if as_it_is else array.copy())
+        value, weights = self.values[slot], self.model.weights
+        assert weights is not None  # compile has refused a model without its .bin
+        array = self.computed.get(slot, value.data)
+        if array is None:
+            self.reserve(layer, value)
+            if value.type.kind == "string":
+                self.reserved += self.ops[layer.id].size
+                self.require_memory(layer)
+            array = self.ops[layer.id].run(weights=weights, element_type=value.type)
+        if not array.flags.aligned and not (self.how.fuse and array.ndim == 2):
+            self.reserve(layer, value)
+            array = array.copy()
+        self.hold(slot, array)
+
+    def reserve(self, layer: Layer, value: Value) -> None:
+        """Count the bytes of a constant that is computed now and held. Raises ExecutionError (IR604) past the limit."""
+        self.reserved += value.shape.count().hi * value.type.dtype.itemsize
+        self.require_memory(layer)
+
+    def require_memory(self, layer: Layer) -> None:
+        """Raise ExecutionError (IR604) if the constants held so far, the last of them for ``layer``, take too much."""
+        if self.reserved > self.how.max_memory:
+            raise too_much_memory(self.model, layer, self.reserved, 0, self.how.max_memory)
 
     def read_outputs(self, id: int) -> int:
         """Return how many outputs of a layer, counted from the first, have a consumer; at least one, if it has any."""
@@ -185,6 +213,9 @@ class _Assembly:
             kernel = requests.kernel(op, inputs, outputs)
         except Exception as error:
             raise ModelError(kernel_failed(self.model, layer, op, error, "")) from error
+        if kernel.pack is None:
+            self.reserved += kernel.packed
+            self.require_memory(layer)
         self.packed(inputs)
         return kernel
 
@@ -218,6 +249,9 @@ class _Assembly:
             size = sum(self.values[write].shape.count().hi * self.values[write].type.dtype.itemsize for write in writes)
             if size > _GROWTH * sum(a.nbytes for a in arrays if a is not None) + _SMALL:
                 return False
+            if size + self.reserved > self.how.max_memory:
+                return False
+            self.reserved += int(size)
             try:
                 with np.errstate(all="ignore"):
                     results = op.run(*arrays)

@@ -20,7 +20,8 @@ def kernel(op: Op, inputs: Sequence[Value | None], outputs: int = 1) -> Kernel:
 
     ``outputs`` is how many outputs, counted from the first, have a consumer.
     """
-    return op.prepare(Request(tuple(inputs), outputs)) or Kernel(op.run)
+    with np.errstate(all="ignore"):  # an attribute may be beyond the range of the element type, as in a run
+        return op.prepare(Request(tuple(inputs), outputs)) or Kernel(op.run)
 
 
 def channels_last_kernel(op: Op, inputs: Sequence[Value | None], outputs: int = 1) -> Kernel | None:

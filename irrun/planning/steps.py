@@ -41,8 +41,9 @@ class Step:
     """The shape and dtype of the array that the executor passes as ``out=``; None if the kernel allocates it."""
     frees: tuple[int, ...] = ()
     """The slots that no later step reads."""
-    passed: set[object] = field(default_factory=set, compare=False)
-    """The inputs with which a dynamic step has passed its check, in the form of ``Executable._check_once``."""
+    passed: dict[object, int] = field(default_factory=dict, compare=False)
+    """The inputs with which a dynamic step has passed its check, as ``Interpreter._check_once`` describes them, with
+    the bytes of the outputs."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ import numpy as np
 
 from irrun.files import NewFile, sweep
 from irrun.model import Layer, Port
-from irrun.types import ElementType
+from irrun.types import ELEMENT_TYPES, ElementType
+from irrun.types.text import fixed_width
+from irrun.weights import pack
 
 if TYPE_CHECKING:
     from irrun.planning.steps import Step
@@ -91,12 +93,22 @@ def _write(path: Path, array: np.ndarray) -> None:
 def storable(array: np.ndarray) -> np.ndarray:
     """Return the array in a dtype that ``.npy`` can hold.
 
-    Floats of ml_dtypes become float32, its integers int8. Any other array is returned as it is, without a copy.
+    Floats of ml_dtypes become float32, its integers int8. Strings become fixed-width strings or, where these would lose
+    or waste too much, the bytes of a string constant as uint8. Any other array is returned as it is, without a copy.
     """
+    array = stored_strings(array)
     if array.dtype.isbuiltin != 2:
         return array
     known = ElementType.of(array.dtype)
     return array.astype(np.float32 if known is None or known.kind == "float" else np.int8)
+
+
+def stored_strings(array: np.ndarray) -> np.ndarray:
+    """Return strings as ``.npy`` can hold them: see ``storable``. Any other array is returned as it is."""
+    if array.dtype != object:
+        return array
+    fixed = fixed_width(array)
+    return fixed if fixed is not None else np.frombuffer(pack(array, ELEMENT_TYPES["string"]), np.uint8)
 
 
 def _blocks(array: np.ndarray) -> Iterator[np.ndarray]:
@@ -109,15 +121,15 @@ def _blocks(array: np.ndarray) -> Iterator[np.ndarray]:
 def _figures(array: np.ndarray) -> dict[str, Any]:
     """Return statistics of an array: min, mean, max and std of its finite elements, counts of NaN and Inf, and a hash.
 
-    The hash is the SHA-256 of the bytes in C order. min, mean, max and std are None for strings, if no element is
-    finite, and where they overflow float64.
+    The hash is the SHA-256 of the bytes in C order, for strings of those in the .bin. min, mean, max and std are None
+    for strings, if no element is finite, and where they overflow float64.
     """
     digest = hashlib.sha256()
-    numeric = array.dtype.kind not in "UTO"
+    numeric = array.dtype != object
     least, most, mean, spread = math.inf, -math.inf, 0.0, 0.0
     count = nans = infinities = 0
     for block in _blocks(array) if array.size else ():
-        digest.update(block.tobytes())
+        digest.update(block.tobytes() if numeric else pack(block, ELEMENT_TYPES["string"]))
         if not numeric:
             continue
         numbers = storable(block)

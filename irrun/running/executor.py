@@ -16,6 +16,7 @@ from irrun.planning.steps import Plan
 from irrun.running.hooks import Hook, Strict, Tap, untrue
 from irrun.running.inputs import Feeds, read_feeds
 from irrun.running.interpreter import Interpreter
+from irrun.running.live import Limits, Live
 from irrun.running.outputs import Outputs, owned
 
 __all__ = ["Executable", "Feeds", "Outputs"]
@@ -25,9 +26,9 @@ class Executable:
     """A compiled model. Call it with feeds, any number of times.
 
     ``strict`` checks every output of every layer against the type and shape that its port declares. ``max_memory`` is
-    the most bytes that one tensor may take. ``exact`` computes each layer in a step of its own, with the plain kernel
-    (``Op.run``) that defines its operation, on one thread and with numpy's BLAS. ``timeout`` is the most seconds that a
-    run may take, checked before each step.
+    the most bytes that a run may hold at once (see ``irrun.compile``). ``exact`` computes each layer in a step of its
+    own, with the plain kernel (``Op.run``) that defines its operation, on one thread and with numpy's BLAS. ``timeout``
+    is the most seconds that a run may take, checked before each step.
     """
 
     def __init__(
@@ -39,6 +40,8 @@ class Executable:
         self.exact = exact
         self._plans = Plans(model, max_memory, exact)
         self._interpreter = Interpreter(model, max_memory, timeout)
+        self._limits = Limits(max_memory, self._interpreter.pool)
+        Live(self._limits, self.plan, self._held()).begin(self.plan)
         self._output_names = [model.result_names(r) for r in model.results]
         known = all(v.shape.is_static and v.type.kind != "dynamic" for v in self.plan.values.values())
         known = known and not any(layer.bodies for layer in model.layers.values())
@@ -70,7 +73,7 @@ class Executable:
         changed since it was mapped (IR502).
         """
         self._require_weights()
-        arrays = read_feeds(self.model, feeds, self.plan.values)
+        arrays, converted = read_feeds(self.model, feeds, self.plan.values)
         wanted = (taps,) if isinstance(taps, str) else taps
         tap = Tap(self.model, wanted, self._known(arrays)) if wanted else None
         if self._untrue is not None:
@@ -78,6 +81,8 @@ class Executable:
         every: tuple[Hook, ...] = (*self._strict, *hooks, *([tap] if tap else []))
         plan = self._plan_for(arrays, every)
         interpreter = self._interpreter
+        live = Live(self._limits, plan, self._held() + converted)
+        live.know((*arrays, *self.state.values()))
         try:
             # no numpy warnings: NaN and Inf are ordinary values, as in the OpenVINO runtime
             with (
@@ -86,13 +91,20 @@ class Executable:
                 one_thread() if self.exact else nullcontext(),
             ):
                 np.setbufsize(_BUFFER)  # errstate restores the previous size
-                results = interpreter.run(plan, arrays, every, interpreter.deadline())
+                results = interpreter.run(plan, arrays, every, interpreter.deadline(), live)
+                returned = owned(self.model, results, (*arrays, *plan.constants.values()), interpreter.pool, live)
         except BaseException:
             interpreter.variables.discard()
             raise
+        finally:
+            live.end()
         interpreter.variables.commit()
-        returned = owned(results, (*arrays, *plan.constants.values()), interpreter.pool)
         return Outputs(self._output_names, returned, tap.arrays if tap else None)
+
+    def _held(self) -> int:
+        """Return the bytes that last from run to run beside constants: the variables and the copy of the .bin."""
+        weights = self.model.weights
+        return sum(array.nbytes for array in self.state.values()) + (0 if weights is None else weights.copied)
 
     def _require_weights(self) -> None:
         """Raise ExecutionError (IR502) if the .bin has changed since it was mapped."""

@@ -17,6 +17,7 @@ from irrun.model import Layer, Model
 from irrun.opdef import Value
 from irrun.planning.failures import refuse_too_large
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, type_set
+from irrun.types.text import text_array
 
 __all__ = ["GENERATORS", "declared", "draw", "element_types", "generate", "smallest"]
 
@@ -157,7 +158,7 @@ def _random(element_type: ElementType, dims: tuple[int, ...], rng: np.random.Gen
     if element_type.kind == "string":
         lengths = rng.integers(1, 9, math.prod(dims))
         words = ["".join(map(chr, rng.integers(ord("a"), ord("z") + 1, n))) for n in lengths]
-        return np.array(words, np.str_).reshape(dims)
+        return text_array(words, dims)
     if element_type.is_integer:
         return _cast(rng.integers(0, min(10, _most(element_type) + 1), dims), element_type)
     if element_type.name == "f8e8m0":  # this type holds only powers of two
@@ -185,5 +186,5 @@ def _most(element_type: ElementType) -> int:
 
 def _cast(numbers: Any, element_type: ElementType) -> np.ndarray:
     if element_type.kind == "string":
-        return np.asarray(numbers).astype(np.str_)
+        return text_array(map(str, np.asarray(numbers).ravel().tolist()), np.shape(numbers))
     return np.asarray(numbers).astype(element_type.dtype)

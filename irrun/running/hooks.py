@@ -62,11 +62,7 @@ def untrue(model: Model, layer: Layer, port: Port, shape: tuple[int, ...], dtype
 
 def _is(element_type: ElementType, dtype: np.dtype) -> bool:
     """Return whether arrays of ``dtype`` can have this element type. The dynamic type accepts every dtype."""
-    return (
-        element_type.dtype == dtype
-        or (element_type.kind == "string" and dtype.kind == "U")
-        or element_type.kind == "dynamic"
-    )
+    return element_type.dtype == dtype or element_type.kind == "dynamic"
 
 
 class Tap:

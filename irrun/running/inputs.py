@@ -12,6 +12,7 @@ from irrun.lookup import bad_feed, no_such_input
 from irrun.model import Layer, Model
 from irrun.opdef import Value
 from irrun.types import ElementType
+from irrun.types.text import array_from, as_text, text_bytes
 
 __all__ = ["Feeds", "read_feeds"]
 
@@ -20,23 +21,28 @@ Feeds = Mapping[Any, Any] | Sequence[Any] | np.ndarray | np.generic | int | floa
 array of the only input. None passes no inputs."""
 
 
-def read_feeds(model: Model, feeds: Feeds, values: Mapping[tuple[int, int], Value]) -> list[np.ndarray]:
-    """Return an array for each Parameter, from ``feeds`` or from a comment in a fragment.
+def read_feeds(model: Model, feeds: Feeds, values: Mapping[tuple[int, int], Value]) -> tuple[list[np.ndarray], int]:
+    """Return an array for each Parameter, from ``feeds`` or from a comment in a fragment, and the bytes of new arrays.
 
     ``values`` are those of the plan, by layer id and port. An array may be the one that was passed, not a copy. Raises
     FeedError (IR601).
     """
     by_position = _by_position(model, feeds)
     arrays: list[np.ndarray] = []
+    converted = 0
     for position, parameter in enumerate(model.parameters):
         if position in by_position:
-            arrays.append(_read_input(model, parameter, values[parameter.id, 0], by_position[position]))
+            feed = by_position[position]
+            array = _read_input(model, parameter, values[parameter.id, 0], feed)
+            arrays.append(array)
+            if not (isinstance(feed, np.ndarray) and np.may_share_memory(array, feed)):
+                converted += array.nbytes + text_bytes(array)
         elif parameter.id in model.contents:
             arrays.append(model.contents[parameter.id][0])
         else:
             names = ", ".join(f'"{p.name}"' for p in model.parameters)
             raise bad_feed(model, parameter, "is missing", f"pass an array for each of {names}")
-    return arrays
+    return arrays, converted
 
 
 def _by_position(model: Model, feeds: Feeds) -> dict[int, Any]:
@@ -87,7 +93,14 @@ def _accept(feed: Any, wanted: ElementType, version: int) -> np.ndarray | None:
     keep their meaning. May return ``feed`` itself. Raises ValueError, TypeError or OverflowError for values that
     cannot be converted.
     """
+    if wanted.kind == "string":
+        return _read_text(array_from(feed), isinstance(feed, np.ndarray))
     array = np.asarray(feed)
+    if wanted.kind == "dynamic" and array.dtype.kind in "UTSO":
+        text = as_text(array_from(feed))
+        if text is None:
+            raise TypeError(f"no element type has dtype {array.dtype.name}")
+        return text
     if wanted.kind == "dynamic":
         element_type = ElementType.of(array.dtype.newbyteorder("="))
         if element_type is None:
@@ -98,22 +111,27 @@ def _accept(feed: Any, wanted: ElementType, version: int) -> np.ndarray | None:
     if array.dtype.newbyteorder("=") == wanted.dtype:
         array = array.astype(wanted.dtype, copy=False)
         return _read(array, wanted) if wanted.bits < 8 and wanted.dtype == np.uint8 else array
-    if wanted.kind == "string":
-        words = array.dtype.kind in "UT" or (array.dtype == object and all(isinstance(w, str) for w in array.flat))
-        return array.astype(np.str_) if words else None
     if version == 10 and wanted.name == "f16" and array.dtype.newbyteorder("=") == np.float32:
         return array.astype(np.float16)  # OpenVINO takes f32 where a v10 file says f16
     return None
 
 
+def _read_text(array: np.ndarray, is_array: bool) -> np.ndarray | None:
+    """Return strings as a string tensor, or None for an array of another dtype. Raises TypeError for other values."""
+    text = np.empty(array.shape, object) if not array.size and not is_array else as_text(array)
+    if text is None and not (is_array and array.dtype != object):
+        raise TypeError(f"it holds {array.dtype.name}")
+    return text
+
+
 def _read(array: np.ndarray, wanted: ElementType) -> np.ndarray:
-    """Return numbers, booleans or strings as an array of ``wanted``.
+    """Return numbers or booleans as an array of ``wanted``.
 
     Raises TypeError for values of another kind, OverflowError for integers out of range.
     """
     if not array.size:
         return np.empty(array.shape, wanted.dtype)
-    kinds = {"float": "fiu", "int": "iuO", "uint": "iuO", "boolean": "biu", "string": "U"}[wanted.kind]
+    kinds = {"float": "fiu", "int": "iuO", "uint": "iuO", "boolean": "biu"}[wanted.kind]
     if array.dtype.kind not in kinds and array.dtype != wanted.dtype:
         raise TypeError(f"it holds {array.dtype.name}")
     if wanted.kind in ("int", "uint", "boolean"):

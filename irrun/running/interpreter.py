@@ -18,6 +18,7 @@ from irrun.opdef import Stream, Value, Variables
 from irrun.planning.failures import out_of_memory, refuse_too_large, refused_by_inputs, step_failed
 from irrun.planning.steps import Plan, Step
 from irrun.running.hooks import Hook
+from irrun.running.live import Live
 from irrun.running.pool import Pool
 from irrun.types import ElementType, PartialShape
 
@@ -39,11 +40,15 @@ class Interpreter:
         """Return the time of ``time.monotonic`` at which a run that begins now must have ended; infinity for never."""
         return math.inf if self.timeout is None else time.monotonic() + self.timeout
 
-    def run(self, plan: Plan, arrays: Sequence[np.ndarray], hooks: Sequence[Hook], deadline: float) -> list[np.ndarray]:
+    def run(
+        self, plan: Plan, arrays: Sequence[np.ndarray], hooks: Sequence[Hook], deadline: float, live: Live
+    ) -> list[np.ndarray]:
         """Run a plan, of the model or of a body, and return the arrays of its Results.
 
-        Raises ExecutionError if a step fails, or if ``deadline`` is over before a step (IR607).
+        Raises ExecutionError if a step fails, if ``deadline`` is over before a step (IR607), or if more bytes are
+        ``live`` than allowed (IR604).
         """
+        counted = live.begin(plan)
         limited = deadline < math.inf
         if limited:  # a body without steps may be repeated for ever
             self._require_time(None, deadline)
@@ -58,13 +63,17 @@ class Interpreter:
             inputs = [slots[number] for number in step.reads]
             for hook in hooks:
                 hook.before(step, inputs)
-            if step.dynamic:
-                self._check_once(plan, step, inputs)
+            size = self._check_once(plan, step, inputs) if step.dynamic else None
+            working = 0
+            if counted:
+                working = step.op.working(*inputs) if step.own_inputs else 0
+                size = self._size(plan, step, inputs, live) if size is None else size
+                live.require(plan.model, step.layer, size + working)
             try:
                 if step.out is not None:
                     returned = step.kernel.call(*inputs, out=self.pool.take(*step.out))
                 elif step.needed:
-                    returned = step.kernel.call(*inputs, **self._needed(step, hooks, deadline))
+                    returned = step.kernel.call(*inputs, **self._needed(step, hooks, deadline, live))
                 else:
                     returned = step.kernel.call(*inputs)
             except IrrunError:
@@ -74,6 +83,8 @@ class Interpreter:
             outputs = returned if isinstance(returned, tuple) else (returned,)
             for hook in hooks:
                 hook.after(step, inputs, outputs)
+            if counted:
+                live.add(plan.model, step.layer, outputs, working)
             for number, array in zip(step.writes, outputs):
                 slots[number] = array
             for number in step.frees:
@@ -94,11 +105,12 @@ class Interpreter:
             )
         )  # fmt: skip
 
-    def _needed(self, step: Step, hooks: Sequence[Hook], deadline: float) -> dict[str, Any]:
+    def _needed(self, step: Step, hooks: Sequence[Hook], deadline: float, live: Live) -> dict[str, Any]:
         """Return the keyword arguments for the kernel of a step, with runnable bodies and the state of the model."""
         keywords = dict(step.needed)
         if "bodies" in keywords:
-            keywords["bodies"] = {tag: _RunningBody(self, plan, hooks, deadline) for tag, plan in step.bodies.items()}
+            bodies = step.bodies.items()
+            keywords["bodies"] = {tag: _RunningBody(self, plan, hooks, deadline, live) for tag, plan in bodies}
         if "variables" in keywords:
             keywords["variables"] = self.variables
         if "stream" in keywords:
@@ -107,26 +119,29 @@ class Interpreter:
 
     # -- checks of the actual inputs ------------------------------------------------------------
 
-    def _check_once(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+    def _check_once(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> int:
         """Check a dynamic step, unless it has passed with the same dtypes, shapes and integer contents.
 
+        Returns the bytes that its outputs will take, as far as its shape rule knows them.
         Only integers of rank 0 and 1 are compared by contents, because shapes may depend on them.
         """
         key = tuple(
             None if a is None else (a.dtype, a.shape, a.tobytes() if a.dtype.kind in "iu" and a.ndim < 2 else None)
             for a in inputs
         )
-        if key in step.passed:
-            return
-        self._check(plan, step, inputs)
-        if len(step.passed) >= _PASSED:
-            step.passed.clear()
-        step.passed.add(key)
+        size = step.passed.get(key)
+        if size is None:
+            size = self._check(plan, step, inputs)
+            if len(step.passed) >= _PASSED:
+                step.passed.clear()
+            step.passed[key] = size
+        return size
 
-    def _check(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
+    def _check(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> int:
         """Apply the shape rule of a layer to its actual inputs, before its kernel allocates memory.
 
-        Raises ExecutionError: IR604 if an output is too large, otherwise the code of the broken rule.
+        Returns the bytes of its outputs, of which views take none. Raises ExecutionError: IR604 if an output is too
+        large, otherwise the code of the broken rule.
         """
         values = [
             None if a is None else Value(_type(plan.types[number], a), PartialShape.of(a.shape), a)
@@ -138,6 +153,15 @@ class Interpreter:
             raise refused_by_inputs(self.model, step, refused) from None
         for value in outputs:
             refuse_too_large(self.model, step.layer, value, self.max_memory)
+        return 0 if step.op.views else sum(v.shape.count().lo * v.type.dtype.itemsize for v in outputs)
+
+    def _size(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], live: Live) -> int:
+        """Return the bytes that the outputs of a step without a check will take; 0 if there is room for any."""
+        if step.out is not None:
+            return math.prod(step.out[0]) * step.out[1].itemsize
+        if not step.own_inputs or live.has_room(sum(a.nbytes for a in inputs if a is not None)):
+            return 0  # operations that allocate much more than their inputs take are checked
+        return self._check(plan, step, inputs)
 
     def _failed(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], error: Exception) -> ExecutionError:
         """Return the error for an exception in a kernel. It blames the inputs, the lack of memory, or irrun."""
@@ -167,14 +191,18 @@ class _RunningBody:
     plan: Plan
     hooks: Sequence[Hook]
     deadline: float
+    live: Live
 
     def declared(self, id: int) -> Value:
         return declared_inside(self.plan.model, id)
 
     def __call__(self, inputs: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
         model = self.plan.model
-        arrays = self.interpreter.run(self.plan, [inputs[p.id] for p in model.parameters], self.hooks, self.deadline)
-        return {result.id: array for result, array in zip(model.results, arrays)}
+        arrays = [inputs[p.id] for p in model.parameters]
+        results = self.interpreter.run(self.plan, arrays, self.hooks, self.deadline, self.live)
+        for layer, array in zip(model.results, results):  # a loop may collect them
+            self.live.add(model, layer, [array])
+        return {result.id: array for result, array in zip(model.results, results)}
 
 
 def _type(known: ElementType, array: np.ndarray) -> ElementType:

@@ -7,15 +7,15 @@ import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from irrun.model import Layer, Model
 from irrun.planning.plan import UNPACKED, Planning, plan
-from irrun.planning.steps import Plan, Step
-from irrun.running.pool import SMALL, FreeBlocks, lent_size
+from irrun.planning.steps import Plan
+from irrun.running.liveness import peak_of, sizes_of
+from irrun.running.pool import SMALL
 from irrun.types import ElementType
 from irrun.weights import Weights
 
@@ -41,7 +41,7 @@ class Memory:
 
 
 def predicted(model: Model, max_memory: int) -> Memory | None:
-    """Return the peak memory of a run; None if a shape is known only at run time, or if a layer has bodies.
+    """Return the peak memory of a run; None if a shape is known only at run time.
 
     The temporary memory of kernels, a few megabytes, is not included. Raises the same errors as ``irrun.compile``.
     """
@@ -52,10 +52,10 @@ def predicted(model: Model, max_memory: int) -> Memory | None:
         prepared, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    if any(step.bodies for step in made.steps) or not all(v.shape.is_static for v in made.values.values()):
+    peak = peak_of(made, inputs=True)
+    if peak is None:
         return None
-    sizes = _sizes(made)
-    running = Memory(_read(made, sizes, weights.held()), prepared, *_largest(made, sizes))
+    running = Memory(_read(made, sizes_of(made), weights.held()), prepared, peak.bytes, peak.layer)
     packing = Memory(_unpacked(made), most, 0, None)
     return packing if packing.weights > SMALL and packing.total > running.total else running
 
@@ -71,28 +71,14 @@ class _Watched(Weights):
         array = super().tensor(offset, size, element_type, shape)
         if array.base is not self.data:
             return array
-        own = np.frombuffer(self.data[offset : offset + size].data, np.uint8)  # the base of all views of the tensor
-        self.tensors.append((size, weakref.ref(own)))
+        # the base of all views of the tensor; bytes after it, which a larger `size` declares, do not belong to it
+        own = np.frombuffer(self.data[offset : offset + array.nbytes].data, np.uint8)
+        self.tensors.append((own.nbytes, weakref.ref(own)))
         return own.view(array.dtype).reshape(shape)
 
     def held(self) -> dict[int, int]:
         """Return the bytes of the tensors that are still referenced, by the ``id`` of the base of their views."""
         return {id(own): size for size, tensor in self.tensors if (own := tensor()) is not None}
-
-
-def _sizes(plan: Plan) -> list[int]:
-    """Return the bytes of each slot.
-
-    A slot that the planner has added has the size of the array that the executor allocates for it, or else that of
-    the first input of its step.
-    """
-    sizes = [prod(v.shape.static or ()) * v.type.dtype.itemsize for v in plan.values.values()]
-    sizes += [0] * (plan.slots - len(sizes))
-    for step in plan.steps:
-        for slot in step.writes:
-            if slot >= len(plan.values):
-                sizes[slot] = prod(step.out[0]) * step.out[1].itemsize if step.out else sizes[step.reads[0]]
-    return sizes
 
 
 def _read(plan: Plan, sizes: Sequence[int], held: Mapping[int, int]) -> int:
@@ -120,65 +106,3 @@ def _unpacked(plan: Plan) -> int:
         if planned > UNPACKED:
             planned = read = 0
     return most
-
-
-def _largest(plan: Plan, sizes: Sequence[int]) -> tuple[int, Layer | None]:
-    """Return the peak bytes of values, including free memory in the pool, and the layer computed at the peak."""
-    simulation = _Simulation(plan, sizes)
-    most, layer = simulation.bytes, None
-    for step in plan.steps:
-        simulation.compute(step)
-        if simulation.bytes > most:
-            most, layer = simulation.bytes, step.layer
-        simulation.free(step)
-    return most, layer
-
-
-class _Simulation:
-    """The memory of values during a run, in which slots may be views of the memory of other slots."""
-
-    def __init__(self, plan: Plan, sizes: Sequence[int]) -> None:
-        self.size = list(sizes)
-        self.bytes = sum(sizes[slot] for slot in plan.parameters)
-        self.owner = {slot: slot for slot in plan.parameters}  # the slot whose memory a slot uses
-        self.users = dict.fromkeys(plan.parameters, 2)  # slots that use the memory of a slot; the caller keeps inputs
-        self.pooled: FreeBlocks[int] = FreeBlocks()
-        self.lent: set[int] = set()  # slots whose memory is lent by the pool
-        self.strided: set[int] = set()  # slots that hold strided views
-
-    def compute(self, step: Step) -> None:
-        """Allocate the outputs of a step, unless they are views."""
-        is_view = self.returns_views(step)
-        for slot in step.writes:
-            owner = self.owner.get(step.reads[0], slot) if is_view else slot
-            self.owner[slot] = owner
-            self.users[owner] = self.users.get(owner, 0) + 1
-            if is_view and (step.op.views == "strided" or step.reads[0] in self.strided):
-                self.strided.add(slot)
-            if owner == slot:
-                self.allocate(slot, from_pool=step.out is not None and self.size[slot] > SMALL)
-
-    def returns_views(self, step: Step) -> bool:
-        """Return whether the outputs of a step are views of its first input."""
-        strided = step.op.views == "strided"
-        return step.kernel.out == "new" and (strided or (bool(step.op.views) and step.reads[0] not in self.strided))
-
-    def allocate(self, slot: int, from_pool: bool) -> None:
-        """Allocate the memory of a slot. Free memory of the pool counts already."""
-        if from_pool:
-            self.size[slot] = lent_size(self.size[slot])
-            self.lent.add(slot)
-        if not from_pool or self.pooled.take(self.size[slot]) is None:
-            self.bytes += self.size[slot]
-
-    def free(self, step: Step) -> None:
-        """Free the slots that no later step reads, whose memory returns to the pool if that has lent it."""
-        for slot in step.frees:
-            owner = self.owner[slot]
-            self.users[owner] -= 1
-            if self.users[owner]:
-                continue
-            if owner in self.lent:
-                self.pooled.give(self.size[owner], owner)
-            else:
-                self.bytes -= self.size[owner]

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from irrun.kernels.copies import copy_to
+from irrun.model import Model
+from irrun.running.live import Live
 from irrun.running.pool import Pool
 
 __all__ = ["Outputs", "owned"]
@@ -53,18 +55,23 @@ class Outputs(Mapping[str, np.ndarray]):
         return f"Outputs({rows})"
 
 
-def owned(results: Sequence[np.ndarray | None], others: Sequence[np.ndarray], pool: Pool) -> list[np.ndarray]:
+def owned(
+    model: Model, results: Sequence[np.ndarray | None], others: Sequence[np.ndarray], pool: Pool, live: Live
+) -> list[np.ndarray]:
     """Return the results in C order, as arrays that share memory with no other array: the caller may change them.
 
-    ``others`` are the inputs and constants. A result that is one of them, a view, or returned twice is copied.
+    ``others`` are the inputs and constants. A result that is one of them, a view, or returned twice is copied. Raises
+    ExecutionError (IR604) if ``live`` has no room for a copy.
     """
     arrays: list[np.ndarray] = []
     seen = {id(array) for array in others}
-    for array in results:
+    for layer, array in zip(model.results, results):
         assert array is not None
         alone = isinstance(array, np.ndarray) and array.flags.carray and id(array) not in seen
         if not alone or not (array.base is None or pool.lends(array)):
+            live.require(model, layer, array.nbytes)
             array = _copy(np.asarray(array), pool)
+            live.add(model, layer, [array])
         seen.add(id(array))
         arrays.append(array)
     return arrays
@@ -72,7 +79,7 @@ def owned(results: Sequence[np.ndarray | None], others: Sequence[np.ndarray], po
 
 def _copy(array: np.ndarray, pool: Pool) -> np.ndarray:
     """Return a copy in C order. Its memory comes from the pool, except for strings."""
-    if array.dtype.hasobject or array.dtype.kind == "U":
+    if array.dtype.hasobject:
         return np.array(array)
     copy = pool.take(array.shape, array.dtype)
     copy_to(copy, array)

@@ -30,15 +30,20 @@ class FreeBlocks(Generic[_T]):
     """Blocks of memory that can be used again, by their size in bytes."""
 
     def __init__(self) -> None:
+        self.bytes = 0
         self._blocks: defaultdict[int, list[_T]] = defaultdict(list)
 
     def take(self, size: int) -> _T | None:
         """Remove and return a block of this size, or return None if there is none."""
         blocks = self._blocks[size]
-        return blocks.pop() if blocks else None
+        if not blocks:
+            return None
+        self.bytes -= size
+        return blocks.pop()
 
     def give(self, size: int, block: _T) -> None:
         """Add a block of this size."""
+        self.bytes += size
         self._blocks[size].append(block)
 
 
@@ -65,6 +70,11 @@ class Pool:
 
         self._lent[key] = weakref.ref(array, give_back), memory
         return array
+
+    @property
+    def retained(self) -> int:
+        """The bytes of memory that is not lent."""
+        return self._free.bytes
 
     def lends(self, array: np.ndarray) -> bool:
         """Return whether this array itself (not a view) is lent. Only views of it then share its memory."""

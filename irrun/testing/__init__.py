@@ -6,6 +6,7 @@ Both raise AssertionError with a message that explains the failure. Strategies f
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,8 @@ from irrun.checking.render import text
 from irrun.model import Model
 from irrun.running.executor import Executable, Feeds, Outputs
 from irrun.types import ELEMENT_TYPES, ElementType
+from irrun.types.text import array_from, as_text
+from irrun.weights import strings_of
 
 __all__ = ["TOLERANCES", "Tolerance", "assert_matches", "check_clean", "difference"]
 
@@ -86,6 +89,8 @@ def difference(actual: np.ndarray, expected: Any, rtol: Tolerance = None, atol: 
     """Return lines of text that describe how an array differs from ``expected``; none if it does not."""
     own = ElementType.of(actual.dtype)
     assert own is not None
+    if own.kind == "string":
+        expected = _strings(expected, actual.shape)
     if not isinstance(expected, (np.ndarray, np.generic)):
         try:
             expected = np.asarray(expected).astype(actual.dtype)
@@ -135,13 +140,29 @@ def tolerance(element_type: ElementType, rtol: Tolerance, atol: Tolerance) -> tu
 def like(array: np.ndarray, dtype: np.dtype | None) -> np.ndarray:
     """Return an array from an ``.npz`` in the dtype that it had when it was saved.
 
-    Numpy saves bf16, f8 and 4-bit types as opaque bytes. Such an array is viewed as ``dtype``; any other is returned
+    Numpy saves bf16, f8 and 4-bit types as opaque bytes; such an array is viewed as ``dtype``. Strings that it cannot
+    hold are saved as the bytes of a string constant; they come back as an array of rank 1. Any other array is returned
     as it is.
     """
+    if dtype is not None and dtype.hasobject and array.dtype.kind == "u":
+        return strings_of(array)
     return array.view(dtype) if dtype is not None and _bare(array.dtype, dtype) else array
 
 
 # ---------------------------------------------------------------------------------------------
+
+
+def _strings(expected: Any, shape: tuple[int, ...]) -> Any:
+    """Return expected strings as a string tensor. What holds no strings is returned as it is.
+
+    Those that ``storable`` has packed get the ``shape`` of the actual ones.
+    """
+    array = array_from(expected)
+    if array.dtype == np.uint8 and array.ndim == 1:
+        strings = strings_of(array)
+        return strings.reshape(shape) if strings.size == math.prod(shape) else strings
+    text = as_text(array)
+    return expected if text is None else text
 
 
 def _bare(dtype: np.dtype, wanted: np.dtype) -> bool:

@@ -69,7 +69,10 @@ class ElementType:
 
     @staticmethod
     def of(dtype: np.dtype) -> ElementType | None:
-        """Return the type that computes in ``dtype``, or None if there is none (object dtype, for example)."""
+        """Return the type that computes in ``dtype``, or None if there is none (complex numbers, for example).
+
+        Strings are arrays of Python objects, in which inference also keeps Dims.
+        """
         if dtype.kind in "UT":
             return ELEMENT_TYPES["string"]
         return _BY_DTYPE.get(dtype)
@@ -101,7 +104,7 @@ def _table() -> dict[str, ElementType]:
         ("u16", 16, np.uint16, "uint"),
         ("u32", 32, np.uint32, "uint"),
         ("u64", 64, np.uint64, "uint"),
-        ("string", 0, np.dtype("U"), "string"),
+        ("string", 0, np.dtype("O"), "string"),  # see irrun.types.text
         ("dynamic", 0, np.dtype("O"), "dynamic"),
     ]
     return {n: ElementType(n, bits, np.dtype(dtype), kind) for n, bits, dtype, kind in rows}  # type: ignore[arg-type]

@@ -52,6 +52,7 @@ VALUES = [
     Values("all-cropped-at-the-end", "Pad-12", [_X, i64(4), i64(-7), f32(7)], f32([7, 7]), {"pad_mode": "constant"}),
     Values("all-cropped-edge", "Pad-12", [_X, i64(-7), i64(4)], f32([4, 4]), {"pad_mode": "edge"}),
     Values("mirror-sees-what-is-cropped", "Pad-12", [_X, i64(-3), i64(4)], f32([3, 4, 4, 3, 2, 1]), {"pad_mode": "symmetric"}),
+    *(Values(f"all-cropped-at-the-limit-{m}", "Pad-12", [_X, i64(-(2**63)), i64(0)], f32([]), {"pad_mode": m}) for m in _MODES),
     Values("value-ignored", "Pad-12", [_X, i64(1), i64(0), f32(7)], f32([0, 0, 1, 2, 3, 4]), {"pad_mode": "edge"}),
     Values("empty", "Pad-12", [np.zeros((0, 2), np.float32), i64(1, 0), i64(0, 1), f32(7)], np.full((1, 3), 7, np.float32), {"pad_mode": "constant"}),
     Values("empty-batch", "Pad-12", [np.zeros((0, 3), np.float32), i64(0, 2), i64(0, 1)], np.zeros((0, 6), np.float32), {"pad_mode": "reflect"}),

@@ -96,6 +96,10 @@ REFUSALS = [
         ("c3-deltas", ["f32[7,4,28,28]", "f32[7,4,28,28]", "f32[3]"]),
         ("ir301-integers", ["i32[7,4,28,28]", "i32[7,8,28,28]", "i32[3]"]),
     ]
+] + [
+    Refusal(f"c4-{name}-{op}", op, ["f32[7,4,28,28]", "f32[7,8,28,28]", "f32[3]"], _SPEC | {name: number})
+    for op in _OPS
+    for name, number in [("pre_nms_topn", 0), ("post_nms_topn", 0), ("post_nms_topn", -(2**63))]
 ]
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irrun
+from irrun import build as b
 from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.model import MapEntry
@@ -141,3 +143,23 @@ def test_slices_and_what_is_carried(entry: dict[str, Any], slices: list[list[int
     assert last == sums[-1]
     # whatever the stride of the input, the output has its own
     assert joined.tolist() == [10 * n for part in slices for n in part]
+
+
+def _bodies_of_constants() -> dict[str, Any]:
+    """Nodes whose inputs are all constants, one for each operation with bodies."""
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    first = np.array([[10.0, 20.0]], np.float32)
+    return {
+        "TensorIterator": b.TensorIterator(b.sliced(b.constant(rows)), b.constant(first), body=lambda row, total: [b.Add(row, total)]),
+        "Loop": b.Loop(2, True, b.sliced(b.constant(rows)), b.constant(first), body=lambda _, row, total: [True, b.Add(row, total)]),
+        "If": b.If(True, b.constant(rows), then=lambda x: b.Add(b.ReduceSum(x, [0], keep_dims=True), first), otherwise=lambda x: b.constant(first)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("type", ["TensorIterator", "Loop", "If"])
+@pytest.mark.parametrize("exact", [False, True])
+def test_inputs_that_are_all_constants(type: str, exact: bool) -> None:
+    """Inference does not run a body on arrays to learn the contents of an output."""
+    model = b.model(_bodies_of_constants()[type][0])
+    assert not irrun.check(model).errors
+    assert irrun.compile(model, exact=exact)()[0].tolist() == [[14.0, 26.0]]

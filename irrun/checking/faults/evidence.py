@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from irrun.diagnostics import Diagnostic, diagnostic
 from irrun.edits import Fix
-from irrun.inference.propagate import Values
+from irrun.inference.propagate import Bodies, Values
 from irrun.inference.trace import Trace
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Value
@@ -59,6 +59,8 @@ class Evidence:
     findings: list[Diagnostic] = field(default_factory=list)
     """The diagnostics of this check. The id of a finding is its position in this list."""
 
+    bodies: Bodies = field(default_factory=dict)
+    """The inferred bodies of the file. Bodies share this dict with their model."""
     ops: dict[int, Op | None] = field(default_factory=dict)
     """The operation of each layer by layer id; None if irrun does not know it or its attributes are wrong."""
     consumers: dict[Key, list[Consumer]] = field(default_factory=dict)
@@ -95,7 +97,7 @@ class Evidence:
 
     def body(self, model: Model) -> Evidence:
         """Return the evidence for a body of this model."""
-        return Evidence(model, self.problems, self.problem_fixes, self.constants)
+        return Evidence(model, self.problems, self.problem_fixes, self.constants, bodies=self.bodies)
 
     def report(
         self, code: str, message: str, layer: Layer, node: int, attribute: str | None = None, **more: object

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from irrun.checking.faults.evidence import Evidence
 from irrun.checking.faults.suggest import fix
@@ -24,7 +24,7 @@ def check_results(evidence: Evidence) -> None:
 def check_unused_layers(evidence: Evidence) -> None:
     """Report layers on which no Result and no variable depends (IR108): one finding at the last layer of each chain.
 
-    Report nothing if reading found problems, because these may have cut off the layers.
+    A layer before several of these is counted at the first of them. Report nothing if reading found problems, because these may have cut off the layers.
     """
     model = evidence.model
     if model.is_fragment or not model.results or any(d.code.startswith(("IR0", "IR1")) for d in evidence.problems):
@@ -36,13 +36,14 @@ def check_unused_layers(evidence: Evidence) -> None:
     unused = model.layers.keys() - _with_producers(model, final)
     for id in sorted(unused - read):
         layer, chain = model.layers[id], _with_producers(model, [id], unused)
+        unused -= chain
         notes = (f"also unused: {counted(len(chain) - 1, 'layer')} before it",) if len(chain) > 1 else ()
         message = f'{layer.type} "{layer.name}": its outputs have no consumer'
         help = "add the missing edge or Result, or remove the layer"
         evidence.report("IR108", message, layer, layer.node, notes=notes, help=help)
 
 
-def _with_producers(model: Model, ids: Iterable[int], among: Iterable[int] | None = None) -> set[int]:
+def _with_producers(model: Model, ids: Iterable[int], among: Container[int] | None = None) -> set[int]:
     """Return layers and all layers on which they depend; only those ``among`` some layers, if these are passed."""
     allowed = model.layers.keys() if among is None else among
     waiting = list(ids)

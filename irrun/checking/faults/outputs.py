@@ -307,7 +307,7 @@ _MOST_CONTENTS: Final = 8
 
 def _described(value: Value) -> str:
     """Return the shape, as ``[4]``, or the contents if they are few known integers, as ``= [1,16,50,50]``."""
-    if value.data is not None and value.data.size <= _MOST_CONTENTS and value.data.dtype.kind in "iuO":
+    if value.data is not None and value.data.size <= _MOST_CONTENTS and value.type.is_integer:
         return f"= {_numbers(value.data)}"
     return str(value.shape)
 

@@ -11,7 +11,7 @@ from irrun.compat.openvino._errors import OpenVINOError
 from irrun.compat.openvino._ports import ConstOutput, Port
 from irrun.compat.openvino._results import OVDict
 from irrun.compat.openvino._tensors import Tensor
-from irrun.compat.openvino._types import STRING, Type
+from irrun.compat.openvino._types import Type
 
 __all__ = ["fitting", "input_tensor", "keyed"]
 
@@ -53,8 +53,6 @@ def input_tensor(port: Port, index: int, value: Any, current: Tensor, share: boo
     if not isinstance(value, (np.ndarray, np.generic, int, float, str, bytes)) and not hasattr(value, "__array__"):
         raise TypeError(f"input {index} cannot be a {type(value).__name__}; pass an array, a number or a Tensor")
     array = np.asarray(value)
-    if array.dtype.kind == "S" and port._type is STRING:
-        array = np.char.decode(array, "utf-8")
     _require_fit(port, array.shape, port._type)
     is_same = array.dtype == port._type.to_dtype() and array.flags.writeable and array.flags.c_contiguous
     if share and is_same and array.ndim:

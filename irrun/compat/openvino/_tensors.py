@@ -11,6 +11,7 @@ from irrun.compat.openvino._errors import Covered, NotCovered, OpenVINOError
 from irrun.compat.openvino._shapes import PartialShape, Shape
 from irrun.compat.openvino._types import STRING, Type, type_of
 from irrun.types import ElementType
+from irrun.types.text import array_from, as_text, blank, encoded
 
 __all__ = ["Tensor", "tensor_of"]
 
@@ -40,21 +41,24 @@ class Tensor(Covered):
 
     @property
     def data(self) -> np.ndarray:
-        """The tensor's own memory. For strings, a new array of UTF-8 bytes."""
-        return np.char.encode(self._data, "utf-8") if self.element_type is STRING else self._data
+        """The tensor's own memory. For strings, a new array of bytes."""
+        return self.bytes_data if self.element_type is STRING else self._data
 
     @property
     def str_data(self) -> np.ndarray:
-        return self._text()
+        strings = self._text().ravel().tolist()
+        readable = [encoded(text).decode(errors="replace") for text in strings]  # as OpenVINO does
+        return np.array(readable, np.str_).reshape(self._data.shape)
 
     @str_data.setter
     def str_data(self, words: Any) -> None:
         self._text()
-        self._data = np.asarray(words, np.str_).reshape(self._data.shape)
+        self._data = _strings(array_from(words)).reshape(self._data.shape)
 
     @property
     def bytes_data(self) -> np.ndarray:
-        return np.char.encode(self._text(), "utf-8")
+        strings = [encoded(text) for text in self._text().ravel().tolist()]
+        return np.array(strings, np.bytes_).reshape(self._data.shape)
 
     def _text(self) -> np.ndarray:
         if self.element_type is not STRING:
@@ -67,7 +71,7 @@ class Tensor(Covered):
     def set_shape(self, shape: Iterable[int]) -> None:
         wanted = tuple(shape)
         if wanted != self._data.shape:
-            self._data = np.resize(self._data, wanted) if self._data.size else np.zeros(wanted, self._data.dtype)
+            self._data = np.resize(self._data, wanted) if self._data.size else blank(wanted, self._data)
 
     shape = property(get_shape, set_shape)
     size = property(lambda self: self._data.size)
@@ -105,7 +109,7 @@ class Tensor(Covered):
         """Copy the values of an array into the tensor's memory, cast to its type. The tensor gets the array's shape."""
         self.set_shape(array.shape)
         if self.element_type is STRING:
-            self._data = array.astype(np.str_)
+            self._data = _strings(array)
         elif array.dtype.isbuiltin == 2:  # bf16 and f8 are stored as raw bits
             self._data[...] = array.view(self._data.dtype)
         else:
@@ -134,8 +138,9 @@ def _zeros(element_type: Type | None, dims: tuple[int, ...] | None) -> tuple[Typ
     """Return the type and the memory of a tensor that is made from a type and a shape."""
     if element_type is None or dims is None:
         raise TypeError("a Tensor is made from an array, or from a Type and a shape; pass both")
-    dtype = np.dtype("U1") if _storable(element_type) is STRING else element_type.to_dtype()
-    return element_type, np.zeros(dims, dtype)
+    if _storable(element_type) is STRING:
+        return element_type, np.full(dims, "", object)
+    return element_type, np.zeros(dims, element_type.to_dtype())
 
 
 def _contents(
@@ -148,12 +153,12 @@ def _contents(
     """
     if not isinstance(array, (np.ndarray, list)):
         raise TypeError(f"a Tensor is made from an array, a list or a Type, not from {type(array).__name__}")
-    data = np.asarray(array)
+    data = array_from(array)
     actual_type = _storable(element_type or Type(data.dtype))
     if shared and not data.flags.c_contiguous:
         raise OpenVINOError("a Tensor can share only a C-contiguous array; pass numpy.ascontiguousarray(array)")
     if actual_type is STRING:
-        return actual_type, np.char.decode(data, "utf-8") if data.dtype.kind == "S" else data.astype(np.str_)
+        return actual_type, _strings(data)
     if not shared or not isinstance(array, np.ndarray):
         data = np.array(data, order="C")
     dtype = actual_type.to_dtype()
@@ -162,6 +167,12 @@ def _contents(
             raise OpenVINOError(f"{data.dtype} has a foreign byte order; convert it with array.astype({dtype.name!r})")
         data = data.reshape(-1).view(dtype).reshape(data.shape if dims is None else dims)
     return actual_type, data if dims is None else data.reshape(-1)[: int(np.prod(dims))].reshape(dims)
+
+
+def _strings(array: np.ndarray) -> np.ndarray:
+    """Return an array of strings, bytes or anything else as a string tensor, with the text of each element."""
+    text = as_text(array)
+    return as_text(array.astype(np.str_)) if text is None else text.copy()  # type: ignore[return-value]
 
 
 def _storable(element_type: Type) -> Type:

@@ -19,7 +19,7 @@ class Type(Covered):
     _own: ElementType
 
     def __new__(cls, dtype: Any) -> Type:
-        element_type = ElementType.of(np.dtype("U") if np.dtype(dtype).kind == "S" else np.dtype(dtype))
+        element_type = ElementType.of(np.dtype("O") if np.dtype(dtype).kind == "S" else np.dtype(dtype))
         if element_type is None:
             raise OpenVINOError(f"no element type corresponds to the numpy type {dtype!r}; convert the array first")
         return type_of(element_type)

@@ -25,25 +25,26 @@ Method = Callable[[np.ndarray, np.ndarray, OnTileReady], None]
 ``data`` (batch, rows, columns, in channels) of the same dtype."""
 
 
-def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method] | None:
-    """Return the name of the fastest method for these filters and this geometry, and the method.
+def choose(filters: Filters, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method, int] | None:
+    """Return the name of the fastest method for these filters and this geometry, the method, and the bytes it holds.
 
     Return None where channels-first data is faster: for grouped filters that are not depthwise.
     """
     if filters.ins == filters.outs == 1:
         count = _together(axes[1], filters.groups)
         taps = np.ascontiguousarray(np.tile(filters.array[:, 0, 0].transpose(1, 2, 0), count))
-        return "depthwise", functools.partial(depthwise, taps, axes)
+        return "depthwise", functools.partial(depthwise, taps, axes), taps.nbytes
     if filters.groups > 1:
         return None
     form = best_form(filters, axes, batch)
     if form is not None:
-        method = functools.partial(winograd, form, form.transformed(filters), filters, axes)
-        return f"Winograd F({form.tile}×{form.tile}, 3×3)", method
+        transformed = form.transformed(filters)
+        method = functools.partial(winograd, form, transformed, filters, axes)
+        return f"Winograd F({form.tile}×{form.tile}, 3×3)", method, transformed.nbytes
     matrix = filters.channels_last().reshape(-1, filters.outs)
     if filters.kernel == [1, 1] and not any(axis.begin or axis.end for axis in axes):
-        return "matmul", functools.partial(pointwise, matrix, axes)
-    return "im2col", functools.partial(columns, matrix, axes)
+        return "matmul", functools.partial(pointwise, matrix, axes), matrix.nbytes
+    return "im2col", functools.partial(columns, matrix, axes), matrix.nbytes
 
 
 def pointwise(

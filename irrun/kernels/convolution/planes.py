@@ -45,6 +45,8 @@ class Filters:
     def __init__(self, filters: np.ndarray) -> None:
         self.groups, self.outs, self.ins, *self.kernel = filters.shape
         self.array = filters.astype(wide(filters.dtype), copy=False)
+        self.copied = 0 if self.array is filters else self.array.nbytes
+        """The bytes of the converted filters; 0 if they have that dtype already."""
         self.matrix = self.array.reshape(self.groups, self.outs, self.ins * math.prod(self.kernel))
 
     def channels_last(self) -> np.ndarray:

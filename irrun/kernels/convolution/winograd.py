@@ -33,6 +33,11 @@ def suits(filters: Filters, axes: tuple[Axis, ...], batch: int) -> bool:
     return is_plain_3x3(filters, axes) and min(filters.outs, filters.ins) >= 32 and tiles >= 16
 
 
+def transformed_bytes(filters: Filters) -> int:
+    """Return the bytes of the transformed filters: 36 numbers for each 3×3 kernel."""
+    return filters.array.nbytes * 4
+
+
 def packed(filters: Filters) -> np.ndarray:
     """Return the transformed filters (groups, 36, out, in): a matrix for each element of a transformed tile."""
     matrices = np.empty((filters.groups, 36, filters.outs, filters.ins), np.float32)

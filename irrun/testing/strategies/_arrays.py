@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from irrun.types import ELEMENT_TYPES, NF4, ElementType
+from irrun.types.text import text_array
 
 __all__ = ["Dims", "broadcastable_shapes", "narrowed", "shapes", "tensors"]
 
@@ -61,7 +62,7 @@ def tensors(
     if own.kind == "dynamic":
         raise ValueError("no array is of the element type dynamic; name another element type")
     if own.kind == "string":
-        words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
+        words = st.text(st.characters(codec="utf-8"), max_size=6)
         return dims.flatmap(lambda d: st.lists(words, min_size=math.prod(d), max_size=math.prod(d)).map(_words(d)))
     elements = _elements(own, min_value, max_value, special)
     plain = own.dtype
@@ -71,7 +72,7 @@ def tensors(
 
 
 def _words(dims: Dims) -> Callable[[list[str]], np.ndarray]:
-    return lambda words: np.array(words, np.str_).reshape(dims)
+    return lambda words: text_array(words, dims)
 
 
 def _cast(dtype: np.dtype) -> Callable[[np.ndarray], np.ndarray]:

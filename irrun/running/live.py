@@ -1,0 +1,124 @@
+"""The bound of a run: count the bytes that are live, and stop a run that takes too many."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from irrun.model import Layer, Model
+from irrun.planning.failures import too_much_memory
+from irrun.planning.steps import Plan
+from irrun.running.liveness import Peak, held_bytes, peak_of, root_of
+from irrun.running.pool import Pool, lent_size
+
+__all__ = ["Limits", "Live"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """The memory that a plan needs: the bytes of its constants, its peak if that is known, and where constants are."""
+
+    plan: Plan
+    held: int
+    peak: Peak | None
+    constants: frozenset[int]
+    """The ``id`` of the root of each constant."""
+
+
+class Limits:
+    """The limit of all runs of a model, and what each of its plans needs."""
+
+    def __init__(self, max_memory: int, pool: Pool) -> None:
+        self.max_memory = max_memory
+        self.pool = pool
+        self._needs: dict[int, _Needs] = {}  # by id() of the plan
+
+    def needs(self, plan: Plan) -> _Needs:
+        """Return what a plan needs. It is computed once for each plan."""
+        needs = self._needs.get(id(plan))
+        if needs is None:
+            constants = frozenset(id(root_of(array)) for array in plan.constants.values())
+            needs = _Needs(plan, held_bytes(plan), peak_of(plan, inputs=False), constants)
+            self._needs[id(plan)] = needs
+        return needs
+
+
+class Live:
+    """The bytes that are live in one run.
+
+    If all shapes of a plan are known, its peak is compared with the limit before its first step. Otherwise the arrays
+    are counted as steps return them, until nothing references them any more. Not counted are the inputs and the .bin,
+    and views of them.
+    """
+
+    def __init__(self, limits: Limits, plan: Plan, others: int) -> None:
+        """Prepare a run of ``plan``. ``others`` are bytes that are live throughout, beside those of its constants."""
+        self.limits = limits
+        self.held = limits.needs(plan).held + others
+        self.bytes = 0
+        self._known: set[int] = set()  # id() of the roots that are not counted, or counted already
+        self._begun: set[int] = set()
+        self._references: dict[int, tuple[weakref.ref[np.ndarray], int, int]] = {}
+
+    def know(self, arrays: Iterable[np.ndarray]) -> None:
+        """Do not count these arrays, nor views of them."""
+        self._known.update(id(root_of(array)) for array in arrays)
+
+    def begin(self, plan: Plan) -> bool:
+        """Return whether the arrays of a plan must be counted, because its peak is not known.
+
+        Raises ExecutionError (IR604) if the peak exceeds the limit.
+        """
+        needs = self.limits.needs(plan)
+        if id(plan) not in self._begun:
+            self._begun.add(id(plan))
+            self._known |= needs.constants
+        peak = needs.peak or Peak(0, None)
+        self.require(plan.model, peak.layer, peak.bytes)
+        return needs.peak is None
+
+    def require(self, model: Model, layer: Layer | None, size: int) -> None:
+        """Raise ExecutionError (IR604) if ``size`` more bytes, at ``layer``, exceed the limit.
+
+        Memory that the pool retains from other runs is released first.
+        """
+        limits, total = self.limits, self.held + self.bytes + size
+        if total > limits.max_memory:
+            raise too_much_memory(model, layer, self.held, self.bytes + size, limits.max_memory)
+        if total + limits.pool.retained > limits.max_memory:
+            limits.pool.trim()
+
+    def has_room(self, size: int) -> bool:
+        """Return whether ``size`` more bytes are within the limit."""
+        return self.held + self.bytes + size <= self.limits.max_memory
+
+    def add(self, model: Model, layer: Layer, arrays: Iterable[np.ndarray | None], working: int = 0) -> None:
+        """Count arrays that ``layer`` has returned. Raises ExecutionError (IR604) if they exceed the limit.
+
+        ``working`` bytes (see ``Op.working``) belong to the first array.
+        """
+        for array in arrays:
+            if not isinstance(array, np.ndarray):
+                continue
+            root = root_of(array)
+            if id(root) not in self._known:
+                size = root.nbytes if root.base is None else lent_size(root.nbytes)
+                size, working = size + working, 0
+                reference = weakref.ref(root, self._gone)
+                self._known.add(id(root))
+                self._references[id(reference)] = reference, id(root), size
+                self.bytes += size
+        self.require(model, layer, 0)
+
+    def _gone(self, reference: weakref.ref[np.ndarray]) -> None:
+        """Stop counting an array that nothing references any more."""
+        _, root, size = self._references.pop(id(reference))
+        self._known.discard(root)
+        self.bytes -= size
+
+    def end(self) -> None:
+        """Stop counting. The arrays that are left belong to the caller."""
+        self._references.clear()
