@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun import engines
 from irrun.debug.divergence import first_divergence
 from irrun.debug.metrics import Measurement, measure
 from irrun.debug.pairing import Pairing, by_name, pair_outputs
@@ -18,7 +17,8 @@ from irrun.debug.results import VERDICTS, Comparison, Layer, SideFailure, verdic
 from irrun.debug.subjects import Subject, model_of, stand_in
 from irrun.debug.tolerances import TOLERANCES, Tolerances
 from irrun.diagnostics import Diagnostic, EngineError
-from irrun.engines import Engine, Limits, Loaded, Outputs, Place, Side, Value, parse_side
+from irrun.engines import Engine, Limits, Loaded, Output, Outputs, Place, Side, Value, parse_side
+from irrun.engines import open as open_engine
 from irrun.lookup import known
 from irrun.model import Model
 from irrun.running.generate import draw
@@ -68,7 +68,7 @@ def compare(
     models = [model_of(side) for side in sides]
     settings = _Settings(tolerances or Tolerances(), comparator, frontier)
     with ExitStack() as stack:
-        running = [stack.enter_context(engines.open(side, limits)) for side in sides]
+        running = [stack.enter_context(open_engine(side, limits)) for side in sides]
         loaded = [engine.load(inner=layers) for engine in running]
         for role, answer in zip(_ROLES, loaded):
             if not isinstance(answer, Loaded):
@@ -234,7 +234,7 @@ class _Run:
         limit = self.settings.tolerances.of_layer(place.layer, "f32")
         self.tallies.setdefault(place, _Tally(limit, "", ordinal)).add(missing, sample, ordinal, iteration)
 
-    def add_output(self, position: int, first: engines.Output, second: engines.Output, sample: int) -> None:
+    def add_output(self, position: int, first: Output, second: Output, sample: int) -> None:
         """Measure a pair of outputs."""
         name = _output_name(first.names, position)
         tally = self.output_tallies.get(position)

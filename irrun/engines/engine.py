@@ -51,8 +51,9 @@ class Engine(Protocol):
         """Run the model that was loaded last, and return its outputs.
 
         ``feeds`` are the inputs by name or position. ``on_value`` receives the inner values at ``taps`` as soon as they
-        are computed; a layer in the body of a loop gives one in each iteration. The state of a model is kept from run
-        to run. After a crash or a timeout, the next run starts the engine again and loads the model.
+        are computed; a layer in the body of a loop gives one in each iteration. The model must have been loaded with
+        ``inner`` for that. The state of a model is kept from run to run. After a crash or a timeout, the next run
+        starts the engine again and loads the model.
         """
         ...
 
@@ -161,8 +162,9 @@ class ChildEngine:
                 return loaded
         assert self._loaded is not None
         assert self._process is not None
-        folder = self._process.folder
-        files = [folder / f"input{position}.bin" for position in range(len(self._loaded.inputs))]
+        if unknown := next((place for place in taps if place not in self._loaded.places), None):
+            return Refusal(f'the model shows no inner value "{unknown}"; load it with inner=True to list them')
+        files = [self._process.folder / f"input{position}.bin" for position in range(len(self._loaded.inputs))]
         began = time.monotonic()
         try:
             inputs = [
@@ -171,14 +173,17 @@ class ChildEngine:
             ]
             wanted = [[place.layer, place.port] for place in taps]
             answer = self._ask("infer", on_value, inputs=inputs, taps=wanted)
-            arrays = [(record["type"], read_tensor(record, remove=True)) for record in answer["outputs"]]
         except Failed as failed:
             return failed.outcome
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             return Refusal(str(error))
         finally:
             for file in files:
                 file.unlink(missing_ok=True)
+        try:
+            arrays = [(record["type"], read_tensor(record, remove=True)) for record in answer["outputs"]]
+        except (ValueError, KeyError, TypeError) as error:
+            return Crash(f"it broke the protocol: its answer to infer is wrong: {error}")
         outputs = (Output(names, type, array) for names, (type, array) in zip(self._loaded.outputs, arrays))
         return Outputs(tuple(outputs), time.monotonic() - began)
 
