@@ -26,7 +26,7 @@ from irrun.types import ElementType
 
 __all__ = ["Comparator", "Feeds", "compare"]
 
-Feeds = Mapping[str | int, np.ndarray]
+Feeds = Mapping[Any, np.ndarray]
 """The inputs of one sample, by name or position."""
 Comparator = Callable[[np.ndarray, np.ndarray, str], bool | str]
 """A function of a reference, a candidate and the name of the value: True, or what differs (False or a text)."""

@@ -44,7 +44,7 @@ class Engine(Protocol):
 
     def infer(
         self,
-        feeds: Mapping[str | int, np.ndarray],
+        feeds: Mapping[Any, np.ndarray],
         taps: Sequence[Place] = (),
         on_value: Callable[[Value], None] | None = None,
     ) -> Outputs | Failure:
@@ -151,7 +151,7 @@ class ChildEngine:
 
     def infer(
         self,
-        feeds: Mapping[str | int, np.ndarray],
+        feeds: Mapping[Any, np.ndarray],
         taps: Sequence[Place] = (),
         on_value: Callable[[Value], None] | None = None,
     ) -> Outputs | Failure:
@@ -260,7 +260,7 @@ def _loaded(answer: Mapping[str, Any]) -> Loaded:
     )
 
 
-def _by_position(loaded: Loaded, feeds: Mapping[str | int, np.ndarray]) -> list[np.ndarray]:
+def _by_position(loaded: Loaded, feeds: Mapping[Any, np.ndarray]) -> list[np.ndarray]:
     """Return the inputs in order. Raises ValueError if one is missing or unknown."""
     positions = {name: position for position, input in enumerate(loaded.inputs) for name in input.names}
     by_position = {positions.get(key, key) if isinstance(key, str) else key: array for key, array in feeds.items()}

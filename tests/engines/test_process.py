@@ -25,9 +25,11 @@ def reply(kind, **content):
     out.write(json.dumps({kind: content}) + "\\n")
     out.flush()
 
-state = 0
-for line in sys.stdin:
-    request = json.loads(line)
+class Answered(Exception):
+    pass
+
+def answer(request):
+    global options, state
     cmd = request["cmd"]
     if cmd == "start":
         options = request["options"]
@@ -53,7 +55,14 @@ for line in sys.stdin:
         state = 0
         reply("ok")
     else:
-        break
+        sys.exit()
+
+state = 0
+for line in sys.stdin:
+    try:
+        answer(json.loads(line))
+    except Answered:
+        pass
 """
 
 
@@ -76,7 +85,7 @@ def _engine(folder: Path, made: list[ChildEngine], limits: Limits | None = None,
 
 
 def _run(engine: ChildEngine, number: int) -> object:
-    outcome = engine.infer({"x": np.int64(number)})
+    outcome = engine.infer({"x": np.array(number)})
     return outcome["y"].item() if isinstance(outcome, Outputs) else outcome
 
 
@@ -88,7 +97,7 @@ def test_a_harness_of_somebody_else(tmp_path: Path, made: list[ChildEngine]) -> 
     assert loaded.inputs == (Input(("x",), "i64", "[]"),)
     assert [_run(engine, n) for n in (2, 3)] == [2, 5]
     seen: list[object] = []
-    engine.infer({"x": np.int64(1)}, [Place("inner")], lambda v: seen.append((v.place, v.iteration, v.array().item())))
+    engine.infer({"x": np.array(1)}, [Place("inner")], lambda v: seen.append((v.place, v.iteration, v.array().item())))
     assert seen == [(Place("inner"), 0, 6)]
     assert engine.reset() is None
     assert _run(engine, 4) == 4
@@ -176,22 +185,22 @@ def test_the_processes_that_an_engine_starts_end_with_it(tmp_path: Path, made: l
 def test_faults_while_loading(tmp_path: Path, made: list[ChildEngine]) -> None:
     engine = _engine(tmp_path, made, load="os.abort()")
     assert isinstance(engine.load(), Crash)
-    assert isinstance(engine.infer({"x": np.int64(1)}), Crash)
-    wrong = _engine(tmp_path, made, load="reply('ok', inputs=[{}], outputs=[]); continue")
+    assert isinstance(engine.infer({"x": np.array(1)}), Crash)
+    wrong = _engine(tmp_path, made, load="reply('ok', inputs=[{}], outputs=[]); raise Answered")
     outcome = wrong.load()
     assert isinstance(outcome, Crash)
     assert "its answer to load is wrong" in outcome.cause
-    says = _engine(tmp_path, made, load="reply('refused', message='no such operation', reason=''); continue")
+    says = _engine(tmp_path, made, load="reply('refused', message='no such operation', reason=''); raise Answered")
     assert says.load() == Refusal("no such operation")
 
 
 def test_a_tensor_that_does_not_fill_its_shape(tmp_path: Path, made: list[ChildEngine]) -> None:
-    code = "reply('ok', outputs=[{'type': 'f32', 'shape': [5], 'data': ''}]); continue"
+    code = "reply('ok', outputs=[{'type': 'f32', 'shape': [5], 'data': ''}]); raise Answered"
     engine = _engine(tmp_path, made, infer=code)
     engine.load()
     outcome = _run(engine, 13)
-    assert isinstance(outcome, Refusal)
-    assert "0 bytes do not fill the shape [5] of f32" in outcome.message
+    assert isinstance(outcome, Crash)
+    assert "its answer to infer is wrong: 0 bytes do not fill the shape [5] of f32" in outcome.cause
 
 
 def test_files_are_removed(tmp_path: Path, made: list[ChildEngine], monkeypatch: pytest.MonkeyPatch) -> None:
