@@ -207,10 +207,14 @@ class ChildEngine:
             place = Place(content["layer"], content["port"])
             value = Value.of(place, visits[place], content["tensor"])
             visits[place] += 1
-            if on_value is not None:
-                on_value(value)
-            else:
+            if on_value is None:
                 value.drop()
+                continue
+            try:
+                on_value(value)
+            except BaseException:
+                self._process.kill()  # it would go on to answer this request
+                raise
         raise AssertionError("a request ends with an answer or with Failed")
 
 
