@@ -30,7 +30,7 @@ FOLDERS: dict[str, set[str]] = {
     "api": {"base", "inference", "ir", "checking", "running"},
     "engines": {"base", "planning", "api"},
     "debug": {"base", "inference", "ir", "running", "api", "engines"},
-    "testing": {"base", "ir", "checking", "running", "api"},
+    "testing": {"base", "ir", "checking", "running", "api", "debug"},
     "compat": {"base", "inference", "ir", "running", "api"},
     "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
     "entry": {"base", "checking", "running", "api", "testing", "cli"},

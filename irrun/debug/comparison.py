@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
-from irrun import engines
 from irrun.debug.divergence import first_divergence
 from irrun.debug.inputs import Inputs, feeds_of, samples_of
 from irrun.debug.metrics import Measurement, measure
@@ -19,7 +19,8 @@ from irrun.debug.results import VERDICTS, Comparison, Layer, SideFailure, verdic
 from irrun.debug.subjects import Subject, model_of, stand_in
 from irrun.debug.tolerances import TOLERANCES, Tolerances
 from irrun.diagnostics import Diagnostic, EngineError
-from irrun.engines import Engine, Limits, Loaded, Outputs, Place, Side, Value, parse_side
+from irrun.engines import Engine, Limits, Loaded, Output, Outputs, Place, Recording, Side, Value, parse_side
+from irrun.engines import open as open_engine
 from irrun.model import Model
 from irrun.types import ElementType
 
@@ -43,6 +44,7 @@ def compare(
     limits: Limits | None = None,
     pairing: Pairing = by_name,
     frontier: bool = False,
+    running: tuple[Engine, Engine] | None = None,
 ) -> Comparison:
     """Run two sides on the same inputs, and return how far the candidate is from the reference.
 
@@ -56,6 +58,7 @@ def compare(
     - ``tolerances`` are those of each value. ``comparator`` decides instead of them.
     - ``limits`` are those of each engine. A side that refuses the model, crashes or takes too long gives a verdict.
     - ``frontier`` keeps what is needed to apply other tolerances to the result.
+    - ``running`` are engines of both sides that are open already, to save the time of their start.
 
     Raises EngineError: IR701 for a text that is no side, IR702 for an engine that does not start, IR704 if the sides
     have nothing in common, IR705 for a comparator that fails. Raises ReadError for a file that cannot be read, and
@@ -65,14 +68,17 @@ def compare(
     models = [model_of(side) for side in sides]
     settings = _Settings(tolerances or Tolerances(), comparator, frontier)
     with ExitStack() as stack:
-        running = [stack.enter_context(engines.open(side, limits)) for side in sides]
-        loaded = [engine.load(inner=layers) for engine in running]
+        opened = running or _opened(sides, limits, stack)
+        loaded = [
+            engine.load(None if isinstance(engine, Recording) else side.path, inner=layers)
+            for engine, side in zip(opened, sides)
+        ]
         for role, answer in zip(_ROLES, loaded):
             if not isinstance(answer, Loaded):
-                return _failed(sides, running, SideFailure(role, answer, None))
+                return _failed(sides, opened, SideFailure(role, answer, None))
         subjects = [
             Subject(side, engine, answer, model)
-            for side, engine, answer, model in zip(sides, running, loaded, models)
+            for side, engine, answer, model in zip(sides, opened, loaded, models)
             if isinstance(answer, Loaded)
         ]
         run = _Run(subjects[0], subjects[1], settings, pairing)
@@ -86,6 +92,13 @@ def compare(
             if failure is not None:
                 return run.comparison(count, failure)
         return run.comparison(count)
+
+
+def _opened(sides: Sequence[Side], limits: Limits | None, stack: ExitStack) -> list[Engine]:
+    """Return the engines of both sides, which start at the same time and end with ``stack``."""
+    with ThreadPoolExecutor(len(sides)) as pool:
+        entered = [pool.submit(stack.enter_context, open_engine(side, limits)) for side in sides]
+    return [future.result() for future in entered]
 
 
 _ROLES: Final = ("reference", "candidate")
@@ -161,6 +174,8 @@ class _Run:
         self.outputs = pair_outputs(reference.loaded.outputs, candidate.loaded.outputs)
         self.tallies: dict[Place, _Tally] = {}
         self.output_tallies: dict[int, _Tally] = {}
+        self.current: dict[tuple[Place, int], Measurement] = {}
+        """The measurements of the last sample or, once one has differed, of the first that did."""
         if not self.pairs and not self.outputs:
             help = "pass two forms of the same model; outputs and layers are matched by name"
             message = f"{reference.side} and {candidate.side} have no output and no layer in common"
@@ -181,6 +196,9 @@ class _Run:
     def sample(self, number: int, model: Model, arrays: Mapping[int, np.ndarray]) -> SideFailure | None:
         """Run both sides on the inputs of a sample, and compare their values. Return the failure of a side."""
         waiting: dict[tuple[Place, int], tuple[int, Value]] = {}
+        is_first = not any(tally.first for tally in self.tallies.values())
+        if is_first:
+            self.current.clear()
 
         def keep(value: Value) -> None:
             waiting[value.place, value.iteration] = len(waiting), value
@@ -192,7 +210,9 @@ class _Run:
                 self.add_missing(place, "reference", number, len(self.tallies), value.iteration)
                 return
             ordinal, other = waiting.pop((place, value.iteration))
-            self.add(place, _read(other), _read(value), number, ordinal, value.iteration)
+            measurement = self.add(place, _read(other), _read(value), number, ordinal, value.iteration)
+            if is_first:
+                self.current[place, value.iteration] = measurement
 
         outcomes: list[Outputs] = []
         try:
@@ -216,14 +236,16 @@ class _Run:
 
     def add(
         self, place: Place, first: np.ndarray, second: np.ndarray, sample: int, ordinal: int, iteration: int
-    ) -> None:
+    ) -> Measurement:
         """Measure a pair of inner values."""
         tally = self.tallies.get(place)
         if tally is None:
             type = _coarser(_type(first), _type(second))
             limit = self.settings.tolerances.of_layer(place.layer, type)
             tally = self.tallies[place] = _Tally(limit, type, ordinal)
-        tally.add(self.settings.measured(first, second, str(place), tally.limit), sample, ordinal, iteration)
+        measurement = self.settings.measured(first, second, str(place), tally.limit)
+        tally.add(measurement, sample, ordinal, iteration)
+        return measurement
 
     def add_missing(self, place: Place, role: str, sample: int, ordinal: int, iteration: int) -> None:
         """Report a value that one side did not compute: its loop ended earlier, or it took another branch."""
@@ -231,7 +253,7 @@ class _Run:
         limit = self.settings.tolerances.of_layer(place.layer, "f32")
         self.tallies.setdefault(place, _Tally(limit, "", ordinal)).add(missing, sample, ordinal, iteration)
 
-    def add_output(self, position: int, first: engines.Output, second: engines.Output, sample: int) -> None:
+    def add_output(self, position: int, first: Output, second: Output, sample: int) -> None:
         """Measure a pair of outputs."""
         name = _output_name(first.names, position)
         tally = self.output_tallies.get(position)
@@ -256,7 +278,10 @@ class _Run:
                 layers[place], measurement=measurement, sample=sample,
                 iteration=None if layers[place].iteration is None else iteration,
             )  # fmt: skip
-            first = first_divergence(self.reference, self.candidate, place, self.pairs, at, layers)
+            measured = {
+                other: self.current.get((other, iteration)) or self.current.get((other, 0)) for other in self.pairs
+            }
+            first = first_divergence(self.reference, self.candidate, place, self.pairs, at, measured)
         own = verdict(outputs, list(layers.values()))
         sides = [(str(subject.side), subject.engine.name) for subject in (self.reference, self.candidate)]
         return Comparison(

@@ -15,18 +15,17 @@ __all__ = ["first_divergence"]
 
 def first_divergence(
     reference: Subject, candidate: Subject, place: Place, pairs: Mapping[Place, Place], at: Layer,
-    layers: Mapping[Place, Layer],
+    errors: Mapping[Place, Measurement | None],
 ) -> First:  # fmt: skip
     """Return the explanation of the divergence at ``place`` of the reference.
 
-    ``pairs`` are the places in the candidate, ``at`` is what was measured there, and ``layers`` what was measured of
-    all places. Without an IR file of the candidate or of the reference, the inputs are not known.
+    ``pairs`` are the places in the candidate, ``at`` is what was measured there, and ``errors`` what was measured of
+    all places of the reference in the same sample and iteration. Without an IR file, the inputs are not known.
     """
     theirs, ours = reference.nodes.get(place.layer), candidate.nodes.get(pairs[place].layer)
-    back = {other: own for own, other in pairs.items()}
-    node, measured = (ours, {other: layers[own] for other, own in back.items() if own in layers})
+    node, measured = ours, {other: errors.get(own) for own, other in pairs.items()}
     if node is None:
-        node, measured = theirs, layers
+        node, measured = theirs, {**errors}
     if node is None:
         return First(at, (), None, ())
     inputs = [_input(node, position, measured, theirs if node is ours else None) for position in _positions(node)]
@@ -40,7 +39,7 @@ def _positions(node: Node) -> range:
     return range(len(node.model.feeds[node.layer.id]))
 
 
-def _input(node: Node, position: int, measured: Mapping[Place, Layer], other: Node | None) -> InputError:
+def _input(node: Node, position: int, measured: Mapping[Place, Measurement | None], other: Node | None) -> InputError:
     """Return the error of an input of ``node``. ``other`` is the layer of the reference, which has constants, too."""
     producer = node.producer(position)
     if producer is None:
@@ -48,8 +47,8 @@ def _input(node: Node, position: int, measured: Mapping[Place, Layer], other: No
     source, port = producer
     name = source.name if port == 0 else f"{source.name}:{source.layer.outputs[port].id}"
     head = name, source.layer.type
-    if (layer := measured.get(Place(source.name, port))) is not None:
-        return InputError(*head, "layer", source.line, layer.measurement)
+    if (error := measured.get(Place(source.name, port))) is not None:
+        return InputError(*head, "layer", source.line, error)
     own = constant(source.model, source.layer)
     if own is None:
         kind = "input" if source.layer.type.lower() == "parameter" else "layer"

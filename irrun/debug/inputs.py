@@ -14,7 +14,7 @@ from irrun.running.generate import draw
 
 __all__ = ["Feeds", "Inputs", "feeds_of", "samples_of"]
 
-Feeds = Mapping[str, np.ndarray] | Mapping[int, np.ndarray] | Mapping[str | int, np.ndarray]
+Feeds = Mapping[Any, np.ndarray]
 """The inputs of one sample, by name or position."""
 Inputs = Feeds | Iterable[Feeds] | Callable[[Model], Iterable[Feeds]] | None
 """The inputs of one sample or of several, or a function that returns samples for a model. None means random inputs."""

@@ -124,7 +124,7 @@ class _Sums:
 
     def add_text(self, reference: np.ndarray, candidate: np.ndarray) -> None:
         """Add all elements of two arrays of strings."""
-        differ = np.asarray(reference.astype(np.str_) != candidate.astype(np.str_)).reshape(-1)
+        differ = np.asarray(reference.astype(object) != candidate.astype(object)).reshape(-1)
         self.outside = int(np.count_nonzero(differ))
         self.excess, self.worst = (math.inf, int(np.argmax(differ))) if self.outside else (0.0, 0)
         self.mark(0.0, math.inf if self.outside else 0.0)

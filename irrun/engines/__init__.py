@@ -21,11 +21,12 @@ from irrun.engines.outcomes import (
 )
 from irrun.engines.places import computing_layers
 from irrun.engines.process import Limits
+from irrun.engines.recordings import Recording
 from irrun.engines.sides import KINDS, Side, parse_side
 from irrun.engines.values import Value
 
 __all__ = [
     "KINDS", "ChildEngine", "Crash", "Engine", "Failure", "Input", "Limits", "Loaded", "Origin", "Output", "Outputs",
-    "Place", "Refusal", "Side", "Timeout", "Value", "computing_layers", "from_record", "open", "parse_side",
-    "to_record",
+    "Place", "Recording", "Refusal", "Side", "Timeout", "Value", "computing_layers", "from_record", "open",
+    "parse_side", "to_record",
 ]  # fmt: skip

@@ -44,15 +44,16 @@ class Engine(Protocol):
 
     def infer(
         self,
-        feeds: Mapping[str | int, np.ndarray],
+        feeds: Mapping[Any, np.ndarray],
         taps: Sequence[Place] = (),
         on_value: Callable[[Value], None] | None = None,
     ) -> Outputs | Failure:
         """Run the model that was loaded last, and return its outputs.
 
         ``feeds`` are the inputs by name or position. ``on_value`` receives the inner values at ``taps`` as soon as they
-        are computed; a layer in the body of a loop gives one in each iteration. The state of a model is kept from run
-        to run. After a crash or a timeout, the next run starts the engine again and loads the model.
+        are computed; a layer in the body of a loop gives one in each iteration. The model must have been loaded with
+        ``inner`` for that. The state of a model is kept from run to run. After a crash or a timeout, the next run
+        starts the engine again and loads the model.
         """
         ...
 
@@ -150,7 +151,7 @@ class ChildEngine:
 
     def infer(
         self,
-        feeds: Mapping[str | int, np.ndarray],
+        feeds: Mapping[Any, np.ndarray],
         taps: Sequence[Place] = (),
         on_value: Callable[[Value], None] | None = None,
     ) -> Outputs | Failure:
@@ -161,8 +162,9 @@ class ChildEngine:
                 return loaded
         assert self._loaded is not None
         assert self._process is not None
-        folder = self._process.folder
-        files = [folder / f"input{position}.bin" for position in range(len(self._loaded.inputs))]
+        if unknown := next((place for place in taps if place not in self._loaded.places), None):
+            return Refusal(f'the model shows no inner value "{unknown}"; load it with inner=True to list them')
+        files = [self._process.folder / f"input{position}.bin" for position in range(len(self._loaded.inputs))]
         began = time.monotonic()
         try:
             inputs = [
@@ -171,14 +173,17 @@ class ChildEngine:
             ]
             wanted = [[place.layer, place.port] for place in taps]
             answer = self._ask("infer", on_value, inputs=inputs, taps=wanted)
-            arrays = [(record["type"], read_tensor(record, remove=True)) for record in answer["outputs"]]
         except Failed as failed:
             return failed.outcome
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             return Refusal(str(error))
         finally:
             for file in files:
                 file.unlink(missing_ok=True)
+        try:
+            arrays = [(record["type"], read_tensor(record, remove=True)) for record in answer["outputs"]]
+        except (ValueError, KeyError, TypeError) as error:
+            return Crash(f"it broke the protocol: its answer to infer is wrong: {error}")
         outputs = (Output(names, type, array) for names, (type, array) in zip(self._loaded.outputs, arrays))
         return Outputs(tuple(outputs), time.monotonic() - began)
 
@@ -202,10 +207,14 @@ class ChildEngine:
             place = Place(content["layer"], content["port"])
             value = Value.of(place, visits[place], content["tensor"])
             visits[place] += 1
-            if on_value is not None:
-                on_value(value)
-            else:
+            if on_value is None:
                 value.drop()
+                continue
+            try:
+                on_value(value)
+            except BaseException:
+                self._process.kill()  # it would go on to answer this request
+                raise
         raise AssertionError("a request ends with an answer or with Failed")
 
 
@@ -255,7 +264,7 @@ def _loaded(answer: Mapping[str, Any]) -> Loaded:
     )
 
 
-def _by_position(loaded: Loaded, feeds: Mapping[str | int, np.ndarray]) -> list[np.ndarray]:
+def _by_position(loaded: Loaded, feeds: Mapping[Any, np.ndarray]) -> list[np.ndarray]:
     """Return the inputs in order. Raises ValueError if one is missing or unknown."""
     positions = {name: position for position, input in enumerate(loaded.inputs) for name in input.names}
     by_position = {positions.get(key, key) if isinstance(key, str) else key: array for key, array in feeds.items()}

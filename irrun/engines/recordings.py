@@ -52,7 +52,7 @@ class Recording:
 
     def infer(
         self,
-        feeds: Mapping[str | int, np.ndarray],
+        feeds: Mapping[Any, np.ndarray],
         taps: Sequence[Place] = (),
         on_value: Callable[[Value], None] | None = None,
     ) -> Outputs | Failure:

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from irrun.types import ELEMENT_TYPES, ElementType
+from irrun.types.text import text_array
 from irrun.weights import Weights, pack
 
 __all__ = ["Wire", "converted", "decoded", "encoded", "stored"]
@@ -44,7 +45,7 @@ def decoded(type: str, shape: tuple[int, ...], data: bytes | np.ndarray | list[s
     if isinstance(data, list):
         if len(data) != count:
             raise ValueError(f"{len(data)} strings do not fill the shape {list(shape)}")
-        return np.array(data, np.str_).reshape(shape)
+        return text_array(data, shape)
     raw = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
     needed = element_type.nbytes(count)
     if element_type.kind == "string" or len(raw) < needed:

@@ -16,6 +16,7 @@ import numpy as np
 
 from irrun.api import PathLike, check, compile
 from irrun.checking.render import text
+from irrun.debug.tolerances import TOLERANCES as TYPE_TOLERANCES
 from irrun.model import Model
 from irrun.running.executor import Executable, Feeds, Outputs
 from irrun.types import ELEMENT_TYPES, ElementType
@@ -27,14 +28,7 @@ __all__ = ["TOLERANCES", "Tolerance", "assert_matches", "check_clean", "differen
 Tolerance = float | Mapping[str, float] | None
 """A number for all element types, or numbers for some (``{"f16": 1e-2}``). A type without a number has its default."""
 
-TOLERANCES: Final[Mapping[str, tuple[float, float]]] = {
-    "f64": (1e-9, 1e-12),
-    "f32": (1e-4, 1e-5),
-    "f16": (1e-2, 1e-3),
-    "bf16": (2e-2, 1e-2),
-    "f8e4m3": (0.125, 0.0625),
-    "f8e5m2": (0.25, 0.125),
-}
+TOLERANCES: Final = TYPE_TOLERANCES
 """Default (rtol, atol) by element type. Every other type is compared exactly."""
 
 

@@ -1,0 +1,96 @@
+"""Comparisons with OpenVINO, and of ONNX models with what was converted from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx.numpy_helper
+import pytest
+
+import irrun
+import planted
+from irrun import build as b
+from irrun.debug import compare
+from irrun.engines import Crash, Engine
+from small_networks import bert, resnet
+
+pytestmark = pytest.mark.openvino
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+DEPARTURES = Path(__file__).parents[2] / "docs" / "departures"
+
+
+@pytest.mark.parametrize(("make", "seed"), [(resnet, 1), (bert, 2)], ids=["resnet", "bert"])
+def test_twenty_faults_in_a_network(
+    make: Callable[[Any], Any], seed: int, ov: Any, against_openvino: tuple[Engine, Engine], tmp_path: Path
+) -> None:
+    """OpenVINO runs the faulty file, in which it fuses most layers; the layer is named in every case."""
+    right = tmp_path / "right.xml"
+    ov.save_model(make(ov), right, compress_to_fp16=False)
+    feeds = {} if make is resnet else {"attention_mask": np.ones((1, 12), np.int64)}
+    agreeing = compare(str(right), f"openvino:{right}", feeds, running=against_openvino)
+    assert agreeing.agrees
+    assert len(agreeing.layers) > 30
+    every = planted.chosen(irrun.read_model(right), 20, seed)
+    assert {fault.kind for fault in every} == {"weight", "attribute", "type"}
+    for number, fault in enumerate(every):
+        wrong = tmp_path / f"wrong{number}.xml"
+        planted.plant(right, fault, wrong)
+        comparison = compare(str(right), f"openvino:{wrong}", feeds, running=against_openvino)
+        assert comparison.first is not None, fault
+        assert comparison.first.layer.name == fault.layer
+
+
+def test_a_candidate_that_crashes() -> None:
+    path = DEPARTURES / "col2im_defaults.xml"
+    comparison = compare(str(path), f"openvino:{path}")
+    assert comparison.verdict == "crashed"
+    assert comparison.failure is not None
+    assert comparison.failure.side == "candidate"
+    assert isinstance(comparison.failure.outcome, Crash)
+
+
+def test_a_fault_in_a_loop_names_the_loop(against_openvino: tuple[Engine, Engine], tmp_path: Path) -> None:
+    """OpenVINO shows no values of bodies."""
+    for factor in (2.0, 3.0):
+        x = b.parameter([2], name="x")
+        loop = b.Loop(
+            3, True, b.ReLU(x, name="relu"), body=lambda i, a, f=factor: (True, b.Multiply(a, f)), name="loop"
+        )
+        irrun.save_model(b.model({"y": loop}), tmp_path / f"{factor}.xml")
+    feeds = {"x": np.ones(2, np.float32)}
+    comparison = compare(str(tmp_path / "2.0.xml"), f"openvino:{tmp_path / '3.0.xml'}", feeds, running=against_openvino)
+    assert comparison.first is not None
+    assert (comparison.first.layer.name, comparison.first.layer.iteration) == ("loop", None)
+
+
+def test_an_onnx_model_and_what_was_converted_from_it(ov: Any, tmp_path: Path) -> None:
+    """Layers that the converter has renamed are matched by the names of their tensors."""
+    weights = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "w"], ["product"], name="multiply"),
+        onnx.helper.make_node("Relu", ["product"], ["positive"], name="cut"),
+        onnx.helper.make_node("Softmax", ["positive"], ["y"], name="soft"),
+    ]
+    ends = [
+        onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, ["n", size]) for n, size in (("x", 4), ("y", 3))
+    ]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], [onnx.numpy_helper.from_array(weights, "w")])
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), path)
+    ov.save_model(ov.convert_model(path), tmp_path / "right.xml", compress_to_fp16=False)
+    comparison = compare(f"onnx:{path}", str(tmp_path / "right.xml"), {"x": np.ones((2, 4), np.float32)})
+    assert comparison.agrees
+    assert [layer.name for layer in comparison.layers] == ["product", "positive", "y"]
+    model = irrun.read_model(tmp_path / "right.xml")
+    (fault,) = (f for f in planted.faults(model) if f.kind == "type")
+    planted.plant(tmp_path / "right.xml", fault, tmp_path / "wrong.xml")
+    comparison = compare(f"onnx:{path}", str(tmp_path / "wrong.xml"))
+    assert comparison.first is not None
+    assert (comparison.first.layer.name, comparison.first.layer.type) == ("positive", "Tanh")
+    assert comparison.first.layer.line is not None

@@ -1,0 +1,127 @@
+"""OpenVINO as an engine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engine_checks as checks
+import irrun
+from irrun import build as b
+from irrun import engines
+from irrun.engines import Crash, Engine, Limits, Loaded, Outputs, Place
+
+pytestmark = pytest.mark.openvino
+
+HARNESSES = Path(engines.__file__).parent / "harnesses"
+
+
+@pytest.mark.parametrize("type", [t for t in checks.TENSORS if t not in ("f64", "i4", "u4")])
+def test_every_element_type(type: str, openvino: Engine, tmp_path: Path) -> None:
+    checks.keeps_every_bit(openvino, type, tmp_path)
+
+
+def test_any_dims(openvino: Engine, tmp_path: Path) -> None:
+    checks.takes_any_dims(openvino, tmp_path)
+
+
+def test_inner_values(openvino: Engine, tmp_path: Path) -> None:
+    checks.shows_inner_values(openvino, tmp_path, in_bodies=False)
+
+
+def test_state(openvino: Engine, tmp_path: Path) -> None:
+    checks.keeps_state(openvino, tmp_path)
+
+
+def test_refusals(openvino: Engine, tmp_path: Path) -> None:
+    checks.refuses(openvino, tmp_path)
+
+
+def test_values_in_several_batches(openvino: Engine, tmp_path: Path) -> None:
+    """With more values than one copy of the model computes, each is shown once, and in order."""
+    x = b.parameter([2, 4], name="x")
+    y = x
+    for number in range(150):
+        y = b.Add(y, 1.0, name=f"add{number}")
+    irrun.save_model(b.model({"y": y}), tmp_path / "model.xml")
+    loaded = openvino.load(tmp_path / "model.xml", inner=True)
+    assert isinstance(loaded, Loaded)
+    seen: list[tuple[str, float]] = []
+    outputs = openvino.infer(
+        {"x": checks.X}, list(loaded.places), lambda value: seen.append((value.place.layer, value.array()[0, 0]))
+    )
+    assert isinstance(outputs, Outputs)
+    assert seen == [(f"add{number}", checks.X[0, 0] + number + 1) for number in range(150)]
+
+
+def test_an_engine_that_crashes_goes_on(tmp_path: Path) -> None:
+    """Col2Im without its optional attributes ends OpenVINO's process."""
+    departure = Path(__file__).parents[2] / "docs" / "departures" / "col2im_defaults.xml"
+    (parameter,) = irrun.read_model(departure).parameters
+    shape = parameter.outputs[0].shape
+    assert shape is not None
+    assert shape.static is not None
+    irrun.save_model(b.model({"y": b.ReLU(b.parameter([2, 4], name="x"))}), tmp_path / "model.xml")
+    with engines.open(f"openvino[precision=f32]:{departure}", Limits(120)) as engine:
+        assert engine.name.startswith("OpenVINO 20")
+        assert engine.name.endswith(" CPU f32")
+        for _ in range(2):
+            loaded = engine.load()
+            outcome = engine.infer({0: np.ones(shape.static, np.float32)}) if isinstance(loaded, Loaded) else loaded
+            assert isinstance(outcome, Crash)
+            assert "SIG" in outcome.cause or "status" in outcome.cause
+        engine.load(tmp_path / "model.xml")
+        outputs = engine.infer({"x": checks.X})
+        assert isinstance(outputs, Outputs)
+        np.testing.assert_array_equal(outputs["y"], np.maximum(checks.X, 0))
+
+
+def test_low_precision_is_an_option(tmp_path: Path) -> None:
+    """With bf16, a sum that f32 can tell from 256 is rounded to 256."""
+    x = b.parameter([1, 2], name="x")
+    irrun.save_model(b.model({"y": b.MatMul(x, b.constant(np.ones((2, 1), np.float32)))}), tmp_path / "model.xml")
+    feeds = {"x": np.array([[256, 1]], np.float32)}
+    results = {}
+    for precision in ("f32", "bf16"):
+        with engines.open(f"openvino[precision={precision}]:{tmp_path / 'model.xml'}", Limits(120)) as engine:
+            engine.load()
+            outputs = engine.infer(feeds)
+            assert isinstance(outputs, Outputs)
+            results[precision] = float(outputs["y"][0, 0])
+    assert results["f32"] == 257
+    assert results["bf16"] in (256, 257)  # a processor without bf16 computes in f32
+
+
+def test_an_unknown_device_is_refused(tmp_path: Path) -> None:
+    irrun.save_model(b.model({"y": b.ReLU(b.parameter([2, 4], name="x"))}), tmp_path / "model.xml")
+    with engines.open(f"openvino[device=NOWHERE]:{tmp_path / 'model.xml'}", Limits(120)) as engine:
+        outcome = engine.load()
+        assert isinstance(outcome, engines.Refusal)
+        assert "NOWHERE" in outcome.message
+
+
+def test_the_harness_needs_no_irrun() -> None:
+    """It imports the standard library, numpy and openvino alone, also where the interpreter has more."""
+    code = (
+        "import importlib.util, sys\n"
+        "for name in ('irrun', 'ml_dtypes', 'lxml', 'networkx', 'click', 'rich'): sys.modules[name] = None\n"
+        "for file in sys.argv[1:]:\n"
+        "    spec = importlib.util.spec_from_file_location('harness', file)\n"
+        "    module = importlib.util.module_from_spec(spec)\n"
+        "    spec.loader.exec_module(module)\n"
+        "assert module.Harness({}).name.startswith('OpenVINO')\n"
+    )
+    files = [str(HARNESSES / "serve.py"), str(HARNESSES / "openvino.py")]
+    subprocess.run([sys.executable, "-c", code, *files], check=True, timeout=120)
+
+
+def test_a_place_that_is_not_there_is_refused(openvino: Engine, tmp_path: Path) -> None:
+    irrun.save_model(b.model({"y": b.ReLU(b.parameter([2, 4], name="x"), name="relu")}), tmp_path / "model.xml")
+    openvino.load(tmp_path / "model.xml")
+    outcome = openvino.infer({"x": checks.X}, [Place("nowhere")])
+    assert isinstance(outcome, engines.Refusal)
+    assert "nowhere" in outcome.message

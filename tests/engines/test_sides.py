@@ -1,0 +1,99 @@
+"""Sides: KIND[OPTIONS]:PATH, and the errors of texts that are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import irrun
+from irrun.engines import KINDS, Side, parse_side
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "path", "options"),
+    [
+        ("m.xml", "irrun", "m.xml", {}),
+        ("irrun:m.xml", "irrun", "m.xml", {}),
+        ("exact:m.xml", "exact", "m.xml", {}),
+        ("openvino:a/b.xml", "openvino", "a/b.xml", {}),
+        ("openvino[device=GPU,precision=f16]:m.xml", "openvino", "m.xml", {"device": "GPU", "precision": "f16"}),
+        ("openvino[ threads = 4 ]:m.xml", "openvino", "m.xml", {"threads": "4"}),
+        ("openvino[]:m.xml", "openvino", "m.xml", {}),
+        ('openvino[python="/a, b]/python"]:m.xml', "openvino", "m.xml", {"python": "/a, b]/python"}),
+        ("openvino[python='/say \"x\"/python']:m.xml", "openvino", "m.xml", {"python": '/say "x"/python'}),
+        ("openvino:C:\\m.xml", "openvino", "C:\\m.xml", {}),
+        ("C:\\m.xml", "irrun", "C:\\m.xml", {}),
+        ("c:m.xml", "irrun", "c:m.xml", {}),
+        ("models/a:b.xml", "irrun", "models/a:b.xml", {}),
+        ("./openvino:m.xml", "irrun", "./openvino:m.xml", {}),
+        ("openvino.xml", "irrun", "openvino.xml", {}),
+        ("net[1].xml", "irrun", "net[1].xml", {}),
+        ("onnx:m.onnx", "onnx", "m.onnx", {}),
+        ("ort[device=GPU]:m.onnx", "ort", "m.onnx", {"device": "GPU"}),
+        ("values.npz", "npz", "values.npz", {}),
+        ("dump:values", "dump", "values", {}),
+        ("irrun:openvino:x", "irrun", "openvino:x", {}),
+    ],
+)
+def test_sides(text: str, kind: str, path: str, options: dict[str, str]) -> None:
+    side = parse_side(text)
+    assert (side.kind, side.path, dict(side.options)) == (kind, Path(path), options)
+    assert parse_side(str(side)) == side
+
+
+def test_a_folder_is_a_dump(tmp_path: Path) -> None:
+    assert parse_side(str(tmp_path)).kind == "dump"
+
+
+def test_a_file_may_be_named_like_a_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net:1.xml").write_text("")
+    assert parse_side("net:1.xml") == Side("irrun", Path("net:1.xml"))
+
+
+@pytest.mark.parametrize(("text", "kind"), [("openvino", "openvino"), ("ort[threads=2]", "ort"), ("m.xml", "irrun")])
+def test_engines_without_a_model(text: str, kind: str) -> None:
+    side = parse_side(text, needs_path=False)
+    assert side.kind == kind
+    assert (side.path is None) == (text != "m.xml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "help"),
+    [
+        ("openvno:m.xml", "there is no engine 'openvno'", "did you mean openvino?"),
+        ("OpenVINO:m.xml", "there is no engine 'OpenVINO'", "did you mean openvino?"),
+        ("tensorrt:m.xml", "there is no engine 'tensorrt'", "the kinds are irrun, exact,"),
+        ("m.onnx", "irrun runs no ONNX models", "write onnx:m.onnx"),
+        ("", "a path is missing", ""),
+        ("openvino:", "a path is missing", "write openvino:model.xml"),
+        ("openvino[device=GPU]", "a colon is missing", "write openvino[...]:PATH"),
+        ("openvino[device=GPU]m.xml", "a colon is missing", "write openvino[...]:PATH"),
+        ("openvino[device=GPU:m.xml", "is not closed", "write openvino[device=CPU]:PATH"),
+        ("openvino[devise=GPU]:m.xml", "openvino has no option 'devise'", "did you mean device?"),
+        ("exact[device=GPU]:m.xml", "exact has no option 'device'", "its options are python"),
+        ("npz[threads=1]:m.npz", "npz has no option 'threads'", "write npz:PATH"),
+        ("openvino[device]:m.xml", "the option device has no value", "pass the name of a device"),
+        ("openvino[device=]:m.xml", "the option device has no value", "pass the name of a device"),
+        ("openvino[precision=f8]:m.xml", "the option precision cannot be 'f8'", "pass f32, f16 or bf16"),
+        ("openvino[threads=0]:m.xml", "the option threads cannot be '0'", "a number from 1"),
+        ("openvino[threads=1,threads=2]:m.xml", "threads is passed twice", "remove one"),
+        ("openvino[device=CPU,]:m.xml", "an option is empty", "remove the extra comma"),
+        ("openvino[device=CPU,,threads=1]:m.xml", "an option is empty", "remove the extra comma"),
+        ("openvino[=CPU]:m.xml", "openvino has no option ''", "its options are"),
+        ("openvino[python='/a]:m.xml", "cannot read the options", "quotes"),
+    ],
+)
+def test_texts_that_are_no_sides(text: str, message: str, help: str) -> None:
+    with pytest.raises(irrun.EngineError) as caught:
+        parse_side(text)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "IR701"
+    assert message in diagnostic.message
+    assert help in (diagnostic.help or "")
+
+
+def test_every_kind_is_described() -> None:
+    text = irrun.diagnostics.CODES["IR701"].doc
+    assert all(kind in text for kind in KINDS)
