@@ -169,7 +169,11 @@ class _Run:
 
     def __init__(self, reference: Subject, candidate: Subject, settings: _Settings, pairing: Pairing) -> None:
         self.reference, self.candidate, self.settings = reference, candidate, settings
-        self.pairs = dict(pairing(reference, candidate))
+        origins = reference.loaded.places
+        # the inputs of bodies, which other uses of the engines need, err only where the layers before them do
+        self.pairs = {
+            place: other for place, other in pairing(reference, candidate).items() if origins[place].type != "Parameter"
+        }
         self.back = {place: other for other, place in self.pairs.items()}
         self.outputs = pair_outputs(reference.loaded.outputs, candidate.loaded.outputs)
         self.tallies: dict[Place, _Tally] = {}

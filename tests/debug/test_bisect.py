@@ -188,7 +188,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_faults_planted_at_random() -> None:
-    from planted import campaign  # imports this module
+    from random_faults import campaign  # imports this module
 
     missed = [line for line, compared, bisected in campaign(8, seed=1) if not (compared and bisected)]
     assert not missed

@@ -1,6 +1,6 @@
 """Plant faults at random in small networks, and see whether ``compare`` and ``bisect`` find them.
 
-``PYTHONPATH=tests python tests/debug/planted.py 40`` plants 40 faults, has OpenVINO run the faulty files, and prints
+``PYTHONPATH=tests python tests/debug/random_faults.py 40`` plants 40 faults, has OpenVINO run the faulty files, and prints
 what was found. The suite plants a few.
 """
 
