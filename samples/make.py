@@ -103,8 +103,17 @@ def wrong_dim() -> None:
     (HERE / "wrong_dim.bin").write_bytes((HERE / "broadcast_numpy.bin").read_bytes())
 
 
+def wrong_scale() -> None:
+    """elementwise with one weight of 4.5 instead of 4, for `irrun compare`."""
+    weights = np.fromfile(HERE / "elementwise.bin", np.float32)
+    weights[3] = 4.5
+    weights.tofile(HERE / "wrong_scale.bin")
+    (HERE / "wrong_scale.xml").write_text((HERE / "elementwise.xml").read_text())
+
+
 if __name__ == "__main__":
     movement()
     elementwise()
     convnet()
     wrong_dim()
+    wrong_scale()

@@ -175,7 +175,7 @@ def _role(first: First) -> str:
     """Return whether the layer makes the error or amplifies one."""
     constants = [i for i in first.inputs if i.kind == "constant" and i.measurement and not i.measurement.agrees]
     if constants:
-        return f'the constant "{printable(constants[0].name)}" is another one'
+        return f'the constant "{printable(constants[0].name)}" has other values'
     if not first.inputs:
         return ""
     if first.gain is None:

@@ -549,3 +549,28 @@ def test_a_harmless_error_leaves_the_result_and_shows_in_the_exit_status(call: A
     assert result.exit_code == 1
     assert "quotient" in result.stdout
     assert "IR110" in result.stderr
+
+
+ELEMENTWISE = Path(__file__).parents[2] / "samples" / "elementwise.xml"
+
+
+def test_a_file_of_inputs(call, tmp_path):
+    """An array file without a name passes each of its arrays to the input of its name."""
+    a, c = np.arange(12, dtype=np.float32).reshape(1, 3, 4), np.array([[1], [2], [3]], np.float32)
+    np.savez(tmp_path / "in.npz", a=a, b=c)
+    result = call("run", ELEMENTWISE, "-i", "in.npz", "-o", "out.npz")
+    assert result.exit_code == 0
+    assert "in.npz:a" in result.stdout
+    expected = np.clip(a * np.array([0.5, 1, 2, 4], np.float32) + c, 0, 6)
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["out"], expected)
+    for arguments, said in (
+        (["-i", "in.npz", "-i", "a=zeros"], 'input "a" is passed twice'),
+        (["-i", "none.npz"], "the inputs cannot be read from none.npz: no such file"),
+        (["-i", "bad.npz"], "the inputs cannot be read from bad.npz: file is not a zip file"),
+        (["-i", "more.npz"], 'more.npz holds an array "x", but the model has no such input'),
+    ):
+        (tmp_path / "bad.npz").write_text("no archive")
+        np.savez(tmp_path / "more.npz", x=a)
+        result = call("run", ELEMENTWISE, *arguments)
+        assert result.exit_code == 2
+        assert said in result.stderr.replace("File is", "file is")

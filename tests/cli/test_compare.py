@@ -1,0 +1,190 @@
+"""irrun compare: sides, samples, tolerances, saved measurements, and the exit status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from shutil import copy
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+import irrun
+from irrun import build as b
+from irrun import engines
+from irrun.debug import comparison
+from irrun.engines import Engine, Limits, Side
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+RIGHT, WRONG = SAMPLES / "elementwise.xml", SAMPLES / "wrong_scale.xml"
+INPUTS = ("-i", "a=ones:[1,3,4]", "-i", "b=[[0],[1],[2]]")
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[list[Engine]]:
+    """Return two processes of irrun: each takes about a second to start."""
+    with engines.open("irrun", Limits(120)) as first, engines.open("irrun", Limits(120)) as second:
+        yield [first, second]
+
+
+@pytest.fixture(autouse=True)
+def _running(two: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let comparisons of two IR files that irrun runs use the processes that are running already."""
+    start = comparison._opened
+
+    def opened(sides: Sequence[Side], limits: Limits, stack: ExitStack) -> list[Engine]:
+        return two if {side.kind for side in sides} == {"irrun"} else start(sides, limits, stack)
+
+    monkeypatch.setattr(comparison, "_opened", opened)
+
+
+def _error(result: Result) -> str:
+    assert result.exit_code == 2, result.output
+    return result.stderr
+
+
+def test_sides_that_differ(call):
+    result = call("compare", RIGHT, WRONG, *INPUTS)
+    assert result.exit_code == 1
+    assert 'differ: the first divergence is Multiply "multiply"' in result.stdout
+    assert f"--> {WRONG}:31\n" in result.stdout
+    assert 'input 1: Const "scale", line 23: error 0.11' in result.stdout
+    assert "3 of 3 layer outputs differ" in result.stdout
+
+
+def test_sides_that_agree(call):
+    result = call("compare", RIGHT, f"exact:{RIGHT}", "--samples", "3", "--seed", "7")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("agree: 1 output and 3 layer outputs, 3 samples\n")
+
+
+def test_json(call):
+    result = call("compare", RIGHT, WRONG, *INPUTS, "--format", "json")
+    assert result.exit_code == 1
+    fields = json.loads(result.stdout)
+    assert list(fields) == ["verdict", "first", "outputs", "layers"]
+    assert (fields["verdict"], fields["first"]["layer"], fields["first"]["line"]) == ("differ", "multiply", 31)
+
+
+def test_tolerances(call, tmp_path):
+    (tmp_path / "limits.toml").write_text("rtol = 0.2\n")
+    assert call("compare", RIGHT, WRONG, *INPUTS, "--tolerances", "limits.toml").exit_code == 0
+    assert call("compare", RIGHT, WRONG, *INPUTS, "--rtol", "0.2").exit_code == 0
+    assert call("compare", RIGHT, WRONG, *INPUTS, "--tolerances", "limits.toml", "--rtol", "0").exit_code == 1
+
+
+def test_saved_measurements(call):
+    assert call("compare", RIGHT, WRONG, *INPUTS, "--save", "saved.json").exit_code == 1
+    assert call("compare", "--from", "saved.json").exit_code == 1
+    assert call("compare", "--from", "saved.json", "--rtol", "0.2").exit_code == 0
+    assert "there is no folder" in _error(call("compare", RIGHT, WRONG, "--save", "none/saved.json"))
+    assert "leave out REFERENCE" in _error(call("compare", RIGHT, WRONG, "--from", "saved.json"))
+
+
+def test_samples(call, tmp_path):
+    """The second sample alone differs, however the samples are passed."""
+    x = b.parameter([2], name="x")
+    for name, most in (("right", 9.0), ("wrong", 1.0)):
+        irrun.save_model(b.model({"y": b.Clamp(x, min=-5.0, max=most, name="clamp")}), tmp_path / f"{name}.xml")
+    for folder in ("arrays", "archives"):
+        (tmp_path / folder).mkdir()
+    for number, value in enumerate((0.5, 3)):
+        array = np.full(2, value, np.float32)
+        np.save(tmp_path / "arrays" / f"{number}.npy", array)
+        np.savez(tmp_path / "archives" / f"{number}.npz", x=array)
+    sides = "right.xml", "wrong.xml"
+    assert call("compare", *sides, "-i", "x=[0.5,0.5]").exit_code == 0
+    ways = [
+        ("-i", "x=[0.5,0.5]", "-i", "x=[3,3]"),
+        ("-i", "x=arrays"),
+        ("-i", "archives"),
+        ("-i", "archives/0.npz", "-i", "archives/1.npz"),
+    ]
+    for way in ways:
+        result = call("compare", *sides, *way)
+        assert result.exit_code == 1
+        assert "= sample 2 of 2" in result.stdout
+    assert "has 2 values, but there are 3 samples" in _error(call("compare", *sides, "-i", "x=arrays", "--samples", 3))
+    (tmp_path / "empty").mkdir()
+    assert "holds no samples" in _error(call("compare", *sides, "-i", "empty"))
+
+
+def test_a_comparator(call, tmp_path):
+    (tmp_path / "compare.py").write_text("def signs(r, c, name): return bool(((r > 0) == (c > 0)).all())\n")
+    assert call("compare", RIGHT, WRONG, *INPUTS, "--comparator", "compare.py:signs").exit_code == 0
+    for text, said in (
+        ("compare.py:none", "has no attribute 'none'"),
+        ("none.py:signs", "no such file"),
+        ("limits.toml:signs", "must end in .py"),
+    ):
+        error = _error(call("compare", RIGHT, WRONG, "--comparator", text))
+        assert "IR705" in error
+        assert said in error
+    assert "is not FILE.py:FUNCTION" in _error(call("compare", RIGHT, WRONG, "--comparator", "signs"))
+
+
+def test_only_outputs(call):
+    result = call("compare", RIGHT, WRONG, *INPUTS, "--outputs-only")
+    assert result.exit_code == 1
+    assert 'differ: the outputs "out"' in result.stdout
+    assert "no inner values were compared" in result.stdout
+
+
+def test_a_difference_that_no_layer_shows(call, tmp_path):
+    (tmp_path / "limits.toml").write_text('[layers]\n"*" = { rtol = 1 }\n')
+    result = call("compare", RIGHT, WRONG, *INPUTS, "--tolerances", "limits.toml")
+    assert result.exit_code == 1
+    assert "the fault may vanish when inner values are observed" in result.stdout
+
+
+def test_a_side_that_refuses(call, tmp_path):
+    (tmp_path / "bad.xml").write_text(RIGHT.read_text().replace('type="Add"', 'type="Mystery"'))
+    copy(RIGHT.with_suffix(".bin"), tmp_path / "bad.bin")
+    result = call("compare", RIGHT, "bad.xml", *INPUTS)
+    assert result.exit_code == 1
+    assert "refused: the candidate refused while it loaded the model\n" in result.stdout
+    assert "Mystery" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("sides", "code"),
+    [
+        (("none.xml", RIGHT), "IR000"),
+        ((RIGHT, "none.npz"), "IR000"),
+        ((RIGHT, f"openvno:{RIGHT}"), "IR701"),
+        ((RIGHT, f"openvino[python=/no/such]:{RIGHT}"), "IR702"),
+    ],
+)
+def test_sides_that_cannot_be_used(sides, code, call):
+    error = _error(call("compare", *sides)).replace("cannot read", "error[IR000 unreadable]")
+    assert f"error[{code}" in error
+
+
+def test_usage(call):
+    assert "pass REFERENCE and CANDIDATE" in _error(call("compare", RIGHT))
+    assert 'the model has no input "z"' in _error(call("compare", RIGHT, WRONG, "-i", "z=1"))
+
+
+def test_names_are_printable(call, tmp_path):
+    x = b.parameter([2], name="x")
+    for name, most in (("right", 9.0), ("wrong", 0.0)):
+        model = b.model({"y": b.Clamp(x, min=-5.0, max=most, name="clamp\x9b31m\nforged")})
+        irrun.save_model(model, tmp_path / f"{name}.xml")
+    result = call("compare", "right.xml", "wrong.xml", "-i", "x=ones")
+    assert result.exit_code == 1
+    assert "\x9b" not in result.output
+    assert "\nforged" not in result.output
+    assert "clamp\\x9b31m\\nforged" in result.output
+
+
+def test_nan_and_inf_are_counted(call, tmp_path):
+    x = b.parameter([2], name="x")
+    for name, low in (("right", 1.0), ("wrong", -1.0)):
+        irrun.save_model(b.model({"y": b.Log(b.Add(x, low, name="shift"), name="log")}), tmp_path / f"{name}.xml")
+    result = call("compare", "right.xml", "wrong.xml", "-i", "x=[0,2]")
+    assert "0 and 1 nan" in result.stdout
+    result = call("compare", "right.xml", "wrong.xml", "-i", "x=[0,2]", "--format", "json")
+    assert json.loads(result.stdout)["outputs"][0]["nan"] == [0, 1]
