@@ -16,8 +16,7 @@ from irrun.lookup import bad_feed, known
 from irrun.model import Layer, Model
 from irrun.opdef import Value
 from irrun.planning.failures import refuse_too_large
-from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, type_set
-from irrun.types.text import text_array
+from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, text_array, type_set
 
 __all__ = ["GENERATORS", "declared", "draw", "element_types", "generate", "smallest"]
 

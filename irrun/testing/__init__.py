@@ -18,8 +18,7 @@ from irrun.api import PathLike, check, compile
 from irrun.checking.render import text
 from irrun.model import Model
 from irrun.running.executor import Executable, Feeds, Outputs
-from irrun.types import ELEMENT_TYPES, ElementType
-from irrun.types.text import array_from, as_text
+from irrun.types import ELEMENT_TYPES, ElementType, array_from, as_text
 from irrun.weights import strings_of
 
 __all__ = ["TOLERANCES", "Tolerance", "assert_matches", "check_clean", "difference"]
