@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from fuzz.builder import Builder, Tensor
+from fuzz.builder import Builder, Tensor, number
 from fuzz.graphs import RandomGraph, finished, new_builder, random_graph
-from fuzz.layers import attention, convolution, gelu, layer_norm, number
+from fuzz.layers import attention, convolution, gelu, layer_norm
 from irrun import build as b
 
 __all__ = ["graph"]
