@@ -15,7 +15,7 @@ from irrun import build as b
 __all__ = ["graph"]
 
 
-def graph(seed: int, number: int, layers: int | None = None) -> RandomGraph:
+def graph(seed: str, number: int, layers: int | None = None) -> RandomGraph:
     """Return the graph of this number: every second one is random, the others are of each target in turn."""
     name = f"{seed}/{number}"
     if number % 2 == 0:
