@@ -33,9 +33,9 @@ _ROUNDS: Final = 20
 """The most rounds of fixing. It bounds the time if fixes keep revealing new findings."""
 _MOST_CHECKS: Final = 200
 """The most checks of one call of ``fix``. It bounds the time if many fixes add errors."""
-_MOST_BYTES: Final = 1 << 26
+_MOST_BYTES: Final = 1 << 24
 """The bytes of a document that one call of ``fix`` may check in all, beyond ``_FEWEST_CHECKS`` checks."""
-_FEWEST_CHECKS: Final = 16
+_FEWEST_CHECKS: Final = 4
 """The checks that ``fix`` may make of a document of any size. Fixes that add no errors need one for each round."""
 
 
