@@ -152,15 +152,14 @@ class InferredBody:
     A call takes the values of the Parameters and returns those of the Results, both by layer id. It raises Refused if
     a layer of the body breaks a rule.
 
-    Loops infer their body several times, so a body that is nested d deep would be inferred 2^d times. The results of
-    each call are therefore kept for further calls with the same inputs, and a body that is called with more than
-    ``_MOST_CALLS`` different inputs has unknown results.
+    Loops infer their body several times, so a body that is nested d deep would be inferred 2^d times. A body that
+    belongs to ``bodies`` therefore keeps the results of each call for further calls with the same inputs, and has
+    unknown results for any but the first ``_MOST_CALLS`` inputs.
     """
 
     def __init__(self, model: Model, bodies: Bodies | None = None) -> None:
-        """``bodies`` are the bodies of the same model that were inferred before, to which those in this one are added."""
         self.model = model
-        self.bodies: Bodies = {} if bodies is None else bodies
+        self.bodies = bodies
         self._known: dict[Hashable, tuple[_Call, dict[int, Value]]] = {}
 
     @cached_property
@@ -172,6 +171,8 @@ class InferredBody:
         return declared_inside(self.model, id)
 
     def __call__(self, inputs: Mapping[int, Value]) -> dict[int, Value]:
+        if self.bodies is None:
+            return self._results(inputs)
         call = _Call(inputs)
         known = self._known.get(call.key)
         if known is None:

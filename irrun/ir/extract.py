@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-
-import networkx as nx
 
 from irrun.diagnostics import ModelError, diagnostic
 from irrun.inference.bind import bind_all
@@ -38,9 +36,7 @@ def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[s
     constant = _constants(model)
     values = _infer(model)
     needed = [feed for id in _sorted(model, kept) for feed in model.feeds[id] if feed and feed[0] not in kept]
-    for producer, _ in needed:
-        if producer in constant:
-            kept |= {producer, *nx.ancestors(model.graph, producer)}
+    kept |= _reached(model.graph.predecessors, (producer for producer, _ in needed if producer in constant))
     cuts = dict.fromkeys(feed for feed in needed if feed[0] not in kept)
     return _assemble(model, kept, list(cuts), ends, values)
 
@@ -65,8 +61,7 @@ def _between(model: Model, begin: Sequence[list[int]], end: Sequence[list[int]])
     graph = model.graph
     sources = [id for ids in begin for id in ids] or [id for id, layer in model.layers.items() if not layer.inputs]
     sinks = [id for ids in end for id in ids] or [id for id in model.layers if not graph.out_degree(id)]
-    after = set(sources).union(*(nx.descendants(graph, id) for id in sources))
-    before = set(sinks).union(*(nx.ancestors(graph, id) for id in sinks))
+    after, before = _reached(graph.successors, sources), _reached(graph.predecessors, sinks)
     for groups, reached, direction, where in (
         (begin, before, "from", "to a layer where the part ends"),
         (end, after, "to", "from a layer where the part begins"),
@@ -83,6 +78,17 @@ def _between(model: Model, begin: Sequence[list[int]], end: Sequence[list[int]])
         for id, layer in model.layers.items()
         if layer.type == "Assign" and layer.attributes.get("variable_id") in variables and graph.pred[id].keys() <= kept
     }
+
+
+def _reached(next: Callable[[int], Iterable[int]], ids: Iterable[int]) -> set[int]:
+    """Return the layers ``ids`` and all layers to which ``next`` leads from them, in time linear in their edges."""
+    reached = set(ids)
+    waiting = list(reached)
+    while waiting:
+        new = set(next(waiting.pop())) - reached
+        reached |= new
+        waiting += new
+    return reached
 
 
 def _constants(model: Model) -> set[int]:
