@@ -20,8 +20,7 @@ import ml_dtypes
 import numpy as np
 
 from irrun.diagnostics import Refused
-from irrun.types import NF4, ElementType, PartialShape
-from irrun.types.text import decoded, encoded, text_array
+from irrun.types import NF4, ElementType, PartialShape, decoded, encoded, text_array
 
 __all__ = ["Weights", "is_unpacked", "pack", "strings_of"]
 

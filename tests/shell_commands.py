@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import click
 
+from fuzz.command import parser as fuzz_parser
 from irrun.cli import COMMANDS, cli
 
 __all__ = ["ROOT", "check_command", "commands", "lanes", "project"]
@@ -105,6 +106,8 @@ def _check_python(arguments: Sequence[str]) -> None:
         module = arguments[1]
         if module in ("pip", "pytest"):
             check_command(arguments[1:])
+        elif module == "tests.fuzz":
+            fuzz_parser().parse_args(arguments[2:])  # exits for unknown options
         elif module.split(".")[0] in ("irrun", "benchmarks"):
             assert importlib.util.find_spec(module) is not None, f"there is no module {module}"
         else:

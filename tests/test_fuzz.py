@@ -43,7 +43,13 @@ def test_many_graphs(threads: str, tmp_path: Path) -> None:
 def _reported(folder: Path, first: int, count: int, silence: float) -> tuple[Figures, dict[str, Failure]]:
     reported: dict[str, Failure] = {}
     campaign = Campaign(
-        "faults", count, 0, first, silence=silence, keep=folder, report=lambda f: reported.update({FAULTS[f.number]: f})
+        "faults",
+        count,
+        "0",
+        first,
+        silence=silence,
+        keep=folder,
+        report=lambda f: reported.update({FAULTS[f.number]: f}),
     )
     return campaign.run(), reported
 

@@ -14,7 +14,7 @@ import pytest
 import irrun
 from irrun import build as b
 from irrun.diagnostics import Refused
-from irrun.types import ELEMENT_TYPES
+from irrun.types import ELEMENT_TYPES, NF4
 from irrun.weights import Weights, pack
 from nets import Net
 from oracle import Oracle
@@ -358,3 +358,30 @@ def test_types_of_ml_dtypes_travel_as_such(tmp_path: Path) -> None:
         ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4, ml_dtypes.float4_e2m1fn,
     ]  # fmt: skip
     assert [float(a[0]) for a in outputs] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 7, 9, 13])
+@pytest.mark.parametrize("name", ["u1", "u2", "u3", "u4", "u6", "i4", "nf4", "f4e2m1"])
+def test_a_last_byte_that_is_not_full(name: str, count: int, tmp_path: Path) -> None:
+    """Every value comes back from a file, a constant and an input, and through Convert and ConvertLike."""
+    own, path = ELEMENT_TYPES[name], tmp_path / "net.xml"
+    rng = np.random.default_rng(count)
+    if name == "nf4":
+        data = rng.choice(NF4, count)
+    elif name == "f4e2m1":
+        data = rng.choice(np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.5, -6], np.float32), count)
+    else:
+        low = -(1 << own.bits - 1) if own.kind == "int" else 0
+        data = rng.integers(low, low + (1 << own.bits), count)
+    constant, x = b.constant(data, name), b.parameter([None], name, name="x")
+    outputs = {
+        "same": constant,
+        "convert": b.Convert(constant, destination_type="f32"),
+        "like": b.ConvertLike(constant, np.zeros(1, np.float32)),
+        "input": b.Convert(x, destination_type="f32"),
+    }
+    irrun.save_model(b.model(outputs), path)
+    assert irrun.check(path).ok
+    for exact in (False, True):
+        for array in irrun.compile(path, exact=exact)(data.astype(own.dtype)).arrays:
+            assert array.astype(np.float32).tolist() == data.astype(np.float32).tolist()

@@ -12,8 +12,7 @@ from irrun.build._nodes import Node, Output
 from irrun.build._text import attribute_text
 from irrun.inference.layer import input_at
 from irrun.opdef import Input, Op
-from irrun.types import ElementType, type_set
-from irrun.types.text import array_from, as_text
+from irrun.types import ElementType, array_from, as_text, type_set
 
 __all__ = ["inputs_of", "listed", "output_of", "split_arguments"]
 

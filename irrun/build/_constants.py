@@ -10,8 +10,7 @@ import numpy as np
 from irrun.build._nodes import Node, new_layer
 from irrun.build._text import element_type_of
 from irrun.opdef import Value
-from irrun.types import ElementType, type_set
-from irrun.types.text import array_from, as_text, text_array
+from irrun.types import ElementType, array_from, as_text, text_array, type_set
 
 __all__ = ["constant", "constant_of", "preferred_type"]
 

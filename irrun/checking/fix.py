@@ -15,6 +15,7 @@ from irrun.diagnostics import Diagnostic, ReadError, Report
 from irrun.edits import Edits, apply
 from irrun.files import NewFile
 from irrun.ir.parse import Parsed, parse
+from irrun.model import Model
 from irrun.source import Source
 
 __all__ = ["Fixed", "fix", "rewrite"]
@@ -33,9 +34,9 @@ _ROUNDS: Final = 20
 """The most rounds of fixing. It bounds the time if fixes keep revealing new findings."""
 _MOST_CHECKS: Final = 200
 """The most checks of one call of ``fix``. It bounds the time if many fixes add errors."""
-_MOST_BYTES: Final = 1 << 26
+_MOST_BYTES: Final = 1 << 24
 """The bytes of a document that one call of ``fix`` may check in all, beyond ``_FEWEST_CHECKS`` checks."""
-_FEWEST_CHECKS: Final = 16
+_FEWEST_CHECKS: Final = 4
 """The checks that ``fix`` may make of a document of any size. Fixes that add no errors need one for each round."""
 
 
@@ -84,16 +85,25 @@ class _Trials:
     def keep(self, before: _State, fixes: Sequence[Diagnostic]) -> tuple[list[Diagnostic], _State]:
         """Return the diagnostics whose fixes add no error, with the document after these fixes.
 
-        If some of the fixes add an error, they are halved until it is clear which.
+        If some of the fixes add an error, the fixes of layers that follow one another are tried apart, because each
+        may be made for what the other declares now. What still adds an error is halved until it is clear which.
         """
         kept: list[Diagnostic] = []
         after = before
-        waiting = [list(fixes)] if fixes else []
+        whole = list(fixes)
+        waiting = [whole]
         while waiting:
             batch = waiting.pop()
+            if after is not before:  # a kept fix may have fixed these as well
+                left = {(d.code, d.layer, d.message) for d in after.report}
+                batch = [d for d in batch if (d.code, d.layer, d.message) in left]
+            if not batch:
+                continue
             trial = self._applied(before, [*kept, *batch])
             if trial is not None and len(trial.report.errors) <= len(after.report.errors) - _expected(batch):
                 kept, after = [*kept, *batch], trial
+            elif batch is whole and (parts := _unrelated(before.parsed.model, batch))[1]:
+                waiting += reversed(parts)
             elif len(batch) > 1:
                 middle = len(batch) // 2
                 waiting += batch[middle:], batch[:middle]
@@ -111,6 +121,20 @@ class _Trials:
         except ReadError:
             return None
         return _State(parsed, check(parsed))
+
+
+def _unrelated(model: Model, diagnostics: Sequence[Diagnostic]) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """Part diagnostics in two, so that no layer of the first part reads an output of another layer of this part."""
+    ids = {name: id for id, name in model.unique_names.items()}
+    chosen: set[int] = set()
+    parts: tuple[list[Diagnostic], list[Diagnostic]] = ([], [])
+    for diagnostic in diagnostics:
+        id = ids.get(diagnostic.layer or "", -1)
+        follows = any(feed is not None and feed[0] in chosen for feed in model.feeds.get(id, ()))
+        parts[follows].append(diagnostic)
+        if not follows:
+            chosen.add(id)
+    return parts
 
 
 def _expected(batch: Sequence[Diagnostic]) -> int:

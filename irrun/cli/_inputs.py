@@ -21,8 +21,7 @@ from irrun.ir.parse import require_file
 from irrun.lookup import bad_feed, position
 from irrun.model import Layer, Model
 from irrun.running.generate import GENERATORS, declared, element_types, generate
-from irrun.types import ELEMENT_TYPES, ElementType, PartialShape
-from irrun.types.text import text_array
+from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, text_array
 
 __all__ = ["Input", "gather", "gather_specs", "split", "stand_in"]
 

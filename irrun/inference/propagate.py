@@ -6,9 +6,12 @@ The module also holds the diagnostics and messages that inference, checking and 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from irrun.diagnostics import Diagnostic, Refused, counted, diagnostic
 from irrun.inference.bind import bind_all
@@ -94,14 +97,29 @@ def declared(layer: Layer) -> tuple[Value, ...]:
 def needed(op: Op, model: Model, layer: Layer) -> dict[str, Any]:
     """Return the keyword arguments that ``Op.infer`` takes in addition to the inputs, one for each of ``Op.needs``.
 
-    ``weights`` are those of the model. ``bodies`` (by the name of their element), ``maps`` and ``back_edges`` are those
-    of the layer. ``stream`` and ``variables`` are None because there is no state before a run.
+    ``weights`` are those of the model. ``stored`` are the bytes of each input that a Const feeds. ``bodies`` (by the
+    name of their element), ``maps`` and ``back_edges`` are those of the layer. ``stream`` and ``variables`` are None
+    because there is no state before a run.
     """
     return {name: _OFFERS[name](model, layer) for name in op.needs}
 
 
+def _stored(model: Model, layer: Layer) -> list[np.ndarray | None]:
+    """Return, for each input of a layer, the bytes of the Const that feeds it, as uint8 [n]; None for other inputs."""
+    stored: list[np.ndarray | None] = []
+    for feed in model.feeds[layer.id]:
+        source = None if feed is None else model.layers[feed[0]]
+        array = None
+        if source is not None and source.type.lower() in ("const", "constant") and model.weights is not None:
+            with suppress(Refused, KeyError, ValueError):  # the Const itself reports them
+                array = model.weights.bytes_at(int(source.attributes["offset"]), int(source.attributes["size"]))
+        stored.append(array)
+    return stored
+
+
 _OFFERS: dict[str, Callable[[Model, Layer], Any]] = {
     "weights": lambda model, layer: model.weights,
+    "stored": _stored,
     "bodies": lambda model, layer: _Bodies((tag, InferredBody(body)) for tag, body in layer.bodies.items()),
     "maps": lambda model, layer: layer.maps,
     "back_edges": lambda model, layer: layer.back_edges,
@@ -134,15 +152,14 @@ class InferredBody:
     A call takes the values of the Parameters and returns those of the Results, both by layer id. It raises Refused if
     a layer of the body breaks a rule.
 
-    Loops infer their body several times, so a body that is nested d deep would be inferred 2^d times. The results of
-    each call are therefore kept for further calls with the same inputs, and a body that is called with more than
-    ``_MOST_CALLS`` different inputs has unknown results.
+    Loops infer their body several times, so a body that is nested d deep would be inferred 2^d times. A body that
+    belongs to ``bodies`` therefore keeps the results of each call for further calls with the same inputs, and has
+    unknown results for any but the first ``_MOST_CALLS`` inputs.
     """
 
     def __init__(self, model: Model, bodies: Bodies | None = None) -> None:
-        """``bodies`` are the bodies of the same model that were inferred before, to which those in this one are added."""
         self.model = model
-        self.bodies: Bodies = {} if bodies is None else bodies
+        self.bodies = bodies
         self._known: dict[Hashable, tuple[_Call, dict[int, Value]]] = {}
 
     @cached_property
@@ -154,6 +171,8 @@ class InferredBody:
         return declared_inside(self.model, id)
 
     def __call__(self, inputs: Mapping[int, Value]) -> dict[int, Value]:
+        if self.bodies is None:
+            return self._results(inputs)
         call = _Call(inputs)
         known = self._known.get(call.key)
         if known is None:

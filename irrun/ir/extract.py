@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-
-import networkx as nx
 
 from irrun.diagnostics import ModelError, diagnostic
 from irrun.inference.bind import bind_all
@@ -54,9 +52,7 @@ def cut(
     """
     kept, constants = set(layers), constant_layers(model)
     needed = [feed for id in _sorted(model, kept) for feed in model.feeds[id] if feed and feed[0] not in kept]
-    for producer, _ in needed:
-        if producer in constants:
-            kept |= {producer, *nx.ancestors(model.graph, producer)}
+    kept |= _reached(model.graph.predecessors, (producer for producer, _ in needed if producer in constants))
     inputs = dict.fromkeys(feed for feed in needed if feed[0] not in kept)
     return _assemble(model, kept, list(inputs), outputs, infer_all(model) if values is None else values)
 
@@ -81,8 +77,7 @@ def _between(model: Model, begin: Sequence[list[int]], end: Sequence[list[int]])
     graph = model.graph
     sources = [id for ids in begin for id in ids] or [id for id, layer in model.layers.items() if not layer.inputs]
     sinks = [id for ids in end for id in ids] or [id for id in model.layers if not graph.out_degree(id)]
-    after = set(sources).union(*(nx.descendants(graph, id) for id in sources))
-    before = set(sinks).union(*(nx.ancestors(graph, id) for id in sinks))
+    after, before = _reached(graph.successors, sources), _reached(graph.predecessors, sinks)
     for groups, reached, direction, where in (
         (begin, before, "from", "to a layer where the part ends"),
         (end, after, "to", "from a layer where the part begins"),
@@ -99,6 +94,17 @@ def _between(model: Model, begin: Sequence[list[int]], end: Sequence[list[int]])
         for id, layer in model.layers.items()
         if layer.type == "Assign" and layer.attributes.get("variable_id") in variables and graph.pred[id].keys() <= kept
     }
+
+
+def _reached(next: Callable[[int], Iterable[int]], ids: Iterable[int]) -> set[int]:
+    """Return the layers ``ids`` and all layers to which ``next`` leads from them, in time linear in their edges."""
+    reached = set(ids)
+    waiting = list(reached)
+    while waiting:
+        new = set(next(waiting.pop())) - reached
+        reached |= new
+        waiting += new
+    return reached
 
 
 def constant_layers(model: Model) -> set[int]:

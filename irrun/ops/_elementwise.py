@@ -10,8 +10,7 @@ import numpy as np
 from irrun.kernels.elementwise import elementwise, gives, native, out_of
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._broadcasting import refuse
-from irrun.types import Dim, ElementType, PartialShape, as_dim
-from irrun.types.text import holds_text
+from irrun.types import Dim, ElementType, PartialShape, as_dim, holds_text
 
 
 class Elementwise(Op):

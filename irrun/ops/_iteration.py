@@ -11,8 +11,7 @@ import numpy as np
 
 from irrun.model import MapEntry
 from irrun.opdef import Body, Site, Value
-from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
-from irrun.types.text import blank
+from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape, blank
 
 Maps = Mapping[str, tuple[MapEntry, ...]]
 """The port maps of a layer by name."""

@@ -6,8 +6,7 @@ import numpy as np
 
 from irrun.opdef import Site, Value
 from irrun.ops._elementwise import Binary, binary
-from irrun.types import ELEMENT_TYPES, Dim
-from irrun.types.text import encoded, holds_text
+from irrun.types import ELEMENT_TYPES, Dim, encoded, holds_text
 
 _BOOLEAN = ELEMENT_TYPES["boolean"]
 _NO, _YES, _UNKNOWN = Dim(0), Dim(1), Dim(0, 1)

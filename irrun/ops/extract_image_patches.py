@@ -4,8 +4,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.types import Dim, PartialShape
-from irrun.types.text import blank
+from irrun.types import Dim, PartialShape, blank
 
 
 @op("ExtractImagePatches", since=3, spec="movement/extract-image-patches-3")

@@ -8,8 +8,7 @@ import numpy as np
 from irrun.kernels.elementwise import copied
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._indices import one_number
-from irrun.types import UNKNOWN_RANK, Dim
-from irrun.types.text import blank
+from irrun.types import UNKNOWN_RANK, Dim, blank
 
 
 @op("Gather", since=8, spec="movement/gather-8")

@@ -3,8 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
-from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
-from irrun.types.text import blank
+from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape, blank
 
 
 @op("Pad", since=12, spec="movement/pad-12")

@@ -6,8 +6,7 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.opdef import Op, Site, Value, Variables, attr, op, opt, ports
-from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, ElementType, PartialShape
-from irrun.types.text import blank
+from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, ElementType, PartialShape, blank
 
 
 @op("ReadValue", since=6, spec="infrastructure/read-value-6")

@@ -7,8 +7,7 @@ import numpy as np
 from irrun.opdef import Op, Site, Value, op, ports
 from irrun.ops._block_shape import aligned
 from irrun.ops._equal_parts import part
-from irrun.types import product
-from irrun.types.text import blank
+from irrun.types import blank, product
 
 
 @op("SpaceToBatch", since=2, spec="movement/space-to-batch-2")

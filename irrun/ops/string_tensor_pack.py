@@ -3,8 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, op, ports
-from irrun.types import ELEMENT_TYPES
-from irrun.types.text import STRING_BYTES, decoded, text_array
+from irrun.types import ELEMENT_TYPES, STRING_BYTES, decoded, text_array
 
 
 @op("StringTensorPack", since=15, spec="type/string-tensor-pack-15")

@@ -3,8 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, op, ports
-from irrun.types import ELEMENT_TYPES, PartialShape
-from irrun.types.text import encoded
+from irrun.types import ELEMENT_TYPES, PartialShape, encoded
 
 
 @op("StringTensorUnpack", since=15, spec="type/string-tensor-unpack-15")

@@ -164,7 +164,9 @@ def _program(members: Sequence[Step], others: Sequence[int], own: int | None) ->
         register[own] = _PLACE
     last_read = {slot: number for number, step in enumerate(members) for slot in step.reads}
     free = [_PLACE] if own is None else []  # a heap of the registers that may be overwritten
-    owned = {} if own is None else {own: _PLACE}  # the register of each slot that may be overwritten after its last read
+    owned = (
+        {} if own is None else {own: _PLACE}
+    )  # the register of each slot that may be overwritten after its last read
     unused = 1 + len(others)
     program: list[_Member] = []
     for number, step in enumerate(members):

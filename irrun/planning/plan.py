@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.diagnostics import Diagnostic, ModelError, Refused, UnsupportedError, diagnostic
 from irrun.inference.bind import bind_all
-from irrun.inference.propagate import Values, declared_inside, needed, propagate, refusal, wrong_output_count
+from irrun.inference.propagate import Bodies, Values, declared_inside, needed, propagate, refusal, wrong_output_count
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.planning import requests
@@ -39,12 +39,14 @@ class Planning:
 
 
 def plan(
-    model: Model, how: Planning, shapes: Mapping[int, PartialShape] | None = None, base: Plan | None = None
-) -> Plan:
+    model: Model, how: Planning, shapes: Mapping[int, PartialShape] | None = None, base: Plan | None = None,
+    inferred: Bodies | None = None,
+) -> Plan:  # fmt: skip
     """Return the plan of a model.
 
     ``shapes`` replaces the shapes of Parameters, by layer id; each must lie within the declared shape. ``base`` is
-    another plan of the same model, whose constants are used again.
+    another plan of the same model, whose constants are used again. ``inferred`` are the bodies that inference of the
+    same file has met; the model is then a body itself.
 
     Raises ModelError for an error in the model, UnsupportedError if all errors are unknown operations or opsets, and
     ExecutionError (IR604) if a tensor is too large.
@@ -69,9 +71,14 @@ def plan(
         return inferred
 
     # plan bodies first, so that an error in a body is reported at the layer in the body
-    bodies = {id: {tag: plan(body, how) for tag, body in layer.bodies.items()} for id, layer in model.layers.items()}
+    inferred = {} if inferred is None else inferred
+    bodies = {
+        id: {tag: plan(body, how, inferred=inferred) for tag, body in layer.bodies.items()}
+        for id, layer in model.layers.items()
+    }
     types = {p.id: declared_inside(model, p.id).type for p in model.parameters} if shapes else {}
-    propagate(model, ops, settle, values, {id: Value(types[id], shape) for id, shape in (shapes or {}).items()})
+    given = {id: Value(types[id], shape) for id, shape in (shapes or {}).items()}
+    propagate(model, ops, settle, values, given, inferred)
     computed = {} if base is None else {n: a for n, a in base.constants.items() if n not in base.prepacked}
     made = _Assembly(model, ops, values, bodies, how, computed).plan()
     if model.weights is not None:

@@ -16,8 +16,7 @@ import numpy as np
 
 from irrun.files import NewFile, sweep
 from irrun.model import Layer, Port
-from irrun.types import ELEMENT_TYPES, ElementType
-from irrun.types.text import fixed_width
+from irrun.types import ELEMENT_TYPES, ElementType, fixed_width
 from irrun.weights import pack
 
 if TYPE_CHECKING:

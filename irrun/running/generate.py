@@ -14,10 +14,9 @@ from irrun.inference.bind import bind
 from irrun.inference.layer import input_at
 from irrun.lookup import bad_feed, known
 from irrun.model import Layer, Model
-from irrun.opdef import Value
+from irrun.opdef import Op, Value
 from irrun.planning.failures import refuse_too_large
-from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, type_set
-from irrun.types.text import text_array
+from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, text_array, type_set
 
 __all__ = ["GENERATORS", "declared", "draw", "element_types", "generate", "smallest"]
 
@@ -119,33 +118,57 @@ def element_types(model: Model, arrays: Mapping[int, np.ndarray]) -> list[Elemen
         types[parameter.id] = element_type
         if element_type.kind == "dynamic":
             undecided.append(parameter)
-    for parameter in undecided:
-        types[parameter.id] = _choose(model, parameter, types)
+    if undecided:
+        choice = _Choice(model, types)
+        for parameter in undecided:
+            types[parameter.id] = choice.of(parameter)
     return [types[parameter.id] for parameter in model.parameters]
 
 
-def _choose(model: Model, parameter: Layer, types: Mapping[int, ElementType]) -> ElementType:
-    """Choose an element type for a Parameter that declares none. ``types`` are those of the Parameters, by layer id."""
-    allowed = type_set("any")
-    for layer in model.layers.values():
-        feeds = model.feeds[layer.id]
-        op = bind(model, layer)[0] if (parameter.id, 0) in feeds else None
-        if op is None:
-            continue
-        ports = [input_at(op.inputs, i) for i in range(len(feeds))]
-        mine = ports[feeds.index((parameter.id, 0))]
-        if mine is None:
-            continue
-        allowed &= type_set(op.types.get(mine.type, mine.type))
-        for port, feed in zip(ports, feeds):  # the inputs that share its type variable
-            if port is not None and feed is not None and port.type == mine.type and port.type in op.types:
-                other = types.get(feed[0]) or model.layers[feed[0]].outputs[feed[1]].type
-                if other is not None and other.kind != "dynamic":
-                    return other
-    for name in ("f32", "i64", "boolean"):
-        if ELEMENT_TYPES[name] in allowed:
-            return ELEMENT_TYPES[name]
-    return min(allowed, key=str, default=ELEMENT_TYPES["f32"])
+class _Choice:
+    """Chooses element types for Parameters that declare none. ``types`` are those of the Parameters, by layer id."""
+
+    def __init__(self, model: Model, types: Mapping[int, ElementType]) -> None:
+        self.model, self.types = model, types
+        self.consumers: dict[tuple[int, int], dict[int, int]] = {}
+        """For each output, the first input of each layer that reads it, by layer id."""
+        for id, feeds in model.feeds.items():
+            for position, feed in enumerate(feeds):
+                if feed is not None:
+                    self.consumers.setdefault(feed, {}).setdefault(id, position)
+        self.ops: dict[int, Op | None] = {}
+        self.agreed: dict[tuple[int, str], ElementType] = {}
+        """The known type of a type variable, by layer id and name of the variable."""
+
+    def of(self, parameter: Layer) -> ElementType:
+        """Return the type of the inputs that must agree with a Parameter, or one that all its consumers accept."""
+        allowed = type_set("any")
+        for id, position in self.consumers.get((parameter.id, 0), {}).items():
+            if id not in self.ops:
+                self.ops[id] = bind(self.model, self.model.layers[id])[0]
+            op = self.ops[id]
+            port = None if op is None else input_at(op.inputs, position)
+            if op is None or port is None:
+                continue
+            allowed &= type_set(op.types.get(port.type, port.type))
+            if port.type in op.types and (agreed := self._agreed(id, op, port.type)) is not None:
+                return agreed
+        for name in ("f32", "i64", "boolean"):
+            if ELEMENT_TYPES[name] in allowed:
+                return ELEMENT_TYPES[name]
+        return min(allowed, key=str, default=ELEMENT_TYPES["f32"])
+
+    def _agreed(self, id: int, op: Op, variable: str) -> ElementType | None:
+        """Return the type of the first input of a layer that shares a type variable and has a type."""
+        if (id, variable) not in self.agreed:
+            for position, feed in enumerate(self.model.feeds[id]):
+                port = input_at(op.inputs, position)
+                if port is not None and feed is not None and port.type == variable:
+                    type = self.types.get(feed[0]) or self.model.layers[feed[0]].outputs[feed[1]].type
+                    if type is not None and type.kind != "dynamic":
+                        self.agreed[id, variable] = type
+                        break
+        return self.agreed.get((id, variable))
 
 
 # ---------------------------------------------------------------------------------------------

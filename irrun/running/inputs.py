@@ -11,8 +11,7 @@ from irrun.diagnostics import Diagnostic, FeedError
 from irrun.lookup import bad_feed, no_such_input
 from irrun.model import Layer, Model
 from irrun.opdef import Value
-from irrun.types import ElementType
-from irrun.types.text import array_from, as_text, text_bytes
+from irrun.types import ElementType, array_from, as_text, text_bytes
 
 __all__ = ["Feeds", "read_feeds"]
 

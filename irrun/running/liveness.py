@@ -12,7 +12,7 @@ from irrun.model import Layer
 from irrun.opdef import Op
 from irrun.planning.steps import Plan, Step
 from irrun.running.pool import SMALL, FreeBlocks, lent_size
-from irrun.types.text import text_bytes
+from irrun.types import text_bytes
 
 __all__ = ["Peak", "held_bytes", "peak_of", "sizes_of"]
 

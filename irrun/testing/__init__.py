@@ -19,8 +19,7 @@ from irrun.checking.render import text
 from irrun.debug.tolerances import TOLERANCES as TYPE_TOLERANCES
 from irrun.model import Model
 from irrun.running.executor import Executable, Feeds, Outputs
-from irrun.types import ELEMENT_TYPES, ElementType
-from irrun.types.text import array_from, as_text
+from irrun.types import ELEMENT_TYPES, ElementType, array_from, as_text
 from irrun.weights import strings_of
 
 __all__ = ["TOLERANCES", "Tolerance", "assert_matches", "check_clean", "difference"]

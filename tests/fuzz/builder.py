@@ -13,7 +13,7 @@ import numpy as np
 from irrun import build as b
 from irrun.types import ELEMENT_TYPES
 
-__all__ = ["EPSILON", "FLOATS", "INTEGERS", "Builder", "Dims", "Tensor", "count", "joined"]
+__all__ = ["EPSILON", "FLOATS", "INTEGERS", "Builder", "Dims", "Tensor", "count", "joined", "number"]
 
 Dims = tuple[int | str, ...]
 """The dims of a tensor. A text is an open dim: two open dims with equal texts are equal in every run."""
@@ -54,6 +54,11 @@ def count(dims: Dims) -> int | str:
     if all(isinstance(dim, int) for dim in dims):
         return math.prod(dim for dim in dims if isinstance(dim, int))
     return "(" + "*".join(map(str, dims)) + ")"
+
+
+def number(value: float, type: str) -> Any:
+    """Return a scalar constant."""
+    return b.constant(np.array(value), type)
 
 
 @dataclass

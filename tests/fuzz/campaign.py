@@ -23,6 +23,8 @@ _START: Final = 600.0
 """Seconds that a worker may take until its first case begins."""
 _CHUNK: Final = {"mutants": 5000, "graphs": 500, "faults": 100}
 """The cases that one process runs, so that nothing that it piles up matters."""
+_PROGRESS: Final = {"mutants": 1000, "graphs": 100, "faults": 1}
+"""The cases after which the progress is reported."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,12 @@ class Campaign:
     """A campaign: ``count`` cases of a kind from the number ``first`` on, in ``jobs`` processes.
 
     Failing cases are stored in the folder ``keep``. ``threads`` is the number of threads of a run in irrun. ``report``
-    is called with each failure, and ``progress`` after each chunk of cases.
+    is called with each failure, and ``progress`` now and then.
     """
 
     kind: str
     count: int
-    seed: int
+    seed: str
     first: int = 0
     jobs: int = 1
     threads: int = 1
@@ -97,8 +99,6 @@ class Campaign:
             first, last = chunk
             while first < last:
                 first = self._process(first, last)
-            with self._lock:
-                self.progress(self._figures)
 
     def _process(self, first: int, last: int) -> int:
         """Run cases in one process. Return the number with which the next process has to go on."""
@@ -150,6 +150,8 @@ class Campaign:
             figures.outcomes.update(line["outcomes"])
             if "failure" in line:
                 self._fail(Failure(line["end"], line["failure"], line["signature"]))
+            if figures.cases % _PROGRESS[self.kind] == 0:
+                self.progress(figures)
 
     def _crashed(self, number: int, status: int, silent: bool, text: str) -> None:
         """Record the crash of a worker, and store its case."""

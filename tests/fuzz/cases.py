@@ -38,7 +38,7 @@ _CLASSES: Final = {
 }
 
 
-def cases_of(kind: str, seed: int, folder: Path, stored: Path) -> Cases:
+def cases_of(kind: str, seed: str, folder: Path, stored: Path) -> Cases:
     """Return the cases of a fuzzer. ``folder`` takes files, and ``stored`` is the file that keeps the corpus."""
     module, name = _CLASSES[kind]
     return getattr(importlib.import_module(module), name).of(seed, folder, stored)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TextIO
 from fuzz.campaign import Campaign, Failure, Figures
 from fuzz.quota import missing
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 _SHOWN = 3
 """The failures of one cause that are printed in full."""
@@ -20,9 +21,9 @@ _SHOWN = 3
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a campaign. Return 1 if a case failed or an algorithm was not reached, else 0."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     command = (
-        f"python -m tests.fuzz {options.kind} --count 1 --seed {options.seed} --first {{}}"
+        f"python -m tests.fuzz {options.kind} --count 1 --seed {shlex.quote(options.seed)} --first {{}}"
         + (f" --threads {options.threads}" if options.kind == "graphs" else "")
     )  # fmt: skip
     log: TextIO | None = options.log.open("a", encoding="utf-8") if options.log else None
@@ -78,12 +79,13 @@ def _summarise(figures: Figures, options: argparse.Namespace, seconds: float, ab
         print(f"not reached often enough: {line}")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    top = argparse.ArgumentParser(
         prog="python -m tests.fuzz",
         description="Feed irrun with random input. The exit status is 1 if a case failed.",
     )
-    kinds = parser.add_subparsers(dest="kind", required=True, metavar="FUZZER")
+    kinds = top.add_subparsers(dest="kind", required=True, metavar="FUZZER")
     mutants = kinds.add_parser(
         "mutants",
         help="mutate IR files and pages, and do with each what a user can do",
@@ -101,9 +103,9 @@ def _parser() -> argparse.ArgumentParser:
     graphs.add_argument("--threads", type=int, choices=(1, 2), default=1, help="the threads of irrun (IRRUN_THREADS)")
     for fuzzer in (mutants, graphs):
         fuzzer.add_argument("--count", type=int, default=1000, help="the number of cases (default: 1000)")
-        fuzzer.add_argument("--seed", type=int, default=0, help="another seed makes other cases (default: 0)")
+        fuzzer.add_argument("--seed", default="0", help="any text; another one makes other cases (default: 0)")
         fuzzer.add_argument("--first", type=int, default=0, help="the number of the first case (default: 0)")
         fuzzer.add_argument("--jobs", type=int, default=1, help="processes that run cases at once (default: 1)")
         fuzzer.add_argument("--keep", type=Path, metavar="DIR", help="store failing cases in this folder, reduced")
         fuzzer.add_argument("--log", type=Path, metavar="FILE", help="append figures and failures as lines of JSON")
-    return parser
+    return top

@@ -19,11 +19,11 @@ __all__ = ["Comparisons"]
 class Comparisons:
     """Random graphs, run in the default mode and in the exact one."""
 
-    seed: int
+    seed: str
     bounded: bool = False
 
     @classmethod
-    def of(cls, seed: int, folder: Path, stored: Path) -> Comparisons:
+    def of(cls, seed: str, folder: Path, stored: Path) -> Comparisons:
         return cls(seed)
 
     def warm_up(self) -> None:

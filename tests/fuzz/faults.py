@@ -18,11 +18,11 @@ FAULTS = ("result", "exception", "out of memory", "slow", "crash", "exit", "resu
 class Faults:
     """A case for each of ``FAULTS``, in this order."""
 
-    seed: int
+    seed: str
     bounded: bool = True
 
     @classmethod
-    def of(cls, seed: int, folder: Path, stored: Path) -> Faults:
+    def of(cls, seed: str, folder: Path, stored: Path) -> Faults:
         return cls(seed)
 
     def warm_up(self) -> None:

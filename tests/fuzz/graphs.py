@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from fuzz.builder import FLOATS, INTEGERS, Builder, Tensor
-from fuzz.layers import LAYERS, number
+from fuzz.builder import FLOATS, INTEGERS, Builder, Tensor, number
+from fuzz.layers import LAYERS
 from irrun import build as b
 from irrun.model import Model
 
@@ -105,8 +104,8 @@ def finished(g: Builder) -> RandomGraph:
 # bodies and state
 
 
-def _few(body: Callable[[Builder], None] | None, g: Builder, x: Tensor, output: Any, count: int) -> Tensor:
-    """Return what a few element-wise layers make of a parameter of a body."""
+def _few(g: Builder, x: Tensor, output: Any, count: int) -> Tensor:
+    """Return the output of a few element-wise layers on ``output``, a parameter of a body with the dims of ``x``."""
     inner = Builder(g.rng, g.numbers, tensors=[Tensor(output, x.dims, x.type, x.bound, x.error)])
     for _ in range(count):
         t = inner.tensors[-1]
@@ -133,7 +132,7 @@ def _if(g: Builder) -> None:
     made: list[Tensor] = []
 
     def branch(output: Any) -> Any:
-        made.append(_few(None, g, x, output, g.rng.randrange(1, 4)))
+        made.append(_few(g, x, output, g.rng.randrange(1, 4)))
         return made[-1].output
 
     node = b.If(condition, x.output, then=branch, otherwise=branch)
@@ -153,7 +152,7 @@ def _loop(g: Builder) -> None:
     made: list[Tensor] = []
 
     def step(part: Any, total: Any) -> list[Any]:
-        new = _few(None, g, row, part, 2)
+        new = _few(g, row, part, 2)
         made.append(new)
         sums = b.Multiply(b.Add(b.Tanh(total), new.output), number(0.5, x.type))
         return [sums, b.concatenated(new.output)]

@@ -22,12 +22,12 @@ class Mutants:
     """Mutants of documents. ``folder`` takes the file of the case that runs."""
 
     documents: list[Document]
-    seed: int
+    seed: str
     folder: Path
     bounded: bool = True
 
     @classmethod
-    def of(cls, seed: int, folder: Path, stored: Path) -> Mutants:
+    def of(cls, seed: str, folder: Path, stored: Path) -> Mutants:
         """Return the mutants of the corpus, which ``stored`` keeps for the other processes of a campaign."""
         if not stored.exists():
             part = folder / "corpus.part"

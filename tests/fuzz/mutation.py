@@ -37,7 +37,7 @@ _TEXTS: Final = (
 _FEW_DIGITS: Final = re.compile(rb"-?\d+|\?")
 
 
-def mutant(documents: Sequence[Document], seed: int, number: int) -> Document:
+def mutant(documents: Sequence[Document], seed: str, number: int) -> Document:
     """Return the mutant of this number: a document with one to five mutations, always the same for the same seed."""
     rng = random.Random(f"{seed}/{number}")
     document = rng.choice(documents)

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from fuzz.builder import Builder, Tensor
+from fuzz.builder import Builder, Tensor, number
 from fuzz.graphs import RandomGraph, finished, new_builder, random_graph
-from fuzz.layers import attention, convolution, gelu, layer_norm, number
+from fuzz.layers import attention, convolution, gelu, layer_norm
 from irrun import build as b
 
 __all__ = ["graph"]
 
 
-def graph(seed: int, number: int, layers: int | None = None) -> RandomGraph:
+def graph(seed: str, number: int, layers: int | None = None) -> RandomGraph:
     """Return the graph of this number: every second one is random, the others are of each target in turn."""
     name = f"{seed}/{number}"
     if number % 2 == 0:

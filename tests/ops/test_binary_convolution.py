@@ -12,6 +12,7 @@ from irrun.inference.layer import infer
 from irrun.opdef import Site, Value
 from irrun.types import ELEMENT_TYPES
 from kit import Refusal, Shapes, operation, refusals, shapes
+from nets import Net
 
 
 def _attributes(**given: Any) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def _padded(value: float, **given: Any) -> dict[str, Any]:
 
 _ROW, _PAIR = [[[[1, 1, 0, 0]]]], [[[[1, 0]]]]
 
-# fewer filters than a byte has bits stay in order
+# these filters are no constants: fewer than a byte has bits stay in order
 VALUES: list[tuple[str, Any, Any, Any, dict[str, Any]]] = [
     ("agree-less-disagree", _ROW, _PAIR, [[[[0, 2, 0]]]], _attributes()),
     ("channels", [[[[1]], [[0]], [[1]]]], [[[[1]], [[1]], [[1]]]], [[[[1]]]], _attributes()),
@@ -54,6 +55,26 @@ def test_values(data, filters, expected, attributes, dtype):
     np.testing.assert_array_equal(got, expected)
     np.testing.assert_array_equal(x, np.array(data, dtype))
     np.testing.assert_array_equal(w, filters)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("count", [1, 3, 4, 7, 8, 9, 12, 15, 37])
+def test_the_last_byte_of_constant_filters(count: int, exact: bool, tmp_path: Path) -> None:
+    """The low bits of the last byte are read, too, where the filters do not fill it."""
+    rng = np.random.default_rng(count)
+    packed, data = rng.integers(0, 256, -(-count // 8), np.uint8), rng.integers(0, 2, (1, 1, 1, count))
+    net = Net()
+    x = net.parameter("f32", f"1,1,1,{count}", name="x")
+    filters = net.const("u1", f"1,1,1,{count}", packed.tobytes())
+    lists = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in _attributes().items()}
+    net.result(net.add("BinaryConvolution", [x, filters], [("FP32", "1,1,1,1")], **lists))
+    path = net.save(tmp_path)
+    assert not irrun.check(path).diagnostics
+    bits = [packed[n // 8] >> n % 8 & 1 for n in range(count)]
+    expected = sum(1 if bit == element else -1 for bit, element in zip(bits, data.ravel().tolist()))
+    executable = irrun.compile(path, exact=exact)
+    for _ in range(2):
+        assert executable(data.astype(np.float32))[0].item() == expected
 
 
 SHAPES = [

@@ -24,7 +24,8 @@ def check_results(evidence: Evidence) -> None:
 def check_unused_layers(evidence: Evidence) -> None:
     """Report layers on which no Result and no variable depends (IR108): one finding at the last layer of each chain.
 
-    A layer before several of these is counted at the first of them. Report nothing if reading found problems, because these may have cut off the layers.
+    A layer before several of these is counted at the first of them. Report nothing if reading found problems, because
+    these may have cut off the layers.
     """
     model = evidence.model
     if model.is_fragment or not model.results or any(d.code.startswith(("IR0", "IR1")) for d in evidence.problems):

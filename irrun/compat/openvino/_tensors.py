@@ -10,8 +10,7 @@ import numpy as np
 from irrun.compat.openvino._errors import Covered, NotCovered, OpenVINOError
 from irrun.compat.openvino._shapes import PartialShape, Shape
 from irrun.compat.openvino._types import STRING, Type, type_of
-from irrun.types import ElementType
-from irrun.types.text import array_from, as_text, blank, encoded
+from irrun.types import ElementType, array_from, as_text, blank, encoded
 
 __all__ = ["Tensor", "tensor_of"]
 

@@ -10,8 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from irrun.types import ELEMENT_TYPES, NF4, ElementType
-from irrun.types.text import text_array
+from irrun.types import ELEMENT_TYPES, NF4, ElementType, text_array
 
 __all__ = ["Dims", "broadcastable_shapes", "narrowed", "shapes", "tensors"]
 
