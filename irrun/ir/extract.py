@@ -8,8 +8,8 @@ from dataclasses import replace
 import networkx as nx
 
 from irrun.diagnostics import ModelError, diagnostic
-from irrun.inference.bind import bind_all
-from irrun.inference.propagate import Values, declared, propagate
+from irrun.inference.propagate import Values
+from irrun.inference.settled import settled
 from irrun.ir.parse import parse
 from irrun.ir.write import is_constant, to_xml
 from irrun.lookup import find_layers, no_such_layer
@@ -36,7 +36,7 @@ def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[s
     kept = _between(model, _named(model, begin), last)
     ends = [id for ids in last for id in ids if id in kept]
     constant = _constants(model)
-    values = _infer(model)
+    values = settled(model)
     needed = [feed for id in _sorted(model, kept) for feed in model.feeds[id] if feed and feed[0] not in kept]
     for producer, _ in needed:
         if producer in constant:
@@ -99,28 +99,6 @@ def _sorted(model: Model, ids: Iterable[int]) -> list[int]:
     """Return layer ids in file order."""
     position = {id: number for number, id in enumerate(model.layers)}
     return sorted(ids, key=position.__getitem__)
-
-
-def _infer(model: Model) -> Values:
-    """Return the value of every output: the inferred one, or the declared one where inference fails."""
-
-    def settle(layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
-        claims = declared(layer)
-        if isinstance(inferred, Exception) or len(inferred) != len(claims):
-            return claims
-        return [_best(value, claim) for value, claim in zip(inferred, claims)]
-
-    values: Values = {}
-    propagate(model, {layer.id: op for layer, op, _ in bind_all(model)}, settle, values, {})
-    return values
-
-
-def _best(value: Value, claim: Value) -> Value:
-    """Return the inferred value, made more precise by the declared type and shape where these agree with it."""
-    element_type = claim.type if value.type.kind == "dynamic" else value.type
-    # a port without dims declares a scalar or nothing at all: ignore it
-    shape = value.shape.meet(claim.shape) if claim.shape.dims else value.shape
-    return Value(element_type, value.shape) if shape is None else Value(element_type, shape, value.data)
 
 
 def _assemble(

@@ -1,0 +1,1 @@
+"""Find out where two models, or two runs of them, differ."""
