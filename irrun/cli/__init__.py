@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "run": "Run a model and show its outputs.",
     "check": "Check every shape and precision that models declare.",
     "why": "Trace where the dims of a layer come from.",
+    "diff": "Show where two models differ.",
     "extract": "Cut a sub-model out of a model.",
     "show": "Show the inputs, outputs, operations and weights of a model.",
     "ops": "List the operations that irrun knows.",
