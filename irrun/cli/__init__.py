@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "why": "Trace where the dims of a layer come from.",
     "diff": "Show where two models differ.",
     "extract": "Cut a sub-model out of a model.",
+    "edit": "Rename, expose, merge, fold, or write older operation sets.",
     "show": "Show the inputs, outputs, operations and weights of a model.",
     "ops": "List the operations that irrun knows.",
     "op": "Show an operation: inputs, attributes, constraints.",
