@@ -1,9 +1,10 @@
 """irrun: read, check and run OpenVINO IR in pure Python.
 
 Most programs use ``irrun.read_model``, ``irrun.check``, ``irrun.compile``, ``irrun.run`` and ``irrun.save_model``.
-``irrun.build`` builds models in Python, ``irrun.extract`` cuts a part out of a model, ``irrun.op`` registers your own
-operations, and hooks observe a run (``irrun.Hook``, ``irrun.Dump``). Every error that a user can cause is an
-``irrun.IrrunError``. A module is imported when one of its names is first used.
+``irrun.build`` builds models in Python, ``irrun.surgery`` edits them, ``irrun.extract`` cuts a part out of a model,
+``irrun.debug`` finds where two models differ, ``irrun.op`` registers your own operations, and hooks observe a run
+(``irrun.Hook``, ``irrun.Dump``). Every error that a user can cause is an ``irrun.IrrunError``. A module is imported
+when one of its names is first used.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from irrun import build as build
+    from irrun import debug as debug
+    from irrun import surgery as surgery
     from irrun.api import check, compile, read_model, run, why
     from irrun.diagnostics import (
         Diagnostic,
@@ -54,6 +57,9 @@ _HOMES = {
     "irrun.running.profile": ("Profile",),
 }  # fmt: skip
 
+_PACKAGES = ("build", "debug", "surgery")
+"""The sub-packages with functions of their own."""
+
 __all__ = [
     "Diagnostic", "Dump", "EngineError", "Executable", "ExecutionError", "FeedError", "Hook", "IrrunError", "Model",
     "ModelError", "Op", "Outputs", "Profile", "ReadError", "Report", "Site", "Step", "UnsupportedError", "Value",
@@ -62,8 +68,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "build":
-        return importlib.import_module("irrun.build")
+    if name in _PACKAGES:
+        return importlib.import_module(f"irrun.{name}")
     for module, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(module), name)

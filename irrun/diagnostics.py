@@ -209,6 +209,9 @@ CODES: Final = _codes(
     ("IR607", "timeout", "A run took longer than --timeout allows. irrun looks at the time before each step and each "
      "iteration of a loop. Usually a Loop has no trip count and its condition never becomes false: correct the loop. "
      "Otherwise raise --timeout."),
+    ("IR608", "edit-refused", "An edit of a model cannot be made, or its result differs from the original: a name is "
+     "taken, an output does not fit the input that it shall become, or an older operation set cannot say what a layer "
+     "does. Change the edit or the layer as the help says."),
     # 7xx engines and comparisons
     ("IR701", "bad-side", "A side of a comparison is neither a path nor KIND[OPTIONS]:PATH, or its kind or an option "
      "is unknown. The kinds are irrun, exact, openvino, onnx, ort, dump and npz. Write the side as the help says."),

@@ -28,11 +28,14 @@ FOLDERS: dict[str, set[str]] = {
     "planning": {"base", "kernels", "inference"},
     "running": {"base", "kernels", "inference", "planning"},
     "api": {"base", "inference", "ir", "checking", "running"},
+    "surgery": {"base", "inference", "ir", "running", "api"},
     "engines": {"base", "planning", "api"},
     "debug": {"base", "inference", "ir", "running", "api", "engines"},
     "testing": {"base", "ir", "checking", "running", "api", "debug"},
     "compat": {"base", "inference", "ir", "running", "api"},
-    "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
+    "cli": {
+        "base", "kernels", "inference", "ir", "checking", "planning", "running", "api", "surgery", "engines", "debug",
+    },
     "entry": {"base", "checking", "running", "api", "testing", "cli"},
 }
 """The folders from the foundation up, and what each may import. A folder may always import itself.

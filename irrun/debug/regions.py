@@ -10,7 +10,8 @@ import networkx as nx
 
 from irrun.engines import Place
 from irrun.inference.propagate import Values
-from irrun.ir.extract import constant_layers, cut, infer_all
+from irrun.inference.settled import settled
+from irrun.ir.extract import constant_layers, cut
 from irrun.model import Model
 
 __all__ = ["Output", "Part", "Region"]
@@ -54,7 +55,7 @@ class Region:
             id for id in model.order
             if id in used and id not in apart and model.layers[id].type.lower() not in _SILENT
         )  # fmt: skip
-        return Region(model, known, results, infer_all(model), layers)
+        return Region(model, known, results, settled(model), layers)
 
     def only(self, layers: Collection[int]) -> Region:
         """Return the region of some of the layers."""

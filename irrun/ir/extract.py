@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from irrun.diagnostics import ModelError, diagnostic
-from irrun.inference.bind import bind_all
-from irrun.inference.propagate import Values, declared, propagate
+from irrun.inference.propagate import Values
+from irrun.inference.settled import settled
 from irrun.ir.parse import parse
 from irrun.ir.write import is_constant, to_xml
 from irrun.lookup import find_layers, no_such_layer
@@ -16,7 +16,7 @@ from irrun.opdef import Value
 from irrun.source import Source
 from irrun.types import ELEMENT_TYPES, PartialShape
 
-__all__ = ["constant_layers", "cut", "extract", "infer_all"]
+__all__ = ["constant_layers", "cut", "extract"]
 
 
 def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[str] = ()) -> Model:
@@ -48,13 +48,13 @@ def cut(
 
     Constant values that enter are included with the layers that compute them. Any other value that enters becomes an
     input, named after the layer that produced it. The model shares the weights of ``model``. ``values`` are those of
-    ``infer_all``, for a caller that cuts a model more than once.
+    ``settled``, for a caller that cuts a model more than once.
     """
     kept, constants = set(layers), constant_layers(model)
     needed = [feed for id in _sorted(model, kept) for feed in model.feeds[id] if feed and feed[0] not in kept]
     kept |= _reached(model.graph.predecessors, (producer for producer, _ in needed if producer in constants))
     inputs = dict.fromkeys(feed for feed in needed if feed[0] not in kept)
-    return _assemble(model, kept, list(inputs), outputs, infer_all(model) if values is None else values)
+    return _assemble(model, kept, list(inputs), outputs, settled(model) if values is None else values)
 
 
 def _named(model: Model, given: str | Sequence[str]) -> list[list[int]]:
@@ -121,28 +121,6 @@ def _sorted(model: Model, ids: Iterable[int]) -> list[int]:
     """Return layer ids in file order."""
     position = {id: number for number, id in enumerate(model.layers)}
     return sorted(ids, key=position.__getitem__)
-
-
-def infer_all(model: Model) -> Values:
-    """Return the value of every output: the inferred one, or the declared one where inference fails."""
-
-    def settle(layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
-        claims = declared(layer)
-        if isinstance(inferred, Exception) or len(inferred) != len(claims):
-            return claims
-        return [_best(value, claim) for value, claim in zip(inferred, claims)]
-
-    values: Values = {}
-    propagate(model, {layer.id: op for layer, op, _ in bind_all(model)}, settle, values, {})
-    return values
-
-
-def _best(value: Value, claim: Value) -> Value:
-    """Return the inferred value, made more precise by the declared type and shape where these agree with it."""
-    element_type = claim.type if value.type.kind == "dynamic" else value.type
-    # a port without dims declares a scalar or nothing at all: ignore it
-    shape = value.shape.meet(claim.shape) if claim.shape.dims else value.shape
-    return Value(element_type, value.shape) if shape is None else Value(element_type, shape, value.data)
 
 
 def _assemble(

@@ -1,0 +1,150 @@
+"""``irrun edit``: surgery on a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from irrun import api
+from irrun.cli import _terminal
+from irrun.cli._options import plugin_option, refuse_to_replace, weights_option
+from irrun.diagnostics import counted, printable
+from irrun.ir.write import save_model
+from irrun.model import Model
+from irrun.surgery import (
+    downgrade,
+    drop_unused,
+    expose,
+    fold_constants,
+    merge,
+    merged,
+    original,
+    rename_input,
+    rename_layer,
+    rename_output,
+    require_equal,
+)
+
+__all__ = ["command"]
+
+_SAMPLES: Final = 2
+"""The random inputs on which the edited model is held against the original."""
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    """Return the new name by each old one, from texts ``OLD=NEW``. The old name may contain a ``=`` itself."""
+    pairs: dict[str, str] = {}
+    for value in values:
+        old, equals, new = value.rpartition("=")
+        if not equals or not old or not new:
+            raise click.BadParameter(f"{value} is not {param.metavar}; write it as first=second", ctx, param)
+        if old in pairs:
+            raise click.BadParameter(f"{old} is named twice; remove one of them", ctx, param)
+        pairs[old] = new
+    return pairs
+
+
+def _opset(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    match = None if value is None else re.fullmatch(r"(?:opset)?(\d{1,2})", value)
+    if value is not None and (match is None or int(match[1]) < 1):
+        raise click.BadParameter(f"{value} is not an operation set; write its number, such as 13", ctx, param)
+    return int(match[1]) if match else None
+
+
+def _pairs_option(name: str, metavar: str, help: str) -> Any:
+    return click.option(name, metavar=metavar, multiple=True, callback=_pairs, help=f"{help} May be repeated.")
+
+
+@click.command("edit")
+@click.argument("model", metavar="MODEL.xml")
+@weights_option
+@plugin_option
+@click.option("--merge", "other", metavar="B.xml", help="Run another model on outputs of this one.")
+@_pairs_option("--connect", "OUTPUT=INPUT", "With --merge: an output of MODEL and the input of B that it becomes. "
+               "[default: those of equal names]")  # fmt: skip
+@click.option("--keep", is_flag=True, help="With --merge: keep the outputs that become inputs.")
+@click.option("--expose", "exposed", metavar="VALUE[=NAME]", multiple=True,
+              help="Make an inner value an output: a layer, LAYER:PORT or a tensor. May be repeated.")  # fmt: skip
+@_pairs_option("--rename-input", "OLD=NEW", "Rename an input and its tensor.")
+@_pairs_option("--rename-output", "OLD=NEW", "Rename an output and its tensor.")
+@_pairs_option("--rename-layer", "OLD=NEW", "Rename a layer. The names of tensors stay.")
+@click.option("--fold", is_flag=True, help="Store values that depend only on constants.")
+@click.option("--drop-unused", is_flag=True, help="Drop layers that no output depends on. Inputs stay.")
+@click.option("--opset", metavar="N", callback=_opset, help="Write no operation set newer than N, such as 13.")
+@click.option("--no-verify", is_flag=True, help="Do not run the original and the result on random inputs.")
+@click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
+def command(model: str, weights: str | None, output: str, no_verify: bool, **edits: Any) -> int:
+    """Rename, expose, merge, fold, or write older operation sets.
+
+    The edits are made in the order of the options below. Elements that irrun does not use, such as rt_info, are kept.
+    Before the result is written, it and the original are run on random inputs, and every bit of their outputs must be
+    equal.
+    """
+    if not output.endswith(".xml"):
+        raise click.BadParameter(f"{output} does not end in .xml; the .bin gets the same name", param_hint="-o")
+    for path in (Path(output), Path(output).with_suffix(".bin")):
+        refuse_to_replace(path, model, weights, "-o")
+        if edits["other"] is not None:
+            refuse_to_replace(path, edits["other"], None, "-o")
+    if not edits["other"] and (edits["connect"] or edits["keep"]):
+        raise click.UsageError("--connect and --keep say how to merge; add --merge")
+    if not any(edits.values()):
+        raise click.UsageError("no edit is named; `irrun edit --help` lists them")
+    whole = _model(model, weights)
+    if edits["other"] is not None:
+        whole = _merged(whole, _model(edits["other"], None), edits["connect"] or None, edits["keep"], no_verify)
+    edited = _edited(whole, edits)
+    if not no_verify:
+        reference = original(whole, [_exposed(text)[0] for text in edits["exposed"]])
+        require_equal(reference, edited, samples=_SAMPLES)
+    save_model(edited, output, compact=True)
+    inputs = ", ".join(p.name for p in edited.parameters) or "none"
+    outputs = ", ".join(edited.result_name(r) for r in edited.results) or "none"
+    proof = "not verified" if no_verify else f"equal to the original on {_SAMPLES} random inputs"
+    message = f"wrote {output}: {counted(len(edited.layers), 'layer')}; inputs {inputs}; outputs {outputs}; {proof}"
+    _terminal.console(stderr=True).print(printable(message))
+    return 0
+
+
+def _model(path: str, weights: str | None) -> Model:
+    """Return the model of an IR file. Raises click.BadParameter for a page."""
+    model = api.read_model(path, weights)
+    if model.is_fragment:
+        raise click.BadParameter(f"{path} is a page with examples; pass an IR file", param_hint="MODEL.xml")
+    return model
+
+
+def _merged(a: Model, b: Model, connect: Mapping[str, str] | None, keep: bool, no_verify: bool) -> Model:
+    whole = merge(a, b, connect, keep=keep)
+    if not no_verify:
+        require_equal(merged(a, b, connect, keep=keep), whole, samples=_SAMPLES)
+    return whole
+
+
+def _edited(model: Model, edits: Mapping[str, Any]) -> Model:
+    """Return the model with all edits except a merge."""
+    for text in edits["exposed"]:
+        model = expose(model, *_exposed(text))
+    renames: tuple[tuple[str, Callable[[Model, str, str], Model]], ...] = (
+        ("rename_input", rename_input),
+        ("rename_output", rename_output),
+        ("rename_layer", rename_layer),
+    )
+    for option, rename in renames:
+        for old, new in edits[option].items():
+            model = rename(model, old, new)
+    if edits["fold"]:
+        model = fold_constants(model)
+    if edits["drop_unused"]:
+        model = drop_unused(model)
+    return model if edits["opset"] is None else downgrade(model, edits["opset"])
+
+
+def _exposed(text: str) -> tuple[str, str | None]:
+    """Return a value and the name of its output from ``VALUE[=NAME]``."""
+    value, equals, name = text.rpartition("=")
+    return (value, name) if equals and value and name else (text, None)

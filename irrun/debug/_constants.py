@@ -1,0 +1,162 @@
+"""Compare the values of two constants, block by block."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from irrun.diagnostics import ModelError, Refused
+from irrun.inference.propagate import refusal
+from irrun.model import Layer, Model
+from irrun.types import ElementType, PartialShape
+from irrun.weights import Weights
+
+__all__ = ["Constant", "WeightsError", "constant", "weights_error"]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsError:
+    """How the values of a constant in ``b`` differ from those in ``a``.
+
+    ``max_abs`` is the largest difference and ``max_rel`` the largest relative to the value in ``a``; both are infinite
+    if only one of two values is finite, or zero in ``a``, and None for strings. ``worst`` is the index of the element
+    with the largest difference.
+    """
+
+    elements: int
+    different: int
+    max_abs: float | None
+    max_rel: float | None
+    worst: tuple[int, ...]
+
+    @property
+    def share(self) -> float:
+        """The share of elements that differ."""
+        return self.different / self.elements if self.elements else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Where the values of a constant are: their type and shape, and the offset and size in ``weights``."""
+
+    model: Model
+    layer: Layer
+    weights: Weights
+    type: ElementType
+    shape: tuple[int, ...]
+    offset: int
+    size: int
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+    def elements(self, start: int, stop: int) -> np.ndarray:
+        """Return elements ``start`` to ``stop`` [stop - start]. ``start`` is a multiple of 8.
+
+        Raises ModelError if they are not in the ``.bin``.
+        """
+        try:
+            if self.type.kind == "string":
+                return self.weights.tensor(self.offset, self.size, self.type, self.shape).reshape(-1)[start:stop]
+            first = self.type.nbytes(start)
+            size = min(self.size - first, self.type.nbytes(stop - start))
+            return self.weights.tensor(self.offset + first, size, self.type, (stop - start,))
+        except Refused as refused:
+            raise ModelError(refusal(self.model, self.layer, None, refused)) from None
+
+    def raw(self, start: int, stop: int) -> np.ndarray:
+        """Return the bytes of elements ``start`` to ``stop``. ``start`` is a multiple of 8. Raises ModelError."""
+        first, last = self.type.nbytes(start), self.type.nbytes(stop)
+        try:
+            return self.weights.bytes_at(self.offset + first, last - first)
+        except Refused as refused:
+            raise ModelError(refusal(self.model, self.layer, None, refused)) from None
+
+
+def constant(model: Model, layer: Layer, weights: Weights) -> Constant | None:
+    """Return where the values of a Const are, or None if its attributes do not say it."""
+    attributes = layer.attributes
+    declared = layer.outputs[0].type if layer.outputs else None
+    element_type = ElementType.parse(attributes.get("element_type", "")) or declared
+    shape = PartialShape.parse(attributes.get("shape", ""))
+    offset, size = (attributes.get(name, "") for name in ("offset", "size"))
+    if element_type is None or shape is None or shape.static is None or not (offset.isdecimal() and size.isdecimal()):
+        return None
+    return Constant(model, layer, weights, element_type, shape.static, int(offset), int(size))
+
+
+_BLOCK: Final = 1 << 20
+"""The elements that are compared at a time, a multiple of 8: constants may be larger than the memory."""
+_RELEASE: Final = 64
+"""The blocks after which the mapped pages of both files are released."""
+
+
+def weights_error(a: Constant, b: Constant) -> WeightsError | None:
+    """Return how the values of two constants with equally many elements differ, or None if they are equal.
+
+    NaN equals NaN, and 0 equals -0. Constants of different element types are compared as f64. Raises ModelError if the
+    bytes of one of them are not in its ``.bin``.
+    """
+    tally = _Tally()
+    for number, start in enumerate(range(0, a.count, _BLOCK)):
+        stop = min(start + _BLOCK, a.count)
+        is_plain = a.type is b.type and a.type.kind != "string"
+        if not (is_plain and np.array_equal(a.raw(start, stop), b.raw(start, stop))):
+            tally.add(start, a.elements(start, stop), b.elements(start, stop))
+        if number % _RELEASE == _RELEASE - 1:
+            a.weights.release()
+            b.weights.release()
+    if not tally.different:
+        return None
+    worst = tuple(int(i) for i in np.unravel_index(tally.worst, a.shape)) if a.shape else ()
+    figures = (None, None) if tally.is_text else (tally.max_abs, tally.max_rel)
+    return WeightsError(a.count, tally.different, *figures, worst)
+
+
+class _Tally:
+    """Adds up the differences of blocks of elements."""
+
+    def __init__(self) -> None:
+        self.different, self.worst = 0, -1
+        self.max_abs, self.max_rel = 0.0, 0.0
+        self.is_text = False
+
+    def add(self, start: int, one: np.ndarray, other: np.ndarray) -> None:
+        if one.dtype.kind == "U" or other.dtype.kind == "U":
+            self.is_text = True
+            differs = one != other
+            distance = differs.astype(np.float64)
+            size = np.ones(len(one))
+        else:
+            differs, distance, size = _distances(one, other)
+        count = int(np.count_nonzero(differs))
+        if not count:
+            return
+        self.different += count
+        distance = np.where(differs, distance, 0.0)
+        worst = int(np.argmax(distance))
+        if self.worst < 0 or distance[worst] > self.max_abs:
+            self.worst = start + worst
+        self.max_abs = max(self.max_abs, float(distance[worst]))
+        with np.errstate(all="ignore"):
+            relative = np.where(differs, distance / size, 0.0)
+        self.max_rel = max(self.max_rel, float(np.nan_to_num(relative, nan=np.inf, posinf=np.inf).max()))
+
+
+def _distances(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return for each element whether it differs, by how much, and the absolute value of the first."""
+    if one.dtype == other.dtype and one.dtype.kind in "iu":
+        differs = one != other
+        unsigned = np.dtype(f"u{one.dtype.itemsize}")
+        distance = (np.maximum(one, other).view(unsigned) - np.minimum(one, other).view(unsigned)).astype(np.float64)
+        return differs, distance, np.abs(one.astype(np.float64))
+    first, second = one.astype(np.float64), other.astype(np.float64)
+    with np.errstate(all="ignore"):
+        differs = ~((first == second) | (np.isnan(first) & np.isnan(second)))
+        distance = np.abs(first - second)
+    distance[differs & ~np.isfinite(distance)] = np.inf
+    return differs, distance, np.abs(first)

@@ -1,0 +1,17 @@
+"""Edit models: rename, expose inner values, merge, fold constants, drop unused layers, write older operation sets.
+
+Each function takes a model and returns another one. It keeps elements that irrun does not use, such as ``rt_info``, and
+changes no file: ``irrun.save_model`` writes the result. ``require_equal`` runs both models and compares their outputs.
+"""
+
+from irrun.surgery._folding import fold_constants
+from irrun.surgery._merging import merge
+from irrun.surgery._names import expose, rename_input, rename_layer, rename_output
+from irrun.surgery._opsets import downgrade
+from irrun.surgery._unused import drop_unused
+from irrun.surgery._verify import Reference, merged, original, require_equal
+
+__all__ = [
+    "Reference", "downgrade", "drop_unused", "expose", "fold_constants", "merge", "merged", "original", "rename_input",
+    "rename_layer", "rename_output", "require_equal",
+]  # fmt: skip

@@ -1,0 +1,123 @@
+"""Compute constant values once, and store them in the place of the layers that compute them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from irrun.diagnostics import Refused
+from irrun.inference.bind import bind_all
+from irrun.inference.propagate import needed
+from irrun.inference.settled import settled
+from irrun.model import Edge, Layer, Model, is_constant
+from irrun.opdef import Op
+from irrun.surgery._models import rebuilt
+from irrun.types import ElementType
+from irrun.weights import Weights, pack
+
+__all__ = ["fold_constants"]
+
+Output = tuple[int, int]
+"""An output: the id of its layer, and its position among the outputs of the layer."""
+
+
+def fold_constants(model: Model) -> Model:
+    """Return the model with a Const for each value that depends only on constants, and without the layers behind it.
+
+    A value that takes over 64 KiB more than the inputs of its layer stays as it is, such as weights that are stored in
+    f16 or int8 and decompressed to f32. So do values inside bodies. If a value is folded, the weights are copied into
+    memory.
+    """
+    arrays = _arrays(model)
+    constant = {id for id, _ in arrays}
+    read = {feed for id, feeds in model.feeds.items() if id not in constant for feed in feeds if feed is not None}
+    folded = [key for key in arrays if key in read and not is_constant(model.layers[key[0]])]
+    if not folded:
+        return model
+    types = {key: value.type for key, value in settled(model).items()}
+    blob = bytearray() if model.weights is None else bytearray(model.weights.data)
+    layers = dict(model.layers)
+    moved: dict[Output, int] = {}
+    fresh = max(layers) + 1
+    for key in folded:
+        id, position = key
+        old = model.layers[id]
+        own = id if len(old.outputs) == 1 else fresh
+        fresh += own == fresh
+        layers[own] = _constant(old, position, own, model.output_name(*key), arrays[key], types[key], blob)
+        moved[id, old.outputs[position].id] = own
+    edges = [
+        replace(e, from_layer=moved[e.from_layer, e.from_port], from_port=0)
+        if (e.from_layer, e.from_port) in moved
+        else e
+        for e in model.edges
+        if layers.get(e.to_layer) is model.layers.get(e.to_layer)  # a Const has no inputs
+    ]
+    kept = _kept(model, layers, edges, constant)
+    edges = [e for e in edges if e.from_layer in kept and e.to_layer in kept]
+    return rebuilt(model, {id: layer for id, layer in layers.items() if id in kept}, edges, Weights(data=bytes(blob)))
+
+
+def _kept(model: Model, layers: dict[int, Layer], edges: list[Edge], constant: set[int]) -> set[int]:
+    """Return the layers without the constant ones that nobody reads any longer."""
+    producers: dict[int, list[int]] = {}
+    for edge in edges:
+        producers.setdefault(edge.to_layer, []).append(edge.from_layer)
+    waiting = [id for id in layers if id not in constant and id in model.layers]
+    kept = set(waiting)
+    while waiting:
+        for producer in producers.get(waiting.pop(), ()):
+            if producer not in kept:
+                kept.add(producer)
+                waiting.append(producer)
+    return kept
+
+
+_MOST_GROWTH: Final = 1 << 16
+"""The bytes by which a folded value may exceed the inputs of its layer."""
+_ALIGNMENT: Final = 64
+
+
+def _arrays(model: Model) -> dict[Output, np.ndarray]:
+    """Return the values of the outputs that depend only on constants and are worth folding, constants included."""
+    arrays: dict[Output, np.ndarray] = {}
+    ops = {layer.id: op for layer, op, _ in bind_all(model)}
+    for id in model.order:
+        layer, op = model.layers[id], ops[id]
+        if op is None or layer.bodies or not (is_constant(layer) or (op.pure and model.feeds[id])):
+            continue
+        if any(feed is None or feed not in arrays for feed in model.feeds[id]):
+            continue
+        inputs = [arrays[feed] for feed in model.feeds[id] if feed is not None]
+        outputs = _run(model, layer, op, inputs)
+        most = sum(array.nbytes for array in inputs) + _MOST_GROWTH
+        if len(outputs) >= len(layer.outputs) and (not inputs or sum(a.nbytes for a in outputs) <= most):
+            arrays |= {(id, position): array for position, array in enumerate(outputs[: len(layer.outputs)])}
+    return arrays
+
+
+def _run(model: Model, layer: Layer, op: Op, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Return the outputs of a layer, or nothing if it refuses its inputs: a run then reports it."""
+    try:
+        with np.errstate(all="ignore"):
+            results = op.run(*inputs, **needed(op, model, layer))
+    except Refused:
+        return ()
+    return tuple(np.asarray(result) for result in (results if isinstance(results, tuple) else (results,)))
+
+
+def _constant(
+    old: Layer, position: int, id: int, name: str, array: np.ndarray, element_type: ElementType, blob: bytearray
+) -> Layer:
+    """Return a Const in the place of an output, and add its value to ``blob``."""
+    raw = pack(array, element_type)
+    blob += bytes(-len(blob) % _ALIGNMENT)
+    attributes = {
+        "element_type": element_type.name, "shape": ",".join(map(str, array.shape)), "offset": str(len(blob)),
+        "size": str(len(raw)),
+    }  # fmt: skip
+    blob += raw
+    port = replace(old.outputs[position], id=0)
+    return Layer(id, name, "Const", "opset1", attributes, (), (port,), old.node if id == old.id else -1)

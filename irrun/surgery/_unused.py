@@ -1,0 +1,42 @@
+"""Drop layers that no output depends on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from irrun.model import Layer, Model
+from irrun.surgery._models import rebuilt
+
+__all__ = ["drop_unused"]
+
+
+def drop_unused(model: Model) -> Model:
+    """Return the model without the layers on which no output and no variable depends, also inside bodies.
+
+    Inputs stay, because callers pass them, and so do the Parameters of bodies.
+    """
+    return rebuilt(model, *_used(model))
+
+
+def _used(model: Model) -> tuple[dict[int, Layer], list]:
+    """Return the layers and edges of a model that are used."""
+    waiting = [id for id, layer in model.layers.items() if layer.type.lower() in ("parameter", "result", "assign")]
+    used = set(waiting)
+    while waiting:
+        for feed in model.feeds[waiting.pop()]:
+            if feed is not None and feed[0] not in used:
+                used.add(feed[0])
+                waiting.append(feed[0])
+    layers = {id: _inside(layer) for id, layer in model.layers.items() if id in used}
+    return layers, [e for e in model.edges if e.from_layer in used and e.to_layer in used]
+
+
+def _inside(layer: Layer) -> Layer:
+    """Return a layer whose bodies have no unused layers."""
+    if not layer.bodies:
+        return layer
+    bodies: dict[str, Model] = {}
+    for tag, body in layer.bodies.items():
+        layers, edges = _used(body)
+        bodies[tag] = replace(body, layers=layers, edges=tuple(edges))
+    return replace(layer, bodies=bodies)
