@@ -34,7 +34,17 @@ FOLDERS: dict[str, set[str]] = {
     "testing": {"base", "ir", "checking", "running", "api", "debug"},
     "compat": {"base", "inference", "ir", "running", "api"},
     "cli": {
-        "base", "kernels", "inference", "ir", "checking", "planning", "running", "api", "surgery", "engines", "debug",
+        "base",
+        "kernels",
+        "inference",
+        "ir",
+        "checking",
+        "planning",
+        "running",
+        "api",
+        "surgery",
+        "engines",
+        "debug",
     },
     "entry": {"base", "checking", "running", "api", "testing", "cli"},
 }
@@ -55,7 +65,7 @@ ORDER = {name: MODULES["base"].index(name) for name in MODULES["base"]}
 
 OUTSIDE = {
     "lxml": {"ir"},
-    "networkx": {"base", "ir"},
+    "networkx": {"base", "ir", "debug"},
     "pytest": {"entry"},
     "hypothesis": {"testing"},
     "threadpoolctl": {"kernels"},

@@ -14,7 +14,7 @@ from irrun.cli import _terminal
 from irrun.cli._options import Size, format_option
 from irrun.cli._samples import samples
 from irrun.debug import Bisection, Limit, Tolerances, bisect, read_tolerances, write_reproduction
-from irrun.debug.anonymous import anonymized
+from irrun.debug.bisection import anonymized
 from irrun.diagnostics import counted, printable
 from irrun.engines import Limits, parse_side
 from irrun.model import Model

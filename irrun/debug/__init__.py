@@ -1,19 +1,18 @@
 """Find the layer that goes wrong: compare two engines or two models, or cut out the smallest part that is wrong."""
 
-from irrun.debug.bisect import Bisection, Culprit, bisect
+from irrun.debug.bisection import Bisection, Culprit, Wrong, anonymized, bisect, write_reproduction
 from irrun.debug.comparison import Comparator, compare
 from irrun.debug.diff import diff
 from irrun.debug.inputs import Feeds, Inputs
 from irrun.debug.matching import match
 from irrun.debug.metrics import Measurement, measure
 from irrun.debug.pairing import Pairing, by_name
-from irrun.debug.reproduction import write_reproduction
 from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, record
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
 
 __all__ = [
     "Bisection", "Comparator", "Comparison", "Culprit", "Feeds", "First", "InputError", "Inputs", "Layer", "Limit",
-    "Measurement", "Pairing", "SideFailure", "Subject", "Tolerances", "bisect", "by_name", "compare", "diff", "match",
-    "measure", "read_tolerances", "record", "write_reproduction",
+    "Measurement", "Pairing", "SideFailure", "Subject", "Tolerances", "Wrong", "anonymized", "bisect", "by_name",
+    "compare", "diff", "match", "measure", "read_tolerances", "record", "write_reproduction",
 ]  # fmt: skip

@@ -9,8 +9,7 @@ import math
 
 import numpy as np
 
-from irrun.types import ELEMENT_TYPES, ElementType
-from irrun.types.text import text_array
+from irrun.types import ELEMENT_TYPES, ElementType, text_array
 from irrun.weights import Weights, pack
 
 __all__ = ["Wire", "converted", "decoded", "encoded", "stored"]

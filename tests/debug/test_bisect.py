@@ -18,7 +18,7 @@ import irrun
 from irrun import build as b
 from irrun.cli import cli
 from irrun.debug import Bisection, Tolerances, bisect, write_reproduction
-from irrun.debug.anonymous import anonymized
+from irrun.debug.bisection import anonymized
 from irrun.engines import parse_side
 from irrun.model import Model
 

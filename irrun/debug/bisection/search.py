@@ -19,10 +19,10 @@ import networkx as nx
 import numpy as np
 
 from irrun.api import read_model
+from irrun.debug.bisection.regions import Output, Part, Region
 from irrun.debug.inputs import Inputs, feeds_of, samples_of
 from irrun.debug.metrics import measure
 from irrun.debug.pairing import Pairing, by_name, pair_outputs
-from irrun.debug.regions import Output, Part, Region
 from irrun.debug.results import VERDICTS, Verdict
 from irrun.debug.subjects import Subject, model_of
 from irrun.debug.tolerances import Tolerances

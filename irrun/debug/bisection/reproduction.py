@@ -11,14 +11,15 @@ from typing import Final
 
 import numpy as np
 
-from irrun.debug import reproduce
-from irrun.debug.bisect import Bisection
-from irrun.engines import Side
+from irrun.debug.bisection.search import Bisection
+from irrun.engines import Side, harnesses
 from irrun.files import NewFile
 from irrun.ir.write import save_model, to_xml
 
 __all__ = ["write_reproduction"]
 
+_SCRIPT: Final = Path(harnesses.__file__).parent / "reproduce.py"
+"""The script that is copied. It lies beside the harnesses, because it, too, runs where irrun may not be installed."""
 _PLAIN: Final = "biufcOUS"
 """The kinds of dtypes that a .npy holds. Others (bf16, f8, 4 bits) are stored as f32, which has all their values."""
 
@@ -44,7 +45,7 @@ def write_reproduction(
     options = {name: text for name, text in side.options.items() if name != "python"}
     settings = {"engine": side.kind, **options, "runs": runs, "rtol": rtol, "atol": atol}
     _write(target / "settings.json", json.dumps(settings, indent=2) + "\n")
-    _write(target / "reproduce.py", Path(reproduce.__file__).read_text("utf-8"))
+    _write(target / "reproduce.py", _SCRIPT.read_text("utf-8"))
     _write(target / "issue.md", _issue(bisection))
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from irrun.api import compile, read_model
-from irrun.debug.bisect import Bisection, judge
+from irrun.debug.bisection.search import Bisection, judge
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import IrrunError
 from irrun.engines import Limits, Side
