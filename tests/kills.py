@@ -1,7 +1,8 @@
 """Kill command-line processes while they write, and check the files that they leave.
 
 ``python tests/kills.py 500`` kills 500 processes for each writer, each one at a random moment after its first temporary
-file appeared, and prints how many kills landed. The suite kills a few.
+file appeared, and prints how many kills landed. ``python tests/kills.py 500 extract`` does so for one writer. The suite
+kills a few.
 """
 
 from __future__ import annotations
@@ -54,7 +55,12 @@ def prepare(folder: Path) -> None:
     for _ in range(1000):
         chain = b.Sigmoid(chain)
     irrun.save_model(b.model([chain]), folder / "deep.xml")
-    (folder / "wrong.xml").write_text(_WRONG + f"<!--{'x' * 2_000_000}-->\n")
+    prepare_wrong(folder)
+
+
+def prepare_wrong(folder: Path) -> None:
+    """Write a model that ``--fix`` corrects. A long comment makes the file large."""
+    (folder / "wrong.xml").write_text(_WRONG + f"<!--{'x' * 8_000_000}-->\n")
 
 
 _WRONG: Final = """<net name="wrong" version="11">
@@ -166,7 +172,7 @@ def campaign(writer: str, kills: int, seed: int = 0) -> Counter[str]:
         whole = pairs(folder)
         for number in count():
             if writer == "check --fix":
-                prepare(folder)
+                prepare_wrong(folder)
             arguments = WRITERS[writer][number % len(WRITERS[writer])]
             seen["started"] += 1
             seen["killed while writing"] += kill_while_writing(folder, arguments, rng)
@@ -184,5 +190,5 @@ def campaign(writer: str, kills: int, seed: int = 0) -> Counter[str]:
 
 
 if __name__ == "__main__":
-    for one in WRITERS:
+    for one in sys.argv[2:] or WRITERS:
         print(one, dict(campaign(one, int(sys.argv[1]) if len(sys.argv) > 1 else 100)), flush=True)
