@@ -151,10 +151,10 @@ class _Sums:
         finite = distance if np.isfinite(self.excess) else np.where(np.isfinite(distance), distance, 0)
         self.max_abs = max(self.max_abs, float(finite.max()))
         self.max_rel = max(self.max_rel, float((finite / np.where(magnitude > 0, magnitude, np.inf)).max()))
-        self.rr += float(r @ r)
-        self.cc += float(c @ c)
-        self.rc += float(r @ c)
-        self.dd += float(finite @ finite)
+        self.rr += _dot(r, r)
+        self.cc += _dot(c, c)
+        self.rc += _dot(r, c)
+        self.dd += _dot(finite, finite)
 
     def without_special(
         self, r: np.ndarray, c: np.ndarray, distance: np.ndarray, magnitude: np.ndarray
@@ -214,16 +214,21 @@ def _turns_down(a: tuple[float, float], b: tuple[float, float], c: tuple[float, 
     return (b[1] - a[1]) * (c[0] - a[0]) > (c[1] - a[1]) * (b[0] - a[0])
 
 
+def _dot(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the inner product of two arrays [n], without BLAS, whose threads busy-wait even for so few elements."""
+    return float(np.einsum("i,i->", first, second))
+
+
 def _rms(array: np.ndarray) -> float:
     """Return the root mean square of the finite elements, or 0 if there are none."""
     total, count = 0.0, 0
     for start in range(0, array.size, _BLOCK):
         block = array.reshape(-1)[start : start + _BLOCK].astype(np.float64)
         with np.errstate(all="ignore"):
-            square = float(block @ block)
+            square = _dot(block, block)
         if not math.isfinite(square):
             block = block[np.isfinite(block)]
             with np.errstate(all="ignore"):
-                square = float(block @ block)
+                square = _dot(block, block)
         total, count = total + square, count + block.size
     return math.sqrt(total / count) if count else 0.0

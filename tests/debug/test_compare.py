@@ -293,14 +293,18 @@ def test_a_run_that_fails_keeps_what_was_compared(run: Compare, tmp_path: Path) 
     """The candidate fails in its last layer: the layers before it were compared."""
 
     def make(wrong: bool) -> Any:
-        x, index = b.parameter([3], name="x"), b.parameter([], "i64", name="index")
-        return b.Gather(
-            b.ReLU(x, name="relu"), b.Add(index, b.constant(5 if wrong else 0, "i64"), name="at"), 0, name="last"
-        )
+        x, size = b.parameter([3], name="x"), b.parameter([1], "i64", name="size")
+        target = b.Add(size, b.constant([5 if wrong else 0], "i64"), name="target")
+        return b.Reshape(b.ReLU(x, name="relu"), target, special_zero=False, name="last")
 
     paths = _pair(tmp_path, make)
-    comparison = run(*paths, {"index": np.array(1)})
-    assert comparison.first is not None or comparison.verdict == "refused"
+    comparison = run(*paths, {"size": np.array([3])})
+    assert comparison.verdict == "refused"
+    assert comparison.failure is not None
+    assert (comparison.failure.side, comparison.failure.sample) == ("candidate", 0)
+    assert [(layer.name, layer.agrees) for layer in comparison.layers] == [("relu", True), ("target", False)]
+    assert comparison.first is not None
+    assert comparison.first.layer.name == "target"
 
 
 def test_nothing_in_common(run: Compare, tmp_path: Path) -> None:

@@ -59,11 +59,9 @@ class Harness:
         executable = self.executable
         arrays = [decoded(*feed) for feed in feeds]
         hooks = [_Observer(executable.model, set(taps), show)] if taps else []
+        outputs = executable(arrays, hooks=hooks)
         if hooks and not self.exact and not _has_state(executable.plan):
             outputs = executable(arrays)
-            executable(arrays, hooks=hooks)
-        else:
-            outputs = executable(arrays, hooks=hooks)
         types = [executable.plan.types[slot] for slot in executable.plan.results]
         return [
             encoded(array, None if type.kind == "dynamic" else type.name) for array, type in zip(outputs.arrays, types)
