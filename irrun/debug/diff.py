@@ -170,6 +170,8 @@ class _Differ:
         one, other = constant(matching.a, a, self.a.weights), constant(matching.b, b, self.b.weights)
         if one is None or other is None or one.count != other.count:
             return  # the attributes differ, or neither can be read
+        if (one.type.kind == "string") != (other.type.kind == "string"):
+            return  # the element types differ, and there is no distance
         error = weights_error(one, other)
         if error is not None:
             yield Change("weights", "", None, None, error)

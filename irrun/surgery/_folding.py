@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -26,17 +27,17 @@ Output = tuple[int, int]
 def fold_constants(model: Model) -> Model:
     """Return the model with a Const for each value that depends only on constants, and without the layers behind it.
 
-    A value that takes over 64 KiB more than the inputs of its layer stays as it is, such as weights that are stored in
-    f16 or int8 and decompressed to f32. So do values inside bodies. If a value is folded, the weights are copied into
-    memory.
+    Weights stored in a narrower type, such as f16 or int8, stay as they are, with the layers that decompress or
+    quantise them. So do values inside bodies, and a value that takes over 64 KiB more than the inputs of its layer. If
+    a value is folded, the weights are copied into memory.
     """
-    arrays = _arrays(model)
+    types = {key: value.type for key, value in settled(model).items()}
+    arrays = _arrays(model, types)
     constant = {id for id, _ in arrays}
     read = {feed for id, feeds in model.feeds.items() if id not in constant for feed in feeds if feed is not None}
     folded = [key for key in arrays if key in read and not is_constant(model.layers[key[0]])]
     if not folded:
         return model
-    types = {key: value.type for key, value in settled(model).items()}
     blob = bytearray() if model.weights is None else bytearray(model.weights.data)
     layers = dict(model.layers)
     moved: dict[Output, int] = {}
@@ -80,15 +81,27 @@ _MOST_GROWTH: Final = 1 << 16
 _ALIGNMENT: Final = 64
 
 
-def _arrays(model: Model) -> dict[Output, np.ndarray]:
+_QUANTISING: Final = ("fakequantize", "fakeconvert")
+"""Operations, in lower case, by which a plugin knows that it may compute in a narrower type."""
+
+
+def _arrays(model: Model, types: Mapping[Output, ElementType]) -> dict[Output, np.ndarray]:
     """Return the values of the outputs that depend only on constants and are worth folding, constants included."""
     arrays: dict[Output, np.ndarray] = {}
     ops = {layer.id: op for layer, op, _ in bind_all(model)}
     for id in model.order:
         layer, op = model.layers[id], ops[id]
-        if op is None or layer.bodies or not (is_constant(layer) or (op.pure and model.feeds[id])):
+        if (
+            op is None
+            or layer.bodies
+            or layer.type.lower() in _QUANTISING
+            or not (is_constant(layer) or (op.pure and model.feeds[id]))
+        ):
             continue
         if any(feed is None or feed not in arrays for feed in model.feeds[id]):
+            continue
+        feeds = model.feeds[id]
+        if feeds and feeds[0] and _widens(types[feeds[0]], types.get((id, 0))):
             continue
         inputs = [arrays[feed] for feed in model.feeds[id] if feed is not None]
         outputs = _run(model, layer, op, inputs)
@@ -96,6 +109,11 @@ def _arrays(model: Model) -> dict[Output, np.ndarray]:
         if len(outputs) >= len(layer.outputs) and (not inputs or sum(a.nbytes for a in outputs) <= most):
             arrays |= {(id, position): array for position, array in enumerate(outputs[: len(layer.outputs)])}
     return arrays
+
+
+def _widens(before: ElementType, after: ElementType | None) -> bool:
+    """Return whether numbers become floating-point numbers of more bits."""
+    return after is not None and after.kind == "float" and after.bits > before.bits
 
 
 def _run(model: Model, layer: Layer, op: Op, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:

@@ -423,6 +423,13 @@ def test_weights_of_another_precision(tmp_path: Path) -> None:
     assert (changes["weights"].error.max_abs, changes["weights"].error.worst) == (1.0, (1,))
 
 
+def test_text_in_place_of_numbers(tmp_path: Path) -> None:
+    words = struct.pack("<4i", 2, 0, 1, 2) + b"ab"
+    one = _constant(tmp_path, "a", "string", "2", words)
+    other = _constant(tmp_path, "b", "f32", "2", bytes(8))
+    assert [c.kind for c in read(one, other=other).layers[0].changes] == ["precision"]
+
+
 def test_packed_types(tmp_path: Path) -> None:
     one = _constant(tmp_path, "a", "i4", "4", bytes([0x21, 0x43]))
     other = _constant(tmp_path, "b", "i4", "4", bytes([0x21, 0xF3]))

@@ -218,11 +218,14 @@ def test_folding() -> None:
     surgery.require_equal(surgery.original(model), folded)
 
 
-def test_folding_leaves_compressed_weights_and_random_numbers() -> None:
+def test_folding_leaves_compressed_and_quantised_weights_and_random_numbers() -> None:
     x = b.parameter([1, 256], name="x")
-    weights = b.Convert(b.constant(np.ones((256, 256), np.float16)), destination_type="f32", name="decompressed")
+    halves = b.Convert(b.constant(np.ones((256, 4), np.float16)), destination_type="f32", name="decompressed")
+    bytes_ = b.Convert(b.constant(np.ones((4, 256), np.int8)), destination_type="f32", name="dequantised")
+    full = b.constant(np.ones((256, 256), np.float32))
+    quantised = b.FakeQuantize(full, 0.0, 1.0, 0.0, 1.0, levels=256, name="quantised")
     noise = b.RandomUniform([1], 0.0, 1.0, output_type="f32", global_seed=1, op_seed=1, name="noise")
-    model = b.model({"y": b.Add(b.MatMul(x, weights), noise)})
+    model = b.model({"y": b.Add(b.MatMul(b.MatMul(b.MatMul(x, halves), bytes_), quantised), noise)})
     assert surgery.fold_constants(model) is model
 
 
