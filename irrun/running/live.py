@@ -59,6 +59,7 @@ class Live:
         self.limits = limits
         self.held = limits.needs(plan).held + others
         self.bytes = 0
+        self.pending = 0  # bytes that loops need in addition when they concatenate the pieces that they hold
         self._known: set[int] = set()  # id() of the roots that are not counted, or counted already
         self._begun: set[int] = set()
         self._references: dict[int, tuple[weakref.ref[np.ndarray], int, int]] = {}
@@ -85,15 +86,16 @@ class Live:
 
         Memory that the pool retains from other runs is released first.
         """
-        limits, total = self.limits, self.held + self.bytes + size
+        limits, values = self.limits, self.bytes + self.pending + size
+        total = self.held + values
         if total > limits.max_memory:
-            raise too_much_memory(model, layer, self.held, self.bytes + size, limits.max_memory)
+            raise too_much_memory(model, layer, self.held, values, limits.max_memory)
         if total + limits.pool.retained > limits.max_memory:
             limits.pool.trim()
 
     def has_room(self, size: int) -> bool:
         """Return whether ``size`` more bytes are within the limit."""
-        return self.held + self.bytes + size <= self.limits.max_memory
+        return self.held + self.bytes + self.pending + size <= self.limits.max_memory
 
     def add(self, model: Model, layer: Layer, arrays: Iterable[np.ndarray | None], working: int = 0) -> None:
         """Count arrays that ``layer`` has returned. Raises ExecutionError (IR604) if they exceed the limit.
