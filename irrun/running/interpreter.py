@@ -48,7 +48,7 @@ class Interpreter:
         Raises ExecutionError if a step fails, if ``deadline`` is over before a step (IR607), or if more bytes are
         ``live`` than allowed (IR604).
         """
-        counted = live.begin(plan)
+        counted, works = live.begin(plan)
         limited = deadline < math.inf
         if limited:  # a body without steps may be repeated for ever
             self._require_time(None, deadline)
@@ -66,7 +66,7 @@ class Interpreter:
             size = self._check_once(plan, step, inputs) if step.dynamic else None
             working = 0
             if counted:
-                working = step.op.working(*inputs) if step.own_inputs else 0
+                working = step.op.working(*inputs) if works and step.own_inputs else 0
                 size = self._size(plan, step, inputs, live) if size is None else size
                 live.require(plan.model, step.layer, size + working)
             pending = live.pending
@@ -165,7 +165,7 @@ class Interpreter:
         """Return the bytes that the outputs of a step without a check will take; 0 if there is room for any."""
         if step.out is not None:
             return math.prod(step.out[0]) * step.out[1].itemsize
-        if not step.own_inputs or live.has_room(sum(a.nbytes for a in inputs if a is not None)):
+        if not step.own_inputs or live.has_room(sum([a.nbytes for a in inputs if a is not None])):
             return 0  # operations that allocate much more than their inputs take are checked
         return self._check(plan, step, inputs)
 
