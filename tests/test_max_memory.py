@@ -115,8 +115,8 @@ def test_unpacked_and_folded_weights_count(element_type: str, tmp_path: Path) ->
     """A million weights take 4 MiB in f32."""
     path = tmp_path / "net.xml"
     irrun.save_model(_multiplied(SQUARE, element_type), path)
-    with pytest.raises(irrun.ExecutionError, match="IR604"), allocating_at_most(4 * MIB):
-        irrun.compile(path, max_memory=2 * MIB)
+    with pytest.raises(irrun.ExecutionError, match=r"IR604.*of constants"), allocating_at_most(8 * MIB):
+        irrun.compile(path, max_memory=4 * MIB)
     assert irrun.compile(path, max_memory=16 * MIB)(SQUARE[:1])[0][0, 0] == 1024
 
 
@@ -154,8 +154,8 @@ def test_pieces_that_a_loop_collects(count: int | None) -> None:
     def run(most: int) -> irrun.Outputs:
         return irrun.compile(model, max_memory=most)(feeds)
 
-    with pytest.raises(irrun.ExecutionError, match="IR604"), allocating_at_most(4 * MIB):
-        run(2 * MIB)
+    with pytest.raises(irrun.ExecutionError, match=r'IR604.*"loop"|IR604.*Result'), allocating_at_most(7 * MIB):
+        run(6 * MIB)
     assert run(10 * MIB)[1].shape == (1024, 1024)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,7 +48,7 @@ class Interpreter:
         Raises ExecutionError if a step fails, if ``deadline`` is over before a step (IR607), or if more bytes are
         ``live`` than allowed (IR604).
         """
-        counted = live.begin(plan)
+        counted, works = live.begin(plan)
         limited = deadline < math.inf
         if limited:  # a body without steps may be repeated for ever
             self._require_time(None, deadline)
@@ -66,9 +66,10 @@ class Interpreter:
             size = self._check_once(plan, step, inputs) if step.dynamic else None
             working = 0
             if counted:
-                working = step.op.working(*inputs) if step.own_inputs else 0
+                working = step.op.working(*inputs) if works and step.own_inputs else 0
                 size = self._size(plan, step, inputs, live) if size is None else size
                 live.require(plan.model, step.layer, size + working)
+            pending = live.pending
             try:
                 if step.out is not None:
                     returned = step.kernel.call(*inputs, out=self.pool.take(*step.out))
@@ -80,6 +81,7 @@ class Interpreter:
                 raise  # a step of a body has failed and reported it
             except Exception as error:
                 raise self._failed(plan, step, inputs, error) from error
+            live.pending = pending
             outputs = returned if isinstance(returned, tuple) else (returned,)
             for hook in hooks:
                 hook.after(step, inputs, outputs)
@@ -109,8 +111,12 @@ class Interpreter:
         """Return the keyword arguments for the kernel of a step, with runnable bodies and the state of the model."""
         keywords = dict(step.needed)
         if "bodies" in keywords:
-            bodies = step.bodies.items()
-            keywords["bodies"] = {tag: _RunningBody(self, plan, hooks, deadline, live) for tag, plan in bodies}
+            joined = {
+                e.internal for e in step.layer.maps.get("port_map", ()) if e.kind == "output" and e.axis is not None
+            }
+            keywords["bodies"] = {
+                tag: _RunningBody(self, plan, hooks, deadline, live, joined) for tag, plan in step.bodies.items()
+            }
         if "variables" in keywords:
             keywords["variables"] = self.variables
         if "stream" in keywords:
@@ -159,7 +165,7 @@ class Interpreter:
         """Return the bytes that the outputs of a step without a check will take; 0 if there is room for any."""
         if step.out is not None:
             return math.prod(step.out[0]) * step.out[1].itemsize
-        if not step.own_inputs or live.has_room(sum(a.nbytes for a in inputs if a is not None)):
+        if not step.own_inputs or live.has_room(sum([a.nbytes for a in inputs if a is not None])):
             return 0  # operations that allocate much more than their inputs take are checked
         return self._check(plan, step, inputs)
 
@@ -192,6 +198,8 @@ class _RunningBody:
     hooks: Sequence[Hook]
     deadline: float
     live: Live
+    joined: Set[int]
+    """The ids of the Results whose values of all iterations are concatenated."""
 
     def declared(self, id: int) -> Value:
         return declared_inside(self.plan.model, id)
@@ -201,6 +209,7 @@ class _RunningBody:
         arrays = [inputs[p.id] for p in model.parameters]
         results = self.interpreter.run(self.plan, arrays, self.hooks, self.deadline, self.live)
         for layer, array in zip(model.results, results):  # a loop may collect them
+            self.live.pending += array.nbytes if layer.id in self.joined else 0
             self.live.add(model, layer, [array])
         return {result.id: array for result, array in zip(model.results, results)}
 

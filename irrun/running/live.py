@@ -11,7 +11,7 @@ import numpy as np
 from irrun.model import Layer, Model
 from irrun.planning.failures import too_much_memory
 from irrun.planning.steps import Plan
-from irrun.running.liveness import Peak, held_bytes, peak_of, root_of
+from irrun.running.liveness import Peak, held_bytes, peak_of, root_of, works
 from irrun.running.pool import Pool, lent_size
 
 __all__ = ["Limits", "Live"]
@@ -26,6 +26,8 @@ class _Needs:
     peak: Peak | None
     constants: frozenset[int]
     """The ``id`` of the root of each constant."""
+    works: bool
+    """Whether an operation declares memory that it works in (``Op.working``)."""
 
 
 class Limits:
@@ -41,7 +43,8 @@ class Limits:
         needs = self._needs.get(id(plan))
         if needs is None:
             constants = frozenset(id(root_of(array)) for array in plan.constants.values())
-            needs = _Needs(plan, held_bytes(plan), peak_of(plan, inputs=False), constants)
+            peak = peak_of(plan, inputs=False)
+            needs = _Needs(plan, held_bytes(plan), peak, constants, works=any(map(works, plan.steps)))
             self._needs[id(plan)] = needs
         return needs
 
@@ -58,7 +61,9 @@ class Live:
         """Prepare a run of ``plan``. ``others`` are bytes that are live throughout, beside those of its constants."""
         self.limits = limits
         self.held = limits.needs(plan).held + others
+        self._most, self._pool = limits.max_memory, limits.pool
         self.bytes = 0
+        self.pending = 0  # bytes that loops need in addition when they concatenate the pieces that they hold
         self._known: set[int] = set()  # id() of the roots that are not counted, or counted already
         self._begun: set[int] = set()
         self._references: dict[int, tuple[weakref.ref[np.ndarray], int, int]] = {}
@@ -67,8 +72,8 @@ class Live:
         """Do not count these arrays, nor views of them."""
         self._known.update(id(root_of(array)) for array in arrays)
 
-    def begin(self, plan: Plan) -> bool:
-        """Return whether the arrays of a plan must be counted, because its peak is not known.
+    def begin(self, plan: Plan) -> tuple[bool, bool]:
+        """Return whether the arrays of a plan must be counted, because its peak is not known, and ``Op.working`` too.
 
         Raises ExecutionError (IR604) if the peak exceeds the limit.
         """
@@ -78,22 +83,22 @@ class Live:
             self._known |= needs.constants
         peak = needs.peak or Peak(0, None)
         self.require(plan.model, peak.layer, peak.bytes)
-        return needs.peak is None
+        return needs.peak is None, needs.works
 
     def require(self, model: Model, layer: Layer | None, size: int) -> None:
         """Raise ExecutionError (IR604) if ``size`` more bytes, at ``layer``, exceed the limit.
 
         Memory that the pool retains from other runs is released first.
         """
-        limits, total = self.limits, self.held + self.bytes + size
-        if total > limits.max_memory:
-            raise too_much_memory(model, layer, self.held, self.bytes + size, limits.max_memory)
-        if total + limits.pool.retained > limits.max_memory:
-            limits.pool.trim()
+        total = self.held + self.bytes + self.pending + size
+        if total + self._pool.retained > self._most:
+            if total > self._most:
+                raise too_much_memory(model, layer, self.held, total - self.held, self._most)
+            self._pool.trim()
 
     def has_room(self, size: int) -> bool:
         """Return whether ``size`` more bytes are within the limit."""
-        return self.held + self.bytes + size <= self.limits.max_memory
+        return self.held + self.bytes + self.pending + size <= self._most
 
     def add(self, model: Model, layer: Layer, arrays: Iterable[np.ndarray | None], working: int = 0) -> None:
         """Count arrays that ``layer`` has returned. Raises ExecutionError (IR604) if they exceed the limit.

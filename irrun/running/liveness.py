@@ -14,7 +14,7 @@ from irrun.planning.steps import Plan, Step
 from irrun.running.pool import SMALL, FreeBlocks, lent_size
 from irrun.types import text_bytes
 
-__all__ = ["Peak", "held_bytes", "peak_of", "sizes_of"]
+__all__ = ["Peak", "held_bytes", "peak_of", "root_of", "sizes_of", "works"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def peak_of(plan: Plan, *, inputs: bool) -> Peak | None:
     """
     if not all(v.shape.is_static and v.type.kind != "dynamic" for v in plan.values.values()):
         return None
-    if any(type(step.op).working is not Op.working for step in plan.steps):
+    if any(map(works, plan.steps)):
         return None
     simulation = _Simulation(plan, sizes_of(plan), inputs)
     peak = Peak(simulation.bytes, None)
@@ -47,6 +47,11 @@ def peak_of(plan: Plan, *, inputs: bool) -> Peak | None:
         simulation.free(step)
     end = simulation.bytes + simulation.copied()
     return peak if end <= peak.bytes or not plan.results else Peak(end, plan.model.results[-1])
+
+
+def works(step: Step) -> bool:
+    """Return whether the operation of a step declares the memory that it works in (``Op.working``)."""
+    return type(step.op).working is not Op.working
 
 
 def held_bytes(plan: Plan) -> int:
