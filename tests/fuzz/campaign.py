@@ -73,7 +73,8 @@ class Campaign:
     progress: Callable[[Figures], object] = lambda _: None
 
     def run(self) -> Figures:
-        """Run all cases and return the figures."""
+        """Run all cases and return the figures; those of the cases so far, if the keyboard interrupts."""
+        self._stopped = False
         self._figures = Figures()
         self._lock = threading.Lock()
         self._chunks = self._all_chunks()
@@ -82,8 +83,13 @@ class Campaign:
             workers = [threading.Thread(target=self._work) for _ in range(self.jobs)]
             for worker in workers:
                 worker.start()
-            for worker in workers:
-                worker.join()
+            try:
+                for worker in workers:
+                    worker.join()
+            except KeyboardInterrupt:
+                self._stopped = True
+                for worker in workers:
+                    worker.join()
         return self._figures
 
     def _all_chunks(self) -> Iterator[tuple[int, int]]:
@@ -94,10 +100,10 @@ class Campaign:
         while True:
             with self._lock:
                 chunk = next(self._chunks, None)
-            if chunk is None:
+            if chunk is None or self._stopped:
                 return
             first, last = chunk
-            while first < last:
+            while first < last and not self._stopped:
                 first = self._process(first, last)
 
     def _process(self, first: int, last: int) -> int:
@@ -113,12 +119,16 @@ class Campaign:
         command = [sys.executable, "-m", "fuzz.worker", json.dumps(arguments)]
         with (
             tempfile.TemporaryFile() as errors,
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment) as process,
+            subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, env=environment, start_new_session=True
+            ) as process,
         ):
             running: int | None = None
             silent = finished = False
             try:
                 for line in _lines(process, self.silence):
+                    if self._stopped:
+                        break
                     if line is None:
                         silent = True
                         process.kill()
@@ -132,7 +142,7 @@ class Campaign:
             finally:
                 process.kill()
                 status = process.wait()
-            if finished:
+            if finished or self._stopped:
                 return last
             errors.seek(0)
             text = errors.read()[-4000:].decode("utf-8", "replace")
