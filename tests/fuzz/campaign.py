@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from typing import Any, Final
 __all__ = ["Campaign", "Failure", "Figures"]
 
 TESTS: Final = Path(__file__).parent.parent
+_POLL: Final = 0.05
+"""Seconds between two looks at the threads of a campaign."""
 _START: Final = 600.0
 """Seconds that a worker may take until its first case begins."""
 _CHUNK: Final = {"mutants": 5000, "graphs": 500, "faults": 100}
@@ -84,12 +87,12 @@ class Campaign:
             for worker in workers:
                 worker.start()
             try:
-                for worker in workers:
-                    worker.join()
+                while any(worker.is_alive() for worker in workers):
+                    time.sleep(_POLL)  # an interrupted join takes the thread for ended
             except KeyboardInterrupt:
                 self._stopped = True
-                for worker in workers:
-                    worker.join()
+            for worker in workers:
+                worker.join()
         return self._figures
 
     def _all_chunks(self) -> Iterator[tuple[int, int]]:
