@@ -78,6 +78,7 @@ class Campaign:
     def run(self) -> Figures:
         """Run all cases and return the figures; those of the cases so far, if the keyboard interrupts."""
         self._stopped = False
+        self._processes: list[subprocess.Popen[bytes]] = []
         self._figures = Figures()
         self._lock = threading.Lock()
         self._chunks = self._all_chunks()
@@ -91,6 +92,8 @@ class Campaign:
                     time.sleep(_POLL)  # an interrupted join takes the thread for ended
             except KeyboardInterrupt:
                 self._stopped = True
+                for process in self._processes:
+                    process.kill()
             for worker in workers:
                 worker.join()
         return self._figures
@@ -126,12 +129,11 @@ class Campaign:
                 command, stdout=subprocess.PIPE, stderr=errors, env=environment, start_new_session=True
             ) as process,
         ):
+            self._processes.append(process)
             running: int | None = None
             silent = finished = False
             try:
                 for line in _lines(process, self.silence):
-                    if self._stopped:
-                        break
                     if line is None:
                         silent = True
                         process.kill()
@@ -145,6 +147,7 @@ class Campaign:
             finally:
                 process.kill()
                 status = process.wait()
+                self._processes.remove(process)
             if finished or self._stopped:
                 return last
             errors.seek(0)
