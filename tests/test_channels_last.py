@@ -327,3 +327,30 @@ def test_any_network(data: st.DataObject) -> None:
     results = [filtered(draw, made[-1]), *draw(st.lists(st.sampled_from(made), max_size=2))]
     with mock.patch("irrun.planning.layout._SHARE", 1e-9):  # however little it pays
         run({f"y{n}": y for n, y in enumerate(results)}, random(*shape))
+
+
+@pytest.mark.parametrize("shape", [(1, 0, 1), (1, 1, 0), (0, 2, 2), (2, 0, 0)])
+@pytest.mark.parametrize(
+    ("channels", "kernel", "groups"), [(3, 3, 3), (3, 5, 3), (3, 1, 1), (3, 3, 1), (32, 3, 1), (4, 3, 2)]
+)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_images_without_rows_or_columns(
+    shape: tuple[int, int, int], channels: int, kernel: int, groups: int, stride: int
+) -> None:
+    """The dims of a run may be 0 where the model leaves them open, whichever method fits the filters."""
+    batch, rows, columns = shape
+    attributes = {
+        "strides": [stride] * 2,
+        "pads_begin": [0, 0],
+        "pads_end": [0, 0],
+        "dilations": [1, 1],
+        "auto_pad": "same_upper",
+    }
+    filters = b.constant(random(groups, channels // groups, channels // groups, kernel, kernel))
+    image = np.empty((batch, channels, rows, columns), np.float32)
+    for dims in ([-1, channels, -1, -1], list(image.shape)):
+        x = b.parameter(dims, "f32", name="x")
+        model = b.model(b.GroupConvolution(x, filters, **attributes))
+        wanted = irrun.compile(model, exact=True)([image])[0]
+        assert wanted.size == 0
+        assert irrun.compile(model, exact=False)([image])[0].shape == wanted.shape

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,13 @@ def test_every_failure_is_reported(tmp_path: Path) -> None:
 def test_a_case_that_hangs_is_reported(tmp_path: Path) -> None:
     figures, reported = _reported(tmp_path, FAULTS.index("hang"), 1, 2)
     assert (figures.cases, reported["hang"].signature) == (1, "hangs")
+
+
+def test_an_interrupted_campaign_keeps_its_figures(tmp_path: Path) -> None:
+    def interrupt(_: Figures) -> None:
+        identity = threading.main_thread().ident
+        assert identity is not None
+        signal.pthread_kill(identity, signal.SIGINT)
+
+    campaign = Campaign("faults", 2, "0", FAULTS.index("hang") - 1, progress=interrupt)
+    assert campaign.run().cases == 1

@@ -146,6 +146,8 @@ def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: Part
     ) -> np.ndarray:
         sizes, _name, method = chosen(data.shape, None if output_shape is None else tuple(output_shape.tolist()))
         whole = np.empty((len(data), groups * outs, *sizes), data.dtype) if out is None else out
+        if not whole.size:  # the methods count from the first window to the last
+            return whole
         sums = whole if whole.dtype == work else np.empty(whole.shape, work)
         split = data.reshape(len(data), groups, ins, *data.shape[2:]).astype(work, copy=False)
 

@@ -41,6 +41,8 @@ def around(
     ``centers`` and ``halves`` (half sizes) are [n, 2] (x, y). The points are ``steps`` (x, y) apart, and the first is
     ``offset`` steps from the corner.
     """
+    if height <= 0 or width <= 0:  # the other one may be any number
+        return np.empty((0, 0, len(halves), 4), np.float32)
     x, y = (np.arange(n, dtype=np.float32) for n in (width, height))
     points = np.empty((height, width, 1, 2), np.float32)
     points[..., 0] = ((x + np.float32(offset)) * np.float32(steps[0]))[:, None]

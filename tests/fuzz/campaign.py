@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from typing import Any, Final
 __all__ = ["Campaign", "Failure", "Figures"]
 
 TESTS: Final = Path(__file__).parent.parent
+_POLL: Final = 0.05
+"""Seconds between two looks at the threads of a campaign."""
 _START: Final = 600.0
 """Seconds that a worker may take until its first case begins."""
 _CHUNK: Final = {"mutants": 5000, "graphs": 500, "faults": 100}
@@ -73,7 +76,9 @@ class Campaign:
     progress: Callable[[Figures], object] = lambda _: None
 
     def run(self) -> Figures:
-        """Run all cases and return the figures."""
+        """Run all cases and return the figures; those of the cases so far, if the keyboard interrupts."""
+        self._stopped = False
+        self._processes: list[subprocess.Popen[bytes]] = []
         self._figures = Figures()
         self._lock = threading.Lock()
         self._chunks = self._all_chunks()
@@ -82,6 +87,13 @@ class Campaign:
             workers = [threading.Thread(target=self._work) for _ in range(self.jobs)]
             for worker in workers:
                 worker.start()
+            try:
+                while any(worker.is_alive() for worker in workers):
+                    time.sleep(_POLL)  # an interrupted join takes the thread for ended
+            except KeyboardInterrupt:
+                self._stopped = True
+                for process in self._processes:
+                    process.kill()
             for worker in workers:
                 worker.join()
         return self._figures
@@ -94,10 +106,10 @@ class Campaign:
         while True:
             with self._lock:
                 chunk = next(self._chunks, None)
-            if chunk is None:
+            if chunk is None or self._stopped:
                 return
             first, last = chunk
-            while first < last:
+            while first < last and not self._stopped:
                 first = self._process(first, last)
 
     def _process(self, first: int, last: int) -> int:
@@ -113,8 +125,11 @@ class Campaign:
         command = [sys.executable, "-m", "fuzz.worker", json.dumps(arguments)]
         with (
             tempfile.TemporaryFile() as errors,
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment) as process,
+            subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, env=environment, start_new_session=True
+            ) as process,
         ):
+            self._processes.append(process)
             running: int | None = None
             silent = finished = False
             try:
@@ -132,7 +147,8 @@ class Campaign:
             finally:
                 process.kill()
                 status = process.wait()
-            if finished:
+                self._processes.remove(process)
+            if finished or self._stopped:
                 return last
             errors.seek(0)
             text = errors.read()[-4000:].decode("utf-8", "replace")

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         keep=options.keep, report=report, progress=progress,
     )  # fmt: skip
     figures = campaign.run()
-    absent = missing(figures.outcomes, options.count, options.threads) if options.kind == "graphs" else []
+    absent = missing(figures.outcomes, figures.cases, options.threads) if options.kind == "graphs" else []
     _summarise(figures, options, time.monotonic() - begin, absent)
     if log is not None:
         log.close()

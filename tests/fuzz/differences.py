@@ -88,7 +88,8 @@ def _compare(
 
 def _compare_states(plain: Executable, exact: Executable) -> None:
     for name, state in exact.state.items():
-        np.testing.assert_allclose(plain.state[name], state, rtol=1e-3, atol=1e-3)
+        if not np.allclose(plain.state[name], state, rtol=1e-3, atol=1e-3, equal_nan=True):
+            raise Difference(f"variable {name}:\n{plain.state[name]}\n{state}")
 
 
 def _concurrently(executable: Executable, graph: RandomGraph, wanted: Sequence[Sequence[np.ndarray]]) -> None:

@@ -84,6 +84,8 @@ VALUES = [
     ),
     Values("i32", "PriorBox-1", [a.astype(np.int32) for a in _IMAGE], _ROWS[0][2], _ONE | _ROWS[0][1]),
     Values("no-points", "PriorBox-1", [i64(0, 3), i64(40, 90)], np.zeros((2, 0), np.float32), _ONE | {"min_size": [4]}),
+    Values("no-columns", "PriorBox-1", [i64(2**48, 0), i64(40, 90)], np.zeros((2, 0), np.float32), _ONE | {"min_size": [4]}),
+    Values("no-rows", "PriorBox-1", [i64(0, 2**48), i64(40, 90)], np.zeros((2, 0), np.float32), _ONE | {"min_size": [4]}),
 ]  # fmt: skip
 
 _SPEC = {"aspect_ratio": 2.0, "flip": True, "max_size": 38.46, "min_size": 16.0, "offset": 0.5, "step": 16.0, "variance": [0.1, 0.1, 0.2, 0.2]}  # fmt: skip
