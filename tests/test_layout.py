@@ -28,9 +28,10 @@ FOLDERS: dict[str, set[str]] = {
     "planning": {"base", "kernels", "inference"},
     "running": {"base", "kernels", "inference", "planning"},
     "api": {"base", "inference", "ir", "checking", "running"},
+    "debug": {"base"},
     "testing": {"base", "ir", "checking", "running", "api"},
     "compat": {"base", "inference", "ir", "running", "api"},
-    "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api"},
+    "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api", "debug"},
     "entry": {"base", "checking", "running", "api", "testing", "cli"},
 }
 """The folders from the foundation up, and what each may import. A folder may always import itself.

@@ -1,0 +1,1 @@
+"""Find the layer at which a run goes wrong."""
