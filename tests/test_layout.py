@@ -28,7 +28,7 @@ FOLDERS: dict[str, set[str]] = {
     "planning": {"base", "kernels", "inference"},
     "running": {"base", "kernels", "inference", "planning"},
     "api": {"base", "inference", "ir", "checking", "running"},
-    "debug": {"base"},
+    "debug": {"base", "planning"},
     "testing": {"base", "ir", "checking", "running", "api"},
     "compat": {"base", "inference", "ir", "running", "api"},
     "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api", "debug"},

@@ -184,34 +184,44 @@ class NonFinite:
             if feed is not None and array is not None and any(counts := self._counts(frame, feed, array))
         }
         from_inputs = [(frame.scope, *feed) for feed in bad]
-        is_finite = True
+        is_passing = False
         for position, array in enumerate(outputs[: len(layer.outputs)]):
             nan, inf = frame.counts[layer.id, position] = count(array)
             if not nan and not inf:
                 continue
-            is_finite = False
             node = (frame.scope, layer.id, position)
             inner = [n for n in self._inner(frame, step, position) if n in self._producers]
-            self._producers.setdefault(node, {}).update(dict.fromkeys(inner or from_inputs))
-            if not inner:
-                has_nan = any(counts[0] for counts in bad.values())
-                self._examine(node, step, inputs, array, has_bad_inputs=bool(bad), has_nan=has_nan)
-        if is_finite:
+            producers = self._producers.setdefault(node, {})
+            if inner:
+                producers.update(dict.fromkeys(inner))
+                is_passing = True
+            elif self._is_passing(node, step, inputs, array, [*bad.values()]):
+                producers.update(dict.fromkeys(from_inputs))
+                is_passing = True
+        if not is_passing:
             for node in from_inputs:
                 self._ends.setdefault(node, {})[self._path_name(frame.scope, layer)] = None
 
-    def _examine(
-        self, node: _Node, step: Step, inputs: Sequence[np.ndarray | None], array: np.ndarray, *,
-        has_bad_inputs: bool, has_nan: bool,
-    ) -> None:  # fmt: skip
-        """Record an origin if the layer of ``node`` made NaN or Inf itself, at least in some elements."""
-        if not has_bad_inputs:
+    def _is_passing(
+        self, node: _Node, step: Step, inputs: Sequence[np.ndarray | None], array: np.ndarray,
+        bad_inputs: Sequence[tuple[int, int]],
+    ) -> bool:  # fmt: skip
+        """Return whether an output has NaN or Inf from inputs. Record an origin if the layer made some of them itself.
+
+        ``bad_inputs`` are the numbers of NaN and Inf in the inputs that hold any.
+        """
+        nan, inf = count(array)
+        if not bad_inputs:
             self._add(node, "layer", step.layer, "finite", array, elements(step, inputs, array))
-        elif count(array)[0] and not has_nan:
+            return False
+        if nan and not any(counts[0] for counts in bad_inputs):
             made = [e for e in elements(step, inputs, array) if math.isnan(e.value)]
             self._add(node, "layer", step.layer, "Inf", array, made)
-        elif made := [e for e in elements(step, inputs, array, only_made=True) if e.inputs]:
+            return True
+        made = [e for e in elements(step, inputs, array, only_made=True) if e.inputs]
+        if made:
             self._add(node, "layer", step.layer, "finite", array, made)
+        return len(made) < nan + inf
 
     def _add(
         self, node: _Node, kind: Literal["layer", "input", "constant"], layer: Layer,
