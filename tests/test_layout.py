@@ -30,7 +30,7 @@ FOLDERS: dict[str, set[str]] = {
     "api": {"base", "inference", "ir", "checking", "running"},
     "surgery": {"base", "inference", "ir", "running", "api"},
     "engines": {"base", "planning", "api"},
-    "debug": {"base", "inference", "ir", "running", "api", "engines"},
+    "debug": {"base", "inference", "ir", "planning", "running", "api", "engines"},
     "testing": {"base", "ir", "checking", "running", "api", "debug"},
     "compat": {"base", "inference", "ir", "running", "api"},
     "cli": {
@@ -45,7 +45,7 @@ FOLDERS: dict[str, set[str]] = {
         "surgery",
         "engines",
         "debug",
-    },
+    },  # fmt: skip
     "entry": {"base", "checking", "running", "api", "testing", "cli"},
 }
 """The folders from the foundation up, and what each may import. A folder may always import itself.

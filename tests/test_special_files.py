@@ -6,11 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 import irrun
+from irrun.ir import parse
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 
@@ -54,3 +57,21 @@ def test_a_model_from_a_pipe(tmp_path: Path) -> None:
     command = f"{sys.executable} -m irrun check <(cat {SAMPLES / 'elementwise.xml'}) -w {SAMPLES / 'elementwise.bin'}"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
+
+
+def test_a_pipe_to_which_nobody_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parse, "_PATIENCE", 0.1)
+    os.mkfifo(tmp_path / "model.xml")
+    with pytest.raises(irrun.ReadError, match="no process writes to the pipe"):
+        irrun.check(tmp_path / "model.xml")
+
+
+def test_a_pipe_whose_writer_is_late(tmp_path: Path) -> None:
+    pipe = tmp_path / "model.xml"
+    os.mkfifo(pipe)
+    writer = threading.Thread(
+        target=lambda: (time.sleep(0.3), pipe.write_bytes((SAMPLES / "wrong_dim.xml").read_bytes()))
+    )
+    writer.start()
+    assert "IR401" in {d.code for d in irrun.check(pipe, weights=SAMPLES / "wrong_dim.bin")}
+    writer.join()

@@ -115,7 +115,9 @@ class _Trials:
             return None
         self._left -= 1
         model = before.parsed.model
-        edits = {edit for diagnostic in fixes for edit in _edits(diagnostic)}
+        # findings of one port share their edits, which may be many
+        shared = {id(edits): edits for edits in map(_edits, fixes)}
+        edits = {edit for edits in shared.values() for edit in edits}
         try:
             parsed = parse(Source(model.source.path, apply(model.source, edits)), model.weights)
         except ReadError:
@@ -152,12 +154,17 @@ def _apart(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     The next round offers the other fixes again.
     """
     end, last = -1, ()
-    for diagnostic in sorted(diagnostics, key=lambda d: _ends(_edits(d))):
+    ends: dict[int, tuple[int, int]] = {}  # by id(): findings of one port share their edits, which may be many
+    offered = list(diagnostics)
+    for edits in map(_edits, offered):
+        if id(edits) not in ends:
+            ends[id(edits)] = _ends(edits)
+    for diagnostic in sorted(offered, key=lambda d: ends[id(_edits(d))]):
         edits = _edits(diagnostic)
-        if edits == last:
+        if edits is last or edits == last:
             yield diagnostic
-        elif edits and _ends(edits)[0] > end:
-            end, last = _ends(edits)[1], edits
+        elif edits and ends[id(edits)][0] > end:
+            end, last = ends[id(edits)][1], edits
             yield diagnostic
 
 

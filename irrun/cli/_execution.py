@@ -17,6 +17,7 @@ from irrun.checking.render import concise
 from irrun.cli import _terminal
 from irrun.cli._inputs import Input, gather
 from irrun.cli._outputs import Output, describe, describe_taps
+from irrun.debug.nonfinite import NonFinite, Report
 from irrun.diagnostics import ExecutionError, ModelError, ReadError, printable
 from irrun.ir.parse import Parsed
 from irrun.planning.steps import Step
@@ -47,16 +48,18 @@ class Settings:
     timeout: float | None
     copy_weights: bool
     profiled: bool
+    nonfinite: bool
 
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: the inputs, the outputs, the tapped values, and the profile if one was made."""
+    """A finished run: the inputs, the outputs, the tapped values, and the profile and the NaN report if asked for."""
 
     inputs: Sequence[Input]
     outputs: Sequence[Output]
     taps: Sequence[Output]
     profile: Profile | None
+    nonfinite: Report | None
 
 
 def execute(item: Parsed | ReadError, settings: Settings) -> Run:
@@ -77,23 +80,26 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
     )  # fmt: skip
     inputs = gather(item.model, settings.inputs, settings.seed, settings.max_memory)
     profile = Profile() if settings.profiled else None
+    nonfinite = NonFinite(executable.model) if settings.nonfinite else None
     try:
-        outputs = _outputs(executable, [i.array for i in inputs], settings, profile, err)
+        outputs = _outputs(executable, [i.array for i in inputs], settings, profile, nonfinite, err)
     except ExecutionError:
         _print_chosen_shapes(inputs, err)
         raise
-    return Run(inputs, describe(executable, outputs), describe_taps(executable, outputs), profile)
+    report = nonfinite.report() if nonfinite else None
+    return Run(inputs, describe(executable, outputs), describe_taps(executable, outputs), profile, report)
 
 
 def _outputs(
-    executable: Executable, arrays: Sequence[np.ndarray], settings: Settings, profile: Profile | None, err: Console
-) -> Outputs:
+    executable: Executable, arrays: Sequence[np.ndarray], settings: Settings, profile: Profile | None,
+    nonfinite: NonFinite | None, err: Console,
+) -> Outputs:  # fmt: skip
     """Return the outputs of the last run. The profile covers all runs but the first, if there are several."""
     measuring: list[Hook] = [profile] if profile is not None else []
     for number in range(settings.runs - 1):
         executable(arrays, hooks=measuring if number else ())
         executable.reset_state()
-    hooks = list(measuring)
+    hooks: list[Hook] = [*measuring, *([nonfinite] if nonfinite else [])]
     with ExitStack() as stack:
         if settings.dump is not None:
             values = stack.enter_context(Dump(settings.dump))

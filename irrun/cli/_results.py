@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
@@ -11,6 +12,8 @@ from rich.text import Text
 from irrun.cli import _terminal
 from irrun.cli._execution import Run
 from irrun.cli._outputs import Output, number
+from irrun.debug.nonfinite import Origin, Report
+from irrun.diagnostics import counted, printable
 from irrun.running.profile import Profile
 from irrun.types import PartialShape
 
@@ -34,6 +37,50 @@ def show(out: Console, run: Run, *, profiled: bool) -> None:
         _terminal.print_table(out, columns, rows, right=("min", "mean", "max"))
     if run.profile and profiled:
         _print_profile(out, run.profile)
+    if run.nonfinite:
+        _print_nonfinite(out, run.nonfinite)
+
+
+def _print_nonfinite(out: Console, report: Report) -> None:
+    """Print the first layer that makes NaN or Inf, then the other origins of such values."""
+    _terminal.title(out, "NaN and Inf")
+    if not report.origins:
+        out.print("  every value of the run is finite")
+    first = report.first
+    others = [origin for origin in report.origins if origin is not first]
+    for origin in ([first] if first else []) + others:
+        lines = [f"{'first: ' if origin is first else ''}{_origin(origin)}", *_ways(origin)]
+        out.print("  " + "\n    ".join(lines))
+    if report.further:
+        out.print(f"  and {counted(report.further, 'further origin')}")
+
+
+def _origin(origin: Origin) -> str:
+    """Return what an origin makes or holds, and how much of it."""
+    values = " and ".join(name for name, number in (("NaN", origin.nan), ("Inf", origin.inf)) if number)
+    share = f"{origin.nan + origin.inf} of {counted(origin.size, 'element')}"
+    line = "" if origin.line is None else f", line {origin.line}"
+    around = "".join(f', iteration {iteration} of "{printable(name)}"' for name, iteration in reversed(origin.loops))
+    place = f'{printable(origin.type)} "{printable(origin.layer)}" (output {origin.port}{line}{around})'
+    if origin.kind != "layer":
+        return f"{place} holds {values}: {share}"
+    return f"{place} makes {'NaN' if origin.made_from == 'Inf' else values} from {_FROM[origin.made_from]}: {share}"
+
+
+_FROM: Final = {"finite": "finite inputs", "Inf": "inputs with Inf"}
+
+
+def _ways(origin: Origin) -> Iterator[str]:
+    """Yield the elements of an origin, and where its values lead."""
+    for element in origin.elements:
+        inputs = ", ".join(f"{number:g}" for number in element.inputs)
+        yield f"[{','.join(map(str, element.index))}] = {element.value:g}" + (f" from {inputs}" if inputs else "")
+    if origin.reaches is not None:
+        path = " -> ".join(printable(name) for name in origin.path)
+        yield f'reaches the output "{printable(origin.reaches)}": {path}'
+    else:
+        ends = ", ".join(f'"{printable(name)}"' for name in origin.ends_at)
+        yield "reaches no output" + (f": the values are finite again after {ends}" if ends else "")
 
 
 def _print_profile(out: Console, profile: Profile) -> None:
@@ -95,6 +142,7 @@ def record(run: Run, *, profiled: bool) -> dict[str, Any]:
         "outputs": [_fields(o) for o in run.outputs],
         **({"taps": [_fields(o) for o in run.taps]} if run.taps else {}),
         **({"profile": run.profile.record()} if run.profile and profiled else {}),
+        **({"nonfinite": run.nonfinite.record()} if run.nonfinite else {}),
     }
 
 

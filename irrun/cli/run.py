@@ -46,6 +46,10 @@ __all__ = ["command"]
 @click.option(
     "--profile", "profiled", is_flag=True, help="Show the time of each step of the run, and how it was computed."
 )
+@click.option(
+    "--nan", "nonfinite", is_flag=True,
+    help="Show the first layer that makes NaN or Inf, and their way to the outputs; exit with 1 if they reach one.",
+)  # fmt: skip
 @click.option("--trace", metavar="FILE.json", help="Write a timeline of the steps, for chrome://tracing and Perfetto.")
 @click.option(
     "--runs", type=click.IntRange(min=1), default=1, show_default=True,
@@ -81,6 +85,7 @@ def command(
     seed: int,
     strict: bool,
     profiled: bool,
+    nonfinite: bool,
     trace: str | None,
     runs: int,
     exact: bool | None,
@@ -114,11 +119,12 @@ def command(
     settings = Settings(
         inputs=inputs, taps=taps, dump=dump, runs=runs, seed=seed, strict=strict, exact=exact,
         max_memory=max_memory or api.default_max_memory(), timeout=timeout, copy_weights=copy_weights,
-        profiled=profiled or trace is not None,
+        profiled=profiled or trace is not None, nonfinite=nonfinite,
     )  # fmt: skip
     out = _terminal.console()
     records: list[dict[str, Any]] = []
     problems: list[Diagnostic] = []
+    status = 0
     for position, item in enumerate(items):
         head = {"title": _models.title(model, item)} if is_page else {}
         if head and form == "text":
@@ -136,9 +142,11 @@ def command(
         else:
             records.append({**head, **_results.record(run, profiled=profiled)})
         _write(run, target, trace_file)
+        if run.nonfinite is not None and run.nonfinite.verdict == "made":
+            status = 1
     if form == "json":
         _terminal.print_json({"examples": records} if is_page and example is None else records[0])
-    return _errors.exit_status(problems)
+    return max(status, _errors.exit_status(problems))
 
 
 def _target(output: str | None, option: str) -> Path | None:

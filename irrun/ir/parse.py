@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import gc
+import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from irrun.diagnostics import Diagnostic, ReadError
 from irrun.ir.reader import Reader
@@ -34,11 +37,34 @@ def read_bytes(path: Path) -> bytes:
     A pipe that ends, such as the ``<(command)`` of a shell, is read as well.
     """
     try:
-        if not path.is_fifo():
-            require_file(path)
+        if path.is_fifo():
+            return _read_pipe(path)
+        require_file(path)
         return path.read_bytes()
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
+
+
+_PATIENCE: Final = 5.0
+"""Seconds to wait for a process that writes to a named pipe. Without a limit, irrun would wait for ever for none."""
+
+
+def _read_pipe(path: Path) -> bytes:
+    """Return what is written to a named pipe. Raises OSError if no process has opened it to write in time."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:
+        end = time.monotonic() + _PATIENCE
+        start = b""
+        try:
+            while not start:  # no process has opened the pipe, or one has closed it again without a byte
+                if time.monotonic() > end:
+                    raise OSError(errno.EPIPE, "no process writes to the pipe")
+                time.sleep(0.01)
+                start = os.read(descriptor, 1)
+        except BlockingIOError:  # a process has opened the pipe, but not written yet
+            pass
+        os.set_blocking(descriptor, True)
+        return start + file.read()
 
 
 def require_file(path: Path) -> None:
