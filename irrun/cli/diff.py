@@ -12,7 +12,7 @@ from rich.text import Text
 from irrun import api
 from irrun.cli import _errors, _terminal
 from irrun.cli._options import format_option, plugin_option
-from irrun.debug.diff import Change, Difference, LayerDifference, Place, diff
+from irrun.debug.difference import Change, Difference, LayerDifference, Place, diff
 from irrun.diagnostics import IrrunError, counted, printable
 
 __all__ = ["command"]

@@ -2,9 +2,8 @@
 
 from irrun.debug.bisection import Bisection, Culprit, Wrong, anonymized, bisect, write_reproduction
 from irrun.debug.comparison import Comparator, compare
-from irrun.debug.diff import diff
+from irrun.debug.difference import diff, match
 from irrun.debug.inputs import Feeds, Inputs
-from irrun.debug.matching import match
 from irrun.debug.metrics import Measurement, measure
 from irrun.debug.pairing import Pairing, by_name
 from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, record

@@ -15,7 +15,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 import irrun
 from irrun import build as b
-from irrun.debug.diff import Difference, diff
+from irrun.debug.difference import Difference, diff
 from nets import Net
 from scrambles import scramble
 

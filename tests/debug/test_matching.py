@@ -12,7 +12,7 @@ import numpy as np
 
 import irrun
 from irrun import build as b
-from irrun.debug.matching import Matching, match
+from irrun.debug.difference import Matching, match
 from irrun.ir.parse import parse
 from irrun.model import Layer, Model
 from irrun.source import Source

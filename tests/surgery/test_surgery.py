@@ -10,7 +10,7 @@ import pytest
 import irrun
 from irrun import build as b
 from irrun import surgery
-from irrun.debug.diff import diff
+from irrun.debug.difference import diff
 from irrun.ir.parse import parse
 from irrun.source import Source
 from nets import Net

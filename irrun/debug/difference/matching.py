@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
-from irrun.debug._sides import Side
+from irrun.debug.difference.sides import Side
 from irrun.model import Layer, MapEntry, Model
 from irrun.weights import Weights
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from irrun.debug._constants import WeightsError, constant, weights_error
-from irrun.debug._layers import Change, LayerChanges
-from irrun.debug.matching import By, Matching, Pair, match
+from irrun.debug.difference.constants import WeightsError, constant, weights_error
+from irrun.debug.difference.layers import Change, LayerChanges
+from irrun.debug.difference.matching import By, Matching, Pair, match
 from irrun.ir.rt_info import rt_infos
 from irrun.model import Layer, Model, is_constant
 

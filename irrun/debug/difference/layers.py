@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from irrun.debug._constants import WeightsError
-from irrun.debug.matching import Matching, Pair
+from irrun.debug.difference.constants import WeightsError
+from irrun.debug.difference.matching import Matching, Pair
 from irrun.inference.bind import bind
 from irrun.model import Layer, MapEntry, Model, Port, is_constant
 from irrun.opdef import Op
