@@ -126,9 +126,9 @@ class _Tally:
         self.is_text = False
 
     def add(self, start: int, one: np.ndarray, other: np.ndarray) -> None:
-        if one.dtype.kind == "U" or other.dtype.kind == "U":
+        if one.dtype == object or other.dtype == object:
             self.is_text = True
-            differs = one != other
+            differs = np.asarray(one.astype(object) != other.astype(object))
             distance = differs.astype(np.float64)
             size = np.ones(len(one))
         else:
