@@ -188,7 +188,7 @@ class _Assembly:
         if array is None:
             self.reserve(layer, value)
             if value.type.kind == "string":
-                self.reserved += self.ops[layer.id].size
+                self.reserved += int(layer.attributes["size"])
                 self.require_memory(layer)
             array = self.ops[layer.id].run(weights=weights, element_type=value.type)
         if not array.flags.aligned and not (self.how.fuse and array.ndim == 2):
