@@ -89,7 +89,10 @@ REFUSALS = [
     Refusal("c3-end-axis", _OP, ["f32[...]"], _SPEC_V2 | {"end_axis": 4}),
     Refusal("c3-order", _OP, ["f32[1,125,13,13]"], _SPEC_V2 | {"axis": 2, "end_axis": 1}),
     Refusal("ir301-integers", _OP, ["i32[1,125,13,13]"], _SPEC_V2),
-    *[Refusal(f"c4-{name}", _OP, ["f32[1,125,13,13]"], _SPEC_V2 | {name: -(2**63)}) for name in ("coords", "classes", "num")],
+    *[
+        Refusal(f"c4-{name}", _OP, ["f32[1,125,13,13]"], _SPEC_V2 | {name: -(2**63)})
+        for name in ("coords", "classes", "num")
+    ],
 ]
 
 CASES = [
