@@ -67,11 +67,13 @@ def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None
     opened, or if it is an IR file without a model.
     """
     if data is None:
+        before = _identity(path)
+        items = load_all(path, weights, read_bytes(Path(path)))
         for _ in range(_ATTEMPTS):
-            before = _identity(path)
-            items = load_all(path, weights, read_bytes(Path(path)))
             if _identity(path) == before:
                 break
+            before = _identity(path)
+            items = load_all(path, weights, read_bytes(Path(path)))
         return items
     name, text = str(path), data.decode("utf-8", "replace")
     if is_document(name) or is_prose(name, text) or has_examples(name, text):

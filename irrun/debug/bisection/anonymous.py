@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from irrun.api import compile, read_model
-from irrun.debug.bisection.search import Bisection, judge
+from irrun.debug.bisection.judging import judge
+from irrun.debug.bisection.search import Bisection
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import IrrunError
 from irrun.engines import Limits, Side
@@ -44,7 +45,7 @@ def anonymized(
     named = replace(
         bisection, part=part, inputs=tuple(inputs),
         expected=tuple(_with_names(outputs, run) for run in bisection.expected),
-        layers=tuple(replace(culprit, name=_NAME) for culprit in bisection.layers),
+        layers=tuple(replace(culprit, name="") for culprit in bisection.layers),
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="irrun-") as folder:
         path = Path(folder) / "part.xml"
@@ -69,10 +70,6 @@ def anonymized(
             return named, False
         results = (dict(zip(outputs, arrays)),)
         return replace(named, part=read_in_memory(path), inputs=tuple(feeds), expected=results, wrong=wrong), True
-
-
-_NAME: Final = ""
-"""The name of a layer in an anonymous report."""
 
 
 def read_in_memory(path: Path) -> Model:

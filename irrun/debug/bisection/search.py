@@ -19,35 +19,21 @@ import networkx as nx
 import numpy as np
 
 from irrun.api import read_model
+from irrun.debug.bisection.judging import Wrong, judge
 from irrun.debug.bisection.regions import Output, Part, Region
-from irrun.debug.inputs import Inputs, feeds_of, samples_of
-from irrun.debug.metrics import measure
-from irrun.debug.pairing import Pairing, by_name, pair_outputs
-from irrun.debug.results import VERDICTS, Verdict
-from irrun.debug.subjects import Subject, model_of
+from irrun.debug.bisection.truth import Truth, interface, load_reference
+from irrun.debug.inputs import Inputs, samples_of
+from irrun.debug.pairing import Pairing, by_name
+from irrun.debug.results import Verdict
+from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import Diagnostic, EngineError
-from irrun.engines import (
-    Crash,
-    Engine,
-    Failure,
-    Input,
-    Limits,
-    Loaded,
-    Origin,
-    Outputs,
-    Place,
-    Refusal,
-    Side,
-    Value,
-    parse_side,
-)  # fmt: skip
+from irrun.engines import Engine, Limits, Place, Side, parse_side
 from irrun.engines import open as open_engine
-from irrun.engines.places import body_inputs, computing_layers
 from irrun.ir.write import save_model
 from irrun.model import Layer, Model
 
-__all__ = ["Bisection", "Culprit", "Wrong", "bisect", "judge"]
+__all__ = ["Bisection", "Culprit", "bisect"]
 
 _CUTTABLE: Final = ("irrun", "exact", "openvino")
 """The kinds of engines whose model is an IR, from which parts can be cut."""
@@ -61,18 +47,6 @@ class Culprit:
     type: str
     file: str
     line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """What is wrong with a part: a failure of the candidate, or the positions of the outputs that differ."""
-
-    verdict: Verdict
-    outputs: tuple[int, ...] = ()
-    excess: float = 0.0
-    """The greatest error of an output, in units of its tolerance."""
-    message: str = ""
-    """What a candidate that fails says, or why an output cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -138,102 +112,17 @@ def bisect(
         engine = stack.enter_context(open_engine(replace(of_candidate, path=None), limits))
         arrays = list(samples_of(model, inputs, samples, seed))
         of_reference = parse_side(reference) if isinstance(reference, str) else reference
-        subject = _loaded(of_reference, stack.enter_context(open_engine(of_reference, limits)))
-        pairs = pairing(subject, Subject(of_candidate, engine, _interface(model), model))
-        truth = _Truth(subject, model, arrays, {place: other for other, place in pairs.items()})
+        subject = load_reference(of_reference, stack.enter_context(open_engine(of_reference, limits)))
+        pairs = pairing(subject, Subject(of_candidate, engine, interface(model), model))
+        truth = Truth(subject, model, arrays, {place: other for other, place in pairs.items()})
         return _Search(truth, engine, tolerances or Tolerances(), folder, on_run).bisect(model)
-
-
-def _loaded(side: Side, engine: Engine) -> Subject:
-    """Load the model of the reference. Raises EngineError (IR704) if the reference fails or shows no inner values."""
-    loaded = engine.load(inner=True)
-    if not isinstance(loaded, Loaded):
-        raise _unusable(engine, loaded)
-    if not loaded.places:
-        message = f"the reference {engine.name} shows no inner values"
-        help = "pass a model that irrun or OpenVINO runs, an ONNX model, or a folder that `irrun run --dump` wrote"
-        raise EngineError(Diagnostic("IR704", "error", message, help=help))
-    return Subject(side, engine, loaded, model_of(side))
-
-
-def _interface(model: Model) -> Loaded:
-    """Return the interface of the candidate's model, with all inner values, although its engine may not show them."""
-    inputs = (Input(model.input_names(p), str(p.outputs[0].type), str(p.outputs[0].shape)) for p in model.parameters)
-    places = {
-        Place(name, port): Origin(layer.type, layer.outputs[port].names)
-        for name, layer in (
-            *((name, layer) for name, _, layer in computing_layers(model)),
-            *((name, layer) for name, layer, _, _ in body_inputs(model)),
-        )
-        for port in range(len(layer.outputs))
-    }
-    return Loaded(tuple(inputs), tuple(model.result_names(result) for result in model.results), places)
-
-
-class _Truth:
-    """The values of the reference, for each sample and, in a body, for each iteration.
-
-    ``samples`` are the inputs by position in ``model``, and ``places`` the places of the candidate's values in the
-    reference.
-    """
-
-    def __init__(
-        self, reference: Subject, model: Model, samples: Sequence[Mapping[int, np.ndarray]],
-        places: Mapping[Place, Place],
-    ) -> None:  # fmt: skip
-        self.reference, self.model, self.samples, self.places = reference, model, samples, places
-
-    def run(self, places: Sequence[Place]) -> tuple[list[Outputs], dict[Place, list[np.ndarray]]]:
-        """Return the outputs of each sample, and the values at ``places``, of all samples one after the other.
-
-        Raises EngineError (IR704) if the reference fails.
-        """
-        values: dict[Place, list[np.ndarray]] = {place: [] for place in places}
-
-        def keep(value: Value) -> None:
-            values[value.place].append(value.array())
-            value.drop()
-
-        outputs: list[Outputs] = []
-        engine = self.reference.engine
-        engine.reset()
-        for sample in self.samples:
-            outcome = engine.infer(feeds_of(self.model, self.reference.loaded, sample), places, keep)
-            if not isinstance(outcome, Outputs):
-                raise _unusable(engine, outcome)
-            outputs.append(outcome)
-        return outputs, values
-
-    def of_input(self, parameter: Layer) -> list[np.ndarray]:
-        """Return the values of an input of the candidate's model."""
-        position = self.model.parameters.index(parameter)
-        return [sample[position] for sample in self.samples]
-
-    def outputs(self) -> dict[int, list[np.ndarray]]:
-        """Return the values of each output of the candidate's model that the reference has."""
-        runs, _ = self.run(())
-        names = [self.model.result_names(result) for result in self.model.results]
-        pairs = pair_outputs(self.reference.loaded.outputs, names)
-        return {own: [run.outputs[position].array for run in runs] for position, own in pairs.items()}
-
-
-def _unusable(engine: Engine, failure: Failure) -> EngineError:
-    message = f"the reference {engine.name} gives no values: {said(failure)}"
-    return EngineError(Diagnostic("IR704", "error", message, help="choose a reference that runs the model"))
-
-
-def said(failure: Failure) -> str:
-    """Return what a failure says, in words."""
-    if isinstance(failure, Refusal):
-        return failure.message
-    return failure.cause if isinstance(failure, Crash) else f"no answer within {failure.seconds:g} s"
 
 
 class _Search:
     """A search for the smallest wrong part."""
 
     def __init__(
-        self, truth: _Truth, engine: Engine, tolerances: Tolerances, folder: Path,
+        self, truth: Truth, engine: Engine, tolerances: Tolerances, folder: Path,
         on_run: Callable[[int, int], None] | None,
     ) -> None:  # fmt: skip
         self.truth, self.engine, self.tolerances, self.folder = truth, engine, tolerances, folder
@@ -398,40 +287,6 @@ class _Search:
         )  # fmt: skip
 
 
-def judge(
-    engine: Engine,
-    path: str,
-    names: Sequence[str],
-    feeds: Sequence[Sequence[np.ndarray]],
-    expected: Sequence[Sequence[np.ndarray]],
-    tolerance: Callable[[str, str], tuple[float, float]],
-    values: Sequence[str],
-) -> Wrong | None:
-    """Run a model with an engine, and return what is wrong with it, or None.
-
-    ``feeds`` and ``expected`` hold the values of each input and output, for one run after the other; an output without
-    an expected value is not judged. ``names`` are those of the inputs. ``tolerance`` returns (rtol, atol) for one of
-    the ``values``, which name the outputs, and an element type.
-    """
-    loaded = engine.load(path)
-    if not isinstance(loaded, Loaded):
-        return _failed(loaded)
-    engine.reset()
-    outside: dict[int, float] = {}
-    problem = ""
-    for run in range(max((len(runs) for runs in (*feeds, *expected)), default=0)):
-        outcome = engine.infer({name: runs[run] for name, runs in zip(names, feeds)})
-        if not isinstance(outcome, Outputs):
-            return _failed(outcome)
-        for at, (output, runs) in enumerate(zip(outcome.outputs, expected)):
-            if run < len(runs):
-                measurement = measure(runs[run], output.array, *tolerance(values[at], output.type))
-                if not measurement.agrees:
-                    outside[at] = max(outside.get(at, 0), measurement.excess)
-                    problem = problem or measurement.problem
-    return Wrong("differ", tuple(sorted(outside)), max(outside.values()), problem) if outside else None
-
-
 @dataclass(frozen=True)
 class _Question:
     """A part that the candidate was asked to run, what was wrong, and the true values of its inputs and outputs."""
@@ -456,10 +311,6 @@ def _middle(region: Region, low: int, high: int) -> int | None:
 def _culprit(model: Model, layer: Layer) -> Culprit:
     line = model.source.span(layer.node).line if layer.node >= 0 else 0
     return Culprit(layer.name, layer.type, model.source.path, line)
-
-
-def _failed(failure: Failure) -> Wrong:
-    return Wrong(VERDICTS[type(failure).__name__], message=said(failure))
 
 
 def _runs(names: Sequence[str], values: Sequence[Sequence[np.ndarray]]) -> Iterator[Mapping[str, np.ndarray]]:

@@ -1,0 +1,96 @@
+"""The values of the reference of a bisection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from irrun.debug.bisection.judging import said
+from irrun.debug.inputs import feeds_of
+from irrun.debug.pairing import pair_outputs
+from irrun.debug.subjects import Subject, model_of
+from irrun.diagnostics import Diagnostic, EngineError
+from irrun.engines import Engine, Failure, Input, Loaded, Origin, Outputs, Place, Side, Value
+from irrun.engines.places import body_inputs, computing_layers
+from irrun.model import Layer, Model
+
+__all__ = ["Truth", "interface", "load_reference"]
+
+
+class Truth:
+    """The values of the reference, for each sample and, in a body, for each iteration.
+
+    ``samples`` are the inputs by position in ``model``, and ``places`` the places of the candidate's values in the
+    reference.
+    """
+
+    def __init__(
+        self, reference: Subject, model: Model, samples: Sequence[Mapping[int, np.ndarray]],
+        places: Mapping[Place, Place],
+    ) -> None:  # fmt: skip
+        self.reference, self.model, self.samples, self.places = reference, model, samples, places
+
+    def run(self, places: Sequence[Place]) -> tuple[list[Outputs], dict[Place, list[np.ndarray]]]:
+        """Return the outputs of each sample, and the values at ``places``, of all samples one after the other.
+
+        Raises EngineError (IR704) if the reference fails.
+        """
+        values: dict[Place, list[np.ndarray]] = {place: [] for place in places}
+
+        def keep(value: Value) -> None:
+            values[value.place].append(value.array())
+            value.drop()
+
+        outputs: list[Outputs] = []
+        engine = self.reference.engine
+        engine.reset()
+        for sample in self.samples:
+            outcome = engine.infer(feeds_of(self.model, self.reference.loaded, sample), places, keep)
+            if not isinstance(outcome, Outputs):
+                raise _unusable(engine, outcome)
+            outputs.append(outcome)
+        return outputs, values
+
+    def of_input(self, parameter: Layer) -> list[np.ndarray]:
+        """Return the values of an input of the candidate's model."""
+        position = self.model.parameters.index(parameter)
+        return [sample[position] for sample in self.samples]
+
+    def outputs(self) -> dict[int, list[np.ndarray]]:
+        """Return the values of each output of the candidate's model that the reference has."""
+        runs, _ = self.run(())
+        names = [self.model.result_names(result) for result in self.model.results]
+        pairs = pair_outputs(self.reference.loaded.outputs, names)
+        return {own: [run.outputs[position].array for run in runs] for position, own in pairs.items()}
+
+
+def load_reference(side: Side, engine: Engine) -> Subject:
+    """Load the model of the reference. Raises EngineError (IR704) if the reference fails or shows no inner values."""
+    loaded = engine.load(inner=True)
+    if not isinstance(loaded, Loaded):
+        raise _unusable(engine, loaded)
+    if not loaded.places:
+        message = f"the reference {engine.name} shows no inner values"
+        help = "pass a model that irrun or OpenVINO runs, an ONNX model, or a folder that `irrun run --dump` wrote"
+        raise EngineError(Diagnostic("IR704", "error", message, help=help))
+    return Subject(side, engine, loaded, model_of(side))
+
+
+def interface(model: Model) -> Loaded:
+    """Return the interface of the candidate's model, with all inner values, although its engine may not show them."""
+    inputs = (Input(model.input_names(p), str(p.outputs[0].type), str(p.outputs[0].shape)) for p in model.parameters)
+    places = {
+        Place(name, port): Origin(layer.type, layer.outputs[port].names)
+        for name, layer in (
+            *((name, layer) for name, _, layer in computing_layers(model)),
+            *((name, layer) for name, layer, _, _ in body_inputs(model)),
+        )
+        for port in range(len(layer.outputs))
+    }
+    return Loaded(tuple(inputs), tuple(model.result_names(result) for result in model.results), places)
+
+
+def _unusable(engine: Engine, failure: Failure) -> EngineError:
+    message = f"the reference {engine.name} gives no values: {said(failure)}"
+    return EngineError(Diagnostic("IR704", "error", message, help="choose a reference that runs the model"))
