@@ -5,7 +5,7 @@ from irrun.debug.comparison import Comparator, compare
 from irrun.debug.difference import diff, match
 from irrun.debug.inputs import Feeds, Inputs
 from irrun.debug.metrics import Measurement, measure
-from irrun.debug.pairing import Pairing, by_name
+from irrun.debug.pairing import Pairing, by_name, by_name_or_structure
 from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, record
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
@@ -13,5 +13,5 @@ from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
 __all__ = [
     "Bisection", "Comparator", "Comparison", "Culprit", "Feeds", "First", "InputError", "Inputs", "Layer", "Limit",
     "Measurement", "Pairing", "SideFailure", "Subject", "Tolerances", "Wrong", "anonymized", "bisect", "by_name",
-    "compare", "diff", "match", "measure", "read_tolerances", "record", "write_reproduction",
+    "by_name_or_structure", "compare", "diff", "match", "measure", "read_tolerances", "record", "write_reproduction",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from irrun.debug.divergence import first_divergence
 from irrun.debug.inputs import Inputs, feeds_of, samples_of
 from irrun.debug.metrics import Measurement, measure
-from irrun.debug.pairing import Pairing, by_name, pair_outputs
+from irrun.debug.pairing import Pairing, by_name_or_structure, pair_outputs
 from irrun.debug.results import VERDICTS, Comparison, Layer, SideFailure, verdict
 from irrun.debug.subjects import Subject, model_of, stand_in
 from irrun.debug.tolerances import TOLERANCES, Tolerances
@@ -42,7 +42,7 @@ def compare(
     tolerances: Tolerances | None = None,
     comparator: Comparator | None = None,
     limits: Limits | None = None,
-    pairing: Pairing = by_name,
+    pairing: Pairing = by_name_or_structure,
     frontier: bool = False,
     running: tuple[Engine, Engine] | None = None,
 ) -> Comparison:

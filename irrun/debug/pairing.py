@@ -1,19 +1,53 @@
 """Pair the inner values and the outputs of two sides.
 
-``compare`` takes any function from two ``Subject``s to pairs of places. ``by_name`` is the one that it uses by default.
+``compare`` takes any function from two ``Subject``s to pairs of places. ``by_name_or_structure`` is its default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
+from irrun.debug.difference import Matching, match
 from irrun.debug.subjects import Subject
 from irrun.engines import Loaded, Place
 
-__all__ = ["Pairing", "by_name", "pair_outputs"]
+__all__ = ["Pairing", "by_name", "by_name_or_structure", "pair_outputs"]
 
 Pairing = Callable[[Subject, Subject], Mapping[Place, Place]]
 """A function that returns the place in the candidate (the second argument) for places in the reference."""
+
+
+_SHARE: Final = 0.9
+"""The share of the inner values that must have the same name and type on both sides, so that names are trusted. A copy
+of a model shares nearly all; a model that was converted again has other names, or counts up names differently."""
+
+
+def by_name_or_structure(reference: Subject, candidate: Subject) -> dict[Place, Place]:
+    """Return the pairs of places by name or, for two IR files whose names differ, by the structure of the models.
+
+    ``irrun.debug.match`` pairs layers by structure; a layer that it leaves alone is still paired by name.
+    """
+    named = by_name(reference, candidate)
+    origins, others = reference.loaded.places, candidate.loaded.places
+    same = sum(origins[place].type == others[other].type for place, other in named.items())
+    if reference.model is None or candidate.model is None or same >= _SHARE * min(len(origins), len(others)):
+        return named
+    matched = _matched(match(reference.model, candidate.model), "", "")
+    pairs = {place: other for place, other in matched if place in origins and other in others}
+    taken = set(pairs.values())
+    pairs |= {place: other for place, other in named.items() if place not in pairs and other not in taken}
+    return {place: pairs[place] for place in origins if place in pairs}
+
+
+def _matched(matching: Matching, prefix: str, other: str) -> Iterator[tuple[Place, Place]]:
+    """Yield the places of the values that correspond to each other, also those in bodies."""
+    a, b = matching.a.unique_names, matching.b.unique_names
+    for (id, position), (other_id, other_position) in matching.values():
+        yield Place(prefix + a[id], position), Place(other + b[other_id], other_position)
+    for pair in matching.pairs:
+        for inner in pair.bodies.values():
+            yield from _matched(inner, f"{prefix}{a[pair.a.id]}/", f"{other}{b[pair.b.id]}/")
 
 
 def by_name(reference: Subject, candidate: Subject) -> dict[Place, Place]:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import irrun
 from irrun import build as b
 from irrun.cli import cli
-from irrun.debug import Bisection, Tolerances, bisect, write_reproduction
+from irrun.debug import Bisection, Tolerances, bisect, compare, write_reproduction
 from irrun.debug.bisection import anonymized
 from irrun.engines import parse_side
 from irrun.model import Model
@@ -184,6 +184,20 @@ def test_the_command(tmp_path: Path) -> None:
     ):
         result = call(*arguments)
         assert (result.exit_code, text in result.stderr) == (2, True), result.stderr
+
+
+def test_names_that_a_converter_has_changed(tmp_path: Path) -> None:
+    """The layers have other names in the copy, and are paired by structure."""
+    renames = [
+        (rf'name="{name}"', f'name="{number}"') for number, name in enumerate(("m1", "a1", "m2", "s2", "a3"), 100)
+    ]
+    changes = [*renames, ('name="t1" type="Tanh"', 'name="110" type="Tanh"')]
+    changes.append(('name="joined" type="Multiply"', 'name="111" type="Subtract"'))
+    good, bad = planted(chain(), tmp_path, *changes)
+    first = compare(good, bad).first
+    assert first is not None
+    assert first.layer.type == "Multiply" or first.layer.type == "Subtract"
+    assert names(bisect(good, bad)) == ["111"]
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from irrun.debug.bisection.judging import Wrong, judge
 from irrun.debug.bisection.regions import Output, Part, Region
 from irrun.debug.bisection.truth import Truth, interface, load_reference
 from irrun.debug.inputs import Inputs, samples_of
-from irrun.debug.pairing import Pairing, by_name
+from irrun.debug.pairing import Pairing, by_name_or_structure
 from irrun.debug.results import Verdict
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Tolerances
@@ -87,7 +87,7 @@ def bisect(
     seed: int = 0,
     tolerances: Tolerances | None = None,
     limits: Limits | None = None,
-    pairing: Pairing = by_name,
+    pairing: Pairing = by_name_or_structure,
     on_run: Callable[[int, int], None] | None = None,
 ) -> Bisection:
     """Find the smallest part of the candidate's model that it computes otherwise than the reference.
