@@ -60,7 +60,7 @@ def prepare(folder: Path) -> None:
 
 def prepare_wrong(folder: Path) -> None:
     """Write a model that ``--fix`` corrects. A long comment makes the file large."""
-    (folder / "wrong.xml").write_text(_WRONG + f"<!--{'x' * 8_000_000}-->\n")
+    (folder / "wrong.xml").write_text(_WRONG + f"<!--{'x' * 1_000_000}-->\n")
 
 
 _WRONG: Final = """<net name="wrong" version="11">
