@@ -19,6 +19,7 @@ from typing import Any, Final
 import click
 
 from fuzz.command import parser as fuzz_parser
+from growth.cases import CASES as GROWTH
 from irrun.cli import COMMANDS, cli
 
 __all__ = ["ROOT", "check_command", "commands", "lanes", "project"]
@@ -108,6 +109,9 @@ def _check_python(arguments: Sequence[str]) -> None:
             check_command(arguments[1:])
         elif module == "tests.fuzz":
             fuzz_parser().parse_args(arguments[2:])  # exits for unknown options
+        elif module == "tests.growth":
+            for case in arguments[2:]:
+                assert case.partition(":")[0] in GROWTH, f"there is no case {case}"
         elif module.split(".")[0] in ("irrun", "benchmarks"):
             assert importlib.util.find_spec(module) is not None, f"there is no module {module}"
         else:

@@ -107,7 +107,7 @@ def needed(op: Op, model: Model, layer: Layer) -> dict[str, Any]:
 def _stored(model: Model, layer: Layer) -> list[np.ndarray | None]:
     """Return, for each input of a layer, the bytes of the Const that feeds it, as uint8 [n]; None for other inputs."""
     stored: list[np.ndarray | None] = []
-    for feed in model.feeds[layer.id]:
+    for feed in model.feeds.get(layer.id, ()):  # a layer that is being built belongs to no model yet
         source = None if feed is None else model.layers[feed[0]]
         array = None
         if source is not None and source.type.lower() in ("const", "constant") and model.weights is not None:

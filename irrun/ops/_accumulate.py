@@ -7,8 +7,11 @@ from irrun.types import ElementType
 
 def kind(x: np.ndarray) -> str:
     """Return the kind of the element type, or ``dims`` for an array of Dims."""
+    if x.dtype == object:  # strings are object arrays, too, but nobody adds them up
+        return "dims"
     element_type = ElementType.of(x.dtype)
-    return "dims" if element_type is None else element_type.kind
+    assert element_type is not None
+    return element_type.kind
 
 
 def wide(x: np.ndarray) -> np.ndarray:
