@@ -183,7 +183,7 @@ def campaign(writer: str, kills: int, seed: int = 0) -> Counter[str]:
                 break
             for path in litter:
                 path.unlink()
-        run(folder, arguments)
+        run(folder, WRITERS[writer][0])
         assert not [*_partial(folder)], "a later run removes what a killed one left"
         inspect(folder, whole)
     return seen

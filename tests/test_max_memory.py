@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,7 +166,7 @@ def _cache() -> Net:
     x = net.parameter("f32", "256,1024", name="x")
     start = net.const("f32", "0,1024", b"")
     net.bin += b"\0"
-    variable = {"variable_id": "v", "variable_type": "f32", "variable_shape": "?,1024"}
+    variable: dict[str, Any] = {"variable_id": "v", "variable_type": "f32", "variable_shape": "?,1024"}
     held = net.add("ReadValue", [start], [("FP32", "-1,1024")], opset="opset6", **variable)
     longer = net.add("Concat", [held, x], [("FP32", "-1,1024")], name="longer", axis="0")
     net.add("Assign", [longer], [("FP32", "-1,1024")], opset="opset6", variable_id="v")

@@ -195,7 +195,7 @@ def test_golden_outputs(strings: list[str], tmp_path: Path, monkeypatch: pytest.
 
 def test_the_stand_in_for_openvino() -> None:
     tensor = ov.Tensor(np.array([b"\xff", b"ab"], object))
-    assert tensor.element_type == ov.Type.string
+    assert tensor.element_type == ov.Type.string  # pyright: ignore[reportAttributeAccessIssue]
     assert tensor.bytes_data.tolist() == [b"\xff", b"ab"]
     assert tensor.str_data.tolist() == ["\ufffd", "ab"]
 

@@ -35,8 +35,9 @@ class StringTensorPack(Op):
             strings.append(decoded(text[begin:end]))
         return text_array(strings, begins.shape)
 
-    def working(self, begins: np.ndarray, ends: np.ndarray, symbols: np.ndarray) -> int:
+    def working(self, *inputs: np.ndarray) -> int:
         """Return the bytes of the strings, of which any number may share their ``symbols``."""
+        begins, ends, _ = inputs
         texts = ends.sum(dtype=np.float64) - begins.sum(dtype=np.float64)
         return max(0, int(texts)) + begins.size * STRING_BYTES
 

@@ -63,7 +63,8 @@ def test_a_dump_sweeps_its_folder(tmp_path: Path) -> None:
 def test_a_pair_is_never_mixed(killed_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever rename is the last one: the .xml is the old one with the old .bin, the new one, or not there."""
     xml, bin = tmp_path / "m.xml", tmp_path / "m.bin"
-    xml.write_bytes(b"old"), bin.write_bytes(b"old")
+    xml.write_bytes(b"old")
+    bin.write_bytes(b"old")
     replace, calls = Path.replace, [0]
 
     def counting(self: Path, target: Path) -> Path:
@@ -76,7 +77,8 @@ def test_a_pair_is_never_mixed(killed_at: int, tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(Path, "replace", counting)
     with NewFile(bin) as weights, NewFile(xml) as model:
-        weights.file.write(b"new"), model.file.write(b"new")
+        weights.file.write(b"new")
+        model.file.write(b"new")
         if killed_at < 2:
             with pytest.raises(OSError, match="no"):
                 replace_pair(weights, model)

@@ -14,7 +14,7 @@ import pytest
 import irrun
 import planted
 from irrun import build as b
-from irrun.debug import Comparison, Limit, Tolerances, compare, record
+from irrun.debug import Comparison, Limit, Tolerances, by_name, compare, record
 from irrun.debug.measurements import apply_tolerances, read_measurements, write_measurements
 from irrun.engines import Engine, Place, Refusal
 from irrun.engines import open as open_engine
@@ -321,7 +321,9 @@ def test_names_that_a_pairing_gives(run: Compare, tmp_path: Path) -> None:
         _saved(b.model({"y": b.Tanh(b.ReLU(x, name=name), name=f"{name}/tanh")}), tmp_path / f"{name}.xml")
         for name in ("first", "other")
     ]
-    (layer,) = run(*paths).layers  # the tensors of the last layers have the same name
+    pairs = [(layer.name, layer.candidate) for layer in run(*paths).layers]
+    assert pairs == [("first", "other"), ("first/tanh", "other/tanh")]  # by structure
+    (layer,) = run(*paths, pairing=by_name).layers  # the tensors of the last layers have the same name
     assert (layer.name, layer.candidate) == ("first/tanh", "other/tanh")
     comparison = run(*paths, pairing=lambda *_: {Place("first"): Place("other")})
     (layer,) = comparison.layers

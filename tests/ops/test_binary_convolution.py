@@ -66,7 +66,7 @@ def test_the_last_byte_of_constant_filters(count: int, exact: bool, tmp_path: Pa
     net = Net()
     x = net.parameter("f32", f"1,1,1,{count}", name="x")
     filters = net.const("u1", f"1,1,1,{count}", packed.tobytes())
-    lists = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in _attributes().items()}
+    lists: dict[str, Any] = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in _attributes().items()}
     net.result(net.add("BinaryConvolution", [x, filters], [("FP32", "1,1,1,1")], **lists))
     path = net.save(tmp_path)
     assert not irrun.check(path).diagnostics
