@@ -52,13 +52,18 @@ def is_visible(right: Path, wrong: Path, inputs: dict[str, np.ndarray]) -> bool:
 def campaign(count: int, seed: int = 0) -> Iterator[tuple[str, bool]]:
     """Plant ``count`` faults, and yield for each what ``bisect`` says, and whether the layer is among 3 or fewer."""
     with tempfile.TemporaryDirectory() as folder:
-        all_networks = list(networks(Path(folder)))
-        waiting = [iter(planted.chosen(irrun.read_model(path), 1000, seed)) for path, _ in all_networks]
+        waiting = [
+            (path, inputs, planted.chosen(irrun.read_model(path), 1000, seed))
+            for path, inputs in networks(Path(folder))
+        ]
         found = 0
         while found < count:
-            path, inputs = all_networks[found % len(all_networks)]
+            waiting.append(waiting.pop(0))
+            path, inputs, faults = waiting[-1]
+            if not faults:
+                continue
             wrong = path.with_name("wrong.xml")
-            fault = next(waiting[found % len(all_networks)])
+            fault = faults.pop(0)
             planted.plant(path, fault, wrong)
             if not is_visible(path, wrong, inputs):
                 continue
