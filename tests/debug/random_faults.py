@@ -57,7 +57,7 @@ def campaign(count: int, seed: int = 0) -> Iterator[tuple[str, bool]]:
             for path, inputs in networks(Path(folder))
         ]
         found = 0
-        while found < count:
+        while found < count and any(faults for _, _, faults in waiting):
             waiting.append(waiting.pop(0))
             path, inputs, faults = waiting[-1]
             if not faults:
