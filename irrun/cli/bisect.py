@@ -11,7 +11,8 @@ from rich.console import Console
 
 from irrun import api
 from irrun.cli import _terminal
-from irrun.cli._options import Size, format_option
+from irrun.cli._comparison_options import limit_options, sample_options, tolerance_options
+from irrun.cli._options import format_option
 from irrun.cli._samples import samples
 from irrun.debug import Bisection, Limit, Tolerances, bisect, read_tolerances, write_reproduction
 from irrun.debug.bisection import anonymized
@@ -25,15 +26,8 @@ __all__ = ["command"]
 @click.command("bisect")
 @click.argument("reference", metavar="REFERENCE")
 @click.argument("candidate", metavar="CANDIDATE")
-@click.option(
-    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
-    help="The value of an input, as in `irrun run`; or a .npz file, or a folder of samples. May be repeated.",
-)  # fmt: skip
-@click.option("--samples", "count", type=click.IntRange(min=1), metavar="N", help="The number of samples.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
-@click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance of every value.")
-@click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance of every value.")
-@click.option("--tolerances", metavar="FILE.toml", help="Tolerances of element types, layers and outputs.")
+@sample_options
+@tolerance_options
 @click.option(
     "-o", "--output", "folder", metavar="DIR",
     help="Write a reproduction to this folder: the part, its inputs and outputs, a script, and the text of an issue.",
@@ -43,13 +37,7 @@ __all__ = ["command"]
     help="Replace the names in the reproduction, and its numbers where the fault survives that.",
 )  # fmt: skip
 @format_option("text", "json")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), default=600, show_default=True, metavar="SECONDS",
-    help="The most seconds that an engine may take to load or run a model.",
-)  # fmt: skip
-@click.option(
-    "--max-memory", type=Size(), help="The most memory of each engine, such as 2GiB. [default: 3/4 of the memory]"
-)
+@limit_options
 def command(
     reference: str,
     candidate: str,

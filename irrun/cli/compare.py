@@ -13,7 +13,8 @@ import numpy as np
 
 from irrun import api
 from irrun.cli import _comparison, _terminal
-from irrun.cli._options import Size, format_option
+from irrun.cli._comparison_options import limit_options, sample_options, tolerance_options
+from irrun.cli._options import format_option
 from irrun.cli._samples import samples
 from irrun.debug import Comparator, Comparison, Limit, Tolerances, compare, read_tolerances, record
 from irrun.debug.measurements import apply_tolerances, read_measurements, write_measurements
@@ -27,28 +28,15 @@ __all__ = ["command"]
 @click.command("compare")
 @click.argument("reference", metavar="[REFERENCE]", required=False)
 @click.argument("candidate", metavar="[CANDIDATE]", required=False)
-@click.option(
-    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
-    help="The value of an input, as in `irrun run`; or a .npz file, or a folder of samples. May be repeated.",
-)  # fmt: skip
-@click.option("--samples", "count", type=click.IntRange(min=1), metavar="N", help="The number of samples.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
+@sample_options
 @click.option("--keep-state", is_flag=True, help="Keep the state of a model from sample to sample.")
 @click.option("--outputs-only", is_flag=True, help="Compare no inner values.")
-@click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance of every value.")
-@click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance of every value.")
-@click.option("--tolerances", metavar="FILE.toml", help="Tolerances of element types, layers and outputs.")
+@tolerance_options
 @click.option("--comparator", metavar="FILE.py:FUNCTION", help="A Python function that compares two values instead.")
 @click.option("--save", metavar="FILE.json", help="Write all measurements, to apply other tolerances later.")
 @click.option("--from", "saved", metavar="FILE.json", help="Apply the tolerances to saved measurements. Runs nothing.")
 @format_option("text", "json")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), default=600, show_default=True, metavar="SECONDS",
-    help="The most seconds that an engine may take to load or run the model.",
-)  # fmt: skip
-@click.option(
-    "--max-memory", type=Size(), help="The most memory of each engine, such as 2GiB. [default: 3/4 of the memory]"
-)
+@limit_options
 def command(
     reference: str | None,
     candidate: str | None,
