@@ -67,13 +67,12 @@ def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None
     opened, or if it is an IR file without a model.
     """
     if data is None:
-        before = _identity(path)
-        items = load_all(path, weights, read_bytes(Path(path)))
-        for _ in range(_ATTEMPTS):
-            if _identity(path) == before:
-                break
+        items: list[Parsed | ReadError] = []
+        for _ in range(1 + _RETRIES):
             before = _identity(path)
             items = load_all(path, weights, read_bytes(Path(path)))
+            if _identity(path) == before:
+                break
         return items
     name, text = str(path), data.decode("utf-8", "replace")
     if is_document(name) or is_prose(name, text) or has_examples(name, text):
@@ -81,7 +80,7 @@ def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None
     return [parse(Source(str(path), data), _weights(Path(path), weights))]
 
 
-_ATTEMPTS: Final = 5
+_RETRIES: Final = 5
 """How often a model is read again if its .xml is replaced while it is read: the .bin may belong to the new .xml."""
 
 

@@ -290,7 +290,7 @@ class _Matcher:
 
 
 _MOST_PRODUCERS: Final = 8
-"""The most producers by which consumers are told apart: a Concat may have thousands."""
+"""Compare at most this many producers of a consumer: a Concat may have thousands."""
 
 
 def _body(
