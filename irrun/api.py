@@ -28,7 +28,6 @@ __all__ = [
     "PathLike",
     "check",
     "compile",
-    "default_max_memory",
     "load",
     "load_all",
     "no_examples",
@@ -167,10 +166,12 @@ def compile(
         exact = os.environ.get("IRRUN_EXACT", "") not in ("", "0")
     if copy_weights and model.weights is not None:
         model.weights.copy_into_memory()
+    # imported late: `irrun check` runs no model
+    from irrun.running.executor import Executable
+    from irrun.running.live import default_max_memory
+
     if max_memory is None:
         max_memory = default_max_memory()
-    from irrun.running.executor import Executable  # imported late: `irrun check` runs no model
-
     return Executable(model, strict=strict, max_memory=max_memory, exact=exact, timeout=timeout)
 
 
@@ -228,11 +229,3 @@ def why(model: Model | PathLike, layer: str | int, *, everything: bool = False) 
         raise next((item for item in parsed if isinstance(item, ReadError)), no_examples(str(model)))
     selected = at_line(traces, layer) if isinstance(layer, int) else by_name(traces, layer)
     return Explanation(selected, everything=everything)
-
-
-def default_max_memory() -> int:
-    """Return three quarters of the machine's memory in bytes, or 2 GiB where its size is unknown."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
-    except (AttributeError, ValueError, OSError):  # Windows, the browser
-        return 2 << 30

@@ -15,13 +15,13 @@ import pytest
 
 import irrun
 from irrun import build as b
-from irrun.api import default_max_memory
 from irrun.diagnostics import ExecutionError, FeedError, IrrunError, ModelError
 from irrun.opdef import Op, all_ops, op, ports
 from irrun.opdef.registry import _registry
 from irrun.planning.steps import Step
 from irrun.running.executor import Executable
 from irrun.running.hooks import Hook
+from irrun.running.live import default_max_memory
 from nets import Net, Ref
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -539,6 +539,26 @@ def failing(folder: Path, type: str) -> Path:
     net = Net()
     net.result(net.add(type, [net.parameter("f32", "2", name="x")], [("FP32", "2")], name="bad"))
     return net.save(folder)
+
+
+@pytest.mark.usefixtures("operations")
+def test_contents_that_need_too_much_memory_stay_unknown(tmp_path: Path) -> None:
+    class Large(Op):
+        inputs = ports(data="T")
+
+        def infer(self, at: Any, data: Any) -> Any:
+            return data.reshaped(data.shape)
+
+        def run(self, data: np.ndarray) -> Any:
+            raise MemoryError
+
+    op("Large", since=1, spec="none")(Large)
+    net = Net()
+    net.result(net.add("Large", [net.const("f32", "2", bytes(8))], [("FP32", "2")], name="large"))
+    path = net.save(tmp_path)
+    assert not irrun.check(path)
+    with pytest.raises(ExecutionError, match="IR604"):
+        irrun.run(path)
 
 
 @pytest.mark.parametrize("where", ["infer", "run", "prepare", "memory"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import irrun
-from irrun import FeedError, lookup
+from irrun import ExecutionError, FeedError, lookup
 from irrun.ir.fragments import read_fragments
 from irrun.ir.parse import Parsed
 from irrun.model import Model
@@ -49,6 +49,14 @@ def test_draw(tmp_path):
 def test_draw_refuses(more, tmp_path):
     with pytest.raises(FeedError):
         generate.draw(model(tmp_path, ("f32", "2")), **more)
+
+
+def test_draw_allocates_no_more_than_allowed(tmp_path):
+    m = model(tmp_path, ("f32", "?"))
+    assert generate.draw(m, shapes={0: [1 << 18]}, max_memory=1 << 20)[0].nbytes == 1 << 20
+    for dims, more in (([(1 << 18) + 1], {"max_memory": 1 << 20}), ([1 << 48], {})):
+        with pytest.raises(ExecutionError, match=r"IR604.*Parameter"):
+            generate.draw(m, shapes={0: dims}, **more)
 
 
 @pytest.mark.parametrize("how", generate.GENERATORS)

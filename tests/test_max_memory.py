@@ -218,3 +218,24 @@ def test_a_check_unpacks_no_large_constants(element_type: str, stored: int, tmp_
     assert not [d for d in report if d.severity == "error"], report
     with pytest.raises(irrun.ExecutionError, match="IR604"), allocating_at_most(256 * MIB):
         irrun.compile(path, max_memory=100 * MIB)
+
+
+def test_many_small_arrays() -> None:
+    """Of 10,000 iterations that return 4 KiB each, two are live at once."""
+    trips, x = b.parameter([], "i64", name="trips"), b.parameter([None], name="x")
+    executable = irrun.compile(
+        b.model(b.Loop(trips, True, x, body=lambda i, a: (True, b.Sin(a)), name="loop")), max_memory=64 << 10
+    )
+    assert executable([np.int64(10_000), SQUARE[0]])[0].shape == (1024,)
+    with pytest.raises(irrun.ExecutionError, match=r"IR604.*64\.0 KiB allowed"):
+        executable([np.int64(10_000), SQUARE[:16].ravel()])
+
+
+def test_a_view_keeps_what_it_is_a_view_of() -> None:
+    """The first output of each Split is a quarter of its input, and keeps the memory of all four."""
+    y = b.Sin(b.parameter([None, 1024], name="x"))
+    kept = [b.Split(b.Sin(y), 0, num_splits=4)[0] for _ in range(3)]
+    model = b.model(b.Concat(*kept, axis=0))
+    with pytest.raises(irrun.ExecutionError, match=r"IR604.*16\.0 MiB here, more than the 15\.0 MiB"):
+        irrun.compile(model, max_memory=15 * MIB, exact=True)(SQUARE)
+    assert irrun.compile(model, max_memory=16 * MIB, exact=True)(SQUARE)[0].shape == (768, 1024)

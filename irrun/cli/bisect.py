@@ -9,7 +9,6 @@ import click
 import numpy as np
 from rich.console import Console
 
-from irrun import api
 from irrun.cli import _terminal
 from irrun.cli._comparison_options import limit_options, sample_options, tolerance_options
 from irrun.cli._options import format_option
@@ -19,6 +18,7 @@ from irrun.debug.bisection import anonymized
 from irrun.diagnostics import counted, printable
 from irrun.engines import Limits, parse_side
 from irrun.model import Model
+from irrun.running.live import default_max_memory
 
 __all__ = ["command"]
 
@@ -67,7 +67,7 @@ def command(
     target = None if folder is None else _target(folder)
     if anonymize and target is None:
         raise click.UsageError("--anonymize changes the reproduction; pass its folder with -o")
-    memory = max_memory or api.default_max_memory()
+    memory = max_memory or default_max_memory()
     bounds = Limits(timeout, memory)
     err = _terminal.console(stderr=True)
 

@@ -11,7 +11,6 @@ from typing import Any
 import click
 import numpy as np
 
-from irrun import api
 from irrun.cli import _comparison, _terminal
 from irrun.cli._comparison_options import limit_options, sample_options, tolerance_options
 from irrun.cli._options import format_option
@@ -21,6 +20,7 @@ from irrun.debug.measurements import apply_tolerances, read_measurements, write_
 from irrun.diagnostics import Diagnostic, EngineError
 from irrun.engines import Limits
 from irrun.model import Model
+from irrun.running.live import default_max_memory
 
 __all__ = ["command"]
 
@@ -84,7 +84,7 @@ def command(
         if reference is None or candidate is None:
             raise click.UsageError("pass REFERENCE and CANDIDATE, such as openvino:model.xml model.xml")
         target = None if save is None else _target(save)
-        memory = max_memory or api.default_max_memory()
+        memory = max_memory or default_max_memory()
 
         def draw(model: Model) -> Iterator[dict[str | int, np.ndarray]]:
             return samples(model, inputs, count, seed, memory)

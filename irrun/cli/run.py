@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from irrun import api
 from irrun.checking.render import record
 from irrun.cli import _errors, _models, _results, _terminal
 from irrun.cli._execution import Run, Settings, execute
@@ -18,6 +17,7 @@ from irrun.cli._outputs import save
 from irrun.diagnostics import Diagnostic, IrrunError, ReadError, printable
 from irrun.files import NewFile
 from irrun.ir.parse import Parsed
+from irrun.running.live import default_max_memory
 
 __all__ = ["command"]
 
@@ -118,7 +118,7 @@ def command(
     items = _selected(model, items, example, needs_one=bool(inputs or output or taps or dump or trace))
     settings = Settings(
         inputs=inputs, taps=taps, dump=dump, runs=runs, seed=seed, strict=strict, exact=exact,
-        max_memory=max_memory or api.default_max_memory(), timeout=timeout, copy_weights=copy_weights,
+        max_memory=max_memory or default_max_memory(), timeout=timeout, copy_weights=copy_weights,
         profiled=profiled or trace is not None, nonfinite=nonfinite,
     )  # fmt: skip
     out = _terminal.console()

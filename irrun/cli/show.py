@@ -10,13 +10,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from irrun.api import default_max_memory
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.cli import _errors, _models, _terminal
 from irrun.cli._options import format_option, shape_option, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, human, printable
 from irrun.inference.propagate import weights_missing
 from irrun.model import Layer, Model
+from irrun.running.live import default_max_memory
 from irrun.running.memory import predicted
 from irrun.types import ElementType, PartialShape
 

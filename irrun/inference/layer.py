@@ -118,7 +118,7 @@ def _contents(
     try:
         with np.errstate(all="ignore"):
             results = op.run(*arrays, **needed)
-    except UnknownDimError:  # the kernel needs a number that is not known
+    except (UnknownDimError, MemoryError):  # the kernel needs a number that is not known, or too much memory
         return values
     results = results if isinstance(results, tuple) else (results,)
     return tuple(_filled(v, np.asarray(r)) for v, r in zip(values, results))

@@ -96,8 +96,6 @@ class Executable:
         except BaseException:
             interpreter.variables.discard()
             raise
-        finally:
-            live.end()
         interpreter.variables.commit()
         return Outputs(self._output_names, returned, tap.arrays if tap else None)
 

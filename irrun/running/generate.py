@@ -16,6 +16,7 @@ from irrun.lookup import bad_feed, known
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Value
 from irrun.planning.failures import refuse_too_large
+from irrun.running.live import default_max_memory
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, text_array, type_set
 
 __all__ = ["GENERATORS", "declared", "draw", "element_types", "generate", "smallest"]
@@ -29,19 +30,21 @@ def draw(
     seed: int = 0,
     shapes: Mapping[str | int, Sequence[int]] | None = None,
     given: Mapping[str | int, np.ndarray] | None = None,
+    max_memory: int | None = None,
 ) -> dict[int, np.ndarray]:
     """Return a random array for each input that is not in ``given`` and has no contents in a comment of a fragment.
 
     The arrays are keyed by position, as an Executable accepts them. ``shapes`` and ``given`` are keyed by name or
     position. A dynamic input without an entry in ``shapes`` gets the smallest shape (see ``smallest``). Each input has
     a random generator of its own, so its values do not depend on which other inputs are given. Raises FeedError
-    (IR601) for an unknown input or a shape that does not fit.
+    (IR601) for an unknown input or a shape that does not fit, and ExecutionError (IR604) for an array of more than
+    ``max_memory`` bytes (see ``default_max_memory``).
     """
     arrays = {known(model, key): array for key, array in (given or {}).items()}
     wanted = {known(model, key): tuple(dims) for key, dims in (shapes or {}).items()}
     types = element_types(model, arrays)
     return {
-        number: generate("random", model, number, types[number], wanted.get(number), seed)
+        number: generate("random", model, number, types[number], wanted.get(number), seed, max_memory)
         for number, parameter in enumerate(model.parameters)
         if number not in arrays and parameter.id not in model.contents
     }
@@ -60,7 +63,7 @@ def generate(
 
     Random floats are in [-1, 1), random integers from 0 to 9, and random strings are short words. Without ``dims``
     the array has the smallest shape. Raises FeedError (IR601) if ``dims`` do not fit the input, and ExecutionError
-    (IR604) if the array takes more than ``max_memory`` bytes.
+    (IR604) if the array takes more than ``max_memory`` bytes (see ``default_max_memory``).
     """
     parameter = model.parameters[number]
     shape = declared(model, parameter)[1]
@@ -68,8 +71,7 @@ def generate(
         dims = smallest(shape)
     elif not shape.fits(dims):
         raise bad_feed(model, parameter, f"takes {shape}, not {PartialShape.of(dims)}")
-    if max_memory is not None:
-        refuse_too_large(model, parameter, Value(element_type, PartialShape.of(dims)), max_memory)
+    refuse_too_large(model, parameter, Value(element_type, PartialShape.of(dims)), max_memory or default_max_memory())
     if how == "random":
         return _random(element_type, dims, np.random.default_rng((seed, number)))
     if how == "arange":

@@ -68,7 +68,8 @@ class Interpreter:
             if counted:
                 working = step.op.working(*inputs) if works and step.own_inputs else 0
                 size = self._size(plan, step, inputs, live) if size is None else size
-                live.require(plan.model, step.layer, size + working)
+                if size + working > live.room:
+                    live.require(plan.model, step.layer, size + working)
             pending = live.pending
             try:
                 if step.out is not None:
@@ -81,7 +82,8 @@ class Interpreter:
                 raise  # a step of a body has failed and reported it
             except Exception as error:
                 raise self._failed(plan, step, inputs, error) from error
-            live.pending = pending
+            if live.pending != pending:
+                live.pend(pending - live.pending)
             outputs = returned if isinstance(returned, tuple) else (returned,)
             for hook in hooks:
                 hook.after(step, inputs, outputs)
@@ -165,7 +167,7 @@ class Interpreter:
         """Return the bytes that the outputs of a step without a check will take; 0 if there is room for any."""
         if step.out is not None:
             return math.prod(step.out[0]) * step.out[1].itemsize
-        if not step.own_inputs or live.has_room(sum([a.nbytes for a in inputs if a is not None])):
+        if not step.own_inputs or sum([a.nbytes for a in inputs if a is not None]) <= live.room:
             return 0  # operations that allocate much more than their inputs take are checked
         return self._check(plan, step, inputs)
 
@@ -209,7 +211,7 @@ class _RunningBody:
         arrays = [inputs[p.id] for p in model.parameters]
         results = self.interpreter.run(self.plan, arrays, self.hooks, self.deadline, self.live)
         for layer, array in zip(model.results, results):  # a loop may collect them
-            self.live.pending += array.nbytes if layer.id in self.joined else 0
+            self.live.pend(array.nbytes if layer.id in self.joined else 0)
             self.live.add(model, layer, [array])
         return {result.id: array for result, array in zip(model.results, results)}
 

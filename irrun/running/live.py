@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -14,7 +16,15 @@ from irrun.planning.steps import Plan
 from irrun.running.liveness import Peak, held_bytes, peak_of, root_of, works
 from irrun.running.pool import Pool, lent_size
 
-__all__ = ["Limits", "Live"]
+__all__ = ["Limits", "Live", "default_max_memory"]
+
+
+def default_max_memory() -> int:
+    """Return three quarters of the machine's memory in bytes, or 2 GiB where its size is unknown."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+    except (AttributeError, ValueError, OSError):  # Windows, the browser
+        return 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +63,25 @@ class Live:
     """The bytes that are live in one run.
 
     If all shapes of a plan are known, its peak is compared with the limit before its first step. Otherwise the arrays
-    are counted as steps return them, until nothing references them any more. Not counted are the inputs and the .bin,
-    and views of them.
+    are counted as steps return them. Those that have been freed are discounted only when ``room`` is used up, or the
+    list is long. Not counted are the inputs and the .bin, and views of them.
     """
 
     def __init__(self, limits: Limits, plan: Plan, others: int) -> None:
         """Prepare a run of ``plan``. ``others`` are bytes that are live throughout, beside those of its constants."""
         self.limits = limits
         self.held = limits.needs(plan).held + others
-        self._most, self._pool = limits.max_memory, limits.pool
-        self.bytes = 0
         self.pending = 0  # bytes that loops need in addition when they concatenate the pieces that they hold
-        self._known: set[int] = set()  # id() of the roots that are not counted, or counted already
+        self._most, self._pool = limits.max_memory, limits.pool
+        self._known: set[int] = set()  # id() of the roots that are not counted
         self._begun: set[int] = set()
-        self._references: dict[int, tuple[weakref.ref[np.ndarray], int, int]] = {}
+        self._counted: list[tuple[weakref.ref[np.ndarray], int]] = []  # roots and their bytes
+        self._longest = _LONGEST
+        self.room = self._most - self.held - self._pool.retained
+        """Bytes that are within the limit without another look at what is live."""
 
     def know(self, arrays: Iterable[np.ndarray]) -> None:
-        """Do not count these arrays, nor views of them."""
+        """Do not count these arrays, nor views of them. They must live as long as the run."""
         self._known.update(id(root_of(array)) for array in arrays)
 
     def begin(self, plan: Plan) -> tuple[bool, bool]:
@@ -90,15 +102,19 @@ class Live:
 
         Memory that the pool retains from other runs is released first.
         """
-        total = self.held + self.bytes + self.pending + size
-        if total + self._pool.retained > self._most:
-            if total > self._most:
-                raise too_much_memory(model, layer, self.held, total - self.held, self._most)
+        if size <= self.room:
+            return
+        total = self.held + self.pending + self._count_again() + size
+        if total > self._most:
+            raise too_much_memory(model, layer, self.held, total - self.held, self._most)
+        if size > self.room:
+            self.room += self._pool.retained
             self._pool.trim()
 
-    def has_room(self, size: int) -> bool:
-        """Return whether ``size`` more bytes are within the limit."""
-        return self.held + self.bytes + self.pending + size <= self._most
+    def pend(self, size: int) -> None:
+        """Count ``size`` bytes, or discount ``-size``, that a loop will need when it concatenates its pieces."""
+        self.pending += size
+        self.room -= size
 
     def add(self, model: Model, layer: Layer, arrays: Iterable[np.ndarray | None], working: int = 0) -> None:
         """Count arrays that ``layer`` has returned. Raises ExecutionError (IR604) if they exceed the limit.
@@ -108,22 +124,30 @@ class Live:
         for array in arrays:
             if not isinstance(array, np.ndarray):
                 continue
-            root = root_of(array)
+            root = array if array.base is None else root_of(array)
             if id(root) not in self._known:
-                size = root.nbytes if root.base is None else lent_size(root.nbytes)
-                size, working = size + working, 0
-                reference = weakref.ref(root, self._gone)
-                self._known.add(id(root))
-                self._references[id(reference)] = reference, id(root), size
-                self.bytes += size
-        self.require(model, layer, 0)
+                size = (root.nbytes if root.base is None else lent_size(root.nbytes)) + working
+                self._counted.append((weakref.ref(root), size))
+                self.room -= size
+                working = 0
+        if len(self._counted) > self._longest:
+            self._count_again()
+        if self.room < 0:
+            self.require(model, layer, 0)
 
-    def _gone(self, reference: weakref.ref[np.ndarray]) -> None:
-        """Stop counting an array that nothing references any more."""
-        _, root, size = self._references.pop(id(reference))
-        self._known.discard(root)
-        self.bytes -= size
+    def _count_again(self) -> int:
+        """Return the bytes of the arrays that are still referenced, each counted once, and forget the others."""
+        living: dict[int, tuple[weakref.ref[np.ndarray], int]] = {}
+        for reference, size in self._counted:
+            root = reference()
+            if root is not None:
+                living.setdefault(id(root), (reference, size))
+        self._counted = list(living.values())
+        self._longest = _LONGEST + 2 * len(self._counted)
+        total = sum(size for _, size in self._counted)
+        self.room = self._most - self.held - self.pending - total - self._pool.retained
+        return total
 
-    def end(self) -> None:
-        """Stop counting. The arrays that are left belong to the caller."""
-        self._references.clear()
+
+_LONGEST: Final = 1 << 12
+"""The most arrays that are counted, beside twice those that are live, before the freed ones are removed."""
