@@ -22,7 +22,7 @@ from irrun.planning.steps import Step
 from irrun.running.executor import Executable
 from irrun.running.hooks import Hook
 from irrun.running.live import default_max_memory
-from nets import Net, Ref
+from nets import Net
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = np.full((2, 3), 10, np.float32)
@@ -369,41 +369,6 @@ def test_constants_stay_and_are_shared_between_runs(tmp_path: Path) -> None:
         executable(np.zeros(3, np.float32), hooks=[Keep()])
     assert seen[0] is seen[1]
     assert not seen[0].flags.writeable
-
-
-# ---------------------------------------------------------------------------------------------
-# strict
-
-
-@pytest.mark.parametrize(
-    ("port", "says"), [(("FP32", "2,4"), "declares [2,4], but is [2,3]"), (("FP16", "2,3"), "declares f16, but is f32")]
-)
-def test_strict_stops_at_what_is_not_as_declared(port: tuple[str, str], says: str, tmp_path: Path) -> None:
-    net = Net()
-    x = net.parameter("f32", "2,3", name="x")
-    wrong = net.add("ReLU", [x], [port], name="wrong")
-    net.result(
-        net.add("ReLU", [Ref(wrong.layer, wrong.port, ("FP32", "2,3"))], [("FP32", "2,3")], name="right"), name="y"
-    )
-    path = net.save(tmp_path)
-    np.testing.assert_array_equal(irrun.run(path, A)[0], A)
-    with pytest.raises(ExecutionError) as caught:
-        irrun.run(path, A, strict=True)
-    found = diagnostic(caught)
-    assert (found.code, found.layer, found.port) == ("IR602", "wrong", 1)
-    assert says in found.message
-    assert "strict=False" in (found.help or "")
-    assert '<port id="1"' in path.read_text().split("\n")[(found.line or 0) - 1]
-
-
-def test_strict_accepts_unknown_and_undeclared(tmp_path: Path) -> None:
-    net = Net()
-    x = net.parameter("f32", "?,?", name="x")
-    net.result(net.add("ReLU", [x], [("FP32", "-1,3")], name="dims"))
-    net.result(net.add("ReLU", [x], [("", "")], name="nothing"))
-    irrun.run(net.save(tmp_path), A, strict=True)
-    with pytest.raises(ExecutionError, match=r"declares \[\?,3\], but is \[2,5\]"):
-        irrun.run(net.save(tmp_path), np.zeros((2, 5), np.float32), strict=True)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -57,6 +57,10 @@ class Value:
             return None
         return np.array([n.lo for n in self.data.flat], dtype=self.type.dtype).reshape(self.data.shape)
 
+    def fits(self, array: np.ndarray) -> bool:
+        """Return whether an array may be this tensor, as far as its dtype and shape say."""
+        return (self.type.kind == "dynamic" or self.type.dtype == array.dtype) and self.shape.fits(array.shape)
+
     def reshaped(self, shape: PartialShape | Sequence[Dim | int]) -> Value:
         """Return a value with the same element type and another shape, without contents."""
         return Value(self.type, shape if isinstance(shape, PartialShape) else PartialShape.of(shape))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ModelError, Refused, UnsupportedError, diagnostic
 from irrun.inference.bind import bind_all
-from irrun.inference.propagate import Bodies, Values, declared_inside, needed, propagate, refusal, wrong_output_count
+from irrun.inference.propagate import Bodies, Values, needed, propagate, refusal, wrong_output_count
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.planning import requests
@@ -18,34 +18,20 @@ from irrun.planning.failures import kernel_failed, refuse_too_large, too_much_me
 from irrun.planning.fuse import fuse
 from irrun.planning.layout import channels_last
 from irrun.planning.patterns import Patterns
-from irrun.planning.steps import Plan, Step
+from irrun.planning.steps import Plan, Planning, Step
 from irrun.types import PartialShape
 
-__all__ = ["UNPACKED", "Planning", "plan"]
-
-
-@dataclass(frozen=True, slots=True)
-class Planning:
-    """How to plan a model. No tensor may take more than ``max_memory`` bytes, nor all constants that are held.
-
-    ``specialise`` chooses a kernel for each layer; without it, every operation uses its ``run``. ``fuse``
-    folds constant sub-graphs, drops unused steps, switches layouts and fuses steps; hooks can then not observe single
-    layers.
-    """
-
-    max_memory: int
-    specialise: bool = True
-    fuse: bool = True
+__all__ = ["UNPACKED", "plan"]
 
 
 def plan(
-    model: Model, how: Planning, shapes: Mapping[int, PartialShape] | None = None, base: Plan | None = None,
+    model: Model, how: Planning, given: Mapping[int, Value] | None = None, base: Plan | None = None,
     inferred: Bodies | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of a model.
 
-    ``shapes`` replaces the shapes of Parameters, by layer id; each must lie within the declared shape. ``base`` is
-    another plan of the same model, whose constants are used again. ``inferred`` are the bodies that inference of the
+    ``given`` replaces what Parameters declare, by layer id. ``base`` is another plan of the same model, whose constants
+    are used again. ``inferred`` are the bodies that inference of the
     same file has met; the model is then a body itself.
 
     Raises ModelError for an error in the model, UnsupportedError if all errors are unknown operations or opsets, and
@@ -76,9 +62,7 @@ def plan(
         id: {tag: plan(body, how, inferred=inferred) for tag, body in layer.bodies.items()}
         for id, layer in model.layers.items()
     }
-    types = {p.id: declared_inside(model, p.id).type for p in model.parameters} if shapes else {}
-    given = {id: Value(types[id], shape) for id, shape in (shapes or {}).items()}
-    propagate(model, ops, settle, values, given, inferred)
+    propagate(model, ops, settle, values, given or {}, inferred)
     computed = {} if base is None else {n: a for n, a in base.constants.items() if n not in base.prepacked}
     made = _Assembly(model, ops, values, bodies, how, computed).plan()
     if model.weights is not None:
@@ -116,10 +100,6 @@ class _Assembly:
         self.model, self.ops, self.bodies, self.how, self.computed = model, ops, bodies, how, computed
         self.slot = {key: number for number, key in enumerate(values)}
         self.values = list(values.values())
-        # the plan keeps the Value of each output, but not large contents, which would stay in memory
-        self.known = {
-            k: v if v.data is None or v.data.size <= _FEW else replace(v, data=None) for k, v in values.items()
-        }
         self.constants: dict[int, np.ndarray] = {}
         self.read = {feed for feeds in model.feeds.values() for feed in feeds if feed is not None}
         self.unpacked = 0
@@ -129,6 +109,11 @@ class _Assembly:
         model, slot = self.model, self.slot
         results = tuple(slot[feed] for r in model.results if (feed := model.feeds[r.id][0]) is not None)
         steps: Sequence[Step] = [step for id in model.order if (step := self.step(id)) is not None]
+        # the plan keeps the Value of each output, but not large contents, which would stay in memory
+        known = {
+            key: value if value.data is None or value.data.size <= _FEW else replace(value, data=None)
+            for key, value in zip(slot, self.values)
+        }
         if self.how.fuse:
             steps = Patterns(self.values, self.constants, results).replaced(_wanted(steps, results))
             steps = channels_last(steps, self.values, self.constants, results, self.packed)
@@ -140,8 +125,8 @@ class _Assembly:
                     step.kernel.pack()
         constants, prepacked = self.kept(steps, results) if self.how.fuse else (self.constants, frozenset())
         return Plan(
-            model, self.allocated(steps, results), len(self.values), constants, prepacked,
-            tuple(slot[p.id, 0] for p in model.parameters), results, self.known, tuple(v.type for v in self.values),
+            model, self.how, self.allocated(steps, results), len(self.values), constants, prepacked,
+            tuple(slot[p.id, 0] for p in model.parameters), results, known, tuple(v.type for v in self.values),
         )  # fmt: skip
 
     def kept(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[dict[int, np.ndarray], frozenset[int]]:

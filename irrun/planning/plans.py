@@ -7,8 +7,9 @@ from typing import Final
 
 from irrun.inference.propagate import declared_inside
 from irrun.model import Model
-from irrun.planning.plan import Planning, plan
-from irrun.planning.steps import Plan
+from irrun.opdef import Value
+from irrun.planning.plan import plan
+from irrun.planning.steps import Plan, Planning
 from irrun.types import Dim, PartialShape
 
 __all__ = ["Plans"]
@@ -56,7 +57,10 @@ class Plans:
         last, self._last = self._last, shapes
         common, self._common = self._common, _common(self._declared, last, shapes)
         if common == self._common != self._declared and common not in self._narrow and len(self._narrow) < _NARROW:
-            pinned = {p.id: shape for p, shape in zip(self.model.parameters, common)}
+            pinned = {
+                p.id: Value(declared_inside(self.model, p.id).type, shape)
+                for p, shape in zip(self.model.parameters, common)
+            }
             self._narrow[common] = plan(self.model, Planning(self.max_memory), pinned, self.general)
         fitting = (p for known, p in self._narrow.items() if all(k.fits(s) for k, s in zip(known, shapes)))
         return min(fitting, key=lambda p: len(p.steps), default=self.general)

@@ -14,7 +14,7 @@ from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op
 from irrun.types import ElementType
 
-__all__ = ["Plan", "Step"]
+__all__ = ["Plan", "Planning", "Step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,20 @@ class Step:
     the bytes of the outputs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """How to plan a model. No tensor may take more than ``max_memory`` bytes, nor all constants that are held.
+
+    ``specialise`` chooses a kernel for each layer; without it, every operation uses its ``run``. ``fuse``
+    folds constant sub-graphs, drops unused steps, switches layouts and fuses steps; hooks can then not observe single
+    layers.
+    """
+
+    max_memory: int
+    specialise: bool = True
+    fuse: bool = True
+
+
 @dataclass(frozen=True)
 class Plan:
     """A planned model, with ``slots`` slots in all.
@@ -56,6 +70,7 @@ class Plan:
     """
 
     model: Model
+    how: Planning
     steps: tuple[Step, ...]
     slots: int
     constants: Mapping[int, np.ndarray]

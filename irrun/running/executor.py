@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Final
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, ExecutionError, Refused, diagnostic
+from irrun.diagnostics import ExecutionError, Refused, diagnostic
 from irrun.kernels.threads import one_thread, products_are_shared_here
 from irrun.model import Model
 from irrun.planning.plans import Plans
 from irrun.planning.steps import Plan
-from irrun.running.hooks import Hook, Strict, Tap, untrue
+from irrun.running.hooks import Hook, Tap
 from irrun.running.inputs import Feeds, read_feeds
-from irrun.running.interpreter import Interpreter
+from irrun.running.interpreter import Interpreter, Run
 from irrun.running.live import Limits, Live
 from irrun.running.outputs import Outputs, owned
+from irrun.running.strict import Strict
 
 __all__ = ["Executable", "Feeds", "Outputs"]
 
@@ -43,24 +44,12 @@ class Executable:
         self._limits = Limits(max_memory, self._interpreter.pool)
         Live(self._limits, self.plan, self._held()).begin(self.plan)
         self._output_names = [model.result_names(r) for r in model.results]
-        known = all(v.shape.is_static and v.type.kind != "dynamic" for v in self.plan.values.values())
-        known = known and not any(layer.bodies for layer in model.layers.values())
-        self._untrue = next(self._untruths(), None) if strict and known else None
-        self._strict: tuple[Hook, ...] = (Strict(model),) if strict and not known else ()
+        self._strict = Strict(model) if strict else None
 
     @property
     def plan(self) -> Plan:
         """The plan for inputs of any shape that the model allows."""
         return self._plans.general
-
-    def _untruths(self) -> Iterator[Diagnostic]:
-        """Yield the diagnostics (IR602) of a strict run that already follow from the inferred types and shapes."""
-        for (id, position), value in self.plan.values.items():
-            layer, shape = self.model.layers[id], value.shape.static or ()
-            if layer.type.lower() not in ("parameter", "const", "constant"):
-                wrong = untrue(self.model, layer, layer.outputs[position], shape, value.type.dtype)
-                if wrong is not None:
-                    yield wrong
 
     def __call__(self, feeds: Feeds = None, *, hooks: Sequence[Hook] = (), taps: str | Sequence[str] = ()) -> Outputs:
         """Run the model and return its outputs.
@@ -76,9 +65,7 @@ class Executable:
         arrays, converted = read_feeds(self.model, feeds, self.plan.values)
         wanted = (taps,) if isinstance(taps, str) else taps
         tap = Tap(self.model, wanted, self._known(arrays)) if wanted else None
-        if self._untrue is not None:
-            raise ExecutionError(self._untrue)
-        every: tuple[Hook, ...] = (*self._strict, *hooks, *([tap] if tap else []))
+        every: tuple[Hook, ...] = (*hooks, *([tap] if tap else []))
         plan = self._plan_for(arrays, every)
         interpreter = self._interpreter
         live = Live(self._limits, plan, self._held() + converted)
@@ -91,7 +78,7 @@ class Executable:
                 one_thread() if self.exact else nullcontext(),
             ):
                 np.setbufsize(_BUFFER)  # errstate restores the previous size
-                results = interpreter.run(plan, arrays, every, interpreter.deadline(), live)
+                results = interpreter.run(plan, arrays, Run(every, interpreter.deadline(), live, self._strict))
                 returned = owned(self.model, results, (*arrays, *plan.constants.values()), interpreter.pool, live)
         except BaseException:
             interpreter.variables.discard()
@@ -114,13 +101,17 @@ class Executable:
             raise ExecutionError(diagnostic(refused.code, refused.message, source=source, help=refused.help)) from None
 
     def _plan_for(self, arrays: Sequence[np.ndarray], hooks: Sequence[Hook]) -> Plan:
-        """Return the plan of a run. Only hooks with a true attribute ``joined`` accept fused steps."""
+        """Return the plan of a run. Only hooks with a true attribute ``joined`` accept fused steps.
+
+        A strict run takes a plan in which each output that it has to compare is returned by a step.
+        """
         if not all(getattr(hook, "joined", False) for hook in hooks):
             return self._plans.layered
         shapes = tuple([array.shape for array in arrays])
         if not self._plans.recurs(shapes):
             self._interpreter.pool.trim()  # its free memory was for other shapes
-        return self._plans.fitting(shapes)
+        plan = self._plans.fitting(shapes)
+        return self._plans.layered if self._strict is not None and self._strict.hides(plan) else plan
 
     def _known(self, arrays: Sequence[np.ndarray]) -> dict[int, np.ndarray]:
         """Return the arrays that are known before a run, by layer id: the inputs and the constants."""

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, ExecutionError, FeedError, diagnostic
+from irrun.diagnostics import FeedError
 from irrun.lookup import find_layers, no_such_layer
-from irrun.model import Layer, Model, Port
-from irrun.types import ElementType
+from irrun.model import Layer, Model
 
 if TYPE_CHECKING:
     from irrun.planning.steps import Step
 
-__all__ = ["Hook", "Strict", "Tap", "untrue"]
+__all__ = ["Hook", "Tap"]
 
 
 class Hook(Protocol):
@@ -28,41 +27,6 @@ class Hook(Protocol):
     def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None: ...
 
     def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None: ...
-
-
-class Strict:
-    """A hook that raises ExecutionError (IR602) at the first output whose shape or type contradicts its port."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
-        pass
-
-    def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
-        for port, array in zip(step.layer.outputs, outputs):
-            if wrong := untrue(self.model, step.layer, port, array.shape, array.dtype):
-                raise ExecutionError(wrong)
-
-
-def untrue(model: Model, layer: Layer, port: Port, shape: tuple[int, ...], dtype: np.dtype) -> Diagnostic | None:
-    """Return the diagnostic (IR602) for an output whose shape or dtype contradicts its port, or None if both fit."""
-    if port.shape is not None and not port.shape.fits(shape):
-        wrong = f"declares {port.shape}, but is [{','.join(map(str, shape))}]"
-    elif port.type is not None and not _is(port.type, dtype):
-        wrong = f"declares {port.type}, but is {ElementType.of(dtype) or dtype}"
-    else:
-        return None
-    return diagnostic(
-        "IR602", f'{layer.type} "{layer.name}" output {port.id} {wrong}', source=model.source, node=port.node,
-        layer=layer.name, port=port.id,
-        help="run `irrun check` to see which is wrong, or pass --no-strict (strict=False) to run the model regardless",
-    )  # fmt: skip
-
-
-def _is(element_type: ElementType, dtype: np.dtype) -> bool:
-    """Return whether arrays of ``dtype`` can have this element type. The dynamic type accepts every dtype."""
-    return element_type.dtype == dtype or element_type.kind == "dynamic"
 
 
 class Tap:

@@ -16,13 +16,28 @@ from irrun.inference.propagate import declared_inside, site
 from irrun.model import Layer, Model
 from irrun.opdef import Stream, Value, Variables
 from irrun.planning.failures import out_of_memory, refuse_too_large, refused_by_inputs, step_failed
+from irrun.planning.plan import plan as planned
 from irrun.planning.steps import Plan, Step
 from irrun.running.hooks import Hook
 from irrun.running.live import Live
 from irrun.running.pool import Pool
-from irrun.types import ElementType, PartialShape
+from irrun.running.strict import Strict
+from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, ElementType, PartialShape
 
-__all__ = ["Interpreter"]
+__all__ = ["Interpreter", "Run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a model, bodies included: who observes it and what bounds it.
+
+    ``deadline`` is a time of ``time.monotonic``. ``strict`` compares the outputs with their ports.
+    """
+
+    hooks: Sequence[Hook]
+    deadline: float
+    live: Live
+    strict: Strict | None
 
 
 class Interpreter:
@@ -35,19 +50,20 @@ class Interpreter:
         self.pool = Pool()
         self.variables = Variables()
         self._streams: dict[int, Stream] = {}  # by id() of the layer, because layers of bodies may share ids
+        self._open: dict[int, Plan] = {}  # plans of bodies for any inputs, by id() of the plan for declared ones
 
     def deadline(self) -> float:
         """Return the time of ``time.monotonic`` at which a run that begins now must have ended; infinity for never."""
         return math.inf if self.timeout is None else time.monotonic() + self.timeout
 
-    def run(
-        self, plan: Plan, arrays: Sequence[np.ndarray], hooks: Sequence[Hook], deadline: float, live: Live
-    ) -> list[np.ndarray]:
+    def run(self, plan: Plan, arrays: Sequence[np.ndarray], run: Run) -> list[np.ndarray]:
         """Run a plan, of the model or of a body, and return the arrays of its Results.
 
-        Raises ExecutionError if a step fails, if ``deadline`` is over before a step (IR607), or if more bytes are
-        ``live`` than allowed (IR604).
+        Raises ExecutionError if a step fails, if the deadline is over before a step (IR607), if more bytes are live
+        than allowed (IR604), or if a strict run finds an output that is not as declared (IR602).
         """
+        hooks, deadline, live, strict = run.hooks, run.deadline, run.live, run.strict
+        compared = strict.begin(plan, arrays) if strict is not None else None
         counted, works = live.begin(plan)
         limited = deadline < math.inf
         if limited:  # a body without steps may be repeated for ever
@@ -75,7 +91,7 @@ class Interpreter:
                 if step.out is not None:
                     returned = step.kernel.call(*inputs, out=self.pool.take(*step.out))
                 elif step.needed:
-                    returned = step.kernel.call(*inputs, **self._needed(step, hooks, deadline, live))
+                    returned = step.kernel.call(*inputs, **self._needed(step, run))
                 else:
                     returned = step.kernel.call(*inputs)
             except IrrunError:
@@ -85,6 +101,8 @@ class Interpreter:
             if live.pending != pending:
                 live.pend(pending - live.pending)
             outputs = returned if isinstance(returned, tuple) else (returned,)
+            if compared and strict is not None and id(step) in compared:
+                strict.compare(step, compared[id(step)], outputs)
             for hook in hooks:
                 hook.after(step, inputs, outputs)
             if counted:
@@ -109,16 +127,24 @@ class Interpreter:
             )
         )  # fmt: skip
 
-    def _needed(self, step: Step, hooks: Sequence[Hook], deadline: float, live: Live) -> dict[str, Any]:
+    def body(self, plan: Plan, arrays: Sequence[np.ndarray], run: Run) -> list[np.ndarray]:
+        """Run the plan of a body, or one for any inputs if these are not as the Parameters of the body declare."""
+        fits = all(plan.values[p.id, 0].fits(array) for p, array in zip(plan.model.parameters, arrays))
+        if not fits and run.strict is None:
+            if id(plan) not in self._open:
+                unknown = {p.id: Value(ELEMENT_TYPES["dynamic"], UNKNOWN_RANK) for p in plan.model.parameters}
+                self._open[id(plan)] = planned(plan.model, plan.how, unknown, plan)
+            plan = self._open[id(plan)]
+        return self.run(plan, arrays, run)
+
+    def _needed(self, step: Step, run: Run) -> dict[str, Any]:
         """Return the keyword arguments for the kernel of a step, with runnable bodies and the state of the model."""
         keywords = dict(step.needed)
         if "bodies" in keywords:
             joined = {
                 e.internal for e in step.layer.maps.get("port_map", ()) if e.kind == "output" and e.axis is not None
             }
-            keywords["bodies"] = {
-                tag: _RunningBody(self, plan, hooks, deadline, live, joined) for tag, plan in step.bodies.items()
-            }
+            keywords["bodies"] = {tag: _RunningBody(self, plan, run, joined) for tag, plan in step.bodies.items()}
         if "variables" in keywords:
             keywords["variables"] = self.variables
         if "stream" in keywords:
@@ -197,9 +223,7 @@ class _RunningBody:
 
     interpreter: Interpreter
     plan: Plan
-    hooks: Sequence[Hook]
-    deadline: float
-    live: Live
+    run: Run
     joined: Set[int]
     """The ids of the Results whose values of all iterations are concatenated."""
 
@@ -209,10 +233,10 @@ class _RunningBody:
     def __call__(self, inputs: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
         model = self.plan.model
         arrays = [inputs[p.id] for p in model.parameters]
-        results = self.interpreter.run(self.plan, arrays, self.hooks, self.deadline, self.live)
+        results = self.interpreter.body(self.plan, arrays, self.run)
         for layer, array in zip(model.results, results):  # a loop may collect them
-            self.live.pend(array.nbytes if layer.id in self.joined else 0)
-            self.live.add(model, layer, [array])
+            self.run.live.pend(array.nbytes if layer.id in self.joined else 0)
+            self.run.live.add(model, layer, [array])
         return {result.id: array for result, array in zip(model.results, results)}
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from irrun.model import Layer, Model
-from irrun.planning.plan import UNPACKED, Planning, plan
-from irrun.planning.steps import Plan
+from irrun.planning.plan import UNPACKED, plan
+from irrun.planning.steps import Plan, Planning
 from irrun.running.liveness import peak_of, sizes_of
 from irrun.running.pool import SMALL
 from irrun.types import ElementType

@@ -104,6 +104,14 @@ class PartialShape:
             return True
         return len(self.dims) == len(shape) and all(d.fits(n) for d, n in zip(self.dims, shape))
 
+    def includes(self, other: PartialShape) -> bool:
+        """Return whether every shape that ``other`` allows is allowed here."""
+        if self.dims is None or other.dims is None:
+            return self.dims is None
+        return len(self.dims) == len(other.dims) and all(
+            a.lo <= b.lo and b.hi <= a.hi for a, b in zip(self.dims, other.dims)
+        )
+
     def meet(self, other: PartialShape) -> PartialShape | None:
         """Return the shape that both allow, dim by dim, or None if their ranks or dims contradict each other."""
         if self.dims is None:
