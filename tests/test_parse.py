@@ -297,6 +297,8 @@ HOSTILE: dict[str, tuple[str | bytes, str, int | None]] = {
     "long-attribute": (HEAD + f'<net name="{"x" * 10_000_100}" version="11"><layers/></net>', "IR005", 2),
     "long-tag": (HEAD + f"<net version='11'><{'x' * 10_000_100}/></net>", "IR005", None),
     "long-comment": (HEAD + f"<!--{'x' * 10_000_100}--><net version='11'/>", "IR005", None),
+    "utf-8-mark-utf-16-text": (b"\xef\xbb\xbf" + (HEAD + NET).encode("utf-16-le"), "IR006", 1),
+    "utf-8-mark-utf-16-be-text": (b"\xef\xbb\xbf" + (HEAD + NET).encode("utf-16-be"), "IR006", 1),
     "junk": (bytes(random.Random(7).randbytes(4096)), "IR006", 1),
     "zip": (b"PK\3\4" + bytes(100), "IR001", 1),
     "nothing": ("", "IR001", 1),

@@ -183,7 +183,11 @@ def read_xml(source: Source, target: T) -> T:
 def _utf8(source: Source) -> bytes:
     """Return the document in UTF-8. Raises ReadError (IR006)."""
     try:
-        return source.utf8
+        text = source.utf8
+        if b"\0" not in text[:4]:
+            return text
+        # expat takes it for UTF-16, while everything else reads UTF-8
+        message, line, column = "the first bytes mark the file as UTF-8, but the text is UTF-16", 1, 1
     except LookupError as error:
         message, line, column = f'irrun does not support the encoding "{error.args[0]}"', 1, 1
     except UnicodeDecodeError as error:
