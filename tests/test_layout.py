@@ -64,6 +64,8 @@ OUTSIDE = {
     "openvino": {"engines"},
     "onnx": {"engines"},
     "onnxruntime": {"engines"},
+    "numba": {"kernels"},
+    "llvmlite": {"kernels"},
     "numpy": set(FOLDERS),
     "ml_dtypes": set(FOLDERS),
 }
@@ -71,6 +73,9 @@ OUTSIDE = {
 
 LATE = {"api", "testing", "compat", "cli", "pytest_plugin", "__main__"}
 """These import irrun within functions, so that `irrun --help`, `irrun check`, and pytest where irrun is not used, start quickly."""
+
+OPTIONAL = "irrun.kernels.compiled."
+"""Modules with this prefix need numba and are imported for the first kernel that uses them."""
 
 OPERATIONS = {"irrun.opdef", "irrun.types", "irrun.diagnostics", "irrun.drawing", "irrun.weights"}
 """The modules of the foundation that a declaration of an operation may import, and names from others."""
@@ -130,7 +135,7 @@ def faults(module: str, source: str) -> list[str]:
                 else [f"{module} imports irrun itself"]
             )
             continue
-        if lazy and module.split(".")[1] not in LATE:
+        if lazy and module.split(".")[1] not in LATE and not imported.startswith(OPTIONAL):
             found.append(f"{imported} is imported within a function: a hidden cycle?")
         target = folder(imported)
         if target != own and target not in FOLDERS[own]:

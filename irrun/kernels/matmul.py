@@ -6,7 +6,7 @@ import math
 import warnings
 import weakref
 from functools import cache
-from typing import Final
+from typing import Final, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -33,25 +33,32 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.nd
     return narrow(_floats(a.astype(work, copy=False), b.astype(work, copy=False)), a.dtype)
 
 
-class TransposedConstant:
-    """A constant matrix, transposed and in C order. BLAS reads it faster this way, for row vectors by far.
+class ConstantForm:
+    """A constant matrix in the form in which kernels read it.
 
     All kernels that use a constant share one instance, including those of different plans.
     """
 
     def __init__(self, source: np.ndarray) -> None:
         self.memory = weakref.ref(_memory(source))
+
+    @classmethod
+    def of(cls, source: np.ndarray) -> Self:
+        """Return the instance for ``source``, which is created if no kernel holds one."""
+        key = cls, source.ctypes.data, source.shape, source.strides, source.dtype
+        form = _forms.get(key)
+        if not isinstance(form, cls) or form.memory() is not _memory(source):
+            form = _forms[key] = cls(source)
+        return form
+
+
+class TransposedConstant(ConstantForm):
+    """A constant matrix, transposed and in C order. BLAS reads it faster this way, for row vectors by far."""
+
+    def __init__(self, source: np.ndarray) -> None:
+        super().__init__(source)
         self.array = np.empty(source.shape[::-1], source.dtype)
         copy_to(self.array, source.T)
-
-    @staticmethod
-    def of(source: np.ndarray) -> TransposedConstant:
-        """Return the instance for ``source``, which is created if no kernel holds one."""
-        key = source.ctypes.data, source.shape, source.strides, source.dtype
-        transposed = _transposed_constants.get(key)
-        if transposed is None or transposed.memory() is not _memory(source):
-            transposed = _transposed_constants[key] = TransposedConstant(source)
-        return transposed
 
 
 def _memory(array: np.ndarray) -> np.ndarray:
@@ -59,7 +66,7 @@ def _memory(array: np.ndarray) -> np.ndarray:
     return array.base if isinstance(array.base, np.ndarray) else array
 
 
-_transposed_constants: Final[WeakValueDictionary[tuple[object, ...], TransposedConstant]] = WeakValueDictionary()
+_forms: Final[WeakValueDictionary[tuple[object, ...], ConstantForm]] = WeakValueDictionary()
 
 
 few_rows: Final = np.dot

@@ -33,6 +33,8 @@ class Request:
     channels_last: bool = False
     """Whether the kernel reads and writes values of rank 4 in channels-last layout: (batch, rows, columns, channels).
     All shapes are then static. Only operations that declare ``Op.channels_last`` get such a request."""
+    compiled: bool = False
+    """Whether the kernel may be one of ``irrun.kernels.compiled``."""
 
     def first(self, count: int) -> tuple[Value | None, ...]:
         """Return the first ``count`` inputs, with None in place of those that the layer does not have."""

@@ -56,6 +56,8 @@ class MatMul(Op):
             return None
         if a.type.dtype != wide(a.type.dtype):
             return self._widened(b) if b.data is not None else None
+        if request.compiled and ranks[1] == 2 and b.data is not None and b.data.size >= _WORTH_PACKING:
+            return self._compiled(a, b)
         transpose_a, transpose_b = self.transpose_a, self.transpose_b
         shape = self.infer(Site(), a, b).shape.static
         transposed = None
@@ -92,6 +94,38 @@ class MatMul(Op):
 
         held = {} if transposed is None else {"prepacked": (1,), "packed": transposed.array.nbytes}
         return Kernel(call, out="tiles", flops=flops, **held)
+
+    def _compiled(self, a: Value, b: Value) -> Kernel | None:
+        """Return a compiled kernel for f32 and a constant matrix ``b``."""
+        if a.type.name != "f32":
+            return None
+        from irrun.kernels.compiled.product import PackedMatrix
+
+        assert b.data is not None
+        packed = PackedMatrix.of(b.data.T if self.transpose_b else b.data)
+
+        def call(
+            a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
+        ) -> np.ndarray:
+            rows = np.ascontiguousarray(a.swapaxes(-1, -2) if self.transpose_a else a)
+            whole = np.empty((*rows.shape[:-1], packed.columns), np.float32) if out is None else out
+
+            def fill(index: Index) -> None:
+                columns = index[-1]
+                target = whole[index].reshape(-1, columns.stop - columns.start)
+                packed.multiply(rows[index[:-1]].reshape(-1, rows.shape[-1]), target, columns.start)
+                if on_tile_ready is not ignore_tile:
+                    for part in within(index, whole.itemsize, SMALL):
+                        on_tile_ready(part)
+
+            if whole.size:
+                work = 2 * whole.size * rows.shape[-1]
+                each_block(fill, whole.shape, whole.itemsize, work=work, **_cuts(whole.shape, whole.itemsize))
+            return whole
+
+        shape = self.infer(Site(), a, b).shape.static
+        flops = 0 if shape is None else 2 * math.prod(shape) * packed.depth
+        return Kernel(call, packed.name, out="tiles", flops=flops, prepacked=(1,), packed=packed.panels.nbytes)
 
     def _widened(self, b: Value) -> Kernel:
         """Return a kernel for floats narrower than f32. It converts the constant ``b`` once, not in each call."""
@@ -132,6 +166,8 @@ def _cuts(shape: tuple[int, ...], size: int) -> dict[str, Any]:
     return {"limit": limit, "least": least, "whole": tuple(range(last)) if by_columns else (last,)}
 
 
+_WORTH_PACKING: Final = 1 << 12
+"""The least elements of a constant matrix for which a compiled kernel is worth its calls."""
 _LEAST: Final = 256
 """The least rows or columns of a block of a product (half as many where threads share the blocks): smaller blocks
 spend too much time on reading the other operand again."""

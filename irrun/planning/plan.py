@@ -202,7 +202,7 @@ class _Assembly:
         if not self.how.specialise:
             return Kernel(op.run)
         try:
-            kernel = requests.kernel(op, inputs, outputs)
+            kernel = requests.kernel(op, inputs, outputs, compiled=self.how.compiled)
         except Exception as error:
             raise ModelError(kernel_failed(self.model, layer, op, error, "")) from error
         if kernel.pack is None:

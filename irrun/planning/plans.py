@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
 from irrun.inference.propagate import declared_inside
+from irrun.kernels.compiled import available
 from irrun.model import Model
 from irrun.opdef import Value
 from irrun.planning.plan import plan
 from irrun.planning.steps import Plan, Planning
 from irrun.types import Dim, PartialShape
 
-__all__ = ["Plans"]
+__all__ = ["Plans", "planning"]
 
 _Shapes = tuple[PartialShape, ...]
 _Sizes = tuple[tuple[int, ...], ...]
 
 _NARROW: Final = 4
 """The most plans for recurring input dims. Making one takes as long as a few runs."""
+
+
+_COMPILED: Final = 1 << 22
+"""The least bytes of constants for which numba is imported and compiles kernels, which takes half a second or more."""
+
+
+def planning(model: Model, max_memory: int) -> Planning:
+    """Return how a model is planned where nothing else is asked for."""
+    large = model.weights is not None and model.weights.data.nbytes >= _COMPILED
+    return Planning(max_memory, compiled=large and available())
 
 
 class Plans:
@@ -28,8 +40,8 @@ class Plans:
     """
 
     def __init__(self, model: Model, max_memory: int, exact: bool) -> None:
-        self.model, self.max_memory, self.exact = model, max_memory, exact
-        self.general: Plan = plan(model, Planning(max_memory, specialise=not exact, fuse=not exact))
+        self.model, self.exact, self._how = model, exact, planning(model, max_memory)
+        self.general: Plan = plan(model, Planning(max_memory, specialise=False, fuse=False) if exact else self._how)
         self._declared: _Shapes = tuple(declared_inside(model, p.id).shape for p in model.parameters)
         self._dynamic = not all(shape.is_static for shape in self._declared)
         self._narrow: dict[_Shapes, Plan] = {}
@@ -39,7 +51,7 @@ class Plans:
     @cached_property
     def layered(self) -> Plan:
         """The plan in which each layer is a step of its own, for hooks that observe single layers."""
-        return self.general if self.exact else plan(self.model, Planning(self.max_memory, fuse=False))
+        return self.general if self.exact else plan(self.model, replace(self._how, fuse=False))
 
     def recurs(self, shapes: _Sizes) -> bool:
         """Return whether the inputs of the last run had these shapes too."""
@@ -61,7 +73,7 @@ class Plans:
                 p.id: Value(declared_inside(self.model, p.id).type, shape)
                 for p, shape in zip(self.model.parameters, common)
             }
-            self._narrow[common] = plan(self.model, Planning(self.max_memory), pinned, self.general)
+            self._narrow[common] = plan(self.model, self._how, pinned, self.general)
         fitting = (p for known, p in self._narrow.items() if all(k.fits(s) for k, s in zip(known, shapes)))
         return min(fitting, key=lambda p: len(p.steps), default=self.general)
 

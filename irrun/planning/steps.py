@@ -52,12 +52,13 @@ class Planning:
 
     ``specialise`` chooses a kernel for each layer; without it, every operation uses its ``run``. ``fuse``
     folds constant sub-graphs, drops unused steps, switches layouts and fuses steps; hooks can then not observe single
-    layers.
+    layers. ``compiled`` allows kernels that numba compiles.
     """
 
     max_memory: int
     specialise: bool = True
     fuse: bool = True
+    compiled: bool = False
 
 
 @dataclass(frozen=True)

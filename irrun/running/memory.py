@@ -13,7 +13,8 @@ import numpy as np
 
 from irrun.model import Layer, Model
 from irrun.planning.plan import UNPACKED, plan
-from irrun.planning.steps import Plan, Planning
+from irrun.planning.plans import planning
+from irrun.planning.steps import Plan
 from irrun.running.liveness import peak_of, sizes_of
 from irrun.running.pool import SMALL
 from irrun.types import ElementType
@@ -48,7 +49,7 @@ def predicted(model: Model, max_memory: int) -> Memory | None:
     weights = _Watched() if model.weights is None else _Watched(model.weights.path, model.weights.given)
     tracemalloc.start()
     try:
-        made = plan(replace(model, weights=weights), Planning(max_memory))
+        made = plan(replace(model, weights=weights), planning(model, max_memory))
         prepared, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

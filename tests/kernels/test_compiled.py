@@ -1,0 +1,135 @@
+"""Compiled kernels: the same as numpy's within rounding, where the plan uses them, and never needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irrun
+from irrun import build as b
+from irrun.kernels import compiled
+from irrun.opdef import Request, Value
+from irrun.planning import plans
+from kit import filled, operation, tensor
+
+pytest.importorskip("numba", reason="the extra `fast` is not installed")
+
+from irrun.kernels.compiled.product import WIDTH, PackedMatrix
+
+RANDOM = np.random.default_rng(0)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape, np.float32)
+
+
+def rounded(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float16).astype(np.float32)
+
+
+def assert_product(result: np.ndarray, a: np.ndarray, matrix: np.ndarray) -> None:
+    """Compare with the product in f64. Each sum may be wrong by a rounding error for each of its terms."""
+    wide, terms = a.astype(np.float64) @ matrix.astype(np.float64), np.abs(a).astype(np.float64) @ np.abs(matrix)
+    assert (np.abs(result - wide) <= 2**-23 * np.sqrt(matrix.shape[0] + 1) * terms + 1e-37).all()
+
+
+@pytest.mark.parametrize("halves", [False, True])
+@pytest.mark.parametrize("depth", [1, 2, 31, 385, 800])
+@pytest.mark.parametrize("columns", [1, WIDTH - 1, WIDTH, WIDTH + 1, 4 * WIDTH, 5 * WIDTH + 3])
+def test_products(halves: bool, depth: int, columns: int) -> None:
+    """Every number of rows that a block may have, parts of the depth and of a panel, and rows that lie apart."""
+    matrix = rounded(normal(depth, columns)) if halves else normal(depth, columns) + np.float32(1e-5)
+    packed = PackedMatrix(matrix)
+    assert packed.panels.dtype == (np.uint16 if halves else np.float32)
+    for rows in (0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 193):
+        a = normal(rows, depth + 2)[:, 1 : depth + 1]
+        around = np.full((rows, columns + 2), 7, np.float32)
+        packed.multiply(a, around[:, 1:-1])
+        assert_product(around[:, 1:-1], a, matrix)
+        assert (around[:, [0, -1]] == 7).all()
+
+
+def test_columns_from_a_panel_on() -> None:
+    matrix, a = normal(40, 3 * WIDTH + 5), normal(9, 40)
+    out = np.empty((9, WIDTH + 5), np.float32)
+    PackedMatrix(matrix).multiply(a, out, 2 * WIDTH)
+    assert_product(out, a, matrix[:, 2 * WIDTH :])
+
+
+def test_numbers_that_are_not_finite() -> None:
+    """f16 holds infinities and zeros with a sign; the padding of a panel adds no NaN."""
+    matrix = np.array([[np.inf, -0.0, 2**-24, 65504]], np.float32)
+    packed = PackedMatrix(matrix)
+    out = np.empty((2, 4), np.float32)
+    packed.multiply(np.array([[-1], [np.inf]], np.float32), out)
+    assert packed.panels.dtype == np.uint16
+    np.testing.assert_array_equal(out[0], [-np.inf, 0, -(2**-24), -65504])
+    np.testing.assert_array_equal(np.isnan(out[1]), [False, True, False, False])
+
+
+@pytest.mark.parametrize("number", [65520, 1e-8, np.nan, 1 + 2**-11])
+def test_numbers_that_f16_does_not_hold(number: float) -> None:
+    assert PackedMatrix(np.full((3, 3), number, np.float32)).panels.dtype == np.float32
+
+
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+@pytest.mark.parametrize(("rows", "columns"), [(70, 90), (1, 300), (900, 70)])
+def test_mat_mul(transpose_a: bool, transpose_b: bool, batch: tuple[int, ...], rows: int, columns: int) -> None:
+    """A kernel for a constant matrix fills each tile once, for inputs of known and of unknown shape."""
+    op = operation("MatMul-1", {"transpose_a": str(transpose_a).lower(), "transpose_b": str(transpose_b).lower()})
+    a, matrix = normal(*batch, rows, 100), normal(100, columns)
+    inputs = a.swapaxes(-1, -2).copy() if transpose_a else a, matrix.T.copy() if transpose_b else matrix
+    for declared in (Value.of(inputs[0]), tensor("f32[" + ",".join(["?"] * a.ndim) + "]")):
+        known = Value(declared.type, declared.shape)
+        kernel = op.prepare(Request((known, Value.of(inputs[1])), compiled=True))
+        assert kernel is not None
+        assert kernel.algorithm == "compiled"
+        assert kernel.prepacked == (1,)
+        assert_product(kernel.call(inputs[0], None), a, matrix)
+    assert_product(filled(kernel, (*batch, rows, columns), np.float32, inputs[0], inputs[1]), a, matrix)
+
+
+def decoder(width: int) -> irrun.Model:
+    """Return a model of products with weights in f16, of a bias and an activation, for any number of rows."""
+    x = b.parameter([None, None, width], name="x")
+    y = x
+    for _ in range(3):
+        weights = b.Convert(b.constant(normal(4 * width, width).astype(np.float16) / 32), destination_type="f32")
+        back = b.Convert(b.constant(normal(width, 4 * width).astype(np.float16) / 32), destination_type="f32")
+        y = b.MatMul(b.Gelu(b.Add(b.MatMul(y, weights, transpose_b=True), normal(4 * width))), back, transpose_b=True)
+    return b.model(b.Add(x, y))
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_model(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a plan of a model with many weights has compiled kernels, and none in ``exact`` runs."""
+    monkeypatch.setattr(plans, "_COMPILED", 1 << 16)
+    model = decoder(96)
+    monkeypatch.setenv("IRRUN_FAST", "0")
+    compiled.available.cache_clear()
+    plain = irrun.compile(model, exact=False)
+    monkeypatch.setenv("IRRUN_FAST", "1")
+    compiled.available.cache_clear()
+    fast, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
+    small = irrun.compile(b.model(b.MatMul(b.parameter([1, 8], name="x"), normal(8, 8))), exact=False)
+    names = [{step.kernel.algorithm for step in executable.plan.steps} for executable in (plain, fast, exact, small)]
+    assert ["compiled, f16" in algorithms for algorithms in names] == [False, True, False, False]
+    for rows in (1, 5, 5, 5, 5, 1, 1, 1, 40):
+        x = normal(2, rows, 96)
+        expected = exact(x)[0]
+        for executable in (plain, fast):
+            np.testing.assert_allclose(executable(x)[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_nothing_imports_numba_before_it_is_needed(tmp_path: Path) -> None:
+    path = tmp_path / "net.xml"
+    irrun.save_model(decoder(8), path)
+    code = f"import sys, irrun, numpy as np; irrun.run({str(path)!r}, np.ones((1, 1, 8), np.float32))"
+    code += "; assert 'numba' not in sys.modules and 'llvmlite' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
