@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.types import INF, UNKNOWN_RANK, Dim, ElementType, PartialShape, as_dim
 
-__all__ = ["CHANNELS_LAST", "CONTENTS_LIMIT", "ORDER", "Value", "array_of"]
+__all__ = ["CHANNELS_LAST", "CONTENTS_LIMIT", "ORDER", "Value", "array_of", "few"]
 
 CHANNELS_LAST: Final = {0: 0, 1: 3, 2: 1, 3: 2, -4: 0, -3: 3, -2: 1, -1: 2}
 """The place of each axis of a value of rank 4 in channels-last layout (batch, rows, columns, channels)."""
@@ -91,8 +91,8 @@ class Value:
         """
         if self.data is not None:
             return tuple(as_dim(n) for n in self.data.ravel())
-        count = self.shape.count().value
-        return None if count is None or count > CONTENTS_LIMIT else (Dim(-INF, INF),) * count
+        count = few(self.shape.count())
+        return None if count is None else (Dim(-INF, INF),) * count
 
     def as_shape(self) -> PartialShape:
         """Return the contents as a shape, with unknown dims for unknown elements."""
@@ -100,6 +100,11 @@ class Value:
         if dims is None:
             return UNKNOWN_RANK
         return PartialShape(tuple(d if d.lo >= 0 or d.is_static else d.max(0) for d in dims))
+
+
+def few(count: Dim) -> int | None:
+    """Return a number of entries, or None if it is not known, or too large for inference to look at each of them."""
+    return count.value if count.hi <= CONTENTS_LIMIT else None
 
 
 CONTENTS_LIMIT: Final = 1 << 12

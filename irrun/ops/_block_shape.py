@@ -1,6 +1,6 @@
 """Shared by BatchToSpace and SpaceToBatch: a block size and two edges (pads or crops) for each axis."""
 
-from irrun.opdef import Site, Value
+from irrun.opdef import Site, Value, few
 from irrun.types import INF, Dim, PartialShape
 
 Dims = tuple[Dim, ...]
@@ -16,7 +16,7 @@ def aligned(at: Site, data: Value, block_shape: Value, **edges: Value) -> tuple[
     for name, value in {"block_shape": block_shape, **edges}.items():
         at.require(value.rank in (None, 1), "C2", f"{name} is {value.shape}, not 1D")
         count = value.shape.count()
-        rank = count.value if rank is None else rank
+        rank = few(count) if rank is None else rank
         at.require(rank is None or count.fits(rank), "C2", f"{name} has length {count}, but data has rank {rank}")
     if rank is None:
         return None

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, few, op, opt, ports
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape, blank
 
 
@@ -32,7 +32,7 @@ class Pad12(Op):
             at.require(
                 data.type.kind != "string", "C4", f"data is of strings, but pad_mode is {self.pad_mode}, not constant"
             )
-        count = self._rank(at, data, pads_begin, pads_end).value
+        count = few(self._rank(at, data, pads_begin, pads_end))
         if count is None:
             return data.reshaped(UNKNOWN_RANK)
         unknown = (Dim(-INF, INF),) * count

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.opdef import Kernel, Op, Refused, Request, Site, Value, attr, op, opt, ports
+from irrun.opdef import Kernel, Op, Refused, Request, Site, Value, attr, few, op, opt, ports
 from irrun.ops._slicing import constants, count_axes, sliced, view_channels_last
 from irrun.types import INF, UNKNOWN_RANK, Dim
 
@@ -42,7 +42,7 @@ class StridedSlice(Op):
         for name in self.attributes:
             mask = getattr(self, name)
             at.require(set(mask) <= {0, 1}, "C6", f"{name} {list(mask)} has an entry other than 0 and 1")
-        count = count_axes(at, "C1", begin=begin, end=end, strides=strides).value
+        count = few(count_axes(at, "C1", begin=begin, end=end, strides=strides))
         if count is None:
             keeps_rank = 1 not in (*self.new_axis_mask, *self.shrink_axis_mask)
             blurred = [Dim(0, d.hi) for d in data.shape.dims or ()]

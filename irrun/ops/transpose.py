@@ -5,7 +5,7 @@ from functools import reduce
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, op, ports
+from irrun.opdef import Op, Site, Value, few, op, ports
 from irrun.types import Dim, PartialShape
 
 
@@ -29,7 +29,8 @@ class Transpose(Op):
         if axes:
             _check(at, axes, len(axes))
         if data.shape.dims is None:
-            return data.reshaped(PartialShape(None) if not count.value else PartialShape.of_rank(count.value))
+            rank = few(count)
+            return data.reshaped(PartialShape.of_rank(rank) if rank else PartialShape(None))
         rank = len(data.shape)
         at.require(count.fits(rank) or count.fits(0), "C1", f"order has length {count}, but data has rank {rank}")
         if count == 0 or rank < 2:

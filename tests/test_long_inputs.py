@@ -1,0 +1,65 @@
+"""Inputs that list axes, dims or sizes, declared with millions of entries: inference takes no time and no memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irrun.diagnostics import IrrunError, Refused
+from irrun.inference.layer import infer
+from irrun.opdef import Op, Site, Value
+from irrun.types import ElementType, PartialShape
+from kit import Case, Values, operation
+from tables import FOLDER, rows
+
+LONG = 1 << 24
+
+
+def _operations() -> Iterator[Any]:
+    """Yield an operation of each version with a list of small integers among its inputs, and these inputs."""
+    seen: set[str] = set()
+    for path in sorted(FOLDER.glob("test_*.py")):
+        for row in rows(path):
+            if isinstance(row, (Case, Values)) and row.op not in seen:
+                arrays = [None if array is None else np.asarray(array) for array in row.inputs]
+                if any(_is_list(array) for array in arrays):
+                    seen.add(row.op)
+                    yield pytest.param(row, arrays, id=row.op)
+
+
+def _is_list(array: np.ndarray | None) -> bool:
+    return array is not None and array.ndim == 1 and array.dtype.kind in "iu"
+
+
+@pytest.mark.parametrize("others", ["shape", "rank", "nothing"])
+@pytest.mark.parametrize(("row", "arrays"), list(_operations()))
+def test_long_lists(row: Case | Values, arrays: list[np.ndarray | None], others: str) -> None:
+    """Every list of the row is long at once, of unknown contents; the shapes of the other inputs are known or not."""
+    try:
+        op: Op = operation(row.op, row.attributes)
+    except IrrunError:
+        pytest.skip("the row is about an attribute that is refused")
+    inputs = [None if array is None else _value(array, others) for array in arrays]
+    began = time.process_time()
+    try:
+        infer(op, Site(), inputs, {})
+    except Refused:
+        pass
+    assert time.process_time() - began < 1
+
+
+def _value(array: np.ndarray, others: str) -> Value:
+    element_type = ElementType.of(array.dtype)
+    assert element_type is not None
+    if _is_list(array):
+        return Value(element_type, PartialShape.of([LONG]))
+    shapes = {
+        "shape": PartialShape.of(array.shape),
+        "rank": PartialShape.of_rank(array.ndim),
+        "nothing": PartialShape(None),
+    }
+    return Value(element_type, shapes[others])
