@@ -302,6 +302,11 @@ def elu(alpha: float, scale: float = 1) -> InPlace:
     return function
 
 
+def has_elu(dtype: np.dtype, alpha: float, scale: float = 1) -> bool:
+    """Return whether ``elu`` is right for these factors. It multiplies them by 0, which must not give NaN."""
+    return all(abs(factor) <= np.finfo(dtype).max for factor in (2 * alpha * scale, scale))
+
+
 def gelu_tanh(x: np.ndarray, out: np.ndarray) -> None:
     """Fill ``out`` with ``x / (1 + exp(-2 y))``, which equals ``0.5 x (1 + tanh(y))``.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irrun.kernels.elementwise import elu, in_blocks
+from irrun.kernels.elementwise import elu, has_elu, in_blocks
 from irrun.opdef import Value, attr, op
 from irrun.ops._unary import Unary
 
@@ -20,5 +20,5 @@ class Elu(Unary):
     def kernel(self, x: np.ndarray) -> np.ndarray:
         return np.where(x > 0, x, np.expm1(np.minimum(x, 0)) * x.dtype.type(self.alpha))
 
-    def fast(self, data: Value) -> Callable[..., np.ndarray]:
-        return in_blocks(elu(self.alpha))
+    def fast(self, data: Value) -> Callable[..., np.ndarray] | None:
+        return in_blocks(elu(self.alpha)) if has_elu(data.type.dtype, self.alpha) else None

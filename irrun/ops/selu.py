@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.kernels.elementwise import elementwise, elu, in_blocks, native
+from irrun.kernels.elementwise import elementwise, elu, has_elu, in_blocks, native
 from irrun.opdef import Kernel, Op, Request, Site, Value, op, ports
 from irrun.ops._unary import through_floats
 
@@ -24,9 +24,11 @@ class Selu(Op):
 
     def prepare(self, request: Request) -> Kernel | None:
         alpha, scale = (None if value is None else value.exact for value in request.inputs[1:])
-        if not native(request.inputs[0]) or alpha is None or scale is None:
+        data = request.inputs[0]
+        if data is None or not native(data) or alpha is None or scale is None:
             return None
-        return elementwise(in_blocks(elu(alpha.item(), scale.item())), request.inputs[0])
+        factors = alpha.item(), scale.item()
+        return elementwise(in_blocks(elu(*factors)), data) if has_elu(data.type.dtype, *factors) else None
 
     def run(self, data: np.ndarray, alpha: np.ndarray, lambda_: np.ndarray) -> np.ndarray:
         return through_floats(_selu, data, alpha.reshape(()), lambda_.reshape(()))
