@@ -111,6 +111,12 @@ ROWS = [
     Row("FakeQuantize-1", [normal(5, 3), RANGE[1], RANGE[0], *RANGE[2:]], {"levels": 16}, [1, 2, 3, 4], plain=True),
     Row("HardSigmoid-1", [special(), f32(0.2), f32(0.5)], constant=[1, 2], rtol=1e-6),
     Row("Selu-1", [special(), f32(1.67), f32(1.05)], constant=[1, 2], rtol=1e-6),
+    *[Row("Elu-1", [special()], {"alpha": alpha}) for alpha in ("nan", "inf", 2e38)],
+    *[Row("Selu-1", [special(), f32(alpha), f32(scale)], constant=[1, 2], plain=True)
+      for alpha, scale in ((np.nan, 1), (np.inf, 1), (2e38, 1), (1, np.inf), (2, np.nan))],
+    *[Row("HardSigmoid-1", [special(), f32(alpha), f32(beta)], constant=[1, 2])
+      for alpha, beta in ((np.inf, 0), (1, np.nan), (-3e38, 1))],
+    *[Row("Swish-4", [special(), f32(beta)], constant=[1]) for beta in (np.nan, np.inf, -3e38, 0)],
     Row("Swish-4", [special(), f32(1.5)], constant=[1], rtol=1e-6),
 
     *[Row("MatMul-1", [a, b], {"transpose_a": x, "transpose_b": y}, rtol=1e-5) for x, y, a, b in (
