@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "run": "Run a model and show its outputs.",
     "compare": "Compare two engines or models, and name the layer that goes wrong.",
     "bisect": "Find the smallest part of a model that an engine computes wrongly.",
+    "precision": "Simulate f16, bf16 or int8: rank the layers, and name those to keep.",
     "check": "Check every shape and precision that models declare.",
     "why": "Trace where the dims of a layer come from.",
     "diff": "Show where two models differ.",

@@ -1,4 +1,4 @@
-"""Find the layer that goes wrong: compare engines or models, cut out the smallest wrong part, or lower the precision."""
+"""Find the layer that goes wrong: compare engines or models, cut out the smallest wrong part, lower the precision."""
 
 from irrun.debug.bisection import Bisection, Culprit, Wrong, anonymized, bisect, write_reproduction
 from irrun.debug.comparison import Comparator, compare

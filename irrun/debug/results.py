@@ -10,7 +10,10 @@ from typing import Any, Final, Literal
 from irrun.debug.metrics import Measurement
 from irrun.engines import Failure
 
-__all__ = ["Comparison", "First", "InputError", "Layer", "SideFailure", "Verdict", "record", "verdict"]
+__all__ = [
+    "Comparison", "First", "InputError", "Layer", "SideFailure", "Verdict", "json_number", "layer_record", "record",
+    "verdict",
+]  # fmt: skip
 
 Verdict = Literal["agree", "differ", "refused", "crashed", "timeout"]
 
@@ -143,11 +146,13 @@ def _first(first: First) -> dict[str, Any]:
         for i in first.inputs
     ]
     return {
-        **layer_record(first.layer), "inputs": inputs, "gain": json_number(first.gain), "differences": list(first.differences),
+        **layer_record(first.layer), "inputs": inputs, "gain": json_number(first.gain),
+        "differences": list(first.differences),
     }  # fmt: skip
 
 
 def layer_record(layer: Layer, *, is_output: bool = False) -> dict[str, Any]:
+    """Return a value that was compared as a dict for JSON."""
     head = {"name": layer.name} if is_output else {"layer": layer.name, "type": layer.type, "port": layer.port}
     return {
         **head, "line": layer.line, "file": layer.file, "candidate": layer.candidate,
@@ -168,6 +173,7 @@ def _figures(measurement: Measurement | None) -> dict[str, Any]:
 
 
 def json_number(value: float | None) -> float | None:
+    """Return a number as JSON can hold it: None if it is infinite or not defined."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.opdef import Op
 
-__all__ = ["TERMS", "accumulated", "channel_axes", "is_quantized"]
+__all__ = ["TERMS", "accumulated", "channel_axes", "is_convolution", "is_quantized"]
 
 TERMS: Final = 32
 """The terms of a sum that are added exactly before the sum is rounded to the type of the accumulator."""
@@ -40,7 +40,12 @@ _SUMS: Final = ("ReduceSum", "ReduceMean")
 
 def is_quantized(op: Op) -> bool:
     """Return whether int8 quantizes the first two inputs of an operation, as NNCF does."""
-    return op.type == "MatMul" or op.type in _CONVOLUTIONS
+    return op.type == "MatMul" or is_convolution(op)
+
+
+def is_convolution(op: Op) -> bool:
+    """Return whether an operation is a convolution, whose output has channels and places."""
+    return op.type in _CONVOLUTIONS
 
 
 def channel_axes(op: Op, position: int, rank: int) -> tuple[int, ...]:
@@ -117,9 +122,7 @@ def _part(array: np.ndarray, axis: int, start: int, length: int) -> np.ndarray:
     return array[tuple(index)]
 
 
-def _reduced(
-    op: Op, arrays: Sequence[np.ndarray], round: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray | None:
+def _reduced(op: Op, arrays: Sequence[np.ndarray], round: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
     """Return the output of ReduceSum or ReduceMean over a float array; None for another array, or without terms."""
     data = arrays[0]
     axes = sorted({int(axis) % data.ndim for axis in arrays[1].ravel()}) if data.ndim else []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from irrun.debug.low_precision.errors import parts
 from irrun.debug.low_precision.families import is_quantized
 from irrun.debug.low_precision.formats import Format, is_float
 from irrun.debug.low_precision.simulation import Arrays, Run, Style
@@ -43,6 +44,8 @@ class Loss:
     """Whether any element of its outputs changes."""
     noise: float = 0.0
     """The sum of the squared errors, over elements that stay finite."""
+    common: float = 0.0
+    """The part of ``noise`` that is the same at all places of a channel: see ``errors.parts``."""
     signal: float = 0.0
     """The sum of their squares."""
 
@@ -77,7 +80,7 @@ class Losses:
         self._add_inputs(loss, unit, inputs)
         low = self.style.isolated(unit, inputs, run, stores=not passes)
         for first, second in zip(true[: len(unit.layer.outputs)], low):
-            self._add(loss, first, second)
+            self._add(loss, first, second, unit.is_image)
         return true
 
     def _add_inputs(self, loss: Loss, unit: Unit, inputs: Arrays) -> None:
@@ -90,7 +93,7 @@ class Losses:
             loss.reads_beyond |= bool(beyond) and not constant
         loss.clamped = max(loss.clamped, clamped)
 
-    def _add(self, loss: Loss, true: np.ndarray, low: np.ndarray) -> None:
+    def _add(self, loss: Loss, true: np.ndarray, low: np.ndarray, is_image: bool) -> None:
         loss.size += true.size
         if true.dtype == object or true.shape != low.shape:
             loss.changed |= true.shape != low.shape
@@ -110,7 +113,9 @@ class Losses:
         both = finite & ~over
         loss.underflows += int(np.count_nonzero(both & (first != 0) & (second == 0)))
         error = np.where(both, second - first, 0)
-        loss.noise += float(np.square(error).sum())
+        common, rest = parts(error, is_image)
+        loss.common += common
+        loss.noise += common + rest
         loss.signal += float(np.square(magnitude, where=both, out=np.zeros_like(magnitude)).sum())
 
 

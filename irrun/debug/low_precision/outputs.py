@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import numpy as np
 
@@ -16,10 +15,6 @@ from irrun.debug.tolerances import Tolerances
 from irrun.types import ELEMENT_TYPES, ElementType
 
 __all__ = ["Outputs", "effect_of"]
-
-_MOST: Final = 1 << 14
-"""The most elements of an output that an estimate looks at: enough to tell layers apart, few enough to keep for each
-run. They are drawn at random."""
 
 
 class Outputs:
@@ -34,48 +29,21 @@ class Outputs:
         self.names = [model.result_name(result) for result in model.results]
         self.types = [_type(array, format) for array in self.true[0]]
         self.limits = [limits.of_output(name, type) for name, type in zip(self.names, self.types)]
-        rng = np.random.default_rng(0)
-        self._chosen = [rng.choice(a.size, _MOST, replace=False) if a.size > _MOST else None for a in self.true[0]]
 
-    def run(self, behaviour: Behaviour) -> tuple[tuple[Layer, ...], np.ndarray]:
-        """Run the model with a behaviour on all samples.
-
-        Return its outputs, each with the figures of the worst sample, and their errors as a float32 [n]. The errors are
-        scaled so that the length of those of one output is its relative error. An element that is not finite on both
-        sides counts as 0, and so does an output that has another shape.
-        """
+    def compare(self, behaviour: Behaviour) -> tuple[Layer, ...]:
+        """Run the model with a behaviour on all samples, and return its outputs with the figures of the worst one."""
         worst: list[tuple[Measurement, int] | None] = [None] * len(self.names)
-        errors: list[np.ndarray] = []
         for number, (sample, true) in enumerate(zip(self.samples, self.true)):
             for position, (first, second) in enumerate(zip(true, self.simulation(behaviour, sample))):
                 found = measure(first, second, *self.limits[position])
                 known = worst[position]
                 if known is None or _badness(found) > _badness(known[0]):
                     worst[position] = found, number
-                errors.append(self._errors(first, second, self._chosen[position]))
-        layers = tuple(
+        return tuple(
             Layer(name, "", 0, True, None, None, name, type, *limit, item[0], item[1], None)
             for name, type, limit, item in zip(self.names, self.types, self.limits, worst)
             if item is not None
         )
-        return layers, np.concatenate(errors) / math.sqrt(len(self.samples))
-
-    def compare(self, behaviour: Behaviour) -> tuple[Layer, ...]:
-        """Run the model with a behaviour on all samples, and return its outputs with the figures of the worst one."""
-        return self.run(behaviour)[0]
-
-    def _errors(self, true: np.ndarray, other: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:
-        if chosen is not None and true.size <= int(chosen.max()):
-            chosen = chosen[chosen < true.size]  # the output has another shape in this sample
-        size = true.size if chosen is None else len(chosen)
-        if true.dtype == object or true.shape != other.shape:
-            return np.zeros(size, np.float32)
-        first, second = (a.reshape(-1) if chosen is None else a.reshape(-1)[chosen] for a in (true, other))
-        with np.errstate(all="ignore"):
-            first = first.astype(np.float64)
-            error = second.astype(np.float64) - first
-            power = float(np.square(first[np.isfinite(first)]).sum())
-            return np.where(np.isfinite(error), error, 0).astype(np.float32) / np.float32(math.sqrt(power) or 1.0)
 
 
 def effect_of(outputs: Sequence[Layer]) -> float:

@@ -35,9 +35,7 @@ def restoring(
 
 
 class _Search:
-    def __init__(
-        self, outputs: Outputs, style: Style, losses: Mapping[str, Loss], on_run: Callable[[], None]
-    ) -> None:
+    def __init__(self, outputs: Outputs, style: Style, losses: Mapping[str, Loss], on_run: Callable[[], None]) -> None:
         self.outputs, self.style, self.losses, self.on_run = outputs, style, losses, on_run
         self.readers = _readers(outputs.simulation.units)
         self.known: dict[frozenset[str], tuple[Layer, ...]] = {}

@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.debug.low_precision.families import accumulated, channel_axes, is_quantized
 from irrun.debug.low_precision.formats import Format, is_float, quantized_range, quantized_weights, widened
-from irrun.debug.low_precision.units import Scope, Unit
+from irrun.debug.low_precision.units import Output, Scope, Unit
 from irrun.diagnostics import ModelError
 from irrun.inference.propagate import weights_missing
 from irrun.model import Model
@@ -20,7 +20,7 @@ from irrun.planning.steps import Plan, Step
 from irrun.running.executor import Executable
 from irrun.types import ELEMENT_TYPES
 
-__all__ = ["Arrays", "Behaviour", "Deployed", "Isolated", "Run", "Signed", "Simulation", "Style", "run_true"]
+__all__ = ["Arrays", "Behaviour", "Deployed", "Isolated", "Run", "Simulation", "Style", "run_true"]
 
 Arrays = Sequence[np.ndarray | None]
 Run = Callable[..., tuple[np.ndarray, ...]]
@@ -55,10 +55,10 @@ class Simulation:
         self.units: dict[str, Unit] = {}
         """The layers that can be simulated, in the order of a run."""
         self.runs = 0
+        self.results: list[frozenset[Output]] = []
+        """For each output of the model, the outputs of layers that it may be."""
         self._behaviour: Behaviour = run_true
-        self._executable = Executable(
-            model, strict=False, max_memory=max_memory, rewrite=lambda plan: self._rewritten(Scope.of(plan))
-        )
+        self._executable = Executable(model, strict=False, max_memory=max_memory, rewrite=self._whole)
 
     def __call__(self, behaviour: Behaviour, arrays: Mapping[int, np.ndarray]) -> list[np.ndarray]:
         """Run the model from its initial state on inputs by position, and return its outputs, widened to float32."""
@@ -67,6 +67,13 @@ class Simulation:
         self._executable.restart()
         outputs = self._executable(dict(arrays))
         return [widened(np.asarray(outputs[position])) for position in range(len(self.model.results))]
+
+    def _whole(self, plan: Plan) -> Plan:
+        """Return the plan of the model, rewritten."""
+        scope = Scope.of(plan)
+        rewritten = self._rewritten(scope)
+        self.results = [scope.result(result.id) for result in self.model.results]
+        return rewritten
 
     def _rewritten(self, scope: Scope) -> Plan:
         """Return the plan of a scope, with kernels that follow the behaviour of each run."""
@@ -86,10 +93,12 @@ class Simulation:
 
     def _kernel(self, step: Step, unit: Unit | None, plan: Plan) -> Callable[..., Any]:
         """Return the function that computes a layer as the behaviour says, or in full precision without a ``unit``."""
-        call = step.kernel.call if step.needed else requests.kernel(step.op, _open(plan, step), len(step.writes)).call
+        call = (
+            step.kernel.call if step.needed else requests.kernel(step.op, [*_open(plan, step)], len(step.writes)).call
+        )
 
         def run(*inputs: np.ndarray | None, **needed: Any) -> tuple[np.ndarray, ...]:
-            returned = call(*inputs, **needed)
+            returned = kernel.call(*inputs, **needed)
             outputs = returned if isinstance(returned, tuple) else (returned,)
             return tuple(widened(np.asarray(output)) for output in outputs)
 
@@ -141,8 +150,8 @@ class Style:
         """
         if self.format.is_quantized:
             return self._quantized(unit, inputs, run)
-        outputs = self._computed(unit, self._read(unit, inputs, unit.own), run)
-        return self._stored(outputs) if stores else outputs
+        arrays = self._read(unit, inputs, unit.own)
+        return self._stored(self._computed(unit, arrays, run)) if stores else run(*arrays)
 
     def passes(self, unit: Unit, inputs: Arrays, run: Run) -> bool:
         """Return whether a layer turns inputs in the precision into outputs in the precision, without rounding.
@@ -151,12 +160,9 @@ class Style:
         """
         if self.format.is_quantized:
             return False
-        outputs = run(*self._read(unit, inputs, (True,) * len(inputs)))
-        return all(
-            np.array_equal(output, stored, equal_nan=True)
-            for output, stored in zip(outputs, self._stored(outputs))
-            if is_float(output)
-        )
+        arrays = self._read(unit, inputs, (True,) * len(inputs))
+        outputs, stored = run(*arrays), self._stored(self._computed(unit, arrays, run))
+        return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(outputs, stored) if is_float(a))
 
     def _read(self, unit: Unit, inputs: Arrays, rounded: Sequence[bool]) -> list[np.ndarray | None]:
         return [
@@ -210,30 +216,3 @@ class Isolated:
 
     def __call__(self, unit: Unit, inputs: Arrays, run: Run) -> tuple[np.ndarray, ...]:
         return run(*inputs) if unit.name != self.name else self.style.isolated(unit, inputs, run, stores=self.stores)
-
-
-@dataclass(frozen=True)
-class Signed:
-    """The behaviour of a model in which each layer adds its own error, or subtracts it: ``signs`` by name, 1 or -1.
-
-    A layer without a sign is in full precision, and so are the elements that the precision makes infinite.
-    """
-
-    style: Style
-    signs: Mapping[str, float]
-    passing: Set[str]
-
-    def __call__(self, unit: Unit, inputs: Arrays, run: Run) -> tuple[np.ndarray, ...]:
-        true = run(*inputs)
-        sign = self.signs.get(unit.name)
-        if sign is None:
-            return true
-        low = self.style.isolated(unit, inputs, run, stores=unit.name not in self.passing)
-        return tuple(_shifted(first, second, sign) for first, second in zip(true, low))
-
-
-def _shifted(true: np.ndarray, low: np.ndarray, sign: float) -> np.ndarray:
-    if not is_float(true) or true.shape != low.shape:
-        return true
-    error = low - true
-    return true + np.asarray(sign, true.dtype) * np.where(np.isfinite(error), error, 0)

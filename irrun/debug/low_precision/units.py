@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from irrun.debug.low_precision.families import is_convolution
 from irrun.model import Layer, Model, is_constant
 from irrun.opdef import Op
 from irrun.planning.steps import Plan, Step
 
-__all__ = ["Origin", "Scope", "Unit"]
+__all__ = ["Origin", "Output", "Scope", "Unit"]
 
 Kind = Literal["constant", "shape", "input", "value"]
+Output = tuple[str, int]
+"""The name of a simulated layer, and the position of one of its outputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a value follows from, and the layers that compute it.
+    """What a value follows from, and the outputs of layers that it may be.
 
     A ``constant`` follows from constants alone, a ``shape`` also from the shapes of values, and an ``input`` is one of
-    the model. ``producers`` are the names of the simulated layers; a loop has those of its bodies.
+    the model. ``outputs`` are those of simulated layers; the outputs of a loop or If are outputs of layers in its body.
     """
 
     kind: Kind
-    producers: frozenset[str] = frozenset()
+    outputs: frozenset[Output] = frozenset()
+    is_image: bool = False
+    """Whether it has channels and places, because it follows from the output of a convolution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,8 @@ class Unit:
     """Whether each input is constant or an input of the model, so that no layer has rounded it."""
     is_inner: bool
     """Whether the layer is in the body of a loop or If."""
+    is_image: bool
+    """Whether its outputs have channels and places: see ``Origin``."""
 
     @property
     def line(self) -> int | None:
@@ -58,7 +65,7 @@ class Unit:
     @property
     def producers(self) -> frozenset[str]:
         """The names of the simulated layers that feed this one."""
-        return frozenset().union(*(origin.producers for origin in self.inputs if origin is not None))
+        return frozenset(name for origin in self.inputs if origin is not None for name, _ in origin.outputs)
 
 
 @dataclass
@@ -97,13 +104,16 @@ class Scope:
         elif step.op.type in _SHAPES or (present and "shape" in kinds and kinds <= {"constant", "shape"}):
             kind = "shape"
         is_simulated = kind == "value" and "stream" not in step.needed
-        origin = Origin(kind, frozenset([name]) if is_simulated else frozenset())
-        self.origins.update({(layer.id, position): origin for position in range(len(layer.outputs))})
+        rank = self.plan.values[layer.id, 0].rank if layer.outputs else 0
+        is_image = is_convolution(step.op) or (any(origin.is_image for origin in present) and (rank or 4) > 3)
+        for position in range(len(layer.outputs)):
+            outputs = frozenset([(name, position)] if is_simulated else ())
+            self.origins[layer.id, position] = Origin(kind, outputs, is_image)
         if not is_simulated:
             return None
         constant = tuple(origin is not None and origin.kind == "constant" for origin in inputs)
         own = tuple(origin is not None and origin.kind in ("constant", "input") for origin in inputs)
-        return Unit(name, self.plan.model, layer, step.op, inputs, constant, own, bool(self.prefix))
+        return Unit(name, self.plan.model, layer, step.op, inputs, constant, own, bool(self.prefix), is_image)
 
     def enter(self, step: Step, tag: str) -> Scope:
         """Return the scope of a body. The values of earlier iterations have the origins of the first one."""
@@ -116,25 +126,25 @@ class Scope:
             external = fed.get(parameter.id)
             origin = (outer[external] if external is not None else None) or Origin("value")
             if parameter.id in repeated:
-                origin = Origin("value", origin.producers)
+                origin = replace(origin, kind="value")
             inner[parameter.id, 0] = origin
         return Scope(body, f"{self.prefix}{self.plan.model.unique_names[step.layer.id]}/", inner)
 
     def leave(self, step: Step, bodies: Mapping[str, Scope]) -> None:
         """Record the outputs of a layer, whose ``bodies`` have been visited."""
-        producers: dict[int, frozenset[str]] = {}
+        found: dict[int, frozenset[Output]] = {}
         for tag, body in bodies.items():
             for entry in step.layer.maps.get(tag.replace("body", "port_map"), ()):
                 if entry.kind == "output" and entry.external is not None:
-                    found = producers.get(entry.external, frozenset())
-                    producers[entry.external] = found | body.result(entry.internal)
+                    known = found.get(entry.external, frozenset())
+                    found[entry.external] = known | body.result(entry.internal)
         for position in range(len(step.layer.outputs)):
-            self.origins[step.layer.id, position] = Origin("value", producers.get(position, frozenset()))
+            self.origins[step.layer.id, position] = Origin("value", found.get(position, frozenset()))
 
-    def result(self, id: int) -> frozenset[str]:
-        """Return the producers of the value that a Result reads."""
+    def result(self, id: int) -> frozenset[Output]:
+        """Return the outputs of layers that a Result reads."""
         feed = self.plan.model.feeds[id][0]
-        return frozenset() if feed is None else self.origin(feed).producers
+        return frozenset() if feed is None else self.origin(feed).outputs
 
 
 _SHAPES: Final = ("ShapeOf",)
