@@ -50,7 +50,7 @@ class Net:
         self.names.append(path)
         is_lowered = path == self.lowered
         nodes = [self._input(type, path, i, node, is_lowered, attributes) for i, node in enumerate(inputs)]
-        node = getattr(b, type)(*nodes, name=name, **attributes)
+        node: Any = getattr(b, type)(*nodes, name=name, **attributes)
         if is_lowered and self.format in DTYPES and type not in MOVING:
             node = _rounded(node, self.format)
         return node
