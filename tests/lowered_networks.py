@@ -36,7 +36,8 @@ class Net:
     lowered: str | None = None
     format: str = "f16"
     ranges: Ranges = field(default_factory=dict)
-    names: list[str] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+    """The type of each layer, by its name with the path through bodies."""
     inputs: list[Any] = field(default_factory=list)
     prefix: str = ""
 
@@ -47,7 +48,7 @@ class Net:
     def __call__(self, type: str, *inputs: Any, name: str, **attributes: Any) -> Any:
         """Return a layer. Arrays are its constants."""
         path = self.prefix + name
-        self.names.append(path)
+        self.types[path] = type
         is_lowered = path == self.lowered
         nodes = [self._input(type, path, i, node, is_lowered, attributes) for i, node in enumerate(inputs)]
         node: Any = getattr(b, type)(*nodes, name=name, **attributes)
@@ -105,7 +106,8 @@ def aligned(low: float, high: float) -> tuple[float, float]:
 
 
 def _w(rng: np.random.Generator, *shape: int, scale: float = 1.0) -> np.ndarray:
-    fan = math.prod(shape[1:]) if len(shape) > 2 else shape[0]
+    first, *rest = shape
+    fan = math.prod(rest) if len(rest) > 1 else first
     return (rng.normal(size=shape) * scale / math.sqrt(fan)).astype(np.float32)
 
 
@@ -289,10 +291,12 @@ def brute_force(network: Callable[[Net], irrun.Model], format: str) -> dict[str,
     arrays = sample(model)
     seen = _Seen()
     true = irrun.compile(model, exact=True)(arrays, hooks=[seen])
-    inner = {name.removeprefix("loop/"): name for name in net.names}
+    inner = {name.removeprefix("loop/"): name for name in net.types}
     ranges = {(inner[name], position): seen.ranges[name, position] for name, position in seen.ranges}
     effects: dict[str, float] = {}
-    for name in net.names:
+    for name, type in net.types.items():
+        if format not in DTYPES and type not in QUANTIZED:
+            continue  # int8 does not change it
         outputs = irrun.compile(network(Net(name, format, ranges)), exact=True)(arrays)
         effects[name] = max(_error(true[i], outputs[i]) for i in range(len(model.results)))
     return effects

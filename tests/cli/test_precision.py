@@ -78,7 +78,9 @@ def test_estimates_are_marked(call):
 
 def test_names_are_printable(call, tmp_path):
     x = b.parameter([1], name="x")
-    irrun.save_model(b.model({"y": b.Multiply(x, np.float32([7e4]), name="a\x9b31m\u202eb")}), tmp_path / "m.xml")
+    irrun.save_model(
+        b.model({"y": b.Multiply(x, np.array([7e4], np.float32), name="a\x9b31m\u202eb")}), tmp_path / "m.xml"
+    )
     result = call("precision", tmp_path / "m.xml", "-i", "x=[9.1]", "--rtol", "0", "--atol", "0")
     assert result.exit_code == 1
     assert "\x9b" not in result.stdout

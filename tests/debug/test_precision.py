@@ -10,7 +10,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from lowered_networks import NETWORKS, Net, brute_force, sample
 
 import irrun
 from irrun import build as b
@@ -18,12 +17,17 @@ from irrun.debug import Limit, Precision, Tolerances, precision
 from irrun.debug.low_precision.families import accumulated, channel_axes
 from irrun.debug.low_precision.formats import FORMATS, quantized_range, quantized_weights
 from irrun.opdef import resolve
+from lowered_networks import NETWORKS, Net, brute_force, sample
 
 RNG = np.random.default_rng(0)
 
 
 def f32(*shape: int, scale: float = 1.0) -> np.ndarray:
     return (RNG.normal(size=shape) * scale).astype(np.float32)
+
+
+def _array(numbers: Any) -> np.ndarray:
+    return np.array(numbers, np.float32)
 
 
 def _names(result: Precision) -> list[str]:
@@ -87,6 +91,7 @@ def test_ranges_have_256_levels_with_0() -> None:
 
 def _op(type: str, **attributes: Any) -> Any:
     op = resolve(type, 1)
+    assert op is not None
     return op(**attributes)
 
 
@@ -110,6 +115,7 @@ def test_products_accumulate(transpose_a: bool, transpose_b: bool) -> None:
     arrays = [a.T if transpose_a else a, b_.T if transpose_b else b_]
     expected = _blocks_of_32(a[:, None, :] * b_.T[None], np.float16)
     found = accumulated(op, arrays, FORMATS["f16"].round)
+    assert found is not None
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
     assert np.abs(found - a @ b_).max() > 1e-4  # the sums are rounded
 
@@ -307,8 +313,8 @@ def _cancelling(kept: set[str] | None) -> irrun.Model:
             read.append(_converted(name, kept, node, low))
         return _converted(name, kept, getattr(b, type)(*read, name=name), low)
 
-    first = layer("Add", layer("MatMul", x, f(rng, 8, 8), name="a"), np.float32([300]), name="high")
-    second = layer("Add", layer("MatMul", x, f(rng, 8, 8), name="b"), np.float32([300]), name="higher")
+    first = layer("Add", layer("MatMul", x, f(rng, 8, 8), name="a"), _array([300]), name="high")
+    second = layer("Add", layer("MatMul", x, f(rng, 8, 8), name="b"), _array([300]), name="higher")
     difference = layer("Subtract", first, second, name="difference")
     return b.model({"y": layer("Tanh", difference, name="y")})
 
@@ -361,7 +367,7 @@ def test_a_loop_overflows_in_a_late_iteration() -> None:
     start = b.parameter([3], name="x")
     last = b.Loop(6, True, start, body=body, name="loop")
     model = b.model({"y": b.Multiply(last, np.float32(1e-6), name="shrink")})
-    result = precision(model, {"x": np.float32([1, 0.1, 0.01])})
+    result = precision(model, {"x": _array([1, 0.1, 0.01])})
     assert [(layer.name, layer.overflows) for layer in result.overflowing] == [("loop/grow", 3)]  # 1e5, 1e6 and 1e5
     assert result.ignored_scope() == {"names": ["shrink"]}  # NNCF does not look into loops
     assert _kept(result) == ["loop/grow", "shrink"]
@@ -373,7 +379,7 @@ def test_a_branch_that_is_not_taken_loses_nothing(taken: bool) -> None:
     chosen = b.If(
         np.bool_(taken), x, then=lambda v: b.Exp(v, name="e"), otherwise=lambda v: b.Tanh(v, name="t"), name="if"
     )
-    result = precision(b.model({"y": b.Multiply(chosen, np.float32(0.3), name="m")}), {"x": np.float32([12, 1])})
+    result = precision(b.model({"y": b.Multiply(chosen, np.float32(0.3), name="m")}), {"x": _array([12, 1])})
     assert ("if/e" in _names(result)) is taken
     assert ("if/t" in _names(result)) is not taken
     assert (result.verdict == "overflow") is taken  # exp(12) is 162755
@@ -382,7 +388,7 @@ def test_a_branch_that_is_not_taken_loses_nothing(taken: bool) -> None:
 def test_samples_name_the_one_that_overflows() -> None:
     x = b.parameter([1, 2], name="x")
     model = b.model({"y": b.Multiply(b.Multiply(x, x, name="square"), np.float32(1e-4), name="m")})
-    samples = [{"x": np.float32([[1, 2]])}, {"x": np.float32([[3, 300]])}, {"x": np.float32([[4, 5]])}]
+    samples = [{"x": _array([[1, 2]])}, {"x": _array([[3, 300]])}, {"x": _array([[4, 5]])}]
     result = precision(model, samples)
     assert result.samples == 3
     (square,) = result.overflowing
@@ -394,7 +400,7 @@ def test_a_model_in_f16_shows_what_f16_does() -> None:
     x = b.parameter([3], "f16", name="x")
     weights = b.constant(np.array([400, 1, 1], np.float16))
     model = b.model({"y": b.Multiply(b.Multiply(x, weights, name="first"), np.float16(0.01), name="second")})
-    result = precision(model, {"x": np.float16([300, 1, 2])})
+    result = precision(model, {"x": np.array([300, 1, 2], np.float16)})
     assert [layer.name for layer in result.overflowing] == ["first"]
     assert result.overflowing[0].magnitude == 120000
 
@@ -405,15 +411,15 @@ def test_compressed_weights_are_one_constant() -> None:
     x = b.parameter([1, 2], name="x")
     wide = b.Convert(b.constant(weights), destination_type="f32", name="decompress")
     model = b.model({"y": b.MatMul(x, wide, name="m")})
-    assert precision(model, {"x": np.float32([[1, 0]])}).simulated == 1
-    lost = precision(model, {"x": np.float32([[1, 0]])}, to="bf16")
+    assert precision(model, {"x": _array([[1, 0]])}).simulated == 1
+    lost = precision(model, {"x": _array([[1, 0]])}, to="bf16")
     assert lost.layers[0].error == pytest.approx(abs(float(weights[0, 1].astype(ml_dtypes.bfloat16) - weights[0, 1])) / np.sqrt(1.5**2 + 0.1**2), rel=0.02)  # fmt: skip
 
 
 def test_constants_beyond_the_range_are_clamped() -> None:
     x = b.parameter([2], name="x")
-    model = b.model({"y": b.Multiply(x, np.float32([1e6, 2]), name="m")})
-    (layer,) = precision(model, {"x": np.float32([0.01, 1])}).layers
+    model = b.model({"y": b.Multiply(x, _array([1e6, 2]), name="m")})
+    (layer,) = precision(model, {"x": _array([0.01, 1])}).layers
     assert (layer.clamped, layer.overflows) == (1, 0)
     assert layer.effect == pytest.approx((10000 - 655) / 10000, rel=1e-2)
 
@@ -421,7 +427,7 @@ def test_constants_beyond_the_range_are_clamped() -> None:
 def test_small_numbers_vanish() -> None:
     x = b.parameter([3], name="x")
     model = b.model({"y": b.Multiply(b.Exp(x, name="e"), np.float32(2.0**20), name="m")})
-    result = precision(model, {"x": np.float32([-18, -15, 0])})
+    result = precision(model, {"x": _array([-18, -15, 0])})
     (exp,) = (layer for layer in result.layers if layer.name == "e")
     assert exp.underflows == 1  # exp(-18) is less than half of the least subnormal number, 2**-24; exp(-15) is not
 
@@ -440,14 +446,27 @@ def test_state_and_random_numbers_repeat() -> None:
 def test_shapes_and_strings_are_not_simulated() -> None:
     x = b.parameter("?,4", name="x")
     rows = b.Convert(b.ShapeOf(x, name="shape"), destination_type="f32", name="rows")
-    target = b.Convert(b.Multiply(rows, np.float32([1000.5, 1]), name="more"), destination_type="i64", name="target")
+    target = b.Convert(b.Multiply(rows, _array([1000.5, 1]), name="more"), destination_type="i64", name="target")
     text = b.parameter([2], "string", name="text")
     tiled = b.Broadcast(b.ReduceSum(x, [0, 1], name="all"), target, name="tiled")
     model = b.model({"y": tiled, "t": b.Reshape(text, [1, 2], special_zero=False, name="r")})
-    feeds = {"x": np.float32([[0.1, 0.2, 0.3, 0.7]] * 3), "text": np.array(["a", "b"], object)}
+    feeds = {"x": _array([[0.1, 0.2, 0.3, 0.7]] * 3), "text": np.array(["a", "b"], object)}
     result = precision(model, feeds)
     assert {*_names(result)} == {"all"}
     assert result.outputs[0].measurement.problem == ""  # the shape is still [3001, 4]
+
+
+def test_a_run_that_fails_is_a_result() -> None:
+    """The number 2051 is no value of f16, and 2052 elements are too many for the Reshape."""
+    count, data = b.parameter([1], name="n"), b.parameter([2051], name="data")
+    target = b.Convert(b.Add(count, np.float32(1), name="sum"), destination_type="i64", name="target")
+    model = b.model({"y": b.Multiply(b.Reshape(data, target, special_zero=False, name="r"), np.float32(1.1), name="m")})
+    feeds = {"n": _array([2050]), "data": f32(2051)}
+    result = precision(model, feeds)
+    assert result.verdict == "differ"
+    assert "the run fails: " in result.outputs[0].measurement.problem
+    assert (result.layers[0].name, result.layers[0].effect) == ("sum", np.inf)
+    assert "sum" in _kept(result)
 
 
 def test_a_model_without_floats_agrees() -> None:
@@ -460,7 +479,7 @@ def test_masks_of_infinity_stay() -> None:
     """A mask of -inf is no overflow, and one of -1e9 becomes the least number of f16, as OpenVINO stores it."""
     x = b.parameter([1, 4], name="x")
     for mask, clamped in ((-np.inf, 0), (-1e9, 2)):
-        masked = b.Add(x, np.float32([0, mask, 0, mask]), name="masked")
+        masked = b.Add(x, _array([0, mask, 0, mask]), name="masked")
         result = precision(b.model({"y": b.SoftMax(masked, axis=-1, name="s")}), {"x": f32(1, 4)})
         assert result.verdict == "agree"
         (layer,) = (layer for layer in result.layers if layer.name == "masked")

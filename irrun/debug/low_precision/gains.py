@@ -56,7 +56,11 @@ class Gains:
                 for position in positions:
                     arrays[position] = array + error
                 power = float(np.square(error, dtype=np.float64).sum())
-                for number, (first, second) in enumerate(zip(true, run(*arrays))):
+                try:
+                    outputs = run(*arrays)
+                except Exception:  # the kernel refuses other values: nothing is known of the errors that it passes on
+                    continue
+                for number, (first, second) in enumerate(zip(true, outputs)):
                     if first.dtype == object or first.shape != second.shape:
                         continue
                     passed = parts(second.astype(np.float64) - first.astype(np.float64), unit.is_image)

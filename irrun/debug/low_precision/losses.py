@@ -75,10 +75,14 @@ class Losses:
         if not any(is_float(array) for array in (*true, *(a for a in inputs if a is not None))):
             return true
         loss = self.by_name.setdefault(unit.name, Loss())
-        passes = self.style.passes(unit, inputs, run)
-        loss.passes &= passes
         self._add_inputs(loss, unit, inputs)
-        low = self.style.isolated(unit, inputs, run, stores=not passes)
+        try:
+            passes = self.style.passes(unit, inputs, run)
+            low = self.style.isolated(unit, inputs, run, stores=not passes)
+        except Exception:  # the kernel refuses the lowered values: so will a run in which the layer is lowered
+            loss.changed, loss.passes = True, False
+            return true
+        loss.passes &= passes
         for first, second in zip(true[: len(unit.layer.outputs)], low):
             self._add(loss, first, second, unit.is_image)
         return true

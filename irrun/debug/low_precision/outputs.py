@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from irrun.debug.low_precision.simulation import Behaviour, Simulation, run_true
 from irrun.debug.metrics import Measurement, measure
 from irrun.debug.results import Layer
 from irrun.debug.tolerances import Tolerances
+from irrun.diagnostics import ExecutionError
 from irrun.types import ELEMENT_TYPES, ElementType
 
 __all__ = ["Outputs", "effect_of"]
@@ -34,8 +36,7 @@ class Outputs:
         """Run the model with a behaviour on all samples, and return its outputs with the figures of the worst one."""
         worst: list[tuple[Measurement, int] | None] = [None] * len(self.names)
         for number, (sample, true) in enumerate(zip(self.samples, self.true)):
-            for position, (first, second) in enumerate(zip(true, self.simulation(behaviour, sample))):
-                found = measure(first, second, *self.limits[position])
+            for position, found in enumerate(self._measured(behaviour, sample, true)):
                 known = worst[position]
                 if known is None or _badness(found) > _badness(known[0]):
                     worst[position] = found, number
@@ -44,6 +45,22 @@ class Outputs:
             for name, type, limit, item in zip(self.names, self.types, self.limits, worst)
             if item is not None
         )
+
+    def _measured(
+        self, behaviour: Behaviour, sample: Mapping[int, np.ndarray], true: Sequence[np.ndarray]
+    ) -> list[Measurement]:
+        """Run the model on a sample, and measure its outputs. A run that fails is a problem of each output.
+
+        Raises ExecutionError if it fails because it needs too much memory (IR604).
+        """
+        try:
+            others = self.simulation(behaviour, sample)
+        except ExecutionError as error:
+            if any(diagnostic.code == "IR604" for diagnostic in error.diagnostics):
+                raise
+            problem = f"the run fails: {error.diagnostics[0].message}"
+            return [replace(measure(array, array, *limit), problem=problem) for array, limit in zip(true, self.limits)]
+        return [measure(first, second, *limit) for first, second, limit in zip(true, others, self.limits)]
 
 
 def effect_of(outputs: Sequence[Layer]) -> float:
