@@ -39,16 +39,26 @@ def rank(
     """
     names = [name for name, loss in losses.items() if loss.changed]
     effects: dict[str, Effect] = {}
+    estimates: dict[str, float] = {}
     if len(names) > runs:
         estimates = _estimated(outputs, style, {name: losses[name] for name in names})
-        effects = {name: Effect(size, exact=False) for name, size in estimates.items()}
         names = sorted(names, key=lambda name: -estimates[name])[:runs]
     for name in names:
         on_run()
         isolated = Isolated(style, name, stores=not losses[name].passes)
         effects[name] = Effect(effect_of(outputs.compare(isolated)), exact=True)
+    factor = _factor(estimates, effects)
+    left = estimates.keys() - effects.keys()
+    effects.update({name: Effect(estimates[name] * factor, exact=False) for name in left})
     order = {name: number for number, name in enumerate(outputs.simulation.units)}
     return dict(sorted(effects.items(), key=lambda item: (-item[1].size, order[item[0]])))
+
+
+def _factor(estimates: Mapping[str, float], effects: Mapping[str, Effect]) -> float:
+    """Return the median of the factors by which estimates are smaller than effects, so that both can be ranked."""
+    known = ((effects[name].size, estimate) for name, estimate in estimates.items() if name in effects)
+    factors = [size / estimate for size, estimate in known if 0 < size < math.inf and 0 < estimate < math.inf]
+    return float(np.median(factors)) if factors else 1.0
 
 
 def _estimated(outputs: Outputs, style: Style, losses: Mapping[str, Loss]) -> dict[str, float]:

@@ -26,7 +26,7 @@ from irrun.debug.low_precision.units import Origin, Output, Unit
 
 __all__ = ["Gains"]
 
-_NOISE: Final = 2.0**-9
+_NOISE: Final = 2.0**-5
 """The size of the errors that the run adds, relative to a value: small enough to be nearly linear, and far above the
 rounding of float32."""
 
