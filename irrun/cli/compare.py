@@ -55,7 +55,7 @@ def command(
     timeout: float,
     max_memory: int | None,
 ) -> int:
-    """Compare two engines or models, and name the layer that goes wrong.
+    """Compare two engines or models; name the layer that goes wrong.
 
     REFERENCE and CANDIDATE are each a path, or KIND[OPTIONS]:PATH:
 

@@ -64,7 +64,7 @@ def command(
     form: str,
     max_memory: int | None,
 ) -> int:
-    """Simulate a model in a lower precision, and name the layers that overflow and those that lose most.
+    """Simulate f16, bf16 or int8, and name the layers that lose most.
 
     The layers are ranked by what each one alone does to the outputs. If the outputs of the whole model are outside
     their tolerances, a short list of layers is searched for that restores them when it is kept in full precision.
