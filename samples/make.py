@@ -93,6 +93,21 @@ def convnet() -> None:
     np.save(HERE / "image.npy", rng.random((1, 1, 28, 28), np.float32))
 
 
+def swiglu() -> None:
+    """down(silu(gate(x)) * up(x)): for x = 1, the product exceeds the range of f16 in three elements."""
+    rng = np.random.default_rng(0)
+
+    def dense(name: str, x: ov.Node, weights: np.ndarray) -> ov.Node:
+        constant = const(f"{name}/weights", weights, np.float32)
+        return node("MatMul", name, x, constant, transpose_a=False, transpose_b=True)
+
+    x = parameter("x", -1, 8)
+    gate = dense("gate", x, rng.normal(0, 30, (16, 8)))
+    up = dense("up", x, rng.normal(0, 300, (16, 8)))
+    product = node("Multiply", "product", node("Swish", "silu", gate), up)
+    save("swiglu", dense("down", product, rng.normal(0, 1e-3, (8, 16))), x)
+
+
 def wrong_dim() -> None:
     """broadcast_numpy with 48 where the output is 50 wide: OpenVINO runs it without a word."""
     text = (HERE / "broadcast_numpy.xml").read_text()
@@ -115,5 +130,6 @@ if __name__ == "__main__":
     movement()
     elementwise()
     convnet()
+    swiglu()
     wrong_dim()
     wrong_scale()

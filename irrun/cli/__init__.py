@@ -22,8 +22,9 @@ __all__ = ["cli", "main"]
 
 COMMANDS: Final = {
     "run": "Run a model and show its outputs.",
-    "compare": "Compare two engines or models, and name the layer that goes wrong.",
-    "bisect": "Find the smallest part of a model that an engine computes wrongly.",
+    "compare": "Compare two engines or models; name the layer that goes wrong.",
+    "bisect": "Find the smallest part of a model that an engine gets wrong.",
+    "precision": "Simulate f16, bf16 or int8, and name the layers that lose most.",
     "check": "Check every shape and precision that models declare.",
     "why": "Trace where the dims of a layer come from.",
     "diff": "Show where two models differ.",

@@ -15,8 +15,8 @@ import click
 from irrun.checking.reshaping import Shapes
 
 __all__ = [
-    "Size", "format_option", "load_plugin", "plugin_option", "plugins", "refuse_to_replace", "shape_option",
-    "weights_option",
+    "Size", "file_to_write", "format_option", "load_plugin", "plugin_option", "plugins", "refuse_to_replace",
+    "shape_option", "weights_option",
 ]  # fmt: skip
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -52,6 +52,20 @@ def format_option(*formats: str) -> Any:
 weights_option: Final = click.option(
     "-w", "--weights", metavar="BIN", help="The .bin file. [default: next to the .xml, with the same name]"
 )
+
+
+def file_to_write(path: str, option: str) -> Path:
+    """Return the path of a file to write. Raises click.BadParameter, before the run, if it cannot be written."""
+    target = Path(path)
+    folder = target.resolve().parent
+    problem = ""
+    if not folder.is_dir():
+        problem = f"there is no folder {folder}; create it first"
+    elif target.exists() and not target.is_file():
+        problem = "it is a folder or a device; choose the path of a file"
+    if problem:
+        raise click.BadParameter(f"cannot write {path}: {problem}", param_hint=option)
+    return target
 
 
 def refuse_to_replace(path: Path | None, model: str, weights: str | None, option: str) -> None:

@@ -53,7 +53,7 @@ def command(
     timeout: float,
     max_memory: int | None,
 ) -> int:
-    """Find the smallest part of a model that an engine computes wrongly.
+    """Find the smallest part of a model that an engine gets wrong.
 
     REFERENCE and CANDIDATE are written as for `irrun compare`. The reference has to show inner values. The candidate
     is an IR file run by irrun or OpenVINO, of which only outputs are looked at: parts of the model are run on true

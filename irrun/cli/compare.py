@@ -13,7 +13,7 @@ import numpy as np
 
 from irrun.cli import _comparison, _terminal
 from irrun.cli._comparison_options import limit_options, sample_options, tolerance_options
-from irrun.cli._options import format_option
+from irrun.cli._options import file_to_write, format_option
 from irrun.cli._samples import samples
 from irrun.debug import Comparator, Comparison, Limit, Tolerances, compare, read_tolerances, record
 from irrun.debug.measurements import apply_tolerances, read_measurements, write_measurements
@@ -55,7 +55,7 @@ def command(
     timeout: float,
     max_memory: int | None,
 ) -> int:
-    """Compare two engines or models, and name the layer that goes wrong.
+    """Compare two engines or models; name the layer that goes wrong.
 
     REFERENCE and CANDIDATE are each a path, or KIND[OPTIONS]:PATH:
 
@@ -83,7 +83,7 @@ def command(
     else:
         if reference is None or candidate is None:
             raise click.UsageError("pass REFERENCE and CANDIDATE, such as openvino:model.xml model.xml")
-        target = None if save is None else _target(save)
+        target = None if save is None else file_to_write(save, "--save")
         memory = max_memory or default_max_memory()
 
         def draw(model: Model) -> Iterator[dict[str | int, np.ndarray]]:
@@ -105,19 +105,6 @@ def _print(comparison: Comparison, form: str) -> None:
         _terminal.print_json(record(comparison))
     else:
         _comparison.show(_terminal.console(), comparison)
-
-
-def _target(path: str) -> Path:
-    """Return the path of a file to write. Raises click.BadParameter, before the run, if it cannot be written."""
-    target = Path(path)
-    folder = target.resolve().parent
-    if not folder.is_dir():
-        raise click.BadParameter(
-            f"cannot write {path}: there is no folder {folder}; create it first", param_hint="--save"
-        )
-    if target.exists() and not target.is_file():
-        raise click.BadParameter(f"cannot write {path}: it is a folder or a device", param_hint="--save")
-    return target
 
 
 def _imported(text: str) -> Comparator:

@@ -12,7 +12,7 @@ import click
 from irrun.checking.render import record
 from irrun.cli import _errors, _models, _results, _terminal
 from irrun.cli._execution import Run, Settings, execute
-from irrun.cli._options import Size, format_option, plugin_option, refuse_to_replace, weights_option
+from irrun.cli._options import Size, file_to_write, format_option, plugin_option, refuse_to_replace, weights_option
 from irrun.cli._outputs import save
 from irrun.diagnostics import Diagnostic, IrrunError, ReadError, printable
 from irrun.files import NewFile
@@ -110,7 +110,8 @@ def command(
     smallest non-empty shape that the model allows.
     min, mean and max are over the finite values.
     """
-    target, trace_file = _target(output, "-o"), _target(trace, "--trace")
+    target = None if output is None else file_to_write(output, "-o")
+    trace_file = None if trace is None else file_to_write(trace, "--trace")
     for path, option in ((target, "-o"), (trace_file, "--trace")):
         refuse_to_replace(path, model, weights, option)
     items = _models.load(model, weights)
@@ -147,22 +148,6 @@ def command(
     if form == "json":
         _terminal.print_json({"examples": records} if is_page and example is None else records[0])
     return max(status, _errors.exit_status(problems))
-
-
-def _target(output: str | None, option: str) -> Path | None:
-    """Return the path of a file to write. Raises click.BadParameter, before the run, if it cannot be written."""
-    if output is None:
-        return None
-    path = Path(output)
-    folder = path.resolve().parent
-    problem = ""
-    if not folder.is_dir():
-        problem = f"there is no folder {folder}; create it first"
-    elif path.exists() and not path.is_file():
-        problem = "it is a folder or a device; choose the path of a file"
-    if problem:
-        raise click.BadParameter(f"cannot write {output}: {problem}", param_hint=option)
-    return path
 
 
 def _selected(

@@ -1,9 +1,10 @@
-"""Find the layer that goes wrong: compare two engines or two models, or cut out the smallest part that is wrong."""
+"""Find the layer that goes wrong: compare engines or models, cut out the smallest wrong part, lower the precision."""
 
 from irrun.debug.bisection import Bisection, Culprit, Wrong, anonymized, bisect, write_reproduction
 from irrun.debug.comparison import Comparator, compare
 from irrun.debug.difference import diff, match
 from irrun.debug.inputs import Feeds, Inputs
+from irrun.debug.low_precision import Kept, Precision, Sensitivity, precision
 from irrun.debug.metrics import Measurement, measure
 from irrun.debug.pairing import Pairing, by_name, by_name_or_structure
 from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, record
@@ -11,7 +12,8 @@ from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
 
 __all__ = [
-    "Bisection", "Comparator", "Comparison", "Culprit", "Feeds", "First", "InputError", "Inputs", "Layer", "Limit",
-    "Measurement", "Pairing", "SideFailure", "Subject", "Tolerances", "Wrong", "anonymized", "bisect", "by_name",
-    "by_name_or_structure", "compare", "diff", "match", "measure", "read_tolerances", "record", "write_reproduction",
+    "Bisection", "Comparator", "Comparison", "Culprit", "Feeds", "First", "InputError", "Inputs", "Kept", "Layer",
+    "Limit", "Measurement", "Pairing", "Precision", "Sensitivity", "SideFailure", "Subject", "Tolerances", "Wrong",
+    "anonymized", "bisect", "by_name", "by_name_or_structure", "compare", "diff", "match", "measure", "precision",
+    "read_tolerances", "record", "write_reproduction",
 ]  # fmt: skip

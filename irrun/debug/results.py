@@ -10,7 +10,10 @@ from typing import Any, Final, Literal
 from irrun.debug.metrics import Measurement
 from irrun.engines import Failure
 
-__all__ = ["Comparison", "First", "InputError", "Layer", "SideFailure", "Verdict", "record", "verdict"]
+__all__ = [
+    "Comparison", "First", "InputError", "Layer", "SideFailure", "Verdict", "json_number", "layer_record", "record",
+    "verdict",
+]  # fmt: skip
 
 Verdict = Literal["agree", "differ", "refused", "crashed", "timeout"]
 
@@ -127,8 +130,8 @@ def record(comparison: Comparison) -> dict[str, Any]:
     fields = {
         "verdict": comparison.verdict,
         "first": None if first is None else _first(first),
-        "outputs": [_layer(output, is_output=True) for output in comparison.outputs],
-        "layers": [_layer(layer) for layer in comparison.layers],
+        "outputs": [layer_record(output, is_output=True) for output in comparison.outputs],
+        "layers": [layer_record(layer) for layer in comparison.layers],
     }
     if comparison.failure is None:
         return fields
@@ -143,11 +146,13 @@ def _first(first: First) -> dict[str, Any]:
         for i in first.inputs
     ]
     return {
-        **_layer(first.layer), "inputs": inputs, "gain": _number(first.gain), "differences": list(first.differences),
+        **layer_record(first.layer), "inputs": inputs, "gain": json_number(first.gain),
+        "differences": list(first.differences),
     }  # fmt: skip
 
 
-def _layer(layer: Layer, *, is_output: bool = False) -> dict[str, Any]:
+def layer_record(layer: Layer, *, is_output: bool = False) -> dict[str, Any]:
+    """Return a value that was compared as a dict for JSON."""
     head = {"name": layer.name} if is_output else {"layer": layer.name, "type": layer.type, "port": layer.port}
     return {
         **head, "line": layer.line, "file": layer.file, "candidate": layer.candidate,
@@ -161,13 +166,14 @@ def _figures(measurement: Measurement | None) -> dict[str, Any]:
         return {}
     m = measurement
     return {
-        "max_abs": _number(m.max_abs), "max_rel": _number(m.max_rel), "cosine": _number(m.cosine),
-        "snr": _number(m.snr), "error": _number(m.error), "worst": None if m.worst is None else list(m.worst),
+        "max_abs": json_number(m.max_abs), "max_rel": json_number(m.max_rel), "cosine": json_number(m.cosine),
+        "snr": json_number(m.snr), "error": json_number(m.error), "worst": None if m.worst is None else list(m.worst),
         "outside": m.share, "nan": list(m.nan), "inf": list(m.inf), "problem": m.problem,
     }  # fmt: skip
 
 
-def _number(value: float | None) -> float | None:
+def json_number(value: float | None) -> float | None:
+    """Return a number as JSON can hold it: None if it is infinite or not defined."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -36,12 +37,17 @@ def planning(model: Model, max_memory: int) -> Planning:
 class Plans:
     """The plans of a model. With ``exact`` there is one, in which each layer is a step with its defining kernel.
 
-    Raises the same errors as ``plan``.
+    ``rewrite`` gets this plan and returns the one to run instead; there is no other then. Raises the same errors as
+    ``plan``.
     """
 
-    def __init__(self, model: Model, max_memory: int, exact: bool) -> None:
-        self.model, self.exact, self._how = model, exact, planning(model, max_memory)
-        self.general: Plan = plan(model, Planning(max_memory, specialise=False, fuse=False) if exact else self._how)
+    def __init__(
+        self, model: Model, max_memory: int, exact: bool, rewrite: Callable[[Plan], Plan] | None = None
+    ) -> None:
+        self.model, self._how = model, planning(model, max_memory)
+        self.single = exact or rewrite is not None
+        made = plan(model, Planning(max_memory, specialise=False, fuse=False) if self.single else self._how)
+        self.general: Plan = made if rewrite is None else rewrite(made)
         self._declared: _Shapes = tuple(declared_inside(model, p.id).shape for p in model.parameters)
         self._dynamic = not all(shape.is_static for shape in self._declared)
         self._narrow: dict[_Shapes, Plan] = {}
@@ -51,7 +57,7 @@ class Plans:
     @cached_property
     def layered(self) -> Plan:
         """The plan in which each layer is a step of its own, for hooks that observe single layers."""
-        return self.general if self.exact else plan(self.model, replace(self._how, fuse=False))
+        return self.general if self.single else plan(self.model, replace(self._how, fuse=False))
 
     def recurs(self, shapes: _Sizes) -> bool:
         """Return whether the inputs of the last run had these shapes too."""
@@ -64,7 +70,7 @@ class Plans:
         stay open. For a decoder, this pins the dims of one token, but not the length of the past. If several plans
         fit, the one with the fewest steps is used.
         """
-        if self.exact or not self._dynamic:
+        if self.single or not self._dynamic:
             return self.general
         last, self._last = self._last, shapes
         common, self._common = self._common, _common(self._declared, last, shapes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Final
 
@@ -29,17 +29,19 @@ class Executable:
     ``strict`` checks every output of every layer against the type and shape that its port declares. ``max_memory`` is
     the most bytes that a run may hold at once (see ``irrun.compile``). ``exact`` computes each layer in a step of its
     own, with the plain kernel (``Op.run``) that defines its operation, on one thread and with numpy's BLAS. ``timeout``
-    is the most seconds that a run may take, checked before each step.
+    is the most seconds that a run may take, checked before each step. ``rewrite`` gets the plan in which each layer is
+    a step with its plain kernel, and returns the plan that every run uses.
     """
 
     def __init__(
-        self, model: Model, *, strict: bool, max_memory: int, exact: bool = False, timeout: float | None = None
-    ) -> None:
+        self, model: Model, *, strict: bool, max_memory: int, exact: bool = False, timeout: float | None = None,
+        rewrite: Callable[[Plan], Plan] | None = None,
+    ) -> None:  # fmt: skip
         self.model = model
         self.strict = strict
         self.max_memory = max_memory
         self.exact = exact
-        self._plans = Plans(model, max_memory, exact)
+        self._plans = Plans(model, max_memory, exact, rewrite)
         self._interpreter = Interpreter(model, max_memory, timeout)
         self._limits = Limits(max_memory, self._interpreter.pool)
         Live(self._limits, self.plan, self._held()).begin(self.plan)
@@ -129,6 +131,10 @@ class Executable:
     def reset_state(self) -> None:
         """Clear the variables, as before the first run."""
         self._interpreter.variables.reset()
+
+    def restart(self) -> None:
+        """Clear the variables and begin all sequences of random numbers again, so that a run can be repeated."""
+        self._interpreter.restart()
 
 
 _BUFFER: Final = 1 << 10

@@ -52,6 +52,11 @@ class Interpreter:
         self._streams: dict[int, Stream] = {}  # by id() of the layer, because layers of bodies may share ids
         self._open: dict[int, Plan] = {}  # plans of bodies for any inputs, by id() of the plan for declared ones
 
+    def restart(self) -> None:
+        """Return to the state before the first run: without variables, and at the beginning of all random streams."""
+        self.variables.reset()
+        self._streams.clear()
+
     def deadline(self) -> float:
         """Return the time of ``time.monotonic`` at which a run that begins now must have ended; infinity for never."""
         return math.inf if self.timeout is None else time.monotonic() + self.timeout

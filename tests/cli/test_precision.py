@@ -1,0 +1,99 @@
+"""irrun precision: the verdict, the ranked layers, the files that it writes, and the exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from click.testing import Result
+
+import irrun
+from irrun import build as b
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+SWIGLU, CONVNET, IMAGE = SAMPLES / "swiglu.xml", SAMPLES / "convnet.xml", SAMPLES / "image.npy"
+ONES = ("-i", "x=ones:[1,8]")
+
+
+def _error(result: Result) -> str:
+    assert result.exit_code == 2, result.output
+    return result.stderr
+
+
+def _line(path: Path, name: str) -> int:
+    return next(n for n, line in enumerate(path.read_text().splitlines(), 1) if f'name="{name}" type' in line)
+
+
+def test_the_layer_that_overflows_is_named(call):
+    result = call("precision", SWIGLU, *ONES)
+    assert result.exit_code == 1
+    assert result.stdout.startswith('overflow: Multiply "product" is the first layer that overflows in f16, 1 sample\n')
+    assert f"--> {SWIGLU}:{_line(SWIGLU, 'product')}\n" in result.stdout
+    product = irrun.compile(SWIGLU)({"x": np.ones((1, 8), np.float32)}, taps="product").taps["product"]
+    over, at = int((np.abs(product) >= 65520).sum()), int(np.abs(product).argmax())
+    assert f'"product": {over} of 16 elements overflow, the greatest is 2.809e+05 at [0,{at}]' in result.stdout
+    assert "keep 2 layers in full precision to restore the tolerances; none of them can be left out" in result.stdout
+    assert f'Multiply "product", line {_line(SWIGLU, "product")}\n' in result.stdout
+
+
+def test_a_model_within_its_tolerances(call):
+    result = call("precision", CONVNET, "-i", f"image={IMAGE}", "--to", "int8-per-channel")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("agree: the outputs in int8-per-channel are within their tolerances, 1 sample\n")
+    assert "3 layers of 3 lose" in result.stdout
+    assert "overflows" not in result.stdout
+
+
+def test_tolerances_and_files(call):
+    result = call(
+        "precision", CONVNET, "-i", f"image={IMAGE}", "--to", "int8", "--rtol", 1e-5, "--atol", 1e-6,
+        "--keep", "keep.json", "--ignored-scope", "scope.json", "--top", "1",
+    )  # fmt: skip
+    assert result.exit_code == 1
+    assert result.stdout.startswith("differ: the outputs in int8 are outside their tolerances, 1 sample\n")
+    names = ["block1/conv", "block2/conv", "logits"]
+    assert json.loads(Path("keep.json").read_text()) == names
+    assert json.loads(Path("scope.json").read_text()) == {"names": names}
+    assert "and 2 more\n" in result.stdout
+    assert "and 2 more; --keep writes all of them" in result.stdout
+
+
+def test_json(call):
+    record = json.loads(call("precision", SWIGLU, *ONES, "--format", "json").stdout)
+    assert (record["verdict"], record["precision"], record["overflowing"]) == ("overflow", "f16", ["product"])
+    assert record["keep"]["layers"] == ["product", "down"]
+    first = record["layers"][0]
+    assert (first["layer"], first["effect"], first["infinite"], first["exact"]) == ("product", None, True, True)
+    assert json.loads(call("precision", SWIGLU, *ONES, "--no-search", "--format", "json").stdout)["keep"] is None
+
+
+def test_estimates_are_marked(call):
+    result = call("precision", SWIGLU, "-i", "x=zeros:[1,8]", "-i", "x=ones:[1,8]", "--runs", "2", "--no-search")
+    assert result.exit_code == 1
+    assert "at [0,5] of sample 2" in result.stdout
+    assert "~ estimated; raise --runs to measure more layers" in result.stdout
+    assert result.stdout.count(" ~") == 4  # three layers, and the note
+
+
+def test_names_are_printable(call, tmp_path):
+    x = b.parameter([1], name="x")
+    irrun.save_model(
+        b.model({"y": b.Multiply(x, np.array([7e4], np.float32), name="a\x9b31m\u202eb")}), tmp_path / "m.xml"
+    )
+    result = call("precision", tmp_path / "m.xml", "-i", "x=[9.1]", "--rtol", "0", "--atol", "0")
+    assert result.exit_code == 1
+    assert "\x9b" not in result.stdout
+    assert "\u202e" not in result.stdout
+    assert "a\\x9b31m" in result.stdout
+
+
+def test_bad_usage(call, tmp_path):
+    assert "is not one of 'f16', 'bf16'" in _error(call("precision", SWIGLU, "--to", "f8"))
+    assert "int8 accumulates exactly" in _error(call("precision", SWIGLU, "--to", "int8", "--accumulator", "same"))
+    assert "--no-search finds no layers" in _error(call("precision", SWIGLU, "--no-search", "--keep", "k.json"))
+    assert "there is no folder" in _error(call("precision", SWIGLU, "--keep", "none/k.json"))
+    assert "it is a folder" in _error(call("precision", SWIGLU, "--ignored-scope", tmp_path))
+    assert "is the model" in _error(call("precision", SWIGLU, "--keep", SWIGLU))
+    assert "IR000" in _error(call("precision", "none.xml"))
+    assert "no input" in _error(call("precision", SWIGLU, "-i", "z=ones"))
