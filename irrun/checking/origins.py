@@ -45,9 +45,11 @@ class Explanation:
     counted in one line, unless ``everything`` is true.
     """
 
-    def __init__(self, asked: Asked, *, everything: bool = False) -> None:
+    def __init__(self, asked: Asked, *, everything: bool = False, most: int | None = None) -> None:
+        """``most`` limits the number of steps in the text of each dim; ``…`` marks a cut."""
         self.asked = asked
         self.everything = everything
+        self.most = most
 
     @property
     def refused(self) -> str | None:
@@ -63,20 +65,27 @@ class Explanation:
         return [p for p in places if self.asked.axis is None or (p.index == self.asked.axis and not p.is_element)]
 
     def __str__(self) -> str:
-        asked, chains = self.asked, _Chains(self.everything)
+        chains = _Chains(self.everything)
         lines: list[str] = []
-        for output in asked.outputs:
+        for output in self.asked.outputs:
             lines.append(self._title(output))
             if self.refused:
                 lines.append(f"  cannot be inferred: {self.refused}; the declared dims are shown")
-            places = self.places(output)
-            plain = [p for p in places if p.is_element and not p.trace.derivation(p).sources]
-            rows = [row for place in places if place not in plain for row in chains.rows(place)]
-            if plain:
-                numbers = ", ".join(str(p.trace.dim(p)) for p in plain)
-                rows.append((f"{'value' if len(plain) == 1 else 'elements'} = {numbers}", ""))
-            lines += [f"  {line}" for line in aligned(rows)]
+            lines += [f"  {line}" for line in self._lines(output, chains)]
         return "".join(f"{printable(line)}\n" for line in lines)
+
+    def lines(self, output: int) -> list[str]:
+        """Return the text about one output, by its position, without its title."""
+        return self._lines(output, _Chains(self.everything))
+
+    def _lines(self, output: int, chains: _Chains) -> list[str]:
+        places = self.places(output)
+        plain = [p for p in places if p.is_element and not p.trace.derivation(p).sources]
+        rows = [row for place in places if place not in plain for row in chains.rows(place, most=self.most)]
+        if plain:
+            numbers = ", ".join(str(p.trace.dim(p)) for p in plain)
+            rows.append((f"{'value' if len(plain) == 1 else 'elements'} = {numbers}", ""))
+        return aligned(rows)
 
     def _title(self, output: int) -> str:
         layer, trace = self.asked.layer, self.asked.trace
