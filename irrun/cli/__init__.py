@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "compare": "Compare two engines or models, and name the layer that goes wrong.",
     "bisect": "Find the smallest part of a model that an engine computes wrongly.",
     "check": "Check every shape and precision that models declare.",
+    "report": "Describe a model on one page: graph, shapes, findings, values, times.",
     "why": "Trace where the dims of a layer come from.",
     "diff": "Show where two models differ.",
     "extract": "Cut a sub-model out of a model.",

@@ -149,5 +149,5 @@ def _compared(
     """Compare a model, as irrun runs it, with another side on the same inputs."""
     path = Path(model.source.path)
     reference = side if side.path is not None or side.kind in ("dump", "npz") else Side(side.kind, path, side.options)
-    limits = Limits(timeout or Limits().timeout, max_memory)
+    limits = Limits(timeout or Limits().seconds, max_memory)
     return compare(reference, Side("irrun", path), arrays, tolerances=tolerances, limits=limits)

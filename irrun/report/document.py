@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from irrun import __version__
+from irrun.checking.origins import Row
 from irrun.checking.render import record as finding_record
 from irrun.debug.results import Layer as Compared
 from irrun.model import Layer, Port
@@ -32,7 +33,7 @@ _LONGEST: Final = 2000
 
 def document(report: ModelReport) -> dict[str, Any]:
     """Return the document of a report."""
-    formulas: dict[tuple[str, ...], int] = {(): 0}
+    formulas: dict[tuple[Row, ...], int] = {(): 0}
     outputs = list(_outputs(report, formulas))
     places = {(row[0], row[1]): number for number, row in enumerate(outputs)}
     tree = report.tree
@@ -47,7 +48,7 @@ def document(report: ModelReport) -> dict[str, Any]:
             ("name", "label", "type", "version", "line", "attributes", "inputs", "hidden", "refused"), _layers(report)
         ),
         "outputs": _table(("layer", "position", "port", "names", "declared", "inferred", "formula"), outputs),
-        "formulas": [list(lines) for lines in formulas],
+        "formulas": [list(map(list, rows)) for rows in formulas],
         "statistics": _table(
             ("output", "type", "shape", "size", "min", "mean", "max", "std", "zeros", "nan", "inf", "calls", "low",
              "high", "counts"),
@@ -69,9 +70,15 @@ def _table(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> dict[str, A
     return {"columns": list(columns), "rows": [list(row) for row in rows]}
 
 
+_DIGITS: Final = 9
+"""The digits of a figure: as many as tell two float32 numbers apart. More would make the document a third larger."""
+
+
 def _number(value: float | None) -> float | int | None:
-    """Return a number as JSON can hold it: None for NaN and infinities."""
-    return value if value is None or math.isfinite(value) else None
+    """Return a number as JSON can hold it, with ``_DIGITS`` digits: None for NaN and infinities."""
+    if value is None or isinstance(value, int):
+        return value
+    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
 
 
 def _cut(text: str) -> str:
@@ -94,7 +101,7 @@ def _layers(report: ModelReport) -> Iterator[tuple[Any, ...]]:
         )  # fmt: skip
 
 
-def _outputs(report: ModelReport, formulas: dict[tuple[str, ...], int]) -> Iterator[tuple[Any, ...]]:
+def _outputs(report: ModelReport, formulas: dict[tuple[Row, ...], int]) -> Iterator[tuple[Any, ...]]:
     for entry in report.entries:
         for position, port in enumerate(entry.layer.outputs):
             known = report.inferred.outputs.get((entry.number, position))
@@ -137,14 +144,14 @@ def _statistics(report: ModelReport, places: dict[tuple[Any, Any], int]) -> Iter
 def _figures(seen: Observed) -> tuple[Any, ...]:
     known, bars = seen.statistics, seen.histogram
     figures = (_number(known.min), _number(known.mean), _number(known.max), _number(known.std))
-    histogram = (bars.low, bars.high, list(bars.counts)) if bars else (None, None, None)
+    histogram = (_number(bars.low), _number(bars.high), list(bars.counts)) if bars else (None, None, None)
     return (known.size, *figures, known.zeros, known.nan, known.inf, seen.calls, *histogram)
 
 
 def _steps(report: ModelReport) -> Iterator[tuple[Any, ...]]:
     for row, calls in report.observations.steps if report.observations else ():
         numbers = [number for layer in row.members if (number := report.entries.number(layer)) is not None]
-        yield numbers, row.algorithm, row.seconds, calls
+        yield numbers, row.algorithm, _number(row.seconds), calls
 
 
 def _comparison(report: ModelReport, places: dict[tuple[Any, Any], int]) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ class Entry:
     @property
     def line(self) -> int:
         """The line of the file on which the layer begins."""
-        return self.model.source.span(self.layer.node).line
+        return self.model.source.line_of(self.layer.node)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

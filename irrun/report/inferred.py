@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from irrun.checking.origins import Explanation
+from irrun.checking.origins import Explanation, Row
 from irrun.checking.questions import Asked
 from irrun.diagnostics import Refused, printable
 from irrun.inference.layer import input_name
@@ -24,14 +24,15 @@ _MOST_AXES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class InferredOutput:
-    """The inferred type and shape of an output as text, and lines that say where its dims come from.
+    """The inferred type and shape of an output as text, and rows that say where its dims come from.
 
+    There are no rows for constants, and for layers computed from them alone: their dims are those of the file.
     ``refused`` says why inference failed; the type and shape are then those that the file declares.
     """
 
     type: str
     shape: str
-    formula: tuple[str, ...]
+    formula: tuple[Row, ...]
     refused: str | None
 
 
@@ -59,10 +60,11 @@ def inferred(trace: Trace, entries: Entries) -> Inferred:
                 continue
             ops[number] = inner.ops.get(id)
             refused = _refusal(inner.refused.get(id))
+            has_formula = not refused and not entries.hidden[number]
             for position in range(len(layer.outputs)):
                 value = inner.values.get((id, position))
                 if value is not None:
-                    lines = () if refused else tuple(map(printable, _formula(inner, id, position)))
+                    lines = tuple(_formula(inner, id, position)) if has_formula else ()
                     kind = "" if value.type.kind == "dynamic" else str(value.type)
                     outputs[number, position] = InferredOutput(kind, str(value.shape), lines, refused)
     return Inferred(outputs, ops)
@@ -74,11 +76,11 @@ def _refusal(error: Exception | None) -> str | None:
     return error.message if isinstance(error, Refused) else f"irrun failed to infer it: {error!r}"
 
 
-def _formula(trace: Trace, id: int, position: int) -> Iterator[str]:
-    """Yield the lines that say where the dims of an output come from, if a layer computes them from others."""
+def _formula(trace: Trace, id: int, position: int) -> Iterator[Row]:
+    """Yield the rows that say where the dims of an output come from, if a layer computes them from others."""
     layer = trace.model.layers[id]
     rank = trace.values[id, position].rank
     if not layer.inputs or rank is None or rank > _MOST_AXES:
         return
-    lines: Sequence[str] = Explanation(Asked(trace, layer, (position,)), most=_MOST_STEPS).lines(position)
-    yield from lines
+    for formula, where in Explanation(Asked(trace, layer, (position,)), most=_MOST_STEPS).rows(position):
+        yield printable(formula), printable(where)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Observations", "Observed", "observe"]
 
 _BINS: Final = 32
-"""The intervals of a histogram: as many bars as a panel of the page shows well."""
+"""The most intervals of a histogram: as many bars as a panel of the page shows well."""
+_FEWEST: Final = 8
+"""The fewest intervals, for values with few elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class _Watch:
         earlier = self.outputs.get(place)
         self.outputs[place] = Observed(
             str(element_type or ElementType.of(array.dtype) or array.dtype), str(PartialShape.of(array.shape)), known,
-            histogram(array, known, _BINS), earlier.calls + 1 if earlier else 1,
+            histogram(array, known, min(_BINS, max(_FEWEST, array.size // 8))), earlier.calls + 1 if earlier else 1,
         )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from typing import Final, Literal
 
 from irrun.model import is_constant
 from irrun.report.entries import Entries
+from irrun.report.untangle import untangled
 
 __all__ = ["Group", "GroupKind", "Tree"]
 
@@ -27,6 +28,10 @@ _MOST_MEMBERS: Final = 80
 """The most members of a group that a drawing shows at once; more are divided into runs."""
 _RUN: Final = 40
 """Members of a run: few enough to be read, so many that 10,000 layers need two levels."""
+_FEWEST: Final = 3
+"""The fewest layers of a group by name. A frame around two layers would say less than it costs to look at."""
+_WHOLE: Final = 0.8
+"""The share of a model's layers that makes a group by name the model itself, as ``__module`` is in models of PyTorch."""
 _DEPTH: Final = 12
 """The most levels of groups by name: a hostile name may have thousands of separators."""
 _PART: Final = re.compile(r"[/.]+")
@@ -89,19 +94,45 @@ class Tree:
             for number in members:
                 if len(parts[number]) > depth:
                     buckets.setdefault(parts[number][depth], []).append(number)
-            if depth and len(buckets) == 1 and len(next(iter(buckets.values()))) == len(members):
+            if len(buckets) > 1:
+                buckets = self._untangled(members, buckets, parts, depth)
+            if parent != group and len(buckets) == 1 and len(next(iter(buckets.values()))) == len(members):
                 self.groups[parent].label = _label(f"{self.groups[parent].label}/{next(iter(buckets))}")
                 waiting.append((parent, members, depth + 1))
                 continue
             for number in members:
                 bucket = buckets.get(parts[number][depth], []) if len(parts[number]) > depth else []
-                is_all = len(bucket) == len(members) and not depth
-                if len(bucket) < 2 or depth >= _DEPTH:
+                if len(bucket) < _FEWEST or depth >= _DEPTH:
                     self._place(number, parent, homes)
                 elif bucket[0] == number:
-                    inner = parent if is_all else self._add(parent, Group(_label(parts[number][depth]), "prefix"))
+                    is_whole = parent == group and len(bucket) > _WHOLE * len(parts)
+                    inner = parent if is_whole else self._add(parent, Group(_label(parts[number][depth]), "prefix"))
                     waiting.append((inner, bucket, depth + 1))
         self._place_hidden(group, numbers, homes)
+
+    def _untangled(
+        self, members: Sequence[int], buckets: dict[str, list[int]], parts: dict[int, tuple[str, ...]], depth: int
+    ) -> dict[str, list[int]]:
+        """Return the buckets of a level with each layer where its data comes from: see ``untangle``.
+
+        The parts of the names of layers that change their bucket are changed as well.
+        """
+        first = {number: bucket[0] for bucket in buckets.values() for number in bucket}
+        groups = {number: first.get(number, number) for number in members}
+        moved = untangled(members, groups, self._producers, self.entries.ranks.__getitem__)
+        for number in members:
+            if moved[number] != groups[number]:
+                home = parts[moved[number]]
+                if len(home) > depth:
+                    parts[number] = (*home[: depth + 1], parts[number][-1])
+        sorted_buckets: dict[str, list[int]] = {}
+        for number in members:
+            if len(parts[number]) > depth:
+                sorted_buckets.setdefault(parts[number][depth], []).append(number)
+        return sorted_buckets
+
+    def _producers(self, number: int) -> list[int]:
+        return [feed[0] for feed in self.entries.feeds(self.entries[number]) if feed is not None]
 
     def _place(self, number: int, parent: int, homes: dict[int, int]) -> None:
         """Put a layer into a group. A layer with bodies gets a group of its own, whose first member it is."""

@@ -80,11 +80,16 @@ function statisticsTable(row) {
   ]);
 }
 
+/** Return a formula with where its numbers come from. Rows that explain a number of the row above are indented. */
+function formulaRow([text, where]) {
+  return html("div", {class: /^\s/.test(text) ? "inner" : ""}, html("span", {}, text.trim()), where && html("span", {class: "where"}, where));
+}
+
 function outputElements(layer, output, select) {
   const declared = pair(output.declared);
   const inferred = output.inferred ? pair(output.inferred) : "";
   const readers = layer.readers.filter((reader) => reader.position === output.position);
-  const lines = report.formulas[output.formula];
+  const rows = report.formulas[output.formula];
   return html(
     "div",
     {class: "card-box"},
@@ -96,7 +101,7 @@ function outputElements(layer, output, select) {
       ["read by", readers.length ? readers.slice(0, MOST_READERS).map((reader) => html("div", {}, jump(reader.layer, select, `${printable(layers[reader.layer].type)} ${named(layers[reader.layer])}`))) : "nothing"],
       ["", readers.length > MOST_READERS ? html("span", {class: "muted"}, `and ${readers.length - MOST_READERS} more`) : null],
     ]),
-    lines.length > 0 && html("pre", {class: "formula", tabindex: "0", "aria-label": "Where the dims come from"}, lines.join("\n")),
+    rows.length > 0 && html("div", {class: "formula", "aria-label": "Where the dims come from"}, rows.map(formulaRow)),
     output.statistics && [heading("Values"), statisticsTable(output.statistics), histogram(output.statistics)],
     output.error && [heading("Error"), errorTable(output.error)],
   );

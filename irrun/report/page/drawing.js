@@ -3,7 +3,7 @@
 import {coloursOf} from "./colours.js";
 import {groupOf, isGroup, layers, shapeOf, total} from "./document.js";
 import {textsOf} from "./layout.js";
-import {counted, printable, shortened, svg} from "./text.js";
+import {counted, printable, shortened, svg, width} from "./text.js";
 
 /** Return the path of a smooth curve along points: a uniform B-spline that begins and ends in the first and last. */
 function smooth(points) {
@@ -41,7 +41,8 @@ function clusterElement(cluster) {
   const group = groupOf(cluster.number);
   const left = cluster.x - cluster.width / 2;
   const top = cluster.y - cluster.height / 2;
-  const label = `− ${printable(shortened(group.label, Math.max(6, Math.floor(cluster.width / 7))))}`;
+  let label = printable(group.label);
+  for (let most = label.length; most > 3 && width(`− ${label}`, "600 11px") > cluster.width - 20; most -= 1) label = shortened(printable(group.label), most);
   return svg(
     "g",
     {class: "cluster", "data-number": cluster.number},
@@ -50,7 +51,7 @@ function clusterElement(cluster) {
       "g",
       {class: "handle", role: "button", "aria-label": `Collapse ${printable(group.label)}`},
       svg("rect", {class: "bar", x: left, y: top, width: cluster.width, height: 20}),
-      svg("text", {x: left + 10, y: top + 14}, label),
+      svg("text", {x: left + 10, y: top + 14}, `− ${label}`),
     ),
   );
 }
