@@ -15,7 +15,7 @@ import click
 from irrun.checking.reshaping import Shapes
 
 __all__ = [
-    "Size", "format_option", "load_plugin", "plugin_option", "plugins", "refuse_to_replace", "shape_option",
+    "Size", "format_option", "load_plugin", "new_file", "plugin_option", "plugins", "refuse_to_replace", "shape_option",
     "weights_option",
 ]  # fmt: skip
 
@@ -60,6 +60,24 @@ def refuse_to_replace(path: Path | None, model: str, weights: str | None, option
         if path is not None and path.exists() and other.exists() and path.samefile(other):
             message = f"{path} is {'the model' if other == Path(model) else 'its .bin'}; choose another file"
             raise click.BadParameter(message, param_hint=option)
+
+
+def new_file(path: str, model: str, weights: str | None, option: str) -> Path:
+    """Return the path of a file to write. Raises click.BadParameter, before a run, if it cannot be written.
+
+    That is so if its folder does not exist, or if it is a folder, a device, the model or its .bin.
+    """
+    target = Path(path)
+    folder = target.resolve().parent
+    problem = ""
+    if not folder.is_dir():
+        problem = f"there is no folder {folder}; create it first"
+    elif target.exists() and not target.is_file():
+        problem = "it is a folder or a device; choose the path of a file"
+    if problem:
+        raise click.BadParameter(f"cannot write {path}: {problem}", param_hint=option)
+    refuse_to_replace(target, model, weights, option)
+    return target
 
 
 _PLUGIN: Final = "irrun_plugin_"

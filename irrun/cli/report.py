@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
 from irrun import api
 from irrun.cli import _errors, _models, _terminal
 from irrun.cli._inputs import gather
-from irrun.cli._options import Size, format_option, plugin_option, refuse_to_replace, weights_option
+from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
 from irrun.debug import Limit, Tolerances, read_tolerances
 from irrun.diagnostics import counted, printable
 from irrun.ir.parse import Parsed
@@ -26,7 +25,9 @@ __all__ = ["command"]
     "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
     help="The value of an input, as in `irrun run`. May be repeated. [default: random]",
 )  # fmt: skip
-@click.option("-o", "--output", metavar="FILE.html", default="report.html", show_default=True, help="The page to write.")
+@click.option(
+    "-o", "--output", metavar="FILE.html", default="report.html", show_default=True, help="The page to write."
+)
 @click.option(
     "--compare", "side", metavar="SIDE",
     help="Also compare the model with SIDE, as in `irrun compare`, on the same inputs. An engine without a path, such "
@@ -76,10 +77,12 @@ def command(
     3 an operation that irrun does not support yet.
     """
     if side is None and (rtol is not None or atol is not None or tolerances is not None):
-        raise click.UsageError("--rtol, --atol and --tolerances apply to a comparison; add --compare, or leave them out")
+        raise click.UsageError(
+            "--rtol, --atol and --tolerances apply to a comparison; add --compare, or leave them out"
+        )
     if side is not None and weights is not None:
         raise click.UsageError("--compare reads the .bin next to the .xml; leave -w out")
-    target = None if form == "json" else _target(output, model, weights)
+    target = None if form == "json" else new_file(output, model, weights, "-o")
     parsed = _only(model, weights)
     limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
     limit = max_memory or api.default_max_memory()
@@ -101,18 +104,6 @@ def command(
         _errors.show(report.not_run)
     status = _errors.exit_status((*report.findings, *report.not_run))
     return status or int(report.comparison is not None and not report.comparison.agrees)
-
-
-def _target(output: str, model: str, weights: str | None) -> Path:
-    """Return the path of the page to write. Raises click.BadParameter, before the run, if it cannot be written."""
-    target = Path(output)
-    folder = target.resolve().parent
-    if not folder.is_dir():
-        raise click.BadParameter(f"cannot write {output}: there is no folder {folder}; create it first", param_hint="-o")
-    if target.exists() and not target.is_file():
-        raise click.BadParameter(f"cannot write {output}: it is a folder or a device", param_hint="-o")
-    refuse_to_replace(target, model, weights, "-o")
-    return target
 
 
 def _only(path: str, weights: str | None) -> Parsed:

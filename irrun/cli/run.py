@@ -13,7 +13,7 @@ from irrun import api
 from irrun.checking.render import record
 from irrun.cli import _errors, _models, _results, _terminal
 from irrun.cli._execution import Run, Settings, execute
-from irrun.cli._options import Size, format_option, plugin_option, refuse_to_replace, weights_option
+from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
 from irrun.cli._outputs import save
 from irrun.diagnostics import Diagnostic, IrrunError, ReadError, printable
 from irrun.files import NewFile
@@ -110,9 +110,8 @@ def command(
     smallest non-empty shape that the model allows.
     min, mean and max are over the finite values.
     """
-    target, trace_file = _target(output, "-o"), _target(trace, "--trace")
-    for path, option in ((target, "-o"), (trace_file, "--trace")):
-        refuse_to_replace(path, model, weights, option)
+    target = None if output is None else new_file(output, model, weights, "-o")
+    trace_file = None if trace is None else new_file(trace, model, weights, "--trace")
     items = _models.load(model, weights)
     is_page = _models.is_example(items[0])
     items = _selected(model, items, example, needs_one=bool(inputs or output or taps or dump or trace))
@@ -147,22 +146,6 @@ def command(
     if form == "json":
         _terminal.print_json({"examples": records} if is_page and example is None else records[0])
     return max(status, _errors.exit_status(problems))
-
-
-def _target(output: str | None, option: str) -> Path | None:
-    """Return the path of a file to write. Raises click.BadParameter, before the run, if it cannot be written."""
-    if output is None:
-        return None
-    path = Path(output)
-    folder = path.resolve().parent
-    problem = ""
-    if not folder.is_dir():
-        problem = f"there is no folder {folder}; create it first"
-    elif path.exists() and not path.is_file():
-        problem = "it is a folder or a device; choose the path of a file"
-    if problem:
-        raise click.BadParameter(f"cannot write {output}: {problem}", param_hint=option)
-    return path
 
 
 def _selected(

@@ -13,9 +13,11 @@ from irrun.api import default_max_memory
 from irrun.checking.facts import facts_of
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.cli import _errors, _models, _terminal
-from irrun.cli._options import format_option, shape_option, weights_option
+from irrun.cli._options import format_option, new_file, shape_option, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, human, printable
+from irrun.files import NewFile
 from irrun.inference.propagate import weights_missing
+from irrun.ir.parse import Parsed
 from irrun.model import Model
 from irrun.running.memory import predicted
 
@@ -26,16 +28,25 @@ __all__ = ["command"]
 @click.argument("model", metavar="MODEL.xml")
 @weights_option
 @format_option("text", "json")
+@click.option(
+    "--graph", metavar="FILE.svg",
+    help="Also draw the graph as an SVG picture. More than 200 layers are drawn in groups; `irrun report` shows all.",
+)  # fmt: skip
 @click.option("--memory", "predict_memory", is_flag=True, help="Predict the peak memory of a run from its plan.")
 @shape_option("With --memory: the shape of an input, such as [1,3,224,224].")
-def command(model: str, weights: str | None, form: str, predict_memory: bool, shapes: Shapes) -> int:
+def command(
+    model: str, weights: str | None, form: str, graph: str | None, predict_memory: bool, shapes: Shapes
+) -> int:  # fmt: skip
     """Show the inputs, outputs, operations and weights of a model.
 
     The .bin is needed only for --memory. Layers in the bodies of If, Loop and TensorIterator are counted as well.
     """
     if shapes and not predict_memory:
         raise click.UsageError("--shape changes only what --memory predicts; add --memory, or leave --shape out")
+    target = None if graph is None else new_file(graph, model, weights, "--graph")
     items = _models.load(model, weights)
+    if target is not None:
+        _draw(items, model, target)
     out = _terminal.console()
     problems: list[Diagnostic] = []
     records: list[dict[str, Any]] = []
@@ -59,6 +70,20 @@ def command(model: str, weights: str | None, form: str, predict_memory: bool, sh
         _terminal.print_json({"examples": records} if _models.is_example(items[0]) else records[0])
     _errors.show(problems)
     return _errors.exit_status(problems)
+
+
+def _draw(items: Sequence[Parsed | ReadError], path: str, target: Path) -> None:
+    """Write a picture of the only model of a file. Raises click.UsageError for a page with several examples."""
+    from irrun.report import picture  # the layout needs networkx, which takes 0.1 s to import
+
+    item = items[0]
+    if isinstance(item, ReadError):
+        raise item
+    if len(items) > 1:
+        raise click.UsageError(f"--graph needs a single model, but {path} holds {len(items)} examples")
+    with NewFile(target) as new:
+        new.file.write(picture(item.model).encode())
+        new.finish()
 
 
 def _memory(model: Model) -> dict[str, Any]:

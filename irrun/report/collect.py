@@ -129,9 +129,7 @@ def _read(model: Model | api.PathLike, weights: api.PathLike | None) -> Parsed:
     return Parsed(model, []) if isinstance(model, Model) else api.load(model, weights)
 
 
-def _inputs(
-    model: Model, feeds: Feeds, seed: int, origins: Mapping[int, str]
-) -> dict[int, tuple[np.ndarray, str]]:
+def _inputs(model: Model, feeds: Feeds, seed: int, origins: Mapping[int, str]) -> dict[int, tuple[np.ndarray, str]]:
     """Return the inputs of the run by position, each with a text that says where the array comes from."""
     (arrays,) = samples_of(model, feeds, 1, seed)
     passed = {known(model, key) for key in feeds}

@@ -153,9 +153,8 @@ class Entries:
         inside: list[int] = []
         for tag, body in entry.layer.bodies.items():
             numbers = self._body(entry.number, tag)
-            for item in self._maps(entry.layer, tag):
-                if item.kind == kind and item.external == external and item.internal in body.layers:
-                    inside.append(numbers[item.internal])
+            maps = [item for item in self._maps(entry.layer, tag) if item.kind == kind and item.external == external]
+            inside += [numbers[item.internal] for item in maps if item.internal in body.layers]
         return inside
 
     def _back(self, entry: Entry) -> Iterator[Link]:
@@ -175,5 +174,3 @@ class Entries:
     @cached_property
     def _bodies(self) -> Mapping[tuple[int, str], Scope]:
         return {(scope.owner, scope.tag): scope for scope in self.scopes}
-
-

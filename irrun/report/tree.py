@@ -31,7 +31,7 @@ _RUN: Final = 40
 _FEWEST: Final = 3
 """The fewest layers of a group by name. A frame around two layers would say less than it costs to look at."""
 _WHOLE: Final = 0.8
-"""The share of a model's layers that makes a group by name the model itself, as ``__module`` is in models of PyTorch."""
+"""The share of a model's layers that makes a group by name the model itself, as ``__module`` in PyTorch's models."""
 _DEPTH: Final = 12
 """The most levels of groups by name: a hostile name may have thousands of separators."""
 _PART: Final = re.compile(r"[/.]+")

@@ -165,7 +165,11 @@ class Tab:
     def press(self, key: str) -> None:
         """Press and release a key: a character, or a name such as ``ArrowDown``."""
         code, number, text = _KEYS.get(key, (key, ord(key[0].upper()), key))
-        named = {"key": code, "windowsVirtualKeyCode": number, "text": text} if text else {"key": code, "windowsVirtualKeyCode": number}
+        named = (
+            {"key": code, "windowsVirtualKeyCode": number, "text": text}
+            if text
+            else {"key": code, "windowsVirtualKeyCode": number}
+        )
         self.call("Input.dispatchKeyEvent", type="keyDown", **named)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=code, windowsVirtualKeyCode=number)
 
