@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from irrun import api
+from irrun.api import PathLike, default_max_memory, load
 from irrun.checking.checker import check
 from irrun.checking.facts import facts_of
 from irrun.debug import Comparison, Tolerances, compare
@@ -22,9 +21,10 @@ from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed, no_garbage
 from irrun.lookup import known
 from irrun.model import Model
+from irrun.report.contents import Contents
 from irrun.report.document import document
 from irrun.report.entries import Entries
-from irrun.report.inferred import Inferred, inferred
+from irrun.report.inferred import inferred
 from irrun.report.observations import Observations, observe
 from irrun.report.page import page
 from irrun.report.tree import Tree
@@ -32,25 +32,8 @@ from irrun.report.tree import Tree
 __all__ = ["ModelReport", "collect"]
 
 
-@dataclass(frozen=True)
-class ModelReport:
-    """Everything that a report says of a model.
-
-    ``observations`` is None if the model did not run, and ``comparison`` if it was not compared. ``not_run`` holds the
-    reasons: the diagnostics of the run, or none if no run was asked for.
-    """
-
-    model: Model
-    facts: Mapping[str, Any]
-    entries: Entries
-    tree: Tree
-    inferred: Inferred
-    findings: tuple[Diagnostic, ...]
-    inputs: Mapping[int, tuple[np.ndarray, str]]
-    """The inputs of the run by position, each with a text that says where the array comes from."""
-    observations: Observations | None = None
-    not_run: tuple[Diagnostic, ...] = ()
-    comparison: Comparison | None = None
+class ModelReport(Contents):
+    """A report: its contents, and what they are written as."""
 
     def record(self) -> dict[str, Any]:
         """Return the report as a dict for JSON, with its version under ``version``."""
@@ -68,10 +51,10 @@ class ModelReport:
 
 
 def collect(
-    model: Model | Parsed | api.PathLike,
+    model: Model | Parsed | PathLike,
     feeds: Feeds | None = None,
     *,
-    weights: api.PathLike | None = None,
+    weights: PathLike | None = None,
     run: bool = True,
     runs: int = 3,
     seed: int = 0,
@@ -96,7 +79,7 @@ def collect(
     the model cannot be read, FeedError if ``feeds`` do not fit it, and EngineError if ``side`` cannot be used.
     """
     parsed = model if isinstance(model, Parsed) else _read(model, weights)
-    own, limit = parsed.model, max_memory or api.default_max_memory()
+    own, limit = parsed.model, max_memory or default_max_memory()
     side = parse_side(side, needs_path=False) if isinstance(side, str) else side
     findings = check(parsed).diagnostics
     entries = Entries(own)
@@ -125,8 +108,8 @@ def collect(
     )
 
 
-def _read(model: Model | api.PathLike, weights: api.PathLike | None) -> Parsed:
-    return Parsed(model, []) if isinstance(model, Model) else api.load(model, weights)
+def _read(model: Model | PathLike, weights: PathLike | None) -> Parsed:
+    return Parsed(model, []) if isinstance(model, Model) else load(model, weights)
 
 
 def _inputs(model: Model, feeds: Feeds, seed: int, origins: Mapping[int, str]) -> dict[int, tuple[np.ndarray, str]]:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from irrun import __version__
 from irrun.checking.origins import Row
 from irrun.checking.render import record as finding_record
 from irrun.debug.results import Layer as Compared
 from irrun.model import Layer, Port
+from irrun.report.contents import Contents
 from irrun.report.observations import Observed
 from irrun.types import ElementType, PartialShape
-
-if TYPE_CHECKING:
-    from irrun.report.collect import ModelReport
 
 __all__ = ["VERSION", "document"]
 
@@ -31,7 +29,7 @@ _LONGEST: Final = 2000
 """The most characters of an attribute or name that the document keeps: a hostile file has megabytes of them."""
 
 
-def document(report: ModelReport) -> dict[str, Any]:
+def document(report: Contents) -> dict[str, Any]:
     """Return the document of a report."""
     formulas: dict[tuple[Row, ...], int] = {(): 0}
     outputs = list(_outputs(report, formulas))
@@ -85,7 +83,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
 
-def _layers(report: ModelReport) -> Iterator[tuple[Any, ...]]:
+def _layers(report: Contents) -> Iterator[tuple[Any, ...]]:
     hidden = report.entries.hidden
     for entry in report.entries:
         layer = entry.layer
@@ -101,7 +99,7 @@ def _layers(report: ModelReport) -> Iterator[tuple[Any, ...]]:
         )  # fmt: skip
 
 
-def _outputs(report: ModelReport, formulas: dict[tuple[Row, ...], int]) -> Iterator[tuple[Any, ...]]:
+def _outputs(report: Contents, formulas: dict[tuple[Row, ...], int]) -> Iterator[tuple[Any, ...]]:
     for entry in report.entries:
         for position, port in enumerate(entry.layer.outputs):
             known = report.inferred.outputs.get((entry.number, position))
@@ -115,7 +113,7 @@ def _declared(port: Port) -> list[str]:
     return ["" if port.type is None else str(port.type), "" if port.shape is None else str(port.shape)]
 
 
-def _run(report: ModelReport) -> dict[str, Any]:
+def _run(report: Contents) -> dict[str, Any]:
     seen = report.observations
     parameters: Sequence[Layer] = report.model.parameters
     return {
@@ -134,7 +132,7 @@ def _run(report: ModelReport) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _statistics(report: ModelReport, places: dict[tuple[Any, Any], int]) -> Iterator[tuple[Any, ...]]:
+def _statistics(report: Contents, places: dict[tuple[Any, Any], int]) -> Iterator[tuple[Any, ...]]:
     if report.observations is None:
         return
     for place, seen in sorted(report.observations.outputs.items()):
@@ -148,13 +146,13 @@ def _figures(seen: Observed) -> tuple[Any, ...]:
     return (known.size, *figures, known.zeros, known.nan, known.inf, seen.calls, *histogram)
 
 
-def _steps(report: ModelReport) -> Iterator[tuple[Any, ...]]:
+def _steps(report: Contents) -> Iterator[tuple[Any, ...]]:
     for row, calls in report.observations.steps if report.observations else ():
         numbers = [number for layer in row.members if (number := report.entries.number(layer)) is not None]
         yield numbers, row.algorithm, _number(row.seconds), calls
 
 
-def _comparison(report: ModelReport, places: dict[tuple[Any, Any], int]) -> dict[str, Any] | None:
+def _comparison(report: Contents, places: dict[tuple[Any, Any], int]) -> dict[str, Any] | None:
     """Return what the comparison says, with a table of the errors of outputs; None if there was none."""
     comparison = report.comparison
     if comparison is None:
@@ -195,7 +193,7 @@ def _errors(compared: Compared) -> dict[str, Any]:
     return dict(zip(_ERRORS, values))
 
 
-def _place(report: ModelReport, compared: Compared) -> tuple[int, int] | None:
+def _place(report: Contents, compared: Compared) -> tuple[int, int] | None:
     """Return the number of the layer in the model of the report, and the position of the output, that was compared."""
     named = report.entries.named
     number = named.get(compared.candidate)
@@ -209,7 +207,7 @@ def _place(report: ModelReport, compared: Compared) -> tuple[int, int] | None:
     return (number, ports.index(port)) if port in ports else None
 
 
-def _findings(report: ModelReport) -> Iterator[dict[str, Any]]:
+def _findings(report: Contents) -> Iterator[dict[str, Any]]:
     """Yield the findings, each with the number of its layer: the last of the name that begins before the finding."""
     named: dict[str, list[tuple[int, int]]] = {}
     for entry in report.entries:

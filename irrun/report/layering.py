@@ -59,8 +59,9 @@ def laid_out(
     ``rank`` orders the nodes: an edge to a node that comes earlier leads upwards.
     """
     downward = {(a, b) if (rank(a), a) < (rank(b), b) else (b, a) for a, b in edges if a != b}
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_nodes_from(sorted(sizes, key=lambda node: (rank(node), node)))
+    nodes: list[int] = sorted(sizes, key=lambda node: (rank(node), node))
+    graph = nx.DiGraph()
+    graph.add_nodes_from(nodes)
     graph.add_edges_from(sorted(downward))
     depths = _depths(graph)
     rows, neighbours = _rows(graph, depths)

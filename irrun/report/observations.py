@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from irrun import api
+from irrun.api import compile as compiled
 from irrun.model import Model
 from irrun.report.entries import Entries
 from irrun.running.profile import Profile, Row
@@ -101,7 +101,7 @@ def observe(
     The first run computes layer by layer, for the statistics. ``runs`` more are timed, as irrun runs the model without
     hooks, with fused layers. Raises the IrrunError of the run.
     """
-    executable = api.compile(model, max_memory=max_memory, timeout=timeout)
+    executable = compiled(model, max_memory=max_memory, timeout=timeout)
     observations = Observations(runs=runs)
     watch = _Watch(entries, observations.outputs)
     for number, parameter in enumerate(model.parameters):
