@@ -164,14 +164,10 @@ class Tab:
 
     def press(self, key: str) -> None:
         """Press and release a key: a character, or a name such as ``ArrowDown``."""
-        code, number, text = _KEYS.get(key, (key, ord(key[0].upper()), key))
-        named = (
-            {"key": code, "windowsVirtualKeyCode": number, "text": text}
-            if text
-            else {"key": code, "windowsVirtualKeyCode": number}
-        )
-        self.call("Input.dispatchKeyEvent", type="keyDown", **named)
-        self.call("Input.dispatchKeyEvent", type="keyUp", key=code, windowsVirtualKeyCode=number)
+        code, number, text = _KEYS[key] if key in _KEYS else (key, ord(key.upper()) if key.isalnum() else 0, key)
+        named = {"key": code, "windowsVirtualKeyCode": number}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **named, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyUp", **named)
 
     def type(self, text: str) -> None:
         """Type a text, key by key."""
