@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from irrun.model import Layer, MapEntry, Model, is_constant
+from irrun.model import Layer, Model, is_constant
 
 __all__ = ["Entries", "Entry", "Kind", "Link"]
 
@@ -150,12 +150,18 @@ class Entries:
 
     def _inside(self, entry: Entry, kind: str, external: int) -> list[int]:
         """Return the numbers of the Parameters or Results of bodies that a port of a layer is connected with."""
-        inside: list[int] = []
-        for tag, body in entry.layer.bodies.items():
-            numbers = self._body(entry.number, tag)
-            maps = [item for item in self._maps(entry.layer, tag) if item.kind == kind and item.external == external]
-            inside += [numbers[item.internal] for item in maps if item.internal in body.layers]
-        return inside
+        return self._mapped.get((entry.number, kind, external), []) if entry.layer.bodies else []
+
+    @cached_property
+    def _mapped(self) -> Mapping[tuple[int, str, int | None], list[int]]:
+        """The Parameters and Results of bodies, by number of the layer, ``input`` or ``output``, and position."""
+        mapped: dict[tuple[int, str, int | None], list[int]] = {}
+        for scope in self.scopes[1:]:
+            layer = self.entries[scope.owner].layer
+            for item in layer.maps.get(scope.tag.replace("body", "port_map"), ()):
+                if item.internal in scope.numbers:
+                    mapped.setdefault((scope.owner, item.kind, item.external), []).append(scope.numbers[item.internal])
+        return mapped
 
     def _back(self, entry: Entry) -> Iterator[Link]:
         for result, parameter in entry.layer.back_edges:
@@ -163,10 +169,6 @@ class Entries:
                 if result in body.layers and parameter in body.layers:
                     numbers = self._body(entry.number, tag)
                     yield numbers[result], numbers[parameter], "back"
-
-    @staticmethod
-    def _maps(layer: Layer, tag: str) -> tuple[MapEntry, ...]:
-        return layer.maps.get(tag.replace("body", "port_map"), ())
 
     def _body(self, owner: int, tag: str) -> Mapping[int, int]:
         return self._bodies[owner, tag].numbers

@@ -4,6 +4,7 @@ import {agrees, groupOf, isGroup, layers, report, steps, total} from "./document
 import {histogram} from "./histogram.js";
 import {counted, figure, html, percent, printable, time} from "./text.js";
 
+const MOST_INPUTS = 100;
 const MOST_READERS = 12;
 const MOST_MEMBERS = 60;
 
@@ -35,7 +36,7 @@ export function findingElement(finding, select) {
   );
 }
 
-function inputRow(layer, input, select) {
+function inputRow(input, select) {
   if (input.producer < 0) return [printable(input.name), html("span", {class: "muted"}, "no edge feeds it")];
   const producer = layers[input.producer];
   const output = producer.outputs[input.position];
@@ -131,7 +132,11 @@ function layerElements(layer, select) {
       ...timeRows(layer),
     ]),
     layer.attributes.length > 0 && [heading("Attributes"), table(layer.attributes.map(([name, text]) => [printable(name), html("span", {class: "mono"}, printable(text) || "(empty)")]))],
-    layer.inputs.length > 0 && [heading("Inputs"), table(layer.inputs.map((input) => inputRow(layer, input, select)))],
+    layer.inputs.length > 0 && [
+      heading("Inputs"),
+      table(layer.inputs.slice(0, MOST_INPUTS).map((input) => inputRow(input, select))),
+      layer.inputs.length > MOST_INPUTS && html("p", {class: "muted"}, `and ${layer.inputs.length - MOST_INPUTS} more`),
+    ],
     layer.outputs.length > 0 && [heading(layer.outputs.length > 1 ? "Outputs" : "Output"), layer.outputs.map((output) => outputElements(layer, output, select))],
     report.run.state !== "done" && layer.outputs.length > 0 && html("p", {class: "muted"}, "No values: the model was not run."),
   ];

@@ -45,7 +45,7 @@ export function* layersIn(number) {
   const waiting = [number];
   while (waiting.length) {
     const next = waiting.pop();
-    if (isGroup(next)) waiting.push(...groupOf(next).members);
+    if (isGroup(next)) for (const member of groupOf(next).members) waiting.push(member);
     else yield layers[next];
   }
 }

@@ -10,7 +10,7 @@ import {laidOut} from "./layout.js";
 import {chips, overview} from "./overview.js";
 import {Search} from "./search.js";
 import {html, printable} from "./text.js";
-import {closeGroup, openGroups, view, visibleGraph} from "./visible.js";
+import {closeGroup, countVisible, MOST_NODES, openGroups, view, visibleGraph} from "./visible.js";
 
 const byId = (id) => document.getElementById(id);
 const [graph, world, panel, colour] = ["graph", "world", "panel", "colour"].map(byId);
@@ -88,7 +88,11 @@ function reset() {
 
 function setConstants(on) {
   view.constants = on;
-  byId("constants").setAttribute("aria-pressed", String(on));
+  const count = countVisible(view.open);
+  if (count > MOST_NODES) view.constants = false;
+  const note = count > MOST_NODES && html("span", {class: "verdict bad"}, `${count} nodes with constants: close groups first`);
+  byId("legend").replaceChildren(...legend(state.mode), ...(note ? [note] : []));
+  byId("constants").setAttribute("aria-pressed", String(view.constants));
   redraw(state.selected);
 }
 
