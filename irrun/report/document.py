@@ -7,6 +7,7 @@ of groups follow those of the layers.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -212,10 +213,12 @@ def _findings(report: Contents) -> Iterator[dict[str, Any]]:
     named: dict[str, list[tuple[int, int]]] = {}
     for entry in report.entries:
         named.setdefault(entry.layer.name, []).append((entry.line, entry.number))
+    for places in named.values():
+        places.sort()  # the layers of bodies have the last numbers, but not the last lines
     for finding in report.findings:
         places = named.get(finding.layer, []) if finding.layer is not None else []
-        before = [number for line, number in places if finding.line is None or line <= finding.line]
-        number = (before[-1:] or [number for _, number in places[:1]] or [None])[0]
+        before = bisect_right(places, (finding.line or 0, len(report.entries)))
+        number = places[max(before - 1, 0)][1] if places else None
         record = finding_record(finding)
         kept = {key: record[key] for key in ("code", "name", "severity", "message", "line", "notes", "help")}
         yield {**kept, "layer": number}

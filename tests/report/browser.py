@@ -10,6 +10,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -21,6 +22,14 @@ __all__ = ["NO_BROWSER", "Browser", "Tab", "chromium"]
 NO_BROWSER: Final = "no Chromium is installed (apt-get install chromium), or the system has no /dev/fd pipes"
 _PATIENCE: Final = 60.0
 """Seconds to wait for an answer: a loaded machine is slow, and a browser that does not answer is an error."""
+_START: Final = """
+import fcntl, os, sys
+first, second = (fcntl.fcntl(int(text), fcntl.F_DUPFD, 10) for text in sys.argv[1:3])
+os.dup2(first, 3)
+os.dup2(second, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""A program that becomes Chromium, which reads from descriptor 3 and writes to 4."""
 _KEYS: Final = {
     "Enter": ("Enter", 13, "\r"), "Escape": ("Escape", 27, ""), "ArrowUp": ("ArrowUp", 38, ""),
     "ArrowDown": ("ArrowDown", 40, ""), "ArrowLeft": ("ArrowLeft", 37, ""), "ArrowRight": ("ArrowRight", 39, ""),
@@ -52,14 +61,10 @@ class Browser:
             "--force-color-profile=srgb", f"--user-data-dir={self._profile.name}",
         ]  # fmt: skip
 
-        def place_pipes() -> None:  # Chromium reads from descriptor 3 and writes to 4
-            first, second = os.dup(theirs), os.dup(answers)
-            os.dup2(first, 3)
-            os.dup2(second, 4)
-
         self._process = subprocess.Popen(
-            [path, *flags, "about:blank"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, preexec_fn=place_pipes, pass_fds=(3, 4), start_new_session=True,
+            [sys.executable, "-c", _START, str(theirs), str(answers), path, *flags, "about:blank"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=(theirs, answers), start_new_session=True,
         )  # fmt: skip
         os.close(theirs)
         os.close(answers)
