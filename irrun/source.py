@@ -124,6 +124,10 @@ class Source:
         width = len(tag.text[start:end].rstrip())
         return self.stretch(line, column + 1 + start, column + 1 + start + max(width, 1))
 
+    def line_of(self, node: int) -> int:
+        """Return the line of the file on which element ``node`` begins: that of ``span(node)``, without its columns."""
+        return self.first_line - 1 + self._index.line[node]
+
     def _tag(self, node: int) -> _Tag:
         """Return the start tag of element ``node``. The last tag is kept, because it may hold many attributes."""
         if self._last_tag is None or self._last_tag[0] != node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,11 +11,11 @@ import numpy as np
 
 from irrun.checking.questions import Asked
 from irrun.diagnostics import Refused, counted, printable
-from irrun.inference.trace import Derivation, Link, Place, Trace, chain
+from irrun.inference.trace import FAR, Derivation, Link, Place, Trace, chain
 from irrun.model import Layer
 from irrun.types import INF, Dim, Term
 
-__all__ = ["Explanation", "history"]
+__all__ = ["Explanation", "Row", "history"]
 
 Row = tuple[str, str]
 """A line of text in two columns: a number or formula, and where it comes from."""
@@ -31,7 +32,7 @@ _MOST_LINKS: Final = 5
 
 def _line(layer: Layer, trace: Trace) -> int:
     """Return the line on which a layer begins."""
-    return trace.model.source.span(layer.node).line
+    return trace.model.source.line_of(layer.node)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -45,9 +46,11 @@ class Explanation:
     counted in one line, unless ``everything`` is true.
     """
 
-    def __init__(self, asked: Asked, *, everything: bool = False) -> None:
+    def __init__(self, asked: Asked, *, everything: bool = False, most: int | None = None) -> None:
+        """``most`` limits the number of steps in the text of each dim; ``…`` marks a cut."""
         self.asked = asked
         self.everything = everything
+        self.most = most
 
     @property
     def refused(self) -> str | None:
@@ -63,20 +66,27 @@ class Explanation:
         return [p for p in places if self.asked.axis is None or (p.index == self.asked.axis and not p.is_element)]
 
     def __str__(self) -> str:
-        asked, chains = self.asked, _Chains(self.everything)
+        chains = _Chains(self.everything)
         lines: list[str] = []
-        for output in asked.outputs:
+        for output in self.asked.outputs:
             lines.append(self._title(output))
             if self.refused:
                 lines.append(f"  cannot be inferred: {self.refused}; the declared dims are shown")
-            places = self.places(output)
-            plain = [p for p in places if p.is_element and not p.trace.derivation(p).sources]
-            rows = [row for place in places if place not in plain for row in chains.rows(place)]
-            if plain:
-                numbers = ", ".join(str(p.trace.dim(p)) for p in plain)
-                rows.append((f"{'value' if len(plain) == 1 else 'elements'} = {numbers}", ""))
-            lines += [f"  {line}" for line in aligned(rows)]
+            lines += [f"  {line}" for line in aligned(self._rows(output, chains))]
         return "".join(f"{printable(line)}\n" for line in lines)
+
+    def rows(self, output: int) -> list[Row]:
+        """Return the lines about one output, by its position: formulas, each with where its numbers come from."""
+        return self._rows(output, _Chains(self.everything, sys.maxsize))
+
+    def _rows(self, output: int, chains: _Chains) -> list[Row]:
+        places = self.places(output)
+        plain = [p for p in places if p.is_element and not p.trace.derivation(p).sources]
+        rows = [row for place in places if place not in plain for row in chains.rows(place, most=self.most)]
+        if plain:
+            numbers = ", ".join(str(p.trace.dim(p)) for p in plain)
+            rows.append((f"{'value' if len(plain) == 1 else 'elements'} = {numbers}", ""))
+        return rows
 
     def _title(self, output: int) -> str:
         layer, trace = self.asked.layer, self.asked.trace
@@ -176,8 +186,10 @@ def _attributes(derivation: Derivation) -> dict[str, str]:
 class _Chains:
     """Writes chains as rows of text. If an earlier row explains a step, later rows only refer to it."""
 
-    def __init__(self, everything: bool = False) -> None:
+    def __init__(self, everything: bool = False, far: int = FAR) -> None:
+        """``far`` limits the layers that a step of a chain with a limited number of steps skips."""
         self.everything = everything
+        self.far = far
         self.places: set[Place] = set()
         self._names: dict[Place, str] = {}
 
@@ -187,7 +199,7 @@ class _Chains:
         ``name`` is shown for the place, by default the name of its axis. ``most`` limits the number of steps; ``…``
         marks a cut.
         """
-        links = chain(place, everything=self.everything, most=most, told=self.places)
+        links = chain(place, everything=self.everything, most=most, told=self.places, far=self.far)
         first, *rest = links
         head = f"{name or _name(place)} = {self._formula(first)}"
         if isinstance(first.derivation.formula, Term) and first.derivation.formula.args:

@@ -15,8 +15,8 @@ import click
 from irrun.checking.reshaping import Shapes
 
 __all__ = [
-    "Size", "file_to_write", "format_option", "load_plugin", "plugin_option", "plugins", "refuse_to_replace",
-    "shape_option", "weights_option",
+    "Size", "file_to_write", "format_option", "load_plugin", "new_file", "plugin_option", "plugins",
+    "refuse_to_replace", "shape_option", "weights_option",
 ]  # fmt: skip
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -74,6 +74,13 @@ def refuse_to_replace(path: Path | None, model: str, weights: str | None, option
         if path is not None and path.exists() and other.exists() and path.samefile(other):
             message = f"{path} is {'the model' if other == Path(model) else 'its .bin'}; choose another file"
             raise click.BadParameter(message, param_hint=option)
+
+
+def new_file(path: str, model: str, weights: str | None, option: str) -> Path:
+    """Return the path of a file to write, as ``file_to_write``, but neither the model nor its .bin."""
+    target = file_to_write(path, option)
+    refuse_to_replace(target, model, weights, option)
+    return target
 
 
 _PLUGIN: Final = "irrun_plugin_"

@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.cli import _precision, _terminal
 from irrun.cli._comparison_options import sample_options, tolerance_options
-from irrun.cli._options import Size, file_to_write, format_option, plugin_option, refuse_to_replace, weights_option
+from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
 from irrun.cli._samples import samples
 from irrun.debug import Limit, Tolerances, precision, read_tolerances
 from irrun.debug.low_precision import ACCUMULATORS, FORMATS
@@ -80,11 +80,9 @@ def command(
     if no_search and (keep is not None or scope is not None):
         raise click.UsageError("--no-search finds no layers to keep; leave out --keep and --ignored-scope")
     files = [
-        None if path is None else file_to_write(path, option)
+        None if path is None else new_file(path, model, weights, option)
         for path, option in ((keep, "--keep"), (scope, "--ignored-scope"))
     ]
-    for file, option in zip(files, ("--keep", "--ignored-scope")):
-        refuse_to_replace(file, model, weights, option)
     limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
     memory = max_memory or default_max_memory()
 

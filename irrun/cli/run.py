@@ -12,7 +12,7 @@ import click
 from irrun.checking.render import record
 from irrun.cli import _errors, _models, _results, _terminal
 from irrun.cli._execution import Run, Settings, execute
-from irrun.cli._options import Size, file_to_write, format_option, plugin_option, refuse_to_replace, weights_option
+from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
 from irrun.cli._outputs import save
 from irrun.diagnostics import Diagnostic, IrrunError, ReadError, printable
 from irrun.files import NewFile
@@ -110,10 +110,8 @@ def command(
     smallest non-empty shape that the model allows.
     min, mean and max are over the finite values.
     """
-    target = None if output is None else file_to_write(output, "-o")
-    trace_file = None if trace is None else file_to_write(trace, "--trace")
-    for path, option in ((target, "-o"), (trace_file, "--trace")):
-        refuse_to_replace(path, model, weights, option)
+    target = None if output is None else new_file(output, model, weights, "-o")
+    trace_file = None if trace is None else new_file(trace, model, weights, "--trace")
     items = _models.load(model, weights)
     is_page = _models.is_example(items[0])
     items = _selected(model, items, example, needs_one=bool(inputs or output or taps or dump or trace))

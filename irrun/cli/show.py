@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from irrun.checking.facts import facts_of
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.cli import _errors, _models, _terminal
-from irrun.cli._options import format_option, shape_option, weights_option
+from irrun.cli._options import format_option, new_file, shape_option, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, human, printable
+from irrun.files import NewFile
 from irrun.inference.propagate import weights_missing
-from irrun.model import Layer, Model
+from irrun.ir.parse import Parsed
+from irrun.model import Model
 from irrun.running.live import default_max_memory
 from irrun.running.memory import predicted
-from irrun.types import ElementType, PartialShape
 
 __all__ = ["command"]
 
@@ -27,16 +28,25 @@ __all__ = ["command"]
 @click.argument("model", metavar="MODEL.xml")
 @weights_option
 @format_option("text", "json")
+@click.option(
+    "--graph", metavar="FILE.svg",
+    help="Also draw the graph as an SVG picture. More than 200 layers are drawn in groups; `irrun report` shows all.",
+)  # fmt: skip
 @click.option("--memory", "predict_memory", is_flag=True, help="Predict the peak memory of a run from its plan.")
 @shape_option("With --memory: the shape of an input, such as [1,3,224,224].")
-def command(model: str, weights: str | None, form: str, predict_memory: bool, shapes: Shapes) -> int:
+def command(
+    model: str, weights: str | None, form: str, graph: str | None, predict_memory: bool, shapes: Shapes
+) -> int:  # fmt: skip
     """Show the inputs, outputs, operations and weights of a model.
 
     The .bin is needed only for --memory. Layers in the bodies of If, Loop and TensorIterator are counted as well.
     """
     if shapes and not predict_memory:
         raise click.UsageError("--shape changes only what --memory predicts; add --memory, or leave --shape out")
+    target = None if graph is None else new_file(graph, model, weights, "--graph")
     items = _models.load(model, weights)
+    if target is not None:
+        _draw(items, model, target)
     out = _terminal.console()
     problems: list[Diagnostic] = []
     records: list[dict[str, Any]] = []
@@ -44,7 +54,7 @@ def command(model: str, weights: str | None, form: str, predict_memory: bool, sh
         problems += item.diagnostics if isinstance(item, ReadError) else item.problems
         if isinstance(item, ReadError):
             continue
-        facts = _facts(item.model)
+        facts = facts_of(item.model)
         if predict_memory:
             try:
                 facts["memory"] = _memory(reshaped(item, shapes).model)
@@ -62,29 +72,18 @@ def command(model: str, weights: str | None, form: str, predict_memory: bool, sh
     return _errors.exit_status(problems)
 
 
-def _facts(model: Model) -> dict[str, Any]:
-    """Return the inputs, outputs, operations and weights of a model as a dict for JSON."""
-    layers = list(_layers(model))
-    constants = [layer.attributes for layer in layers if layer.type.lower() in ("const", "constant")]
-    shapes = [PartialShape.parse(c.get("shape", "")) for c in constants]
-    # constants may share their bytes, which count once
-    bytes = {(c.get("offset"), c["size"]) for c in constants if c.get("size", "").isdigit()}
-    weights = model.weights.path if model.weights else None
-    counts = Counter((layer.type, layer.version) for layer in layers)
-    return {
-        "name": model.name,
-        "ir_version": model.version or None,
-        "inputs": [_input(model, p) for p in model.parameters],
-        "outputs": [_output(model, r) for r in model.results],
-        "layers": len(layers),
-        "operations": [
-            {"type": type, "version": version, "count": count}
-            for (type, version), count in sorted(counts.items(), key=lambda row: (-row[1], row[0][0], row[0][1] or ""))
-        ],
-        "parameters": sum(shape.count().lo for shape in shapes if shape is not None),
-        "weight_bytes": sum(int(size) for _, size in bytes),
-        "weights": str(weights) if weights else None,
-    }
+def _draw(items: Sequence[Parsed | ReadError], path: str, target: Path) -> None:
+    """Write a picture of the only model of a file. Raises click.UsageError for a page with several examples."""
+    from irrun.report import picture  # the layout needs networkx, which takes 0.1 s to import
+
+    item = items[0]
+    if isinstance(item, ReadError):
+        raise item
+    if len(items) > 1:
+        raise click.UsageError(f"--graph needs a single model, but {path} holds {len(items)} examples")
+    with NewFile(target) as new:
+        new.file.write(picture(item.model).encode())
+        new.finish()
 
 
 def _memory(model: Model) -> dict[str, Any]:
@@ -100,34 +99,6 @@ def _memory(model: Model) -> dict[str, Any]:
         "total": prediction.total, "weights": prediction.weights, "prepared": prediction.prepared,
         "values": prediction.values, "at": prediction.layer.name if prediction.layer else None,
     }  # fmt: skip
-
-
-def _layers(model: Model) -> Iterator[Layer]:
-    """Yield the layers of a model, including those in bodies."""
-    for layer in model.layers.values():
-        yield layer
-        for body in layer.bodies.values():
-            yield from _layers(body)
-
-
-def _input(model: Model, parameter: Layer) -> dict[str, Any]:
-    attributes = parameter.attributes
-    element_type = ElementType.parse(attributes.get("element_type", ""))
-    shape = PartialShape.parse(attributes.get("shape", "..."))
-    return _tensor(model.input_names(parameter), element_type, shape)
-
-
-def _output(model: Model, result: Layer) -> dict[str, Any]:
-    fed = model.fed_by(result, 0) if result.inputs else None
-    names = model.result_names(result)
-    return _tensor(names, fed[1].type, fed[1].shape) if fed else _tensor(names, None, None)
-
-
-def _tensor(names: Sequence[str], element_type: ElementType | None, shape: PartialShape | None) -> dict[str, Any]:
-    """Return an input or output as a dict for JSON. Its type and shape are None if they are unknown."""
-    dims = None if shape is None or shape.dims is None else [d.value if d.is_static else str(d) for d in shape]
-    type = None if element_type is None or element_type.kind == "dynamic" else str(element_type)
-    return {"name": names[0], "names": list(names), "type": type, "shape": dims}
 
 
 def _print(out: Console, title: str, facts: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from irrun.model import Layer, Model
 from irrun.opdef import Op, Value
 from irrun.types import INF, Dim, PartialShape, Term, as_dim
 
-__all__ = ["Derivation", "Link", "Place", "Trace", "chain"]
+__all__ = ["FAR", "Derivation", "Link", "Place", "Trace", "chain"]
 
 _MOST: Final = 64
 """The most elements of a tensor that are traced. Tensors that hold dims are small, and each symbol costs time."""
@@ -32,7 +32,7 @@ _STRIDE: Final = 32
 
 Without the jumps, tracing every dim of a long chain of layers would take time quadratic in its length.
 """
-_FAR: Final = 1000
+FAR: Final = 1000
 """The most layers that one link skips in a chain with a limited number of links. The chain ends at such a link."""
 
 
@@ -128,6 +128,8 @@ class Trace:
         self._derivations: dict[Place, Derivation] = {}
         self.strides: dict[Place, Place] = {}
         """Jumps over layers that pass a number on unchanged: from a place to the place ``_STRIDE`` layers earlier."""
+        self.ends: dict[Place, tuple[Place, int]] = {}
+        """For places whose number layers pass on unchanged: where it begins, and the number of these layers."""
         self._bodies: dict[int, dict[str, Trace]] = {}
         if values is None:
             values = {}
@@ -252,15 +254,15 @@ class Trace:
 
 
 def chain(
-    place: Place, *, everything: bool = False, most: int | None = None, told: Container[Place] = ()
+    place: Place, *, everything: bool = False, most: int | None = None, told: Container[Place] = (), far: int = FAR
 ) -> list[Link]:
     """Return the steps from a place back to Parameters and constants. Each step comes once, before its sources.
 
     Layers that pass a number on unchanged are skipped, unless ``everything`` is true. ``most`` limits the number of
-    links, and a chain with this limit does not go on beyond ``_FAR`` skipped layers in a row. The chain does not go
+    links, and a chain with this limit does not go on beyond ``far`` skipped layers in a row. The chain does not go
     on beyond a place in ``told`` either: those are the places that a report has already explained.
     """
-    far = 0 if everything else sys.maxsize if most is None else _FAR
+    far = 0 if everything else sys.maxsize if most is None else far
     links: list[Link] = []
     seen: set[Place] = set()
     first = place.trace.derivation(place)
@@ -284,8 +286,11 @@ def chain(
 def _passed(place: Place, far: int) -> tuple[Derivation, int]:
     """Skip layers that pass a number on unchanged, but at most ``far``. Return the next step and the number of layers.
 
-    Every ``_STRIDE`` layers, a jump is recorded in ``Trace.strides``.
+    With a limit, a jump is recorded in ``Trace.strides`` every ``_STRIDE`` layers. Without one, the whole way is in
+    ``Trace.ends``, so that each layer is skipped only once, however many places lead through it.
     """
+    if far == sys.maxsize:
+        return _end(place)
     through = 0
     begun, before = place, 0  # where the next jump begins, and the number of layers before it
     while through < far:
@@ -302,6 +307,25 @@ def _passed(place: Place, far: int) -> tuple[Derivation, int]:
             begun.trace.strides[begun] = place
             begun, before = place, through
     return place.trace.derivation(place), through
+
+
+def _end(place: Place) -> tuple[Derivation, int]:
+    """Skip all layers that pass a number on unchanged. Return the next step and the number of layers."""
+    skipped: list[Place] = []
+    beyond = 0
+    while True:
+        known = place.trace.ends.get(place)
+        if known is not None:
+            place, beyond = known
+            break
+        source = place.trace.derivation(place).unchanged()
+        if source is None:
+            break
+        skipped.append(place)
+        place = source
+    for number, one in enumerate(reversed(skipped), 1):
+        one.trace.ends[one] = place, beyond + number
+    return place.trace.derivation(place), beyond + len(skipped)
 
 
 def _entry(value: Value, place: Place) -> Dim | None:

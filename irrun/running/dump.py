@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irrun.files import NewFile, sweep
 from irrun.model import Layer, Port
+from irrun.running.statistics import blocks, numbers, statistics
 from irrun.types import ELEMENT_TYPES, ElementType, fixed_width
 from irrun.weights import pack
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from irrun.planning.steps import Step
 
 __all__ = ["Dump"]
-
-_BLOCK: Final = 1 << 18
-"""Elements per block of ``_blocks``: few enough that the statistics of a large array need little memory."""
 
 
 class Dump:
@@ -95,11 +92,7 @@ def storable(array: np.ndarray) -> np.ndarray:
     Floats of ml_dtypes become float32, its integers int8. Strings become fixed-width strings or, where these would lose
     or waste too much, the bytes of a string constant as uint8. Any other array is returned as it is, without a copy.
     """
-    array = stored_strings(array)
-    if array.dtype.isbuiltin != 2:
-        return array
-    known = ElementType.of(array.dtype)
-    return array.astype(np.float32 if known is None or known.kind == "float" else np.int8)
+    return numbers(stored_strings(array))
 
 
 def stored_strings(array: np.ndarray) -> np.ndarray:
@@ -110,46 +103,16 @@ def stored_strings(array: np.ndarray) -> np.ndarray:
     return fixed if fixed is not None else np.frombuffer(pack(array, ELEMENT_TYPES["string"]), np.uint8)
 
 
-def _blocks(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the elements in C order, in 1D arrays of at most ``_BLOCK`` elements."""
-    flags: Any = ["external_loop", "buffered", "zerosize_ok", "refs_ok"]
-    blocks: Any = np.nditer(array, flags=flags, order="C", buffersize=_BLOCK)
-    yield from blocks
-
-
 def _figures(array: np.ndarray) -> dict[str, Any]:
     """Return statistics of an array: min, mean, max and std of its finite elements, counts of NaN and Inf, and a hash.
 
-    The hash is the SHA-256 of the bytes in C order, for strings of those in the .bin. min, mean, max and std are None
-    for strings, if no element is finite, and where they overflow float64.
+    The hash is the SHA-256 of the bytes in C order, for strings of those in the .bin.
     """
     digest = hashlib.sha256()
-    numeric = array.dtype != object
-    least, most, mean, spread = math.inf, -math.inf, 0.0, 0.0
-    count = nans = infinities = 0
-    for block in _blocks(array) if array.size else ():
-        digest.update(block.tobytes() if numeric else pack(block, ELEMENT_TYPES["string"]))
-        if not numeric:
-            continue
-        numbers = storable(block)
-        if numbers.dtype.kind == "f":
-            finite = np.isfinite(numbers)
-            missing = int(np.isnan(numbers).sum())
-            nans += missing
-            infinities += int(numbers.size - finite.sum()) - missing
-            numbers = numbers[finite]
-        if not numbers.size:
-            continue
-        least, most = min(least, numbers.min().item()), max(most, numbers.max().item())
-        exact = numbers.astype(np.float64)
-        added, center = exact.size, float(exact.mean())
-        # Chan, Golub and LeVeque: combine the squared deviations of the blocks so far with those of this block
-        spread += float(((exact - center) ** 2).sum()) + (center - mean) ** 2 * count * added / (count + added)
-        mean += (center - mean) * added / (count + added)
-        count += added
-    figures = (least, mean, most, math.sqrt(spread / count)) if count else (None,) * 4
-    finite = [n if n is None or math.isfinite(n) else None for n in figures]  # float64 may overflow
+    for block in blocks(array):
+        digest.update(block.tobytes() if array.dtype != object else pack(block, ELEMENT_TYPES["string"]))
+    known = statistics(array)
     return {
-        **dict(zip(("min", "mean", "max", "std"), finite)), "nan": nans, "inf": infinities,
+        "min": known.min, "mean": known.mean, "max": known.max, "std": known.std, "nan": known.nan, "inf": known.inf,
         "sha256": digest.hexdigest(),
     }  # fmt: skip

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irrun.kernels.matmul import blas
+from irrun.model import Layer
 
 if TYPE_CHECKING:
     from irrun.planning.steps import Step
@@ -20,9 +21,9 @@ __all__ = ["Profile", "Row"]
 
 @dataclass
 class Row:
-    """The measurements of one step in all observed runs. ``layers`` are the names of the layers that it computes."""
+    """The measurements of one step in all observed runs. ``members`` are the layers that it computes."""
 
-    layers: tuple[str, ...]
+    members: tuple[Layer, ...]
     type: str
     """The types of the layers, separated by ``+``."""
     algorithm: str
@@ -35,9 +36,19 @@ class Row:
     """Seconds of each call, without the steps of bodies."""
 
     @property
+    def layers(self) -> tuple[str, ...]:
+        """The names of the layers that the step computes."""
+        return tuple(layer.name for layer in self.members)
+
+    @property
     def seconds(self) -> float:
         """The median time of a call, in seconds."""
         return statistics.median(self.times)
+
+    @property
+    def calls(self) -> int:
+        """The number of calls in all observed runs."""
+        return len(self.times)
 
     @property
     def gflops(self) -> float | None:
@@ -71,8 +82,8 @@ class Profile:
             self._open[-1][1] += now - start
         row = self._rows.get(id(step))
         if row is None:
-            names, types = tuple(l.name for l in step.layers), "+".join(l.type for l in step.layers)
-            row = self._rows[id(step)] = Row(names, types, step.kernel.algorithm, step.kernel.flops)
+            types = "+".join(layer.type for layer in step.layers)
+            row = self._rows[id(step)] = Row(step.layers, types, step.kernel.algorithm, step.kernel.flops)
             self._steps.append(step)
         row.bytes = sum(a.nbytes for a in (*inputs, *outputs) if isinstance(a, np.ndarray))
         row.times.append(now - start - inside)
@@ -84,21 +95,30 @@ class Profile:
         return list(self._rows.values())
 
     @property
+    def runs(self) -> int:
+        """The number of observed runs: that of the calls of the step that was called least often, and at least 1.
+
+        A run calls each step once, except for the steps of bodies, which it may call more often.
+        """
+        return max(1, min((row.calls for row in self.rows), default=1))
+
+    @property
     def seconds(self) -> float:
         """Seconds of one run: the sum over the steps of the median time times the calls in a run."""
-        return sum(row.seconds * self._calls(row) for row in self.rows)
+        runs = self.runs
+        return sum(row.seconds * row.calls / runs for row in self.rows)
 
     def record(self) -> dict[str, Any]:
         """Return the profile for JSON. Times are in seconds; ``matrix_products`` names the library: numpy or mkl."""
-        total = self.seconds or 1.0
+        total, runs = self.seconds or 1.0, self.runs
         return {
             "seconds": self.seconds,
             "matrix_products": blas(),
             "steps": [
                 {
                     "layers": list(row.layers), "type": row.type, "algorithm": row.algorithm or None,
-                    "calls": self._calls(row), "seconds": row.seconds,
-                    "share": row.seconds * self._calls(row) / total, "gflops": row.gflops,
+                    "calls": row.calls / runs, "seconds": row.seconds,
+                    "share": row.seconds * row.calls / runs / total, "gflops": row.gflops,
                     "gigabytes_per_second": row.bandwidth, "bytes": row.bytes,
                 }
                 for row in self.rows
@@ -119,8 +139,3 @@ class Profile:
                 for row, start, end in self._events
             ],
         }  # fmt: skip
-
-    def _calls(self, row: Row) -> float:
-        """Return how often a step is called in one run. Steps of bodies may be called more than once."""
-        runs = max(1, min((len(r.times) for r in self.rows), default=1))
-        return len(row.times) / runs

@@ -1,0 +1,128 @@
+"""``irrun report``: describe a model on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from irrun.cli import _errors, _models, _terminal
+from irrun.cli._inputs import gather
+from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
+from irrun.debug import Limit, Tolerances, read_tolerances
+from irrun.diagnostics import counted, printable
+from irrun.ir.parse import Parsed
+from irrun.report import ModelReport, collect
+from irrun.running.live import default_max_memory
+
+__all__ = ["command"]
+
+
+@click.command("report")
+@click.argument("model", metavar="MODEL.xml")
+@weights_option
+@click.option(
+    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
+    help="The value of an input, as in `irrun run`. May be repeated. [default: random]",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", metavar="FILE.html", default="report.html", show_default=True, help="The page to write."
+)
+@click.option(
+    "--compare", "side", metavar="SIDE",
+    help="Also compare the model with SIDE, as in `irrun compare`, on the same inputs. An engine without a path, such "
+    "as openvino, runs the same model.",
+)  # fmt: skip
+@click.option("--run/--no-run", default=True, show_default=True, help="Run the model, for values and times.")
+@click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, help="Number of runs that are timed.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
+@click.option("--rtol", type=click.FloatRange(min=0), help="With --compare: the relative tolerance of every value.")
+@click.option("--atol", type=click.FloatRange(min=0), help="With --compare: the absolute tolerance of every value.")
+@click.option("--tolerances", metavar="FILE.toml", help="With --compare: tolerances, as in `irrun compare`.")
+@plugin_option
+@format_option("html", "json")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    help="The most seconds that a run may take. [default: no limit; 600 for an engine of --compare]",
+)  # fmt: skip
+@click.option(
+    "--max-memory", type=Size(), metavar="SIZE",
+    help="The most memory that a run may hold at once, such as 2GiB. [default: 3/4 of the memory]",
+)  # fmt: skip
+def command(
+    model: str,
+    weights: str | None,
+    inputs: Sequence[str],
+    output: str,
+    side: str | None,
+    run: bool,
+    runs: int,
+    seed: int,
+    rtol: float | None,
+    atol: float | None,
+    tolerances: str | None,
+    form: str,
+    timeout: float | None,
+    max_memory: int | None,
+) -> int:
+    """Describe a model on one page: graph, shapes, findings, values, times.
+
+    The page shows the graph, and of each layer its attributes, its declared and inferred shapes with their formulas,
+    the statistics and a histogram of its values, its time, its findings and, with --compare, its error. It needs no
+    other file and no network. A model with errors is reported as well.
+
+    --format json prints the document that the page shows, and writes no page.
+
+    Exit status: 0 success, 1 an error in the model, a failed run or a difference, 2 bad usage or an unreadable input,
+    3 an operation that irrun does not support yet.
+    """
+    if side is None and (rtol is not None or atol is not None or tolerances is not None):
+        raise click.UsageError(
+            "--rtol, --atol and --tolerances apply to a comparison; add --compare, or leave them out"
+        )
+    if side is not None and weights is not None:
+        raise click.UsageError("--compare reads the .bin next to the .xml; leave -w out")
+    target = None if form == "json" else new_file(output, model, weights, "-o")
+    parsed = _only(model, weights)
+    limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
+    limit = max_memory or default_max_memory()
+    feeds, origins = {}, {}
+    if (run or side is not None) and not any(problem.blocks for problem in parsed.problems):
+        given = gather(parsed.model, inputs, seed, limit)
+        feeds = {position: item.array for position, item in enumerate(given)}
+        origins = {position: item.origin for position, item in enumerate(given)}
+    report = collect(
+        parsed, feeds, run=run, runs=runs, seed=seed, side=side, tolerances=limits.overridden(Limit(rtol, atol)),
+        timeout=timeout, max_memory=limit, origins=origins,
+    )  # fmt: skip
+    if target is None:
+        _terminal.print_json(report.record())
+    else:
+        report.write(target)
+        _terminal.console(stderr=True).print(f"wrote {printable(output)}: {_summary(report)}")
+    if report.not_run:
+        _errors.show(report.not_run)
+    status = _errors.exit_status((*report.findings, *report.not_run))
+    return status or int(report.comparison is not None and not report.comparison.agrees)
+
+
+def _only(path: str, weights: str | None) -> Parsed:
+    """Return the model of an IR file. Raises click.UsageError for a page with examples."""
+    items = _models.load(path, weights)
+    if isinstance(items[0], Parsed) and not _models.is_example(items[0]):
+        return items[0]
+    raise click.UsageError(f"{path} is a page with examples; pass an IR file")
+
+
+def _summary(report: ModelReport) -> str:
+    """Return in a line what the page shows."""
+    errors = sum(finding.severity == "error" for finding in report.findings)
+    warnings = len(report.findings) - errors
+    parts = [counted(len(report.entries), "layer"), f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"]
+    if report.observations is not None:
+        parts.append(f"{report.observations.seconds * 1e3:.3g} ms per run")
+    elif report.not_run:
+        parts.append("the model does not run")
+    if report.comparison is not None:
+        parts.append(f"comparison: {report.comparison.verdict}")
+    return "; ".join(parts)

@@ -1,0 +1,135 @@
+"""Collect what a report says of a model: what its file declares, what is inferred, checked, run and compared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irrun.api import PathLike, load
+from irrun.checking.checker import check
+from irrun.checking.facts import facts_of
+from irrun.debug import Comparison, Tolerances, compare
+from irrun.debug.inputs import Feeds, samples_of
+from irrun.diagnostics import Diagnostic, EngineError, FeedError, IrrunError, ModelError, ReadError
+from irrun.engines import Limits, Side, parse_side
+from irrun.files import NewFile
+from irrun.inference.trace import Trace
+from irrun.ir.parse import Parsed, no_garbage
+from irrun.lookup import known
+from irrun.model import Model
+from irrun.report.contents import Contents
+from irrun.report.document import document
+from irrun.report.entries import Entries
+from irrun.report.inferred import inferred
+from irrun.report.observations import Observations, observe
+from irrun.report.page import page
+from irrun.report.tree import Tree
+from irrun.running.live import default_max_memory
+
+__all__ = ["ModelReport", "collect"]
+
+
+class ModelReport(Contents):
+    """A report: its contents, and what they are written as."""
+
+    def record(self) -> dict[str, Any]:
+        """Return the report as a dict for JSON, with its version under ``version``."""
+        return document(self)
+
+    def html(self) -> str:
+        """Return the report as one HTML page that needs no other file and no network."""
+        return page(self.record())
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file, as a whole or not at all. Raises OSError."""
+        with NewFile(path) as new:
+            new.file.write(self.html().encode("utf-8"))
+            new.finish()
+
+
+def collect(
+    model: Model | Parsed | PathLike,
+    feeds: Feeds | None = None,
+    *,
+    weights: PathLike | None = None,
+    run: bool = True,
+    runs: int = 3,
+    seed: int = 0,
+    side: str | Side | None = None,
+    tolerances: Tolerances | None = None,
+    timeout: float | None = None,
+    max_memory: int | None = None,
+    origins: Mapping[int, str] | None = None,
+) -> ModelReport:
+    """Return the report of a model.
+
+    - ``feeds`` are the inputs of the run, by name or position. An input that is not passed is random, drawn with
+      ``seed``.
+    - Without ``run``, nothing is run, and the report has no statistics and no times. ``runs`` is how often the model is
+      timed.
+    - ``side`` is what the model is compared with, such as ``openvino`` or ``openvino[device=GPU]:other.xml``. Without
+      a path, it runs the model of the report.
+    - ``timeout``, in seconds, and ``max_memory``, in bytes, limit each run.
+    - ``origins`` says for inputs, by position, where they come from.
+
+    A model with errors is reported as well, and so is one that does not run: ``not_run`` says why. Raises ReadError if
+    the model cannot be read, FeedError if ``feeds`` do not fit it, and EngineError if ``side`` cannot be used.
+    """
+    parsed = model if isinstance(model, Parsed) else _read(model, weights)
+    own, limit = parsed.model, max_memory or default_max_memory()
+    side = parse_side(side, needs_path=False) if isinstance(side, str) else side
+    findings = check(parsed).diagnostics
+    entries = Entries(own)
+    with no_garbage():
+        values = inferred(Trace(own), entries)
+    inputs: Mapping[int, tuple[np.ndarray, str]] = {}
+    observations: Observations | None = None
+    comparison: Comparison | None = None
+    not_run: tuple[Diagnostic, ...] = ()
+    if run or side is not None:
+        try:
+            if blocking := [problem for problem in parsed.problems if problem.blocks]:
+                raise ModelError(blocking)
+            inputs = _inputs(own, feeds or {}, seed, origins or {})
+            arrays = {position: array for position, (array, _) in inputs.items()}
+            if side is not None:
+                comparison = _compared(own, side, arrays, tolerances, timeout, limit)
+            if run:
+                observations = observe(own, arrays, entries, runs=runs, max_memory=limit, timeout=timeout)
+        except (FeedError, EngineError, ReadError):
+            raise
+        except IrrunError as error:
+            not_run = error.diagnostics
+    return ModelReport(
+        own, facts_of(own), entries, Tree(entries), values, findings, inputs, observations, not_run, comparison
+    )
+
+
+def _read(model: Model | PathLike, weights: PathLike | None) -> Parsed:
+    return Parsed(model, []) if isinstance(model, Model) else load(model, weights)
+
+
+def _inputs(model: Model, feeds: Feeds, seed: int, origins: Mapping[int, str]) -> dict[int, tuple[np.ndarray, str]]:
+    """Return the inputs of the run by position, each with a text that says where the array comes from."""
+    (arrays,) = samples_of(model, feeds, 1, seed)
+    passed = {known(model, key) for key in feeds}
+    texts = {position: "as passed" if position in passed else f"random, seed {seed}" for position in arrays}
+    for position, parameter in enumerate(model.parameters):
+        if parameter.id in model.contents and position not in arrays:
+            arrays[position], line = model.contents[parameter.id]
+            texts[position] = f"from the comment at line {line}"
+    return {position: (arrays[position], {**texts, **origins}[position]) for position in sorted(arrays)}
+
+
+def _compared(
+    model: Model, side: Side, arrays: Feeds, tolerances: Tolerances | None, timeout: float | None, max_memory: int
+) -> Comparison:
+    """Compare a model, as irrun runs it, with another side on the same inputs."""
+    path = Path(model.source.path)
+    reference = side if side.path is not None or side.kind in ("dump", "npz") else Side(side.kind, path, side.options)
+    limits = Limits(timeout or Limits().seconds, max_memory)
+    return compare(reference, Side("irrun", path), arrays, tolerances=tolerances, limits=limits)
