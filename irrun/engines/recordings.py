@@ -48,7 +48,7 @@ class Recording:
         if path is not None:
             return Refusal("recorded values run no model")
         places = {place: origin for place, origin, _ in self._values} if inner else {}
-        return Loaded((), tuple(output.names for output in self._outputs), places)
+        return Loaded((), tuple(output.names for output in self._outputs), places, neutral=True)
 
     def infer(
         self,
@@ -60,13 +60,16 @@ class Recording:
         wanted, visits = set(taps), Counter[Place]()
         for place, _, read in self._values:
             if place in wanted and on_value is not None:
-                on_value(Value(place, visits[place], read, lambda: None))
+                on_value(Value(place, visits[place], read))
                 visits[place] += 1
         return Outputs(tuple(self._outputs), 0)
 
     def reset(self) -> Failure | None:
         """Do nothing: a recording has no state."""
         return None
+
+    def release(self) -> None:
+        """Do nothing: a recording has no process."""
 
 
 def _dumped(folder: Path) -> Iterator[tuple[Place, Origin, Callable[[], np.ndarray]]]:

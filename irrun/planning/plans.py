@@ -21,14 +21,17 @@ _NARROW: Final = 4
 
 
 class Plans:
-    """The plans of a model. With ``exact`` there is one, in which each layer is a step with its defining kernel.
+    """The plans of a model.
+
+    With ``exact`` there is one, in which each layer is a step with its defining kernel. With ``layered`` there is one,
+    in which each layer is a step with its fastest kernel.
 
     Raises the same errors as ``plan``.
     """
 
-    def __init__(self, model: Model, max_memory: int, exact: bool) -> None:
-        self.model, self.max_memory, self.exact = model, max_memory, exact
-        self.general: Plan = plan(model, Planning(max_memory, specialise=not exact, fuse=not exact))
+    def __init__(self, model: Model, max_memory: int, *, exact: bool, layered: bool) -> None:
+        self.model, self.max_memory, self._single = model, max_memory, exact or layered
+        self.general: Plan = plan(model, Planning(max_memory, specialise=not exact, fuse=not self._single))
         self._declared: _Shapes = tuple(declared_inside(model, p.id).shape for p in model.parameters)
         self._dynamic = not all(shape.is_static for shape in self._declared)
         self._narrow: dict[_Shapes, Plan] = {}
@@ -38,7 +41,7 @@ class Plans:
     @cached_property
     def layered(self) -> Plan:
         """The plan in which each layer is a step of its own, for hooks that observe single layers."""
-        return self.general if self.exact else plan(self.model, Planning(self.max_memory, fuse=False))
+        return self.general if self._single else plan(self.model, Planning(self.max_memory, fuse=False))
 
     def recurs(self, shapes: _Sizes) -> bool:
         """Return whether the inputs of the last run had these shapes too."""
@@ -51,7 +54,7 @@ class Plans:
         stay open. For a decoder, this pins the dims of one token, but not the length of the past. If several plans
         fit, the one with the fewest steps is used.
         """
-        if self.exact or not self._dynamic:
+        if self._single or not self._dynamic:
             return self.general
         last, self._last = self._last, shapes
         common, self._common = self._common, _common(self._declared, last, shapes)

@@ -1,7 +1,7 @@
 """The harness of OpenVINO: any version, on any of its devices. It needs openvino and numpy, and no irrun.
 
-Inner values are observed by adding Results to a copy of the model, which changes how OpenVINO fuses layers. The outputs
-of a run are therefore those of the model as it is, and only the inner values come from the copies.
+Inner values are observed by adding Results to copies of the model, which changes how OpenVINO fuses layers. A model
+that is loaded with its inner values is therefore compiled as it is only if a run observes none of them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ except ImportError:  # before 2025
 __all__ = ["Harness"]
 
 _MOST = 64
-"""The most inner values that one copy of the model computes."""
-_MOST_BYTES = 1 << 28
-"""The most bytes of inner values, as far as their shapes are static, that one copy of the model computes."""
+"""The most inner values of unknown size that one copy of the model computes."""
+_LEAST_BYTES = 1 << 26
+"""Bytes of inner values that one copy of the model may compute, whatever the size of the model."""
 _SILENT = ("Parameter", "Constant", "Result", "Assign")
 """Types of layers that compute no value."""
 
@@ -45,12 +45,14 @@ class Harness:
         self.name = f"OpenVINO {ov.__version__.split('-')[0]} {self.device}{precision}"
 
     def load(self, path: str, inner: bool) -> dict[str, Any]:
-        """Compile the model, and return its inputs, its outputs and, if ``inner``, its inner values."""
+        """Read the model, and return its inputs, its outputs and, if ``inner``, its inner values; else compile it."""
+        self.request: Any = None  # free its memory first
+        self.observers: dict[Any, list[Any]] = {}
         model = self.core.read_model(path)
         self.path = path
-        self.request = self._request(model)
-        self.observers: dict[Any, list[Any]] = {}
-        self.has_state = bool(self.request.query_state())
+        self.has_state = bool(model.get_sinks()) or any(n.get_type_name() == "ReadValue" for n in model.get_ops())
+        if not inner:
+            self.request = self._request(model)
         loaded: dict[str, Any] = {
             "inputs": [
                 {"names": _names(port), "type": _type(port), "shape": str(port.get_partial_shape())}
@@ -73,17 +75,27 @@ class Harness:
     ) -> list[Any]:
         """Return the outputs, and pass the inner values at ``taps`` to ``show``."""
         tensors = [_tensor(*feed) for feed in feeds]
-        outputs = _infer(self.request, tensors)
-        for request, batch in self._observers(tuple(taps)) if taps else ():
-            values = _infer(request, tensors, len(batch))
-            for (layer, port), value in zip(batch, values):
-                show(layer, port, value)
+        if not taps:
+            if self.request is None:
+                self.request = self._request(self.core.read_model(self.path))
+            _run(self.request, tensors)
+            return [_contents(self.request.get_output_tensor(i)) for i in range(len(self.request.model_outputs))]
+        if not self.has_state:
+            self.request = None  # it would take as much memory as a copy
+        outputs: list[Any] = []
+        for request, batch in self._observers(tuple(taps)):
+            _run(request, tensors)
+            first = len(request.model_outputs) - len(batch)
+            for position, (layer, port) in enumerate(batch, first):
+                show(layer, port, _contents(request.get_output_tensor(position)))
+            outputs = outputs or [_contents(request.get_output_tensor(position)) for position in range(first)]
+            del request  # before the next copy is made
         return outputs
 
     def reset(self) -> None:
         """Reset the variables of the model and of its copies."""
         for request in (self.request, *(request for rows in self.observers.values() for request, _ in rows)):
-            for state in request.query_state():
+            for state in request.query_state() if request is not None else ():
                 state.reset()
 
     def _request(self, model: Any) -> Any:
@@ -110,18 +122,23 @@ class Harness:
             del self.observers[taps]
 
     def _batches(self, taps: set[tuple[str, int]]) -> list[list[tuple[str, int]]]:
-        """Return the taps in the order of the model, in lists that one copy of the model can compute."""
+        """Return the taps in the order of the model, in lists that one copy of the model can compute.
+
+        The values of a copy exist at the same time. They may take half the bytes of the model's constants.
+        """
+        model = self.core.read_model(self.path)
+        constants = (node.output(0) for node in model.get_ops() if node.get_type_name() == "Constant")
+        most = max(_LEAST_BYTES, sum(map(_size, constants)) // 2)
         batches: list[list[tuple[str, int]]] = []
         room = 0
-        for node, port in _values(self.core.read_model(self.path)):
+        for node, port in _values(model):
             tap = node.get_friendly_name(), port
             if tap not in taps:
                 continue
-            shape = node.get_output_partial_shape(port)
-            size = int(np.prod(shape.to_shape())) * 8 if shape.is_static else 0
-            if not batches or size > room or len(batches[-1]) == _MOST:
+            size = _size(node.output(port)) or most // _MOST
+            if not batches or size > room:
                 batches.append([])
-                room = _MOST_BYTES
+                room = most
             batches[-1].append(tap)
             room -= size
         return batches
@@ -139,6 +156,13 @@ def _names(port: Any) -> list[str]:
     return [*sorted(port.get_names()), port.get_node().get_friendly_name()]
 
 
+def _size(port: Any) -> int:
+    """Return the bytes of a value, or 0 if its shape or type is not known."""
+    shape, element_type = port.get_partial_shape(), port.get_element_type()
+    known = shape.is_static and element_type.is_static()
+    return (int(np.prod(shape.to_shape(), dtype=object)) * element_type.bitwidth + 7) // 8 if known else 0
+
+
 def _type(port: Any) -> str:
     return port.get_element_type().get_type_name()
 
@@ -150,13 +174,10 @@ def _values(model: Any) -> Iterator[tuple[Any, int]]:
             yield from ((node, port) for port in range(node.get_output_size()))
 
 
-def _infer(request: Any, tensors: Sequence[Any], last: int | None = None) -> list[Any]:
-    """Return copies of all outputs of a run, or of the ``last`` ones."""
+def _run(request: Any, tensors: Sequence[Any]) -> None:
     for position, tensor in enumerate(tensors):
         request.set_input_tensor(position, tensor)
     request.infer()
-    count = len(request.model_outputs)
-    return [_contents(request.get_output_tensor(i)) for i in range(count - last if last is not None else 0, count)]
 
 
 def _tensor(type_name: str, shape: tuple[int, ...], contents: Any) -> Any:
