@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +11,10 @@ from typing import Any, Final
 import click
 
 from irrun.checking.reshaping import Shapes
+from irrun.opdef.plugins import load_plugin
 
 __all__ = [
-    "Size", "format_option", "load_plugin", "plugin_option", "plugins", "refuse_to_replace", "shape_option",
+    "Size", "format_option", "plugin_option", "refuse_to_replace", "shape_option",
     "weights_option",
 ]  # fmt: skip
 
@@ -60,29 +59,6 @@ def refuse_to_replace(path: Path | None, model: str, weights: str | None, option
         if path is not None and path.exists() and other.exists() and path.samefile(other):
             message = f"{path} is {'the model' if other == Path(model) else 'its .bin'}; choose another file"
             raise click.BadParameter(message, param_hint=option)
-
-
-_PLUGIN: Final = "irrun_plugin_"
-"""The prefix of the names of plugin modules in ``sys.modules``."""
-
-
-def load_plugin(file: str) -> None:
-    """Import a file that registers operations (``@irrun.op``).
-
-    Raises OSError or ValueError if it cannot be imported, and whatever the file itself raises.
-    """
-    name = _PLUGIN + re.sub(r"[^a-zA-Z0-9_]", "_", Path(file).stem)
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ValueError("it is not a Python file; its name must end in .py")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-
-
-def plugins() -> list[str]:
-    """Return the paths of the files that ``load_plugin`` has imported."""
-    modules = [module for name, module in sys.modules.items() if name.startswith(_PLUGIN)]
-    return [module.__file__ for module in modules if module.__file__]
 
 
 def _import(ctx: click.Context, param: click.Parameter, files: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from irrun.engines.outcomes import Crash, Failure, Refusal
 from irrun.engines.process import Limits
 from irrun.engines.recordings import Recording
 from irrun.engines.sides import Side, parse_side
+from irrun.opdef.plugins import plugins
 
 __all__ = ["at_once", "open", "open_all"]
 
@@ -86,6 +88,8 @@ def _engine(side: Side, limits: Limits, session: Path) -> Engine:
     options = {name: text for name, text in side.options.items() if name != "python"}
     if side.kind == "exact":
         options["exact"] = "1"
+    if side.kind in ("irrun", "exact"):
+        options["plugins"] = json.dumps([os.path.abspath(file) for file in plugins()])
     own = "python" not in side.options
     command = [side.options.get("python", sys.executable), str(_HARNESSES / "serve.py"), harness]
     return ChildEngine(command, options, side.path, limits, _environment() if own else None, session)

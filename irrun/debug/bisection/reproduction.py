@@ -42,7 +42,7 @@ def write_reproduction(
         number = run if runs > 1 else ""
         _save_arrays(target / f"inputs{number}.npz", inputs)
         _save_arrays(target / f"expected{number}.npz", expected)
-    options = {name: text for name, text in side.options.items() if name != "python"}
+    options = {name: text for name, text in side.options.items() if name not in ("python", "weights")}
     settings = {"engine": side.kind, **options, "runs": runs, "rtol": rtol, "atol": atol}
     _write(target / "settings.json", json.dumps(settings, indent=2) + "\n")
     _write(target / "reproduce.py", _SCRIPT.read_text("utf-8"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +15,7 @@ from irrun.api import compile
 from irrun.engines.places import body_inputs, computing_layers
 from irrun.engines.tensors import Wire, decoded, encoded
 from irrun.model import Layer, Model
+from irrun.opdef.plugins import load_plugin
 from irrun.planning.steps import Step
 from irrun.types import UNKNOWN_RANK
 
@@ -28,23 +31,26 @@ class Harness:
         self.exact = "exact" in options
         if "threads" in options:
             os.environ["IRRUN_THREADS"] = options["threads"]
+        self.weights = options.get("weights")
+        for file in json.loads(options.get("plugins", "[]")):
+            load_plugin(file)
         self.executable: irrun.Executable | None = None
         self.model: Model | None = None
         self.is_layered = False
         self.name = f"irrun {irrun.__version__}{' exact' if self.exact else ''}"
 
     def load(self, path: str, inner: bool) -> dict[str, Any]:
-        """Compile the model, and return its inputs, its outputs and, if ``inner``, its inner values.
+        """Read and compile the model, and return its inputs, its outputs and, if ``inner``, its inner values.
 
-        A model with inner values is compiled again when it runs, which takes little time: until then, while the other
-        side of a comparison runs, it takes no memory.
+        A model that shows its inner values is compiled when it runs: until then, it takes no memory, which the other
+        side of a comparison needs. Constants take none in a model that computes each layer by its defining kernel.
         """
-        self.executable = self.model = None  # free the memory first
+        self.executable = self.model = None
+        gc.collect()  # free the memory of the old model first: an executable is part of cycles
         self.is_layered = inner
-        self.model = model = irrun.read_model(path)
-        executable = compile(model, exact=self.exact, layered=inner)
-        if not inner:
-            self.executable = executable
+        self.model = model = irrun.read_model(path, self.weights)
+        if self.exact or not inner:
+            self.executable = self._compiled()
         loaded: dict[str, Any] = {
             "inputs": [_input(model, parameter) for parameter in model.parameters],
             "outputs": [{"names": list(model.result_names(result))} for result in model.results],

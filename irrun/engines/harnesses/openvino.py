@@ -35,6 +35,7 @@ class Harness:
 
     def __init__(self, options: dict[str, str]) -> None:
         self.core = ov.Core()
+        self.weights = options.get("weights", "")
         self.device = options.get("device", "CPU")
         self.properties: dict[str, Any] = {}
         if "precision" in options:
@@ -48,8 +49,8 @@ class Harness:
         """Read the model, and return its inputs, its outputs and, if ``inner``, its inner values; else compile it."""
         self.request: Any = None  # free its memory first
         self.observers: dict[Any, list[Any]] = {}
-        model = self.core.read_model(path)
         self.path = path
+        model = self._model()
         self.has_state = bool(model.get_sinks()) or any(n.get_type_name() == "ReadValue" for n in model.get_ops())
         if not inner:
             self.request = self._request(model)
@@ -77,7 +78,7 @@ class Harness:
         tensors = [_tensor(*feed) for feed in feeds]
         if not taps:
             if self.request is None:
-                self.request = self._request(self.core.read_model(self.path))
+                self.request = self._request(self._model())
             _run(self.request, tensors)
             return [_contents(self.request.get_output_tensor(i)) for i in range(len(self.request.model_outputs))]
         if not self.has_state:
@@ -97,6 +98,9 @@ class Harness:
         for request in (self.request, *(request for rows in self.observers.values() for request, _ in rows)):
             for state in request.query_state() if request is not None else ():
                 state.reset()
+
+    def _model(self) -> Any:
+        return self.core.read_model(self.path, self.weights) if self.weights else self.core.read_model(self.path)
 
     def _request(self, model: Any) -> Any:
         return self.core.compile_model(model, self.device, self.properties).create_infer_request()
@@ -126,7 +130,7 @@ class Harness:
 
         The values of a copy exist at the same time. They may take half the bytes of the model's constants.
         """
-        model = self.core.read_model(self.path)
+        model = self._model()
         constants = (node.output(0) for node in model.get_ops() if node.get_type_name() == "Constant")
         most = max(_LEAST_BYTES, sum(map(_size, constants)) // 2)
         batches: list[list[tuple[str, int]]] = []
@@ -145,7 +149,7 @@ class Harness:
 
     def _observer(self, batch: Sequence[tuple[str, int]]) -> Any:
         """Return a request of a copy of the model in which the values at ``batch`` are further outputs, the last."""
-        model = self.core.read_model(self.path)
+        model = self._model()
         nodes = {(node.get_friendly_name(), port): node for node, port in _values(model)}
         model.add_results([opset8.result(nodes[tap].output(tap[1])) for tap in batch])
         return self._request(model)
