@@ -129,6 +129,17 @@ def test_a_fault_that_the_second_sample_shows(tmp_path: Path) -> None:
     assert names(bisect(good, bad, [sample, sample, sample])) == ["kept"]
 
 
+def test_a_fault_behind_a_variable(tmp_path: Path) -> None:
+    """The layers between a variable, which begins with a constant, and an output are no constants."""
+    x = b.parameter([1, 4], "f32", name="x")
+    state = b.ReadValue(np.zeros((1, 4), np.float32), variable_id="s", variable_type="f32", variable_shape=[1, 4])
+    recalled = b.Multiply(b.Sigmoid(state, name="gate"), weights(1, 4), name="scaled")
+    model = b.model(b.Add(recalled, x, name="y"), sinks=[b.Assign(b.Add(state, x, name="kept"), variable_id="s")])
+    good, bad = planted(model, tmp_path, ('name="scaled" type="Multiply"', 'name="scaled" type="Add"'))
+    sample = {"x": np.ones((1, 4), np.float32)}
+    assert names(bisect(good, bad, [sample, sample])) == ["scaled"]
+
+
 def test_a_fault_in_a_fused_region_and_its_reproduction(tmp_path: Path) -> None:
     """OpenVINO fuses a MatMul and an Add whose bias has one axis more, and loses that axis. Apart, both are right."""
     x = b.parameter(["?", 8], "f32", name="x")
