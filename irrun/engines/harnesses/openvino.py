@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # it would open connections and fork
@@ -16,9 +17,9 @@ import numpy as np
 import openvino as ov
 
 try:
-    from openvino import opset8
+    from openvino import opset8, opset15
 except ImportError:  # before 2025
-    from openvino.runtime import opset8  # type: ignore[import-not-found, no-redef]
+    from openvino.runtime import opset8, opset15  # type: ignore[import-not-found, no-redef]
 
 __all__ = ["Harness"]
 
@@ -75,12 +76,12 @@ class Harness:
         self, feeds: Sequence[Any], taps: Sequence[tuple[str, int]], show: Callable[[str, int, Any], None]
     ) -> list[Any]:
         """Return the outputs, and pass the inner values at ``taps`` to ``show``."""
-        tensors = [_tensor(*feed) for feed in feeds]
+        tensors = [self._tensor(*feed) for feed in feeds]
         if not taps:
             if self.request is None:
                 self.request = self._request(self._model())
             _run(self.request, tensors)
-            return [_contents(self.request.get_output_tensor(i)) for i in range(len(self.request.model_outputs))]
+            return [self._contents(self.request.get_output_tensor(i)) for i in range(len(self.request.model_outputs))]
         if not self.has_state:
             self.request = None  # it would take as much memory as a copy
         outputs: list[Any] = []
@@ -88,8 +89,8 @@ class Harness:
             _run(request, tensors)
             first = len(request.model_outputs) - len(batch)
             for position, (layer, port) in enumerate(batch, first):
-                show(layer, port, _contents(request.get_output_tensor(position)))
-            outputs = outputs or [_contents(request.get_output_tensor(position)) for position in range(first)]
+                show(layer, port, self._contents(request.get_output_tensor(position)))
+            outputs = outputs or [self._contents(request.get_output_tensor(position)) for position in range(first)]
             del request  # before the next copy is made
         return outputs
 
@@ -98,6 +99,20 @@ class Harness:
         for request in (self.request, *(request for rows in self.observers.values() for request, _ in rows)):
             for state in request.query_state() if request is not None else ():
                 state.reset()
+
+    @cached_property
+    def _strings(self) -> _Strings:
+        return _Strings(self.core)
+
+    def _tensor(self, type_name: str, shape: tuple[int, ...], contents: Any) -> Any:
+        """Return a tensor of OpenVINO. ``contents`` are uint8 [n], or a list of strings."""
+        return self._strings.tensor(contents, shape) if type_name == "string" else _tensor(type_name, shape, contents)
+
+    def _contents(self, tensor: Any) -> Any:
+        """Return a copy of a tensor: its type, its shape, and uint8 [n] or a list of strings."""
+        if tensor.get_element_type().get_type_name() == "string":
+            return "string", tuple(tensor.get_shape()), self._strings.words(tensor)
+        return _contents(tensor)
 
     def _model(self) -> Any:
         return self.core.read_model(self.path, self.weights) if self.weights else self.core.read_model(self.path)
@@ -155,6 +170,51 @@ class Harness:
         return self._request(model)
 
 
+class _Strings:
+    """Converts string tensors of OpenVINO from and to bytes.
+
+    Its Python API takes and returns them as fixed-width strings of numpy, which lose NULs at their ends. Models that
+    pack and unpack strings lose nothing.
+    """
+
+    def __init__(self, core: Any) -> None:
+        begins, ends = (opset15.parameter([-1], ov.Type.i32) for _ in range(2))
+        symbols, strings = opset15.parameter([-1], ov.Type.u8), opset15.parameter([-1], ov.Type.string)
+        pack = opset15.string_tensor_pack(begins, ends, symbols)
+        unpack = opset15.string_tensor_unpack(strings)
+        model: Any = ov.Model
+        models = (
+            model([opset8.result(pack.output(0))], [begins, ends, symbols], "pack"),
+            model([opset8.result(port) for port in unpack.outputs()], [strings], "unpack"),
+        )
+        self.pack, self.unpack = (core.compile_model(model, "CPU").create_infer_request() for model in models)
+
+    def tensor(self, words: Sequence[str], shape: Sequence[int]) -> Any:
+        """Return a tensor of strings, in which surrogates stand for bytes that are not UTF-8."""
+        tensor = ov.Tensor(ov.Type.string, ov.Shape([len(words)]))
+        if words:
+            parts = [word.encode("utf-8", "surrogateescape") for word in words]
+            ends = np.cumsum([len(part) for part in parts]).astype(np.int32)
+            begins = np.concatenate([[0], ends[:-1]]).astype(np.int32)
+            symbols = np.frombuffer(b"".join(parts), np.uint8).copy()
+            _run(self.pack, [ov.Tensor(array) for array in (begins, ends, symbols)])
+            self.pack.get_output_tensor(0).copy_to(tensor)
+        tensor.shape = list(shape)
+        return tensor
+
+    def words(self, tensor: Any) -> list[str]:
+        """Return the strings of a tensor in C order."""
+        if not tensor.get_size():
+            return []
+        flat = ov.Tensor(ov.Type.string, tensor.get_shape())
+        tensor.copy_to(flat)
+        flat.shape = [tensor.get_size()]
+        _run(self.unpack, [flat])
+        begins, ends, symbols = (self.unpack.get_output_tensor(position).data for position in range(3))
+        data = symbols.tobytes()
+        return [data[a:b].decode("utf-8", "surrogateescape") for a, b in zip(begins.tolist(), ends.tolist())]
+
+
 def _names(port: Any) -> list[str]:
     """Return the names of an input or output: those of its tensor, and that of its layer."""
     return [*sorted(port.get_names()), port.get_node().get_friendly_name()]
@@ -185,10 +245,7 @@ def _run(request: Any, tensors: Sequence[Any]) -> None:
 
 
 def _tensor(type_name: str, shape: tuple[int, ...], contents: Any) -> Any:
-    """Return a tensor of OpenVINO. ``contents`` are uint8 [n], or a list of strings."""
-    if type_name == "string":
-        words = np.array(contents, np.str_).reshape(shape)
-        return ov.Tensor(words) if words.size else ov.Tensor(ov.Type.string, ov.Shape(shape))
+    """Return a tensor of OpenVINO of any type but string. ``contents`` are uint8 [n]."""
     element_type = getattr(ov.Type, type_name)
     if not len(contents):
         return ov.Tensor(element_type, ov.Shape(shape))
@@ -196,11 +253,9 @@ def _tensor(type_name: str, shape: tuple[int, ...], contents: Any) -> Any:
 
 
 def _contents(tensor: Any) -> Any:
-    """Return a copy of a tensor: its type, its shape, and uint8 [n] or a list of strings."""
+    """Return a copy of a tensor of any type but string: its type, its shape, and uint8 [n]."""
     element_type, shape = tensor.get_element_type(), tuple(tensor.get_shape())
     name = element_type.get_type_name()
-    if name == "string":
-        return name, shape, [str(word) for word in tensor.str_data.flat]
     if not tensor.get_size():
         return name, shape, b""
     return name, shape, np.array(tensor.data).reshape(-1).view(np.uint8)
