@@ -126,7 +126,8 @@ def _print_layers(out: Console, bisection: Bisection) -> None:
     rows = [(layer.type, layer.name, f"{layer.file}:{layer.line}") for layer in bisection.layers]
     _terminal.print_table(out, ("type", "name", "place"), rows)
     if wrong.message:
-        out.print(printable(wrong.message))
+        for line in filter(None, wrong.message.splitlines()):
+            out.print(printable(line))
     elif wrong.verdict == "differ":
         out.print(f"the largest error of its outputs is {wrong.excess:.3g} times the tolerance")
     if bisection.part is None:

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import irrun
 from irrun import build as b
+from irrun import surgery
 from irrun.cli import cli
 from irrun.debug import Bisection, Tolerances, bisect, compare, write_reproduction
 from irrun.debug.bisection import anonymized
@@ -160,6 +161,19 @@ def test_a_fault_in_a_fused_region_and_its_reproduction(tmp_path: Path) -> None:
         assert (script.returncode, "has shape [1, 8], not [1, 1, 8]" in script.stdout) == (1, True), script
         text = (folder / "model.xml").read_text() + (folder / "issue.md").read_text()
         assert ("bias" in text) == (number == 0)
+
+
+def test_a_candidate_that_crashes(tmp_path: Path) -> None:
+    """Col2Im without its optional attributes ends OpenVINO's process, also among other layers."""
+    departure = irrun.read_model(Path(__file__).parents[2] / "docs" / "departures" / "col2im_defaults.xml")
+    (crashing,) = (layer for layer in departure.layers.values() if layer.type == "Col2Im")
+    edited = surgery.merge(departure, b.model({"z": b.Tanh(b.parameter("?,?,?", name="out"), name="after")}))
+    irrun.save_model(edited, tmp_path / "model.xml")
+    bisection = bisect(str(tmp_path / "model.xml"), f"openvino:{tmp_path / 'model.xml'}")
+    assert (bisection.verdict, names(bisection)) == ("crashed", [crashing.name])
+    write_reproduction(bisection, parse_side("openvino:model.xml"), tmp_path / "alone", 1e-4, 1e-5)
+    script = subprocess.run([sys.executable, tmp_path / "alone" / "reproduce.py"], capture_output=True, check=False)
+    assert script.returncode not in (0, 1)
 
 
 def test_a_candidate_that_refuses(tmp_path: Path) -> None:
