@@ -113,9 +113,9 @@ def _unavailable(side: Side, outcome: Failure) -> EngineError:
             help = "check the options of the side"
     elif isinstance(outcome, Crash):
         why, notes = outcome.cause, tuple(outcome.log.splitlines()[-3:])
-        if "python" in side.options:
-            help = f"check the path of the interpreter: {side.options['python']}"
     else:
-        why = f"it did not answer within {outcome.seconds:g} s"
+        why, help = f"it did not answer within {outcome.seconds:g} s", "allow it more time (--timeout)"
+    if "python" in side.options and not isinstance(outcome, Refusal):
+        help = f"check the path of the interpreter: {side.options['python']}"
     message = f"the engine {side.kind} does not start: {why}"
     return EngineError(Diagnostic("IR702", "error", message, notes=notes, help=help))

@@ -39,6 +39,9 @@ class Recording:
             else:
                 self._outputs = list(_archived(side.path))
         except OSError as error:
+            if side.kind == "dump" and side.path.is_dir() and isinstance(error, FileNotFoundError):
+                why = "it has no index.json; pass a folder that `irrun run --dump` wrote"
+                raise _unreadable(side, why) from None
             raise _unreadable(side, (error.strerror or str(error)).lower()) from None
         except Exception as error:  # numpy, zipfile and the decompressors raise whatever a corrupt file leads them to
             raise _unreadable(side, str(error)) from None
