@@ -135,6 +135,7 @@ def compile(
     exact: bool | None = None,
     timeout: float | None = None,
     copy_weights: bool = False,
+    layered: bool = False,
 ) -> Executable:
     """Plan a model once, and return an Executable that runs it any number of times.
 
@@ -153,6 +154,8 @@ def compile(
       The default is true if the environment variable IRRUN_EXACT is set to anything but 0.
     - ``timeout`` is the most seconds that a run may take, by default any number. It is checked before each step and
       each iteration of a loop, so that a run ends with the step during which the time is over.
+    - ``layered`` computes each layer in a step of its own, as a run with hooks does: whoever observes every run saves
+      the other plan and its memory. ``exact`` implies it.
     - ``copy_weights`` reads the .bin into memory, so that the file may be changed while the model is in use.
 
     Raises ReadError or ModelError if the model cannot be read or planned, UnsupportedError if irrun does not know one
@@ -172,7 +175,7 @@ def compile(
 
     if max_memory is None:
         max_memory = default_max_memory()
-    return Executable(model, strict=strict, max_memory=max_memory, exact=exact, timeout=timeout)
+    return Executable(model, strict=strict, max_memory=max_memory, exact=exact, timeout=timeout, layered=layered)
 
 
 def run(

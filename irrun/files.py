@@ -19,7 +19,7 @@ try:
 except ImportError:  # Windows, where nobody can remove a file that is open, so that no lock is needed
     fcntl = None
 
-__all__ = ["NewFile", "replace_pair", "sweep"]
+__all__ = ["NewFile", "lock", "replace_pair", "sweep"]
 
 _LONGEST: Final = 200
 """The most bytes of the target's name in a temporary name: file systems allow names of 255 bytes."""
@@ -45,7 +45,7 @@ class NewFile:
         while True:
             self.partial = self.path.with_name(f"{_prefix(self.path.name)}{secrets.token_hex(4)}.part")
             self.file = self.partial.open("xb")
-            if _lock(self.file) and os.fstat(self.file.fileno()).st_nlink:
+            if lock(self.file) and os.fstat(self.file.fileno()).st_nlink:
                 return self
             self.file.close()  # another process swept the file away before it was locked
 
@@ -97,11 +97,11 @@ def _remove_unlocked(path: Path) -> None:
         path.unlink()
         return
     with path.open("rb") as file:
-        if _lock(file):
+        if lock(file):
             path.unlink()
 
 
-def _lock(file: BinaryIO) -> bool:
+def lock(file: BinaryIO) -> bool:
     """Lock a file until it is closed. Return False if another process, or another file object, holds the lock."""
     if fcntl is None:
         return True

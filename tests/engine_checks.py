@@ -27,7 +27,7 @@ TENSORS = {
     "i8": X.astype(np.int8),
     "i64": X.astype(np.int64) << 40,
     "boolean": X > 0,
-    "string": np.array([["a", ""], ["übung", "line\nbreak"]], object),
+    "string": np.array([["a", ""], ["übung", "line\nbreak"], ["NULs\0\0", "\0\udcff\udcc3"]], object),
 }
 
 

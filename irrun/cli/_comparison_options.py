@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import click
 
-from irrun.cli._options import Size
+from irrun.cli._options import Size, plugin_option
+from irrun.engines import Side, parse_side
 
-__all__ = ["limit_options", "sample_options", "tolerance_options"]
+__all__ = ["limit_options", "model_options", "sample_options", "sides", "tolerance_options"]
 
 Decorator = Callable[[Any], Any]
 
@@ -23,6 +24,22 @@ def _together(*options: Decorator) -> Decorator:
         return command
 
     return add
+
+
+model_options: Final = _together(
+    click.option(
+        "-w", "--weights", metavar="BIN",
+        help="The .bin file of each side that is an IR file. KIND[weights=BIN]:PATH names that of one side. "
+        "[default: next to the .xml, with the same name]",
+    ),
+    plugin_option,
+)  # fmt: skip
+"""``weights``: see ``sides``."""
+
+
+def sides(reference: str, candidate: str, weights: str | None) -> tuple[Side, Side]:
+    """Return the two sides that a user names. Raises EngineError (IR701) if a text describes no side."""
+    return parse_side(reference).with_weights(weights), parse_side(candidate).with_weights(weights)
 
 
 sample_options: Final = _together(

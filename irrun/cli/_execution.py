@@ -27,9 +27,9 @@ from irrun.running.hooks import Hook
 from irrun.running.profile import Profile
 from irrun.types import PartialShape
 
-__all__ = ["Run", "Settings", "execute"]
+__all__ = ["PATIENCE", "Run", "Settings", "execute"]
 
-_PATIENCE: Final = 1.0
+PATIENCE: Final = 1.0
 """Seconds that a run takes before a progress bar appears."""
 
 
@@ -112,7 +112,7 @@ def _outputs(
 
 
 class _Bar:
-    """A hook that shows a progress bar in a run that takes longer than ``_PATIENCE``."""
+    """A hook that shows a progress bar in a run that takes longer than ``PATIENCE``."""
 
     joined = True
 
@@ -128,7 +128,7 @@ class _Bar:
         self.progress.stop()
 
     def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
-        if time.monotonic() - self.since > _PATIENCE:
+        if time.monotonic() - self.since > PATIENCE:
             self.progress.start()
         self.progress.update(self.task, description=step.layer.type)
 

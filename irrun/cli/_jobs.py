@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import click
 from rich.console import Console
 
-from irrun.cli import _options
+from irrun.opdef.plugins import load_plugin, plugins
 
 __all__ = ["default_jobs", "in_order", "with_bar"]
 
@@ -45,7 +45,7 @@ def in_order(function: Callable[[str], T], files: Sequence[str], jobs: int) -> I
     from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 
     chunk = max(1, min(16, len(files) // (jobs * 4)))
-    pool = ProcessPoolExecutor(jobs, initializer=_begin, initargs=(_options.plugins(),))
+    pool = ProcessPoolExecutor(jobs, initializer=_begin, initargs=(plugins(),))
     try:
         yield from pool.map(function, files, chunksize=chunk)
     except BrokenProcessPool:
@@ -60,11 +60,11 @@ def in_order(function: Callable[[str], T], files: Sequence[str], jobs: int) -> I
         pool.shutdown(cancel_futures=True)
 
 
-def _begin(plugins: Sequence[str]) -> None:
+def _begin(files: Sequence[str]) -> None:
     """Prepare a new process: import plugins that it has not inherited, and let Ctrl-C end it without a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    for file in set(plugins) - set(_options.plugins()):
-        _options.load_plugin(file)
+    for file in set(files) - set(plugins()):
+        load_plugin(file)
 
 
 def with_bar(items: Iterable[T], total: int, err: Console) -> Iterator[T]:

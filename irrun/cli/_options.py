@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,10 +11,11 @@ from typing import Any, Final
 import click
 
 from irrun.checking.reshaping import Shapes
+from irrun.opdef.plugins import load_plugin
 
 __all__ = [
-    "Size", "file_to_write", "format_option", "load_plugin", "new_file", "plugin_option", "plugins",
-    "refuse_to_replace", "shape_option", "weights_option",
+    "Size", "file_to_write", "format_option", "new_file", "plugin_option", "refuse_to_replace", "shape_option",
+    "weights_option",
 ]  # fmt: skip
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -81,29 +80,6 @@ def new_file(path: str, model: str, weights: str | None, option: str) -> Path:
     target = file_to_write(path, option)
     refuse_to_replace(target, model, weights, option)
     return target
-
-
-_PLUGIN: Final = "irrun_plugin_"
-"""The prefix of the names of plugin modules in ``sys.modules``."""
-
-
-def load_plugin(file: str) -> None:
-    """Import a file that registers operations (``@irrun.op``).
-
-    Raises OSError or ValueError if it cannot be imported, and whatever the file itself raises.
-    """
-    name = _PLUGIN + re.sub(r"[^a-zA-Z0-9_]", "_", Path(file).stem)
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ValueError("it is not a Python file; its name must end in .py")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-
-
-def plugins() -> list[str]:
-    """Return the paths of the files that ``load_plugin`` has imported."""
-    modules = [module for name, module in sys.modules.items() if name.startswith(_PLUGIN)]
-    return [module.__file__ for module in modules if module.__file__]
 
 
 def _import(ctx: click.Context, param: click.Parameter, files: Sequence[str]) -> None:

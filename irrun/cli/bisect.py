@@ -10,13 +10,13 @@ import numpy as np
 from rich.console import Console
 
 from irrun.cli import _terminal
-from irrun.cli._comparison_options import limit_options, sample_options, tolerance_options
+from irrun.cli._comparison_options import limit_options, model_options, sample_options, sides, tolerance_options
 from irrun.cli._options import format_option
 from irrun.cli._samples import samples
 from irrun.debug import Bisection, Limit, Tolerances, bisect, read_tolerances, write_reproduction
 from irrun.debug.bisection import anonymized
 from irrun.diagnostics import counted, printable
-from irrun.engines import Limits, parse_side
+from irrun.engines import Limits
 from irrun.model import Model
 from irrun.running.live import default_max_memory
 
@@ -26,6 +26,7 @@ __all__ = ["command"]
 @click.command("bisect")
 @click.argument("reference", metavar="REFERENCE")
 @click.argument("candidate", metavar="CANDIDATE")
+@model_options
 @sample_options
 @tolerance_options
 @click.option(
@@ -41,6 +42,7 @@ __all__ = ["command"]
 def command(
     reference: str,
     candidate: str,
+    weights: str | None,
     inputs: Sequence[str],
     count: int | None,
     seed: int,
@@ -74,14 +76,14 @@ def command(
     def draw(model: Model) -> Iterator[dict[str | int, np.ndarray]]:
         return samples(model, inputs, count, seed, memory)
 
+    of_reference, side = sides(reference, candidate, weights)
     with err.status("") as status:
         bisection = bisect(
-            reference, candidate, draw, tolerances=limits, limits=bounds,
+            of_reference, side, draw, tolerances=limits, limits=bounds,
             on_run=lambda runs, layers: status.update(f"run {runs}: {counted(layers, 'layer')}"),
         )  # fmt: skip
     _print(bisection, form)
     if target is not None and bisection.part is not None:
-        side = parse_side(candidate)
         if anonymize:
             bisection, replaced = anonymized(bisection, side, limits, bounds)
             words = "names, weights and inputs are replaced" if replaced else "names are replaced, numbers are kept"
@@ -124,7 +126,8 @@ def _print_layers(out: Console, bisection: Bisection) -> None:
     rows = [(layer.type, layer.name, f"{layer.file}:{layer.line}") for layer in bisection.layers]
     _terminal.print_table(out, ("type", "name", "place"), rows)
     if wrong.message:
-        out.print(printable(wrong.message))
+        for line in filter(None, wrong.message.splitlines()):
+            out.print(printable(line))
     elif wrong.verdict == "differ":
         out.print(f"the largest error of its outputs is {wrong.excess:.3g} times the tolerance")
     if bisection.part is None:

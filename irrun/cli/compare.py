@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from rich.console import Console
+from rich.progress import Progress
 
 from irrun.cli import _comparison, _terminal
-from irrun.cli._comparison_options import limit_options, sample_options, tolerance_options
+from irrun.cli._comparison_options import limit_options, model_options, sample_options, sides, tolerance_options
+from irrun.cli._execution import PATIENCE
 from irrun.cli._options import file_to_write, format_option
 from irrun.cli._samples import samples
 from irrun.debug import Comparator, Comparison, Limit, Tolerances, compare, read_tolerances, record
@@ -28,6 +32,7 @@ __all__ = ["command"]
 @click.command("compare")
 @click.argument("reference", metavar="[REFERENCE]", required=False)
 @click.argument("candidate", metavar="[CANDIDATE]", required=False)
+@model_options
 @sample_options
 @click.option("--keep-state", is_flag=True, help="Keep the state of a model from sample to sample.")
 @click.option("--outputs-only", is_flag=True, help="Compare no inner values.")
@@ -40,6 +45,7 @@ __all__ = ["command"]
 def command(
     reference: str | None,
     candidate: str | None,
+    weights: str | None,
     inputs: Sequence[str],
     count: int | None,
     seed: int,
@@ -89,15 +95,40 @@ def command(
         def draw(model: Model) -> Iterator[dict[str | int, np.ndarray]]:
             return samples(model, inputs, count, seed, memory)
 
-        comparison = compare(
-            reference, candidate, draw, layers=not outputs_only, keep_state=keep_state, tolerances=limits,
-            comparator=None if comparator is None else _imported(comparator), limits=Limits(timeout, memory),
-            frontier=target is not None,
-        )  # fmt: skip
+        with _Bar(_terminal.console(stderr=True)) as bar:
+            comparison = compare(
+                *sides(reference, candidate, weights), draw, layers=not outputs_only, keep_state=keep_state,
+                tolerances=limits, comparator=None if comparator is None else _imported(comparator),
+                limits=Limits(timeout, memory), frontier=target is not None, on_value=bar.show,
+            )  # fmt: skip
         if target is not None:
             write_measurements(comparison, target)
     _print(comparison, form)
     return 0 if comparison.agrees else 1
+
+
+class _Bar:
+    """A progress bar on a terminal, in a comparison that takes longer than ``PATIENCE``."""
+
+    def __init__(self, err: Console) -> None:
+        self.progress = Progress(console=err, transient=True, disable=not err.is_interactive)
+        self.task = self.progress.add_task("loading", total=None)
+
+    def __enter__(self) -> _Bar:
+        self.timer = threading.Timer(PATIENCE, self.progress.start)
+        self.timer.daemon = True
+        self.timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.timer.cancel()
+        self.timer.join()
+        self.progress.stop()
+
+    def show(self, role: str, sample: int, values: int, places: int) -> None:
+        """Show how many values of a sample a side has computed."""
+        name = f"{role}, sample {sample + 1}"
+        self.progress.update(self.task, description=name, completed=min(values, places), total=places)
 
 
 def _print(comparison: Comparison, form: str) -> None:

@@ -24,14 +24,18 @@ __all__ = ["command"]
 @click.option("--weights-a", metavar="BIN", help="The .bin file of A. [default: next to the .xml, with the same name]")
 @click.option("--weights-b", metavar="BIN", help="The .bin file of B. [default: next to the .xml, with the same name]")
 @click.option("--rt-info", is_flag=True, help="Also compare rt_info and other elements that irrun does not use.")
+@click.option("--all", "everything", is_flag=True, help="Also list layers that differ only because their inputs do.")
 @plugin_option
 @format_option("text", "json")
-def command(a: str, b: str, weights_a: str | None, weights_b: str | None, rt_info: bool, form: str) -> int:
+def command(
+    a: str, b: str, weights_a: str | None, weights_b: str | None, rt_info: bool, everything: bool, form: str
+) -> int:
     """Show where two models differ.
 
     Layers are matched by name, then by type, attributes, shapes, weights and neighbours. Ids, the order of layers, and
     the places of weights in the .bin make no difference. Weights are compared by value, in blocks. If a model has no
-    .bin, the rest is compared.
+    .bin, the rest is compared. Layers of which only the declared shapes or precisions differ, because those of their
+    inputs do, are counted and not listed.
 
     Exit status: 0 the models are the same, 1 they differ, 2 bad usage, an unreadable file, or an error in a model.
     """
@@ -43,28 +47,29 @@ def command(a: str, b: str, weights_a: str | None, weights_b: str | None, rt_inf
     if form == "json":
         _terminal.print_json(difference.record())
     else:
-        _print(_terminal.console(), difference)
+        _print(_terminal.console(), difference, everything=everything)
     return 0 if difference.same else 1
 
 
-def _print(out: Console, difference: Difference) -> None:
+def _print(out: Console, difference: Difference, *, everything: bool) -> None:
     """Print the layers that differ, and below them what was not compared and how many layers differ."""
     if difference.model:
         out.print(Text("model", "bold"))
         _print_changes(out, difference.model)
         out.print()
-    for number, layer in enumerate(difference.layers):
-        if number and (layer.changes or difference.layers[number - 1].changes):
+    listed = [layer for layer in difference.layers if everything or not layer.follows]
+    for number, layer in enumerate(listed):
+        if number and (layer.changes or listed[number - 1].changes):
             out.print()
         _print_layer(out, layer)
-    if difference.layers:
+    if listed:
         out.print()
     if difference.uncompared:
         lacking = " and ".join(printable(path) for path in difference.without_weights)
         verb = "has" if len(difference.without_weights) == 1 else "have"
         values = counted(difference.uncompared, "constant")
         out.print(f"{lacking} {verb} no .bin; the values of {values} were not compared")
-    statuses = [layer.status for layer in difference.layers]
+    statuses = [layer.status for layer in difference.layers if not layer.follows]
     counts = [
         f"{statuses.count(status)} {word}"
         for status, word in (
@@ -77,6 +82,10 @@ def _print(out: Console, difference: Difference) -> None:
     if statuses:
         verb = "differs" if len(statuses) == 1 else "differ"
         out.print(f"{counted(len(statuses), 'layer')} {verb}: {', '.join(counts)}")
+    if following := len(difference.layers) - len(statuses):
+        verb = "follows" if following == 1 else "follow"
+        shown = "" if everything else "; list them with --all"
+        out.print(f"{counted(following, 'more layer')} {verb} from these, by shape or precision alone{shown}")
     elif difference.same:
         out.print("no other differences" if difference.uncompared else "no differences")
 

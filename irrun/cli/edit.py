@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
+import numpy as np
 
 from irrun import api
 from irrun.cli import _terminal
 from irrun.cli._options import plugin_option, refuse_to_replace, weights_option
+from irrun.cli._samples import samples
 from irrun.diagnostics import counted, printable
 from irrun.ir.write import save_model
+from irrun.lookup import known
 from irrun.model import Model
+from irrun.running.live import default_max_memory
 from irrun.surgery import (
     downgrade,
     drop_unused,
@@ -75,14 +79,20 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
 @click.option("--fold", is_flag=True, help="Store values that depend only on constants.")
 @click.option("--drop-unused", is_flag=True, help="Drop layers that no output depends on. Inputs stay.")
 @click.option("--opset", metavar="N", callback=_opset, help="Write no operation set newer than N, such as 13.")
+@click.option("-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
+              help="An input of the model before it is edited, for the comparison with the result, as in `irrun run`. "
+              "May be repeated. [default: random]")  # fmt: skip
 @click.option("--no-verify", is_flag=True, help="Do not run the original and the result on random inputs.")
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
-def command(model: str, weights: str | None, output: str, no_verify: bool, **edits: Any) -> int:
+def command(
+    model: str, weights: str | None, inputs: Sequence[str], output: str, no_verify: bool, **edits: Any
+) -> int:  # fmt: skip
     """Rename, expose, merge, fold, or write older operation sets.
 
     The edits are made in the order of the options below. Elements that irrun does not use, such as rt_info, are kept.
-    Before the result is written, it and the original are run on random inputs, and every bit of their outputs must be
-    equal.
+    Before the result is written, it and the original are run on the same inputs, and every bit of their outputs must
+    be equal. Inputs that are not passed with -i are random. A layer in a body is named with its path, such as
+    loop/total.
     """
     if not output.endswith(".xml"):
         raise click.BadParameter(f"{output} does not end in .xml; the .bin gets the same name", param_hint="-o")
@@ -96,16 +106,18 @@ def command(model: str, weights: str | None, output: str, no_verify: bool, **edi
         raise click.UsageError("no edit is named; `irrun edit --help` lists them")
     whole = _model(model, weights)
     if edits["other"] is not None:
-        whole = _merged(whole, _model(edits["other"], None), edits["connect"] or None, edits["keep"], no_verify)
+        other = _model(edits["other"], None)
+        whole = _merged(whole, other, edits["connect"] or None, edits["keep"], None if no_verify else inputs)
     edited = _edited(whole, edits)
     if not no_verify:
         reference = original(whole, [_exposed(text)[0] for text in edits["exposed"]])
-        require_equal(reference, edited, samples=_SAMPLES)
+        require_equal(reference, edited, feeds=_feeds(whole, inputs))
     save_model(edited, output, compact=True)
-    inputs = ", ".join(p.name for p in edited.parameters) or "none"
+    names = ", ".join(p.name for p in edited.parameters) or "none"
     outputs = ", ".join(edited.result_name(r) for r in edited.results) or "none"
-    proof = "not verified" if no_verify else f"equal to the original on {_SAMPLES} random inputs"
-    message = f"wrote {output}: {counted(len(edited.layers), 'layer')}; inputs {inputs}; outputs {outputs}; {proof}"
+    given = "the inputs" if inputs else f"{_SAMPLES} random inputs"
+    proof = "not verified" if no_verify else f"equal to the original on {given}"
+    message = f"wrote {output}: {counted(len(edited.layers), 'layer')}; inputs {names}; outputs {outputs}; {proof}"
     _terminal.console(stderr=True).print(printable(message))
     return 0
 
@@ -118,10 +130,20 @@ def _model(path: str, weights: str | None) -> Model:
     return model
 
 
-def _merged(a: Model, b: Model, connect: Mapping[str, str] | None, keep: bool, no_verify: bool) -> Model:
+def _feeds(model: Model, inputs: Sequence[str]) -> Iterator[dict[int, np.ndarray]]:
+    """Yield the inputs of each run of a model and of its edit, by position."""
+    for seed in range(_SAMPLES):
+        gathered = samples(model, inputs, 1, seed, default_max_memory())
+        yield from ({known(model, key): array for key, array in feeds.items()} for feeds in gathered)
+
+
+def _merged(
+    a: Model, b: Model, connect: Mapping[str, str] | None, keep: bool, inputs: Sequence[str] | None
+) -> Model:  # fmt: skip
+    """Return the merged model, held against both on ``inputs``, unless these are None."""
     whole = merge(a, b, connect, keep=keep)
-    if not no_verify:
-        require_equal(merged(a, b, connect, keep=keep), whole, samples=_SAMPLES)
+    if inputs is not None:
+        require_equal(merged(a, b, connect, keep=keep), whole, feeds=_feeds(whole, inputs))
     return whole
 
 

@@ -136,25 +136,34 @@ class _Sums:
         if first.dtype.kind in "iu" and second.dtype.kind in "iu":  # float64 does not tell large integers apart
             distance[(first != second) & (distance == 0)] = 1
         magnitude = np.abs(r)
-        if not np.isfinite(float(distance.sum())):
+        if not math.isfinite(float(distance.max())):
             r, c, distance, magnitude = self.without_special(r, c, distance, magnitude)
-        reach = np.maximum(magnitude, self.rms)
-        excess = distance / (self.atol + self.rtol * reach)
-        excess[distance == 0] = 0
+        peak = float(distance.max())
+        self.add_excess(start, distance, magnitude, peak)
+        finite = distance if math.isfinite(peak) else np.where(np.isfinite(distance), distance, 0)
+        self.rr += _dot(r, r)
+        self.cc += _dot(c, c)
+        self.rc += _dot(r, c)
+        if peak:
+            self.max_abs = max(self.max_abs, float(finite.max()))
+            self.max_rel = max(self.max_rel, float((finite / np.where(magnitude > 0, magnitude, np.inf)).max()))
+            self.dd += _dot(finite, finite)
+
+    def add_excess(self, start: int, distance: np.ndarray, magnitude: np.ndarray, peak: float) -> None:
+        """Count the elements outside, and keep the worst. ``peak`` is the greatest of the distances."""
+        least = self.atol + self.rtol * self.rms
+        if self.buckets is not None and peak:
+            keys = np.maximum(magnitude, self.rms).astype(np.float32).view(np.uint32) >> np.uint32(32 - _BITS)
+            np.maximum.at(self.buckets, keys, distance)
+        if peak <= least * min(self.excess, 1):
+            return  # no element can be worse, or outside
+        excess = distance / (self.atol + self.rtol * np.maximum(magnitude, self.rms))
+        if not least:
+            excess[distance == 0] = 0
         position = int(np.argmax(excess))
         if excess[position] > self.excess:
             self.excess, self.worst = float(excess[position]), start + position
         self.outside += int(np.count_nonzero(excess > 1))
-        if self.buckets is not None:
-            keys = reach.astype(np.float32).view(np.uint32) >> np.uint32(32 - _BITS)
-            np.maximum.at(self.buckets, keys, distance)
-        finite = distance if np.isfinite(self.excess) else np.where(np.isfinite(distance), distance, 0)
-        self.max_abs = max(self.max_abs, float(finite.max()))
-        self.max_rel = max(self.max_rel, float((finite / np.where(magnitude > 0, magnitude, np.inf)).max()))
-        self.rr += _dot(r, r)
-        self.cc += _dot(c, c)
-        self.rc += _dot(r, c)
-        self.dd += _dot(finite, finite)
 
     def without_special(
         self, r: np.ndarray, c: np.ndarray, distance: np.ndarray, magnitude: np.ndarray

@@ -89,7 +89,7 @@ def model_of(side: Side) -> Model | None:
     if side.kind in ("onnx", "ort") or (side.kind == "openvino" and side.path.suffix.lower() != ".xml"):
         return None
     try:
-        return read_model(side.path)
+        return read_model(side.path, side.weights)
     except ReadError:
         if side.kind == "openvino":
             return None

@@ -4,7 +4,9 @@
 describes the protocol for those who write a harness for another engine.
 """
 
-from irrun.engines.engine import ChildEngine, Engine, open
+from irrun.engines.engine import ChildEngine, Engine
+from irrun.engines.folder import private_folder
+from irrun.engines.opening import at_once, open, open_all
 from irrun.engines.outcomes import (
     Crash,
     Failure,
@@ -27,6 +29,6 @@ from irrun.engines.values import Value
 
 __all__ = [
     "KINDS", "ChildEngine", "Crash", "Engine", "Failure", "Input", "Limits", "Loaded", "Origin", "Output", "Outputs",
-    "Place", "Recording", "Refusal", "Side", "Timeout", "Value", "computing_layers", "from_record", "open",
-    "parse_side", "to_record",
+    "Place", "Recording", "Refusal", "Side", "Timeout", "Value", "at_once", "computing_layers", "from_record", "open",
+    "open_all", "parse_side", "private_folder", "to_record",
 ]  # fmt: skip

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, EngineError
+from irrun.engines.folder import private_folder
 from irrun.engines.outcomes import VERSION, Crash, Failure, Input, Loaded, Origin, Output, Outputs, Place, Refusal
 from irrun.engines.process import Failed, Limits, Process
-from irrun.engines.recordings import Recording
-from irrun.engines.sides import Side, parse_side
 from irrun.engines.tensors import converted
 from irrun.engines.values import Value, read_tensor, write_tensor
 
-__all__ = ["ChildEngine", "Engine", "open"]
-
-_HARNESSES: Final = Path(__file__).parent / "harnesses"
-_FILES: Final = {"irrun": "irrun", "exact": "irrun", "openvino": "openvino", "onnx": "onnx", "ort": "ort"}
-"""The file of the harness of each kind of side."""
-_PACKAGES: Final = {"irrun": "irrun", "exact": "irrun", "openvino": "openvino", "onnx": "onnx", "ort": "onnxruntime"}
-"""The package that each kind of side needs."""
+__all__ = ["ChildEngine", "Engine", "NotStartedError"]
 
 
 class Engine(Protocol):
@@ -52,7 +43,8 @@ class Engine(Protocol):
 
         ``feeds`` are the inputs by name or position. ``on_value`` receives the inner values at ``taps`` as soon as they
         are computed; a layer in the body of a loop gives one in each iteration. The model must have been loaded with
-        ``inner`` for that. The state of a model is kept from run to run. After a crash or a timeout, the next run
+        ``inner`` for that; then the outputs, too, may be those of a model that computes each layer on its own (see
+        ``Loaded.neutral``). The state of a model is kept from run to run. After a crash or a timeout, the next run
         starts the engine again and loads the model.
         """
         ...
@@ -61,34 +53,9 @@ class Engine(Protocol):
         """Reset the state of the model, and return None unless that fails."""
         ...
 
-
-@contextmanager
-def open(side: str | Side, limits: Limits | None = None) -> Iterator[Engine]:
-    """Start the engine of a side, and end it with the ``with`` block.
-
-    ``side`` is a text such as ``openvino[device=GPU]:model.xml``, or an engine without a model: ``openvino``. Raises
-    EngineError: IR701 if the text describes no side, IR702 if the engine is not installed or does not start. Raises
-    ReadError (IR000) if the side is a recording that cannot be read.
-    """
-    if isinstance(side, str):
-        side = parse_side(side, needs_path=False)
-    if side.kind in ("dump", "npz"):
-        yield Recording(side)
-        return
-    harness = str(_HARNESSES / f"{_FILES[side.kind]}.py")
-    options = {name: text for name, text in side.options.items() if name != "python"}
-    if side.kind == "exact":
-        options["exact"] = "1"
-    own = "python" not in side.options
-    command = [side.options.get("python", sys.executable), str(_HARNESSES / "serve.py"), harness]
-    engine = ChildEngine(command, options, side.path, limits or Limits(), _environment() if own else None)
-    try:
-        engine.start()
-        yield engine
-    except _NotStartedError as error:
-        raise _unavailable(side, error.outcome) from None
-    finally:
-        engine.close()
+    def release(self) -> None:
+        """Free the memory of the engine: its process and its model. The next ``load`` starts it again."""
+        ...
 
 
 class ChildEngine:
@@ -100,35 +67,44 @@ class ChildEngine:
     def __init__(
         self, command: Sequence[str], options: Mapping[str, str] | None = None,
         path: str | os.PathLike[str] | None = None, limits: Limits | None = None,
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None, session: Path | None = None,
     ) -> None:  # fmt: skip
         self.name = Path(command[-1]).stem
         self.command, self.options, self.limits = list(command), dict(options or {}), limits or Limits()
-        self.environment = environment
+        self.environment, self.session = environment, session
         self.path = path
         self.restarts = -1
         self._process: Process | None = None
+        self._open = ExitStack()
         self._loaded: Loaded | None = None
         self._inner = False
 
     def start(self) -> None:
-        """Start the process, unless it is running. Raises an internal error that ``open`` converts to EngineError."""
+        """Start the process, unless it is running. Raises NotStartedError."""
         if self._process is not None and self._process.is_running:
             return
-        self.close()
+        self.release()
+        if self.session is None:
+            self.session = self._open.enter_context(private_folder())
         try:
-            self._process = process = Process(self.command, self.limits, self.environment)
+            self._process = process = Process(self.command, self.limits, self.session, self.environment)
         except OSError as error:
-            raise _NotStartedError(Crash((error.strerror or str(error)).lower())) from None
+            raise NotStartedError(Crash((error.strerror or str(error)).lower())) from None
         try:
-            answer = self._ask("start", version=VERSION, folder=str(process.folder), options=self.options)
+            folders = {"folder": str(process.folder), "session": str(self.session)}
+            answer = self._ask("start", None, version=VERSION, options=self.options, **folders)
         except Failed as failed:
-            raise _NotStartedError(failed.outcome) from None
+            raise NotStartedError(failed.outcome) from None
         self.name = str(answer.get("name", self.name))
         self.restarts += 1
 
     def close(self) -> None:
-        """End the process and remove its files."""
+        """End the process and remove its files. The engine cannot be used again."""
+        self.release()
+        self._open.close()
+
+    def release(self) -> None:
+        """See ``Engine.release``."""
         if self._process is not None:
             self._process.stop()
             self._process = None
@@ -143,7 +119,7 @@ class ChildEngine:
         try:
             self.start()
             self._loaded = _loaded(self._ask("load", model=os.path.abspath(self.path), inner=inner))
-        except (Failed, _NotStartedError) as failed:
+        except (Failed, NotStartedError) as failed:
             return failed.outcome
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             return Crash(f"it broke the protocol: its answer to load is wrong: {error}")
@@ -218,38 +194,12 @@ class ChildEngine:
         raise AssertionError("a request ends with an answer or with Failed")
 
 
-class _NotStartedError(Exception):
+class NotStartedError(Exception):
     """The outcome of an engine that did not start."""
 
     def __init__(self, outcome: Failure) -> None:
         super().__init__(outcome)
         self.outcome = outcome
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment for a harness that runs with this interpreter, so that it imports the same irrun."""
-    root = str(_HARNESSES.parent.parent.parent)
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-
-def _unavailable(side: Side, outcome: Failure) -> EngineError:
-    """Return the error (IR702) for an engine that did not start."""
-    package = _PACKAGES[side.kind]
-    notes: tuple[str, ...] = ()
-    help = f"install it (pip install {package}), or name an interpreter that has it: {side.kind}[python=PATH]:..."
-    if isinstance(outcome, Refusal):
-        why = outcome.message
-        if outcome.reason != "unavailable":
-            help = "check the options of the side"
-    elif isinstance(outcome, Crash):
-        why, notes = outcome.cause, tuple(outcome.log.splitlines()[-3:])
-        if "python" in side.options:
-            help = f"check the path of the interpreter: {side.options['python']}"
-    else:
-        why = f"it did not answer within {outcome.seconds:g} s"
-    message = f"the engine {side.kind} does not start: {why}"
-    return EngineError(Diagnostic("IR702", "error", message, notes=notes, help=help))
 
 
 def _loaded(answer: Mapping[str, Any]) -> Loaded:
@@ -261,6 +211,7 @@ def _loaded(answer: Mapping[str, Any]) -> Loaded:
             Place(str(v["layer"]), int(v["port"])): Origin(str(v["type"]), tuple(v["names"]))
             for v in answer.get("values", ())
         },
+        bool(answer.get("neutral", False)),
     )
 
 

@@ -60,12 +60,14 @@ class Origin:
 class Loaded:
     """The interface of a loaded model: its inputs, the names of each output, and the inner values that it can show.
 
-    ``places`` is empty if inner values were not asked for, or if the engine shows none.
+    ``places`` is empty if inner values were not asked for, or if the engine shows none. ``neutral`` says whether the
+    outputs of a model that was loaded with its inner values are, to the last bit, those of the model as it is.
     """
 
     inputs: tuple[Input, ...]
     outputs: tuple[tuple[str, ...], ...]
     places: Mapping[Place, Origin]
+    neutral: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,14 +52,16 @@ class Failed(Exception):  # noqa: N818  (an outcome, not a fault of the program)
 
 
 class Process:
-    """A running harness. ``folder`` is the private folder in which tensors are passed; it is removed at the end.
+    """A running harness. ``folder``, in ``session``, is that in which tensors are passed. It is removed at the end.
 
     Raises OSError if the command cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], limits: Limits, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], limits: Limits, session: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.limits = limits
-        self.folder = Path(tempfile.mkdtemp(prefix="irrun-"))
+        self.folder = Path(tempfile.mkdtemp(dir=session))
         self._log: IO[bytes] = (self.folder / "log").open("w+b")
         try:
             self._process = subprocess.Popen(

@@ -39,6 +39,9 @@ class Recording:
             else:
                 self._outputs = list(_archived(side.path))
         except OSError as error:
+            if side.kind == "dump" and side.path.is_dir() and isinstance(error, FileNotFoundError):
+                why = "it has no index.json; pass a folder that `irrun run --dump` wrote"
+                raise _unreadable(side, why) from None
             raise _unreadable(side, (error.strerror or str(error)).lower()) from None
         except Exception as error:  # numpy, zipfile and the decompressors raise whatever a corrupt file leads them to
             raise _unreadable(side, str(error)) from None
@@ -48,7 +51,7 @@ class Recording:
         if path is not None:
             return Refusal("recorded values run no model")
         places = {place: origin for place, origin, _ in self._values} if inner else {}
-        return Loaded((), tuple(output.names for output in self._outputs), places)
+        return Loaded((), tuple(output.names for output in self._outputs), places, neutral=True)
 
     def infer(
         self,
@@ -60,13 +63,16 @@ class Recording:
         wanted, visits = set(taps), Counter[Place]()
         for place, _, read in self._values:
             if place in wanted and on_value is not None:
-                on_value(Value(place, visits[place], read, lambda: None))
+                on_value(Value(place, visits[place], read))
                 visits[place] += 1
         return Outputs(tuple(self._outputs), 0)
 
     def reset(self) -> Failure | None:
         """Do nothing: a recording has no state."""
         return None
+
+    def release(self) -> None:
+        """Do nothing: a recording has no process."""
 
 
 def _dumped(folder: Path) -> Iterator[tuple[Place, Origin, Callable[[], np.ndarray]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,14 +18,15 @@ _OPTIONS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     "device": (re.compile(r".+"), "the name of a device, such as CPU or GPU"),
     "precision": (re.compile(r"f32|f16|bf16"), "f32, f16 or bf16"),
     "threads": (_NUMBER, "a number from 1 to 9999"),
+    "weights": (re.compile(r".+"), "the path of a .bin file"),
     "python": (re.compile(r".+"), "the path of a Python interpreter"),
 }
 """Every option: the values that it takes, as a pattern and in words."""
 
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "irrun": ("threads", "python"),
-    "exact": ("python",),
-    "openvino": ("device", "precision", "threads", "python"),
+    "irrun": ("threads", "weights", "python"),
+    "exact": ("weights", "python"),
+    "openvino": ("device", "precision", "threads", "weights", "python"),
     "onnx": ("python",),
     "ort": ("device", "threads", "python"),
     "dump": (),
@@ -48,6 +49,22 @@ class Side:
     kind: str
     path: Path | None
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def weights(self) -> str | None:
+        """The ``.bin`` file that the side names, or None for the one beside its ``.xml``."""
+        return self.options.get("weights")
+
+    def with_weights(self, path: str | None) -> Side:
+        """Return the side with another ``.bin``, unless it names one or has no IR."""
+        if path is None or "weights" not in KINDS[self.kind] or self.weights is not None:
+            return self
+        return replace(self, options={**self.options, "weights": path})
+
+    def without_model(self) -> Side:
+        """Return the engine of the side, which can run other models."""
+        kept = {name: text for name, text in self.options.items() if name != "weights"}
+        return replace(self, path=None, options=kept)
 
     def __str__(self) -> str:
         options = ",".join(f"{name}={_quoted(text)}" for name, text in self.options.items())

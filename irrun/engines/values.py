@@ -21,16 +21,17 @@ _INLINE: Final = 1 << 12
 class Value:
     """An inner value that an engine has computed. ``array`` reads it from its file, and ``drop`` removes the file.
 
-    ``iteration`` counts the values of the same place in one run, from 0 on: the iterations of a loop.
+    ``iteration`` counts the values of the same place in one run, from 0 on: the iterations of a loop. ``record`` is
+    the message that describes the value; a value of a recording has none.
     """
 
     def __init__(
-        self, place: Place, iteration: int, read: Callable[[], np.ndarray], remove: Callable[[], None]
+        self, place: Place, iteration: int, read: Callable[[], np.ndarray], record: Mapping[str, Any] | None = None
     ) -> None:
         self.place = place
         self.iteration = iteration
+        self.record = record
         self._read = read
-        self._remove = remove
 
     def array(self) -> np.ndarray:
         """Return the value. Raises ValueError if the engine has described it wrongly."""
@@ -38,17 +39,13 @@ class Value:
 
     def drop(self) -> None:
         """Remove the file of the value."""
-        self._remove()
+        if self.record is not None and "file" in self.record:
+            Path(self.record["file"]).unlink(missing_ok=True)
 
     @staticmethod
     def of(place: Place, iteration: int, record: Mapping[str, Any]) -> Value:
         """Return the value that a message describes."""
-
-        def remove() -> None:
-            if "file" in record:
-                Path(record["file"]).unlink(missing_ok=True)
-
-        return Value(place, iteration, lambda: read_tensor(record), remove)
+        return Value(place, iteration, lambda: read_tensor(record), record)
 
 
 def read_tensor(record: Mapping[str, Any], *, remove: bool = False) -> np.ndarray:

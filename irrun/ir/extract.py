@@ -12,7 +12,7 @@ from irrun.ir.parse import parse
 from irrun.ir.write import is_constant, to_xml
 from irrun.lookup import find_layers, no_such_layer
 from irrun.model import Edge, Layer, Model, Port
-from irrun.opdef import Value
+from irrun.opdef import Value, resolve
 from irrun.source import Source
 from irrun.types import ELEMENT_TYPES, PartialShape
 
@@ -108,13 +108,21 @@ def _reached(next: Callable[[int], Iterable[int]], ids: Iterable[int]) -> set[in
 
 
 def constant_layers(model: Model) -> set[int]:
-    """Return the ids of the layers that depend only on constants."""
+    """Return the ids of the layers that depend only on constants. Variables and random numbers are none."""
     constants: set[int] = set()
     for id in model.order:
-        feeds = model.feeds[id]
-        if is_constant(model.layers[id]) or (feeds and all(f is not None and f[0] in constants for f in feeds)):
+        layer, feeds = model.layers[id], model.feeds[id]
+        is_fed = feeds and all(feed is not None and feed[0] in constants for feed in feeds)
+        if is_constant(layer) or (is_fed and _is_pure(layer)):
             constants.add(id)
     return constants
+
+
+def _is_pure(layer: Layer) -> bool:
+    """Return whether a layer, with its bodies, computes equal values from equal inputs in every run."""
+    op = resolve(layer.type, None)
+    inner = (own for body in layer.bodies.values() for own in body.layers.values())
+    return (op is None or op.pure) and all(map(_is_pure, inner))
 
 
 def _sorted(model: Model, ids: Iterable[int]) -> list[int]:

@@ -35,18 +35,21 @@ def planning(model: Model, max_memory: int) -> Planning:
 
 
 class Plans:
-    """The plans of a model. With ``exact`` there is one, in which each layer is a step with its defining kernel.
+    """The plans of a model.
 
-    ``rewrite`` gets this plan and returns the one to run instead; there is no other then. Raises the same errors as
-    ``plan``.
+    With ``exact`` there is one, in which each layer is a step with its defining kernel. With ``layered`` there is one,
+    in which each layer is a step with its fastest kernel. ``rewrite`` gets the plan of ``exact`` and returns the only
+    one. Raises the same errors as ``plan``.
     """
 
     def __init__(
-        self, model: Model, max_memory: int, exact: bool, rewrite: Callable[[Plan], Plan] | None = None
+        self, model: Model, max_memory: int, *, exact: bool, layered: bool, rewrite: Callable[[Plan], Plan] | None
     ) -> None:
         self.model, self._how = model, planning(model, max_memory)
-        self.single = exact or rewrite is not None
-        made = plan(model, Planning(max_memory, specialise=False, fuse=False) if self.single else self._how)
+        self._single = exact or layered or rewrite is not None
+        plain = Planning(max_memory, specialise=False, fuse=False)
+        how = plain if exact or rewrite is not None else replace(self._how, fuse=not layered)
+        made = plan(model, how)
         self.general: Plan = made if rewrite is None else rewrite(made)
         self._declared: _Shapes = tuple(declared_inside(model, p.id).shape for p in model.parameters)
         self._dynamic = not all(shape.is_static for shape in self._declared)
@@ -57,7 +60,7 @@ class Plans:
     @cached_property
     def layered(self) -> Plan:
         """The plan in which each layer is a step of its own, for hooks that observe single layers."""
-        return self.general if self.single else plan(self.model, replace(self._how, fuse=False))
+        return self.general if self._single else plan(self.model, replace(self._how, fuse=False))
 
     def recurs(self, shapes: _Sizes) -> bool:
         """Return whether the inputs of the last run had these shapes too."""
@@ -70,7 +73,7 @@ class Plans:
         stay open. For a decoder, this pins the dims of one token, but not the length of the past. If several plans
         fit, the one with the fewest steps is used.
         """
-        if self.single or not self._dynamic:
+        if self._single or not self._dynamic:
             return self.general
         last, self._last = self._last, shapes
         common, self._common = self._common, _common(self._declared, last, shapes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irrun.diagnostics import Diagnostic, ModelError
-from irrun.lookup import known
+from irrun.lookup import find_layers, known
 from irrun.model import Edge, Layer, Model
 from irrun.surgery._models import layer_of, rebuilt, refused
 
@@ -15,11 +15,38 @@ __all__ = ["expose", "find_output", "find_value", "rename_input", "rename_layer"
 def rename_layer(model: Model, name: str, to: str) -> Model:
     """Return the model with another name for the layer ``name``. The names of tensors stay.
 
-    Raises ModelError if there is no such layer (IR606), or if ``to`` is the name of another layer (IR608).
+    A layer in a body is named with the path that leads there, such as ``loop/total``; ``to`` has no path. Raises
+    ModelError if there is no such layer (IR606), or if ``to`` is the name of another layer of its model or body
+    (IR608).
     """
-    layer = layer_of(model, name)
-    _require_free(model, to, layer)
-    return rebuilt(model, {**model.layers, layer.id: replace(layer, name=to)})
+    return rebuilt(model, _renamed(model, name, to).layers)
+
+
+def _renamed(model: Model, name: str, to: str) -> Model:
+    """Return a model, or a body, with another name for a layer."""
+    inner = [] if find_layers(model, name) else _bodies(model, name)
+    if not inner:
+        layer = layer_of(model, name)
+        _require_free(model, to, layer)
+        return replace(model, layers={**model.layers, layer.id: replace(layer, name=to)})
+    if len(inner) > 1:
+        message = f'{len(inner)} layers are called "{name}", in several bodies'
+        raise refused(model, message, "rename the layer with the bodies, so that only one matches", inner[0][0])
+    layer, tag, rest = inner[0]
+    bodies = {**layer.bodies, tag: _renamed(layer.bodies[tag], rest, to)}
+    return replace(model, layers={**model.layers, layer.id: replace(layer, bodies=bodies)})
+
+
+def _bodies(model: Model, path: str) -> list[tuple[Layer, str, str]]:
+    """Return the layers and tags of the bodies in which a path leads to a layer, each with the rest of the path."""
+    return [
+        (layer, tag, rest)
+        for id, layer in model.layers.items()
+        if path.startswith(f"{model.unique_names[id]}/")
+        for rest in [path.removeprefix(f"{model.unique_names[id]}/")]
+        for tag, body in layer.bodies.items()
+        if find_layers(body, rest) or _bodies(body, rest)
+    ]
 
 
 def rename_input(model: Model, name: str, to: str) -> Model:

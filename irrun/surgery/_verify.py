@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -49,27 +49,34 @@ def merged(a: Model, b: Model, connect: Mapping[str, str] | None, *, keep: bool 
     return run
 
 
-def require_equal(reference: Reference, edited: Model, *, samples: int = 2) -> None:
-    """Run an edited model on random inputs, and raise ModelError (IR608) if an output differs from the reference.
+def require_equal(
+    reference: Reference, edited: Model, *, samples: int = 2, feeds: Iterable[Mapping[int, np.ndarray]] | None = None
+) -> None:
+    """Run an edited model, and raise ModelError (IR608) if an output differs from the reference.
 
+    The inputs are random in each of the ``samples``. ``feeds`` are samples in their place: arrays by position, where
+    an input that is missing is random.
     Both run with the kernels that define the operations, so that every bit must be equal. A stateful model keeps its
     variables from one sample to the next.
     """
     executable = compile(edited, exact=True)
-    for seed in range(samples):
-        drawn = draw(edited, seed)
+    none: Mapping[int, np.ndarray] = {}
+    for seed, given in enumerate([none] * samples if feeds is None else feeds):
+        taken: dict[int | str, np.ndarray] = {**given}
+        drawn = {**draw(edited, seed, given=taken), **given}
         arrays = [drawn[i] for i in range(len(edited.parameters))]
         try:
             expected = reference(arrays)
         except IrrunError as error:
-            message = "the original fails on random inputs, so that the edit cannot be verified: "
+            message = "the original fails on these inputs, so that the edit cannot be verified: "
             message += error.diagnostics[0].message
-            raise refused(edited, message, "leave the verification out (--no-verify)") from None
+            help = "pass inputs that it takes (-i NAME=SPEC), or leave the verification out (--no-verify)"
+            raise refused(edited, message, help) from None
         outputs = executable(arrays)
         for position, array in enumerate(expected):
             other = outputs[position]
             is_same = other.dtype == array.dtype and other.shape == array.shape
             if not is_same or not np.array_equal(other, array, equal_nan=array.dtype.kind in "fV"):
                 result = edited.results[position]
-                message = f'output "{edited.result_name(result)}" differs from that of the original on random inputs'
+                message = f'output "{edited.result_name(result)}" differs from that of the original'
                 raise refused(edited, message, "report this bug in irrun together with the model", result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import copy
 
@@ -33,12 +33,17 @@ def two() -> Iterator[list[Engine]]:
 @pytest.fixture(autouse=True)
 def _running(two: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let comparisons of two IR files that irrun runs use the processes that are running already."""
-    start = comparison._opened
+    start = comparison.open_all
 
-    def opened(sides: Sequence[Side], limits: Limits, stack: ExitStack) -> list[Engine]:
-        return two if {side.kind for side in sides} == {"irrun"} else start(sides, limits, stack)
+    @contextmanager
+    def opened(sides: Sequence[Side], limits: Limits, session: Path) -> Iterator[list[Engine]]:
+        if {side.kind for side in sides} == {"irrun"}:
+            yield two
+            return
+        with start(sides, limits, session) as engines:
+            yield engines
 
-    monkeypatch.setattr(comparison, "_opened", opened)
+    monkeypatch.setattr(comparison, "open_all", opened)
 
 
 def _error(result: Result) -> str:

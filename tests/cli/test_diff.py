@@ -6,6 +6,8 @@ import json
 import struct
 from pathlib import Path
 
+import irrun
+from irrun import build as b
 from nets import Net
 
 
@@ -94,3 +96,24 @@ def test_names_are_printable(call, tmp_path):
     path.write_text(path.read_text().replace('name="f"', 'name="f&#9;\u202e"'))
     model(tmp_path, "a")
     assert "f → f\\t\\u202e" in call("diff", "a.xml", "b.xml").stdout
+
+
+def test_layers_that_follow_are_counted(call, tmp_path):
+    """A batch that has changed is one difference, also where it reaches a body and what a loop computes."""
+    for size in (2, 3):
+        x = b.parameter([size, 4], name="x")
+        loop = b.Loop(3, True, b.ReLU(x, name="first"), body=lambda i, a: (True, b.Tanh(a, name="inner")), name="loop")
+        irrun.save_model(b.model({"y": b.Sigmoid(loop, name="last")}), tmp_path / f"{size}.xml")
+    result = call("diff", "2.xml", "3.xml")
+    assert result.exit_code == 1
+    assert [line for line in result.stdout.splitlines() if line[:1] in "~+-" and line] == [
+        '~ Parameter "x"  2.xml:4, 3.xml:4'
+    ]
+    assert "1 layer differs: 1 changed" in result.stdout
+    record = json.loads(call("diff", "2.xml", "3.xml", "--format", "json").stdout)
+    follow = [layer for layer in record["layers"] if layer["follows"]]
+    assert f"{len(follow)} more layers follow from these" in result.stdout
+    names = {layer["a"]["name"] for layer in follow}
+    assert {"first", "loop", "inner", "last"} <= names
+    listed = call("diff", "2.xml", "3.xml", "--all").stdout
+    assert all(f'"{name}"' in listed for name in names)

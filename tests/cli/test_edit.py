@@ -85,8 +85,32 @@ def test_without_verification(call, tmp_path):
     irrun.save_model(b.model({"y": b.Reshape(b.parameter([7], name="d"), x, special_zero=False)}), "a.xml")
     result = call("edit", "a.xml", "--rename-input", "x=shape", "-o", "new.xml")
     assert result.exit_code == 1
-    assert "the original fails on random inputs" in result.stderr
+    assert "the original fails on these inputs" in result.stderr
     assert "--no-verify" in result.stderr
     result = call("edit", "a.xml", "--rename-input", "x=shape", "--no-verify", "-o", "new.xml")
     assert result.exit_code == 0
     assert result.stderr == "wrote new.xml: 4 layers; inputs shape, d; outputs y; not verified\n"
+
+
+def test_a_layer_in_a_body(call, tmp_path):
+    loop = b.Loop(3, True, b.parameter([2], name="x"), body=lambda i, a: (True, b.Tanh(a, name="inner")), name="loop")
+    irrun.save_model(b.model({"y": b.ReLU(loop, name="y")}), tmp_path / "a.xml")
+    assert call("edit", "a.xml", "--rename-layer", "loop/inner=bounded", "-o", "b.xml").exit_code == 0
+    (found,) = [layer for layer in irrun.read_model(tmp_path / "b.xml").layers.values() if layer.bodies]
+    (body,) = found.bodies.values()
+    assert "bounded" in {layer.name for layer in body.layers.values()}
+    result = call("edit", "a.xml", "--rename-layer", "loop/other=bounded", "-o", "c.xml")
+    assert (result.exit_code, 'no layer is called "loop/other"' in result.stderr) == (2, True)
+
+
+def test_inputs_on_which_the_result_is_verified(call, tmp_path):
+    """Random numbers are no shape that the original can take: it is passed one."""
+    x, shape = b.parameter([6], name="x"), b.parameter([2], "i64", name="shape")
+    irrun.save_model(b.model({"y": b.Reshape(x, shape, special_zero=False, name="y")}), tmp_path / "a.xml")
+    result = call("edit", "a.xml", "--rename-input", "x=data", "-o", "b.xml")
+    assert result.exit_code == 1
+    assert "the original fails on these inputs" in result.stderr
+    assert not (tmp_path / "b.xml").exists()
+    result = call("edit", "a.xml", "--rename-input", "x=data", "-i", "shape=[2,3]", "-o", "b.xml")
+    assert result.exit_code == 0, result.output
+    assert "equal to the original on the inputs" in result.stderr

@@ -16,6 +16,7 @@ import planted
 from irrun import build as b
 from irrun.debug import Comparison, Limit, Tolerances, by_name, compare, record
 from irrun.debug.measurements import apply_tolerances, read_measurements, write_measurements
+from irrun.debug.shelf import Shelf
 from irrun.engines import Engine, Place, Refusal
 from irrun.engines import open as open_engine
 
@@ -373,3 +374,23 @@ def test_files_that_are_no_measurements(text: str, tmp_path: Path) -> None:
     with pytest.raises(irrun.EngineError) as caught:
         read_measurements(tmp_path / "saved.json")
     assert caught.value.diagnostics[0].code == "IR706"
+
+
+@pytest.mark.parametrize("most", [0, 3000, 20_000])
+def test_little_room_on_disk(
+    most: int, loop: Path, run: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Samples and inner values that have no room are compared in further rounds, with the same result."""
+    (fault,) = (f for f in _faults(loop) if (f.layer, f.kind) == ("loop/squash", "type"))
+    planted.plant(loop, fault, tmp_path / "faulty.xml")
+    paths = str(loop), str(tmp_path / "faulty.xml")
+    expected = run(*paths, samples=3)
+    monkeypatch.setattr("irrun.debug.rounds._MOST_BYTES", most)
+    seen: list[int] = []
+    monkeypatch.setattr(
+        Shelf, "keep", lambda self, value, keep=Shelf.keep: (seen.append(self.size), keep(self, value))[1]
+    )
+    found = run(*paths, samples=3)
+    assert record(found) == record(expected)
+    assert len(found.layers) > 6
+    assert max(seen) < most + 5000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,8 @@ import pytest
 import irrun
 import planted
 from irrun import build as b
-from irrun.debug import compare
-from irrun.engines import Crash, Engine
+from irrun.debug import bisect, compare, write_reproduction
+from irrun.engines import Crash, Engine, parse_side
 from small_networks import bert, resnet
 
 pytestmark = pytest.mark.openvino
@@ -94,3 +96,26 @@ def test_an_onnx_model_and_what_was_converted_from_it(ov: Any, tmp_path: Path) -
     assert comparison.first is not None
     assert (comparison.first.layer.name, comparison.first.layer.type) == ("positive", "Tanh")
     assert comparison.first.layer.line is not None
+
+
+def test_strings(against_openvino: tuple[Engine, Engine], tmp_path: Path) -> None:
+    """Strings keep their NULs and bytes that are not UTF-8, and one wrong index is found and reproduced."""
+    x = b.parameter([3], "string", name="x")
+    turned = b.Gather(x, b.constant(np.array([2, 1, 0])), b.constant(np.array(0)), name="turned")
+    irrun.save_model(b.model({"y": b.Concat(turned, x, axis=0, name="joined")}), tmp_path / "right.xml")
+    (tmp_path / "wrong.xml").write_bytes((tmp_path / "right.xml").read_bytes())
+    weights = bytearray((tmp_path / "right.bin").read_bytes())
+    weights[0] = 1
+    (tmp_path / "wrong.bin").write_bytes(weights)
+    feeds = {"x": np.array(["a\0", "\udcff", "b"], object)}
+    right, wrong = str(tmp_path / "right.xml"), f"openvino:{tmp_path / 'wrong.xml'}"
+    assert compare(right, f"openvino:{right}", feeds, running=against_openvino).agrees
+    first = compare(right, wrong, feeds, running=against_openvino).first
+    assert first is not None
+    assert (first.layer.name, first.layer.measurement.outside) == ("turned", 1)
+    bisection = bisect(right, wrong, {"x": np.array(["a", "ü", "b"], object)})
+    assert [layer.name for layer in bisection.layers] == ["turned"]
+    write_reproduction(bisection, parse_side(wrong), tmp_path / "alone", 0, 0)
+    command = [sys.executable, "reproduce.py"]
+    script = subprocess.run(command, cwd=tmp_path / "alone", capture_output=True, text=True, check=False)
+    assert (script.returncode, "1 of 3 strings are wrong" in script.stdout) == (1, True), script

@@ -72,7 +72,7 @@ def test_engines_without_a_model(text: str, kind: str) -> None:
         ("openvino[device=GPU]m.xml", "a colon is missing", "write openvino[...]:PATH"),
         ("openvino[device=GPU:m.xml", "is not closed", "write openvino[device=CPU]:PATH"),
         ("openvino[devise=GPU]:m.xml", "openvino has no option 'devise'", "did you mean device?"),
-        ("exact[device=GPU]:m.xml", "exact has no option 'device'", "its options are python"),
+        ("exact[device=GPU]:m.xml", "exact has no option 'device'", "its options are weights, python"),
         ("npz[threads=1]:m.npz", "npz has no option 'threads'", "write npz:PATH"),
         ("openvino[device]:m.xml", "the option device has no value", "pass the name of a device"),
         ("openvino[device=]:m.xml", "the option device has no value", "pass the name of a device"),

@@ -20,8 +20,8 @@ __all__ = ["write_reproduction"]
 
 _SCRIPT: Final = Path(harnesses.__file__).parent / "reproduce.py"
 """The script that is copied. It lies beside the harnesses, because it, too, runs where irrun may not be installed."""
-_PLAIN: Final = "biufcOUS"
-"""The kinds of dtypes that a .npy holds. Others (bf16, f8, 4 bits) are stored as f32, which has all their values."""
+_PLAIN: Final = "biufcUS"
+"""The kinds of dtypes that a .npy holds."""
 
 
 def write_reproduction(
@@ -42,7 +42,7 @@ def write_reproduction(
         number = run if runs > 1 else ""
         _save_arrays(target / f"inputs{number}.npz", inputs)
         _save_arrays(target / f"expected{number}.npz", expected)
-    options = {name: text for name, text in side.options.items() if name != "python"}
+    options = {name: text for name, text in side.options.items() if name not in ("python", "weights")}
     settings = {"engine": side.kind, **options, "runs": runs, "rtol": rtol, "atol": atol}
     _write(target / "settings.json", json.dumps(settings, indent=2) + "\n")
     _write(target / "reproduce.py", _SCRIPT.read_text("utf-8"))
@@ -50,10 +50,17 @@ def write_reproduction(
 
 
 def _save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    plain = {name: a if a.dtype.kind in _PLAIN else a.astype(np.float32) for name, a in arrays.items()}
+    plain = {name: _plain(array) for name, array in arrays.items()}
     with NewFile(path) as new:
         np.savez(new.file, allow_pickle=False, **plain)
         new.finish()
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """Return an array that a .npy holds: strings of fixed width, and f32 in place of bf16, f8 and 4 bits."""
+    if array.dtype.kind in "OT":
+        return array.astype(np.str_)
+    return array if array.dtype.kind in _PLAIN else array.astype(np.float32)
 
 
 def _write(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,7 +41,10 @@ _CUTTABLE: Final = ("irrun", "exact", "openvino")
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """A layer of the smallest part, with its place in the file of the candidate. Constants are not listed."""
+    """A layer of the smallest part, with its place in the file of the candidate. Constants are not listed.
+
+    A layer in a body is named with the path that leads there, such as ``loop/total``, as in a comparison.
+    """
 
     name: str
     type: str
@@ -106,10 +109,10 @@ def bisect(
         help = f"pass an IR file that one of {', '.join(_CUTTABLE)} runs"
         message = f"cannot bisect {of_candidate}: parts can be cut from the models of {', '.join(_CUTTABLE)} only"
         raise EngineError(Diagnostic("IR701", "error", message, help=help))
-    model = read_model(of_candidate.path)
+    model = read_model(of_candidate.path, of_candidate.weights)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irrun-")))
-        engine = stack.enter_context(open_engine(replace(of_candidate, path=None), limits))
+        engine = stack.enter_context(open_engine(of_candidate.without_model(), limits))
         arrays = list(samples_of(model, inputs, samples, seed))
         of_reference = parse_side(reference) if isinstance(reference, str) else reference
         subject = load_reference(of_reference, stack.enter_context(open_engine(of_reference, limits)))
@@ -168,7 +171,7 @@ class _Search:
         best = self._question(region, 0, None)
         if best is None or not self._same(wrong, best.wrong):
             # the values at the cuts do not show the fault: the whole model is the smallest part
-            return self._result(region, None, wrong)
+            return self._result(region, prefix, None, wrong)
         while True:
             begin = self._first(region, wrong)
             end = self._last(region, begin, wrong)
@@ -183,7 +186,7 @@ class _Search:
             if not progress or len(region.layers) == 1:
                 break
         inner = self._inside(region, prefix, wrong)
-        return inner if inner is not None else self._result(region, best, best.wrong or wrong)
+        return inner if inner is not None else self._result(region, prefix, best, best.wrong or wrong)
 
     def _first(self, region: Region, wrong: Wrong) -> int:
         """Return the last position such that the layers from there on are wrong."""
@@ -273,9 +276,9 @@ class _Search:
         """Return whether a part fails as the whole does."""
         return part is not None and part.verdict == whole.verdict
 
-    def _result(self, region: Region, question: _Question | None, wrong: Wrong) -> Bisection:
+    def _result(self, region: Region, prefix: str, question: _Question | None, wrong: Wrong) -> Bisection:
         model = region.model
-        layers = tuple(_culprit(model, model.layers[id]) for id in region.layers)
+        layers = tuple(_culprit(model, model.layers[id], prefix) for id in region.layers)
         if question is None:
             return Bisection(wrong.verdict, wrong, layers, self.runs, candidate=self.engine.name)
         inputs, outputs = question.part.model.parameters, question.part.model.results
@@ -308,9 +311,9 @@ def _middle(region: Region, low: int, high: int) -> int | None:
     return min(inner, key=lambda at: (region.cuts[at], abs(at - middle)), default=None)
 
 
-def _culprit(model: Model, layer: Layer) -> Culprit:
+def _culprit(model: Model, layer: Layer, prefix: str) -> Culprit:
     line = model.source.span(layer.node).line if layer.node >= 0 else 0
-    return Culprit(layer.name, layer.type, model.source.path, line)
+    return Culprit(prefix + model.unique_names[layer.id], layer.type, model.source.path, line)
 
 
 def _runs(names: Sequence[str], values: Sequence[Sequence[np.ndarray]]) -> Iterator[Mapping[str, np.ndarray]]:

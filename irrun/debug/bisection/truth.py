@@ -52,14 +52,28 @@ class Truth:
             outputs.append(outcome)
         return outputs, values
 
+    def _load(self, *, inner: bool) -> None:
+        engine = self.reference.engine
+        loaded = engine.load(inner=inner)
+        if not isinstance(loaded, Loaded):
+            raise _unusable(engine, loaded)
+
     def of_input(self, parameter: Layer) -> list[np.ndarray]:
         """Return the values of an input of the candidate's model."""
         position = self.model.parameters.index(parameter)
         return [sample[position] for sample in self.samples]
 
     def outputs(self) -> dict[int, list[np.ndarray]]:
-        """Return the values of each output of the candidate's model that the reference has."""
-        runs, _ = self.run(())
+        """Return the values of each output of the candidate's model that the reference has.
+
+        They are those of the reference's model as it is. Raises EngineError (IR704) if the reference fails.
+        """
+        if self.reference.loaded.neutral:
+            runs, _ = self.run(())
+        else:
+            self._load(inner=False)
+            runs, _ = self.run(())
+            self._load(inner=True)
         names = [self.model.result_names(result) for result in self.model.results]
         pairs = pair_outputs(self.reference.loaded.outputs, names)
         return {own: [run.outputs[position].array for run in runs] for position, own in pairs.items()}

@@ -40,13 +40,15 @@ class Place:
 class LayerDifference:
     """A layer that differs. ``a`` is None for an added layer, ``b`` for a removed one, which have no ``changes``.
 
-    ``by`` says how the two layers were paired.
+    ``by`` says how the two layers were paired. ``follows`` is whether the layer differs in nothing but declared shapes
+    and precisions, and reads, or contains, a layer that differs: then that one is the cause.
     """
 
     a: Place | None
     b: Place | None
     by: By | None
     changes: tuple[Change, ...]
+    follows: bool = False
 
     @property
     def status(self) -> Status:
@@ -89,6 +91,7 @@ class Difference:
                     "a": layer.a and _place(layer.a),
                     "b": layer.b and _place(layer.b),
                     "by": layer.by,
+                    "follows": layer.follows,
                     "changes": [_change(change) for change in layer.changes],
                 }
                 for layer in self.layers
@@ -127,8 +130,14 @@ class _Differ:
             yield Change("ir_version", "", str(self.a.version), str(self.b.version))
         yield from self._info("", 0, 0)
 
-    def layers(self, matching: Matching, inside_a: str, inside_b: str) -> Iterator[LayerDifference]:
-        """Yield the layers of a model or body that differ, in topological order of ``a``."""
+    def layers(
+        self, matching: Matching, inside_a: str, inside_b: str, *, entering: bool = False
+    ) -> Iterator[LayerDifference]:
+        """Yield the layers of a model or body that differ, in topological order of ``a``.
+
+        ``entering`` is whether a value that enters the body differs.
+        """
+        differing: set[int] = set()
         by_a = {pair.a.id: pair for pair in matching.pairs}
         removed = {layer.id: layer for layer in matching.only_a}
         added = _after(matching)
@@ -140,11 +149,22 @@ class _Differ:
                 yield LayerDifference(self._place(self.a, removed[id], inside_a), None, None, ())
                 continue
             changes = tuple(self._changes(matching, pair))
+            reads = any(feed is not None and feed[0] in differing for feed in matching.a.feeds.get(id, ()))
+            reads = reads or (entering and pair.a.type.lower() == "parameter")
+            inner = [
+                layer
+                for tag, body in pair.bodies.items()
+                for layer in self.layers(
+                    body, f"{inside_a}{pair.a.name}/{tag}/", f"{inside_b}{pair.b.name}/{tag}/", entering=reads
+                )
+            ]
+            if any(change.kind not in _NAMES for change in (*changes, *(c for layer in inner for c in layer.changes))):
+                differing.add(id)
             if changes:
                 places = self._place(self.a, pair.a, inside_a), self._place(self.b, pair.b, inside_b)
-                yield LayerDifference(*places, pair.by, changes)
-            for tag, body in pair.bodies.items():
-                yield from self.layers(body, f"{inside_a}{pair.a.name}/{tag}/", f"{inside_b}{pair.b.name}/{tag}/")
+                follows = all(change.kind in _DECLARED for change in changes) and (reads or bool(inner))
+                yield LayerDifference(*places, pair.by, changes, follows)
+            yield from inner
             for layer in added.get(id, ()):
                 yield LayerDifference(None, self._place(self.b, layer, inside_b), None, ())
 
@@ -200,6 +220,10 @@ def _after(matching: Matching) -> dict[int | None, list[Layer]]:
     return after
 
 
+_DECLARED: Final = ("shape", "precision")
+"""The kinds of changes that follow from those of producers."""
+_NAMES: Final = ("name", "tensor_names", "rt_info")
+"""The kinds of changes from which nothing follows."""
 _FIGURES: Final = {math.inf: "inf"}
 
 

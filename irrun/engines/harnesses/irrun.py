@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +15,8 @@ from irrun.api import compile
 from irrun.engines.places import body_inputs, computing_layers
 from irrun.engines.tensors import Wire, decoded, encoded
 from irrun.model import Layer, Model
-from irrun.planning.steps import Plan, Step
+from irrun.opdef.plugins import load_plugin
+from irrun.planning.steps import Step
 from irrun.types import UNKNOWN_RANK
 
 __all__ = ["Harness"]
@@ -28,17 +31,32 @@ class Harness:
         self.exact = "exact" in options
         if "threads" in options:
             os.environ["IRRUN_THREADS"] = options["threads"]
+        self.weights = options.get("weights")
+        for file in json.loads(options.get("plugins", "[]")):
+            load_plugin(file)
+        self.executable: irrun.Executable | None = None
+        self.model: Model | None = None
+        self.is_layered = False
         self.name = f"irrun {irrun.__version__}{' exact' if self.exact else ''}"
 
     def load(self, path: str, inner: bool) -> dict[str, Any]:
-        """Compile the model, and return its inputs, its outputs and, if ``inner``, its inner values."""
-        self.executable = compile(path, exact=self.exact)
-        model = self.executable.model
+        """Read and compile the model, and return its inputs, its outputs and, if ``inner``, its inner values.
+
+        A model that shows its inner values is compiled when it runs: until then, it takes no memory, which the other
+        side of a comparison needs. Constants take none in a model that computes each layer by its defining kernel.
+        """
+        self.executable = self.model = None
+        gc.collect()  # free the memory of the old model first: an executable is part of cycles
+        self.is_layered = inner
+        self.model = model = irrun.read_model(path, self.weights)
+        if self.exact or not inner:
+            self.executable = self._compiled()
         loaded: dict[str, Any] = {
             "inputs": [_input(model, parameter) for parameter in model.parameters],
             "outputs": [{"names": list(model.result_names(result))} for result in model.results],
         }
         if inner:
+            loaded["neutral"] = self.exact
             loaded["values"] = [
                 {"layer": name, "port": port, "type": layer.type, "names": list(layer.outputs[port].names)}
                 for name, _, layer in computing_layers(model)
@@ -53,15 +71,12 @@ class Harness:
     def infer(self, feeds: Sequence[Wire], taps: Sequence[tuple[str, int]], show: Show) -> list[Wire]:
         """Return the outputs, and pass the inner values at ``taps`` to ``show``.
 
-        A run that is observed computes each layer on its own. The outputs are those of a run that is not observed,
-        unless a second run would give other values, because the model has state or draws random numbers.
+        A model that was loaded with its inner values computes each layer on its own.
         """
-        executable = self.executable
+        executable = self._compiled()
         arrays = [decoded(*feed) for feed in feeds]
         hooks = [_Observer(executable.model, set(taps), show)] if taps else []
         outputs = executable(arrays, hooks=hooks)
-        if hooks and not self.exact and not _has_state(executable.plan):
-            outputs = executable(arrays)
         types = [executable.plan.types[slot] for slot in executable.plan.results]
         return [
             encoded(array, None if type.kind == "dynamic" else type.name) for array, type in zip(outputs.arrays, types)
@@ -69,7 +84,14 @@ class Harness:
 
     def reset(self) -> None:
         """Reset the variables of the model."""
-        self.executable.reset_state()
+        if self.executable is not None:
+            self.executable.reset_state()
+
+    def _compiled(self) -> irrun.Executable:
+        if self.executable is None:
+            assert self.model is not None
+            self.executable = compile(self.model, exact=self.exact, layered=self.is_layered)
+        return self.executable
 
 
 class _Observer:
@@ -94,14 +116,6 @@ class _Observer:
         name, ports = self.wanted[id(step.layer)]
         for port in ports:
             self.show(name, port, encoded(np.asarray(outputs[port])))
-
-
-def _has_state(plan: Plan) -> bool:
-    """Return whether a second run with the same inputs may give other values."""
-    return any(
-        {"variables", "stream"} & step.needed.keys() or any(map(_has_state, step.bodies.values()))
-        for step in plan.steps
-    )
 
 
 def _input(model: Model, parameter: Layer) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class Harness:
             "outputs": [{"names": [name]} for name in self.outputs],
         }
         if inner:
+            loaded["neutral"] = True
             loaded["values"] = [
                 {
                     "layer": name,

@@ -1,13 +1,14 @@
 """The harness of OpenVINO: any version, on any of its devices. It needs openvino and numpy, and no irrun.
 
-Inner values are observed by adding Results to a copy of the model, which changes how OpenVINO fuses layers. The outputs
-of a run are therefore those of the model as it is, and only the inner values come from the copies.
+Inner values are observed by adding Results to copies of the model, which changes how OpenVINO fuses layers. A model
+that is loaded with its inner values is therefore compiled as it is only if a run observes none of them.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # it would open connections and fork
@@ -16,16 +17,16 @@ import numpy as np
 import openvino as ov
 
 try:
-    from openvino import opset8
+    from openvino import opset8, opset15
 except ImportError:  # before 2025
-    from openvino.runtime import opset8  # type: ignore[import-not-found, no-redef]
+    from openvino.runtime import opset8, opset15  # type: ignore[import-not-found, no-redef]
 
 __all__ = ["Harness"]
 
 _MOST = 64
-"""The most inner values that one copy of the model computes."""
-_MOST_BYTES = 1 << 28
-"""The most bytes of inner values, as far as their shapes are static, that one copy of the model computes."""
+"""The most inner values of unknown size that one copy of the model computes."""
+_LEAST_BYTES = 1 << 26
+"""Bytes of inner values that one copy of the model may compute, whatever the size of the model."""
 _SILENT = ("Parameter", "Constant", "Result", "Assign")
 """Types of layers that compute no value."""
 
@@ -35,6 +36,7 @@ class Harness:
 
     def __init__(self, options: dict[str, str]) -> None:
         self.core = ov.Core()
+        self.weights = options.get("weights", "")
         self.device = options.get("device", "CPU")
         self.properties: dict[str, Any] = {}
         if "precision" in options:
@@ -45,12 +47,14 @@ class Harness:
         self.name = f"OpenVINO {ov.__version__.split('-')[0]} {self.device}{precision}"
 
     def load(self, path: str, inner: bool) -> dict[str, Any]:
-        """Compile the model, and return its inputs, its outputs and, if ``inner``, its inner values."""
-        model = self.core.read_model(path)
-        self.path = path
-        self.request = self._request(model)
+        """Read the model, and return its inputs, its outputs and, if ``inner``, its inner values; else compile it."""
+        self.request: Any = None  # free its memory first
         self.observers: dict[Any, list[Any]] = {}
-        self.has_state = bool(self.request.query_state())
+        self.path = path
+        model = self._model()
+        self.has_state = bool(model.get_sinks()) or any(n.get_type_name() == "ReadValue" for n in model.get_ops())
+        if not inner:
+            self.request = self._request(model)
         loaded: dict[str, Any] = {
             "inputs": [
                 {"names": _names(port), "type": _type(port), "shape": str(port.get_partial_shape())}
@@ -72,19 +76,46 @@ class Harness:
         self, feeds: Sequence[Any], taps: Sequence[tuple[str, int]], show: Callable[[str, int, Any], None]
     ) -> list[Any]:
         """Return the outputs, and pass the inner values at ``taps`` to ``show``."""
-        tensors = [_tensor(*feed) for feed in feeds]
-        outputs = _infer(self.request, tensors)
-        for request, batch in self._observers(tuple(taps)) if taps else ():
-            values = _infer(request, tensors, len(batch))
-            for (layer, port), value in zip(batch, values):
-                show(layer, port, value)
+        tensors = [self._tensor(*feed) for feed in feeds]
+        if not taps:
+            if self.request is None:
+                self.request = self._request(self._model())
+            _run(self.request, tensors)
+            return [self._contents(self.request.get_output_tensor(i)) for i in range(len(self.request.model_outputs))]
+        if not self.has_state:
+            self.request = None  # it would take as much memory as a copy
+        outputs: list[Any] = []
+        for request, batch in self._observers(tuple(taps)):
+            _run(request, tensors)
+            first = len(request.model_outputs) - len(batch)
+            for position, (layer, port) in enumerate(batch, first):
+                show(layer, port, self._contents(request.get_output_tensor(position)))
+            outputs = outputs or [self._contents(request.get_output_tensor(position)) for position in range(first)]
+            del request  # before the next copy is made
         return outputs
 
     def reset(self) -> None:
         """Reset the variables of the model and of its copies."""
         for request in (self.request, *(request for rows in self.observers.values() for request, _ in rows)):
-            for state in request.query_state():
+            for state in request.query_state() if request is not None else ():
                 state.reset()
+
+    @cached_property
+    def _strings(self) -> _Strings:
+        return _Strings(self.core)
+
+    def _tensor(self, type_name: str, shape: tuple[int, ...], contents: Any) -> Any:
+        """Return a tensor of OpenVINO. ``contents`` are uint8 [n], or a list of strings."""
+        return self._strings.tensor(contents, shape) if type_name == "string" else _tensor(type_name, shape, contents)
+
+    def _contents(self, tensor: Any) -> Any:
+        """Return a copy of a tensor: its type, its shape, and uint8 [n] or a list of strings."""
+        if tensor.get_element_type().get_type_name() == "string":
+            return "string", tuple(tensor.get_shape()), self._strings.words(tensor)
+        return _contents(tensor)
+
+    def _model(self) -> Any:
+        return self.core.read_model(self.path, self.weights) if self.weights else self.core.read_model(self.path)
 
     def _request(self, model: Any) -> Any:
         return self.core.compile_model(model, self.device, self.properties).create_infer_request()
@@ -110,33 +141,90 @@ class Harness:
             del self.observers[taps]
 
     def _batches(self, taps: set[tuple[str, int]]) -> list[list[tuple[str, int]]]:
-        """Return the taps in the order of the model, in lists that one copy of the model can compute."""
+        """Return the taps in the order of the model, in lists that one copy of the model can compute.
+
+        The values of a copy exist at the same time. They may take half the bytes of the model's constants.
+        """
+        model = self._model()
+        constants = (node.output(0) for node in model.get_ops() if node.get_type_name() == "Constant")
+        most = max(_LEAST_BYTES, sum(map(_size, constants)) // 2)
         batches: list[list[tuple[str, int]]] = []
         room = 0
-        for node, port in _values(self.core.read_model(self.path)):
+        for node, port in _values(model):
             tap = node.get_friendly_name(), port
             if tap not in taps:
                 continue
-            shape = node.get_output_partial_shape(port)
-            size = int(np.prod(shape.to_shape())) * 8 if shape.is_static else 0
-            if not batches or size > room or len(batches[-1]) == _MOST:
+            size = _size(node.output(port)) or most // _MOST
+            if not batches or size > room:
                 batches.append([])
-                room = _MOST_BYTES
+                room = most
             batches[-1].append(tap)
             room -= size
         return batches
 
     def _observer(self, batch: Sequence[tuple[str, int]]) -> Any:
         """Return a request of a copy of the model in which the values at ``batch`` are further outputs, the last."""
-        model = self.core.read_model(self.path)
+        model = self._model()
         nodes = {(node.get_friendly_name(), port): node for node, port in _values(model)}
         model.add_results([opset8.result(nodes[tap].output(tap[1])) for tap in batch])
         return self._request(model)
 
 
+class _Strings:
+    """Converts string tensors of OpenVINO from and to bytes.
+
+    Its Python API takes and returns them as fixed-width strings of numpy, which lose NULs at their ends. Models that
+    pack and unpack strings lose nothing.
+    """
+
+    def __init__(self, core: Any) -> None:
+        begins, ends = (opset15.parameter([-1], ov.Type.i32) for _ in range(2))
+        symbols, strings = opset15.parameter([-1], ov.Type.u8), opset15.parameter([-1], ov.Type.string)
+        pack = opset15.string_tensor_pack(begins, ends, symbols)
+        unpack = opset15.string_tensor_unpack(strings)
+        model: Any = ov.Model
+        models = (
+            model([opset8.result(pack.output(0))], [begins, ends, symbols], "pack"),
+            model([opset8.result(port) for port in unpack.outputs()], [strings], "unpack"),
+        )
+        self.pack, self.unpack = (core.compile_model(model, "CPU").create_infer_request() for model in models)
+
+    def tensor(self, words: Sequence[str], shape: Sequence[int]) -> Any:
+        """Return a tensor of strings, in which surrogates stand for bytes that are not UTF-8."""
+        tensor = ov.Tensor(ov.Type.string, ov.Shape([len(words)]))
+        if words:
+            parts = [word.encode("utf-8", "surrogateescape") for word in words]
+            ends = np.cumsum([len(part) for part in parts]).astype(np.int32)
+            begins = np.concatenate([[0], ends[:-1]]).astype(np.int32)
+            symbols = np.frombuffer(b"".join(parts), np.uint8).copy()
+            _run(self.pack, [ov.Tensor(array) for array in (begins, ends, symbols)])
+            self.pack.get_output_tensor(0).copy_to(tensor)
+        tensor.shape = list(shape)
+        return tensor
+
+    def words(self, tensor: Any) -> list[str]:
+        """Return the strings of a tensor in C order."""
+        if not tensor.get_size():
+            return []
+        flat = ov.Tensor(ov.Type.string, tensor.get_shape())
+        tensor.copy_to(flat)
+        flat.shape = [tensor.get_size()]
+        _run(self.unpack, [flat])
+        begins, ends, symbols = (self.unpack.get_output_tensor(position).data for position in range(3))
+        data = symbols.tobytes()
+        return [data[a:b].decode("utf-8", "surrogateescape") for a, b in zip(begins.tolist(), ends.tolist())]
+
+
 def _names(port: Any) -> list[str]:
     """Return the names of an input or output: those of its tensor, and that of its layer."""
     return [*sorted(port.get_names()), port.get_node().get_friendly_name()]
+
+
+def _size(port: Any) -> int:
+    """Return the bytes of a value, or 0 if its shape or type is not known."""
+    shape, element_type = port.get_partial_shape(), port.get_element_type()
+    known = shape.is_static and element_type.is_static()
+    return (int(np.prod(shape.to_shape(), dtype=object)) * element_type.bitwidth + 7) // 8 if known else 0
 
 
 def _type(port: Any) -> str:
@@ -150,20 +238,14 @@ def _values(model: Any) -> Iterator[tuple[Any, int]]:
             yield from ((node, port) for port in range(node.get_output_size()))
 
 
-def _infer(request: Any, tensors: Sequence[Any], last: int | None = None) -> list[Any]:
-    """Return copies of all outputs of a run, or of the ``last`` ones."""
+def _run(request: Any, tensors: Sequence[Any]) -> None:
     for position, tensor in enumerate(tensors):
         request.set_input_tensor(position, tensor)
     request.infer()
-    count = len(request.model_outputs)
-    return [_contents(request.get_output_tensor(i)) for i in range(count - last if last is not None else 0, count)]
 
 
 def _tensor(type_name: str, shape: tuple[int, ...], contents: Any) -> Any:
-    """Return a tensor of OpenVINO. ``contents`` are uint8 [n], or a list of strings."""
-    if type_name == "string":
-        words = np.array(contents, np.str_).reshape(shape)
-        return ov.Tensor(words) if words.size else ov.Tensor(ov.Type.string, ov.Shape(shape))
+    """Return a tensor of OpenVINO of any type but string. ``contents`` are uint8 [n]."""
     element_type = getattr(ov.Type, type_name)
     if not len(contents):
         return ov.Tensor(element_type, ov.Shape(shape))
@@ -171,11 +253,9 @@ def _tensor(type_name: str, shape: tuple[int, ...], contents: Any) -> Any:
 
 
 def _contents(tensor: Any) -> Any:
-    """Return a copy of a tensor: its type, its shape, and uint8 [n] or a list of strings."""
+    """Return a copy of a tensor of any type but string: its type, its shape, and uint8 [n]."""
     element_type, shape = tensor.get_element_type(), tuple(tensor.get_shape())
     name = element_type.get_type_name()
-    if name == "string":
-        return name, shape, [str(word) for word in tensor.str_data.flat]
     if not tensor.get_size():
         return name, shape, b""
     return name, shape, np.array(tensor.data).reshape(-1).view(np.uint8)

@@ -15,7 +15,10 @@ import base64
 import importlib.util
 import json
 import os
+import queue
 import shutil
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import IO, Any
 
@@ -35,14 +38,14 @@ class Server:
     A harness gets and returns tensors as type, shape and bytes or, with a true attribute ``takes_arrays``, as arrays.
     """
 
-    def __init__(self, requests: IO[bytes], replies: IO[bytes], make: Any) -> None:
+    def __init__(self, requests: Iterable[bytes], replies: IO[bytes], make: Any) -> None:
         self.requests, self.replies, self.make = requests, replies, make
         self.harness: Any = None
-        self.folder = ""
+        self.folder = self.session = ""
         self.written = 0
 
     def serve(self) -> None:
-        """Answer requests until ``stop``, or until the other process is gone."""
+        """Answer requests until ``stop``, or until there are no more."""
         for line in self.requests:
             request = json.loads(line)
             try:
@@ -57,12 +60,12 @@ class Server:
                 self.reply("ok", answer)
             if request["cmd"] == "stop":
                 return
-        shutil.rmtree(self.folder, ignore_errors=True)  # the other process was killed and has left it
 
     def answer(self, cmd: str, **arguments: Any) -> dict[str, Any]:
         """Return the answer to a request. Raises whatever the engine raises."""
         if cmd == "start":
             self.folder = arguments["folder"]
+            self.session = arguments.get("session", self.folder)
             self.harness = self.make(arguments["options"])
             return {"name": self.harness.name, "version": VERSION}
         if cmd == "load":
@@ -160,12 +163,33 @@ def _tensor(array: Any) -> tuple[str, tuple[int, ...], Any]:
     return types[0], array.shape, contents
 
 
+class Requests:
+    """The lines of a pipe. At its end, ``abandon`` is called: the process that wrote the requests was killed.
+
+    A thread reads the pipe, so that the end is seen even while an engine computes or hangs.
+    """
+
+    def __init__(self, pipe: IO[bytes], abandon: Callable[[], None]) -> None:
+        self.lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.abandon = abandon
+        threading.Thread(target=self._read, args=(pipe,), daemon=True).start()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            yield self.lines.get()
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        for line in pipe:
+            self.lines.put(line)
+        self.abandon()
+
+
 def main() -> None:
     """Serve the engine of the file that the command line names.
 
     Requests and replies get file descriptors of their own first, so that what the engine prints does not mix with them.
     """
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    pipe, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -180,7 +204,15 @@ def main() -> None:
         spec.loader.exec_module(module)
         return module.Harness(options)
 
-    Server(requests, replies, make).serve()
+    server = Server((), replies, make)
+
+    def abandon() -> None:
+        shutil.rmtree(server.session, ignore_errors=True)
+        os._exit(1)
+
+    server.requests = Requests(pipe, abandon)
+    server.serve()
+    os._exit(0)  # the thread waits for a line; the interpreter would wait for the thread, or for the engine's
 
 
 if __name__ == "__main__":
