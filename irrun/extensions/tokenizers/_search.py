@@ -1,0 +1,70 @@
+"""Search strings with a compiled pattern and say where the matches are, in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from irrun.diagnostics import Refused
+from irrun.extensions.tokenizers._patterns import DoesNotCompile, Pattern, compiled, shown, try_compile
+from irrun.extensions.tokenizers._strings import known_bytes
+from irrun.opdef import Value
+
+__all__ = ["byte_offsets", "check_pattern", "doubtful_pattern", "spans"]
+
+
+def check_pattern(pattern: Value) -> None:
+    """Refuse (IR201) a known pattern that irrun cannot express. Without the package ``regex``, accept any."""
+    source = known_bytes(pattern)
+    if source is not None:
+        try:
+            try_compile(source)
+        except Refused as refused:
+            if refused.code != "IR609":  # a check does without the package, a run does not
+                raise
+
+
+def doubtful_pattern(pattern: Value, then: str, label: str) -> Iterator[Refused]:
+    """Yield the warning for a known pattern that PCRE2 does not compile. ``then`` says what OpenVINO does."""
+    source = known_bytes(pattern)
+    try:
+        if source is not None:
+            compiled(source)
+    except DoesNotCompile as error:
+        text = source.decode("utf-8", "replace") if source else ""
+        message = f"the pattern {shown(text)} does not compile (position {error.position}: {error}), so that {then}"
+        yield Refused(message, label, "correct the pattern", code="IR406")
+    except Refused:
+        return
+
+
+def spans(pattern: Pattern, text: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return begins and ends of the matches in ``text``, in characters, up to the first empty match."""
+    compiled = pattern.compiled
+    try:
+        if not compiled.groups:
+            found = compiled.findall(text, timeout=pattern.patience(text))
+            lengths = np.fromiter(map(len, found), np.int64, len(found))
+            if lengths.sum() == len(text) and lengths.all():  # the matches follow each other without gaps
+                ends = np.cumsum(lengths)
+                return ends - lengths, ends
+        both = [match.span() for match in compiled.finditer(text, timeout=pattern.patience(text))]
+    except TimeoutError:
+        raise pattern.too_slow(text) from None
+    if not both:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    array = np.array(both, np.int64)
+    empty = np.flatnonzero(array[:, 0] >= array[:, 1])
+    array = array[: empty[0]] if len(empty) else array
+    return array[:, 0], array[:, 1]
+
+
+def byte_offsets(text: str, size: int) -> np.ndarray | None:
+    """Return the offset of each character of ``text`` in its ``size`` bytes, and ``size``; None if they are equal."""
+    if size == len(text):
+        return None
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    lengths = 1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000)
+    lengths[(codes >= 0xDC80) & (codes <= 0xDCFF)] = 1  # a byte that is not UTF-8
+    return np.concatenate(([0], np.cumsum(lengths)))
