@@ -24,5 +24,6 @@ from irrun.extensions.tokenizers import (
 
 __all__ = [
     "bpe_tokenizer", "byte_texts", "greedy_tokenizers", "normalization", "ragged", "regex_normalization", "regex_split",
-    "sentencepiece", "special_tokens_split", "string_functions", "string_tensors", "truncate", "unigram_tokenizer", "vocab",
+    "sentencepiece", "special_tokens_split", "string_functions", "string_tensors", "truncate", "unigram_tokenizer",
+    "vocab",
 ]  # fmt: skip

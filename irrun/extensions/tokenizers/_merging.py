@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -86,7 +87,7 @@ class PairEncoding:
 
     def _merge_few(self, ids: list[int]) -> list[int]:
         get = self.pairs.get
-        found = [get((a << _SHIFT) + b) for a, b in zip(ids, ids[1:])]
+        found = [get((a << _SHIFT) + b) for a, b in itertools.pairwise(ids)]
         order = list(range(len(found)))  # when each pair arose
         clock = len(ids)
         while True:

@@ -110,6 +110,8 @@ _OTHER: Final = {
     "R": r"(?>\r\n|[\n\x0b\f\r\x85\u2028\u2029])",
 }  # fmt: skip
 """Escapes outside a class that are no character."""
+_REFERENCE: Final = re.compile(r"\\([1-9]\d*)")
+_NAMED_REFERENCE: Final = re.compile(r"\\g(?:\{(-?\d+|\w+)\}|(\d+))|\\k(?:\{(\w+)\}|<(\w+)>|'(\w+)')")
 _QUANTIFIER: Final = re.compile(r"\{\s*(\d*)\s*(,?)\s*(\d*)\s*\}")
 _GROUP: Final = re.compile(
     r"\(\?(?:(?P<plain>[:|>=!]|<=|<!)|#(?P<comment>[^)]*)\)|(?:P?<|')(?P<name>\w+)[>']|(?P<call>&\w+|P>\w+|[+-]?\d+|R)\)"
@@ -263,10 +265,10 @@ class _Translation:
         if char == "E":
             self.at += 2
             return ""
-        if number := re.compile(r"\\([1-9]\d*)").match(self.pattern, self.at):
-            if int(number[1]) < 10 or int(number[1]) <= self.pattern.count("("):
-                self.at = number.end()
-                return f"(?:\\{number[1]})"
+        number = _REFERENCE.match(self.pattern, self.at)
+        if number and (int(number[1]) < 10 or int(number[1]) <= self.pattern.count("(")):
+            self.at = number.end()
+            return f"(?:\\{number[1]})"
         return _literal(chr(self.code()))
 
     def reference(self) -> str:
@@ -317,7 +319,7 @@ class _Translation:
         return ord(char)
 
     def character_class(self) -> str:
-        """Read a class. Sets within it that are complements become alternatives, because ``regex`` has no such items."""
+        """Read a class. Complements within it become alternatives, because classes of ``regex`` have no such items."""
         start = self.at
         self.at += 1
         negated = self.pattern.startswith("^", self.at)

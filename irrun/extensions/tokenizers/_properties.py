@@ -14,7 +14,8 @@ r"""The characters of ``\h``."""
 POSIX: Final = {
     "alpha": r"\p{L}", "lower": r"\p{Ll}", "upper": r"\p{Lu}", "alnum": r"\p{L}\p{N}", "space": r"\s\u180e",
     "blank": BLANKS, "cntrl": r"\p{Cc}", "digit": r"\p{Nd}", "word": WORD, "xdigit": "0-9A-Fa-f", "ascii": r"\x00-\x7f",
-    "punct": r"\p{P}$+<=>^`|~", "graph": r"\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}", "print": r"\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\p{Cf}",
+    "punct": r"\p{P}$+<=>^`|~", "graph": r"\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}",
+    "print": r"\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\p{Cf}",
 }  # fmt: skip
 """The classes with names, with UCP."""
 
@@ -23,13 +24,15 @@ _OWN: Final = {
     "xwd": WORD, "xps": r"\s\u180e", "xsp": r"\s\u180e",
 }  # fmt: skip
 _CATEGORIES: Final = frozenset(
-    "C Cc Cf Cn Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs".lower().split()
-)
-_BINARY: Final = frozenset(
-    "alphabetic alpha lowercase lower uppercase upper whitespace wspace space ideographic ideo emoji emojipresentation "
-    "emojimodifier extendedpictographic cased caseignorable defaultignorablecodepoint diacritic extender hexdigit "
-    "asciihexdigit asciihex idstart idcontinue xidstart xidcontinue math dash quotationmark radical ".split()
-)
+    "C Cc Cf Cn Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs"
+    .lower().split()
+)  # fmt: skip
+_BINARY: Final = {
+    "alphabetic", "alpha", "lowercase", "lower", "uppercase", "upper", "whitespace", "wspace", "space", "ideographic",
+    "ideo", "emoji", "emojipresentation", "emojimodifier", "extendedpictographic", "cased", "caseignorable",
+    "defaultignorablecodepoint", "diacritic", "extender", "hexdigit", "asciihexdigit", "idstart", "idcontinue",
+    "xidstart", "xidcontinue", "math", "dash", "quotationmark", "radical",
+}  # fmt: skip
 
 
 def property_of(name: str) -> str | None:

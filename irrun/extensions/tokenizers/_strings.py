@@ -13,12 +13,12 @@ from typing import Final
 
 import numpy as np
 
-from irrun.opdef import Input, Site, Value, opt
+from irrun.opdef import Input, Site, Value
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 
 __all__ = [
     "I32", "RAGGED", "STRINGS", "ZERO", "check_pieces", "check_ragged", "check_rows", "check_spans", "check_strings",
-    "flat_text", "gathered", "known_bytes", "known_texts", "packed", "pieces", "ragged_outputs", "rows_of",
+    "gathered", "known_bytes", "known_texts", "packed", "pieces", "ragged_outputs", "rows_of",
     "skip_flags", "string_outputs", "texts",
 ]  # fmt: skip
 
@@ -33,7 +33,7 @@ RAGGED: Final[dict[str, str | Input]] = {"row_begins": "i32", "row_ends": "i32",
 
 
 def check_strings(
-    at: Site, begins: Value, ends: Value, chars: Value, label: str = "C1", what: str = ""
+    at: Site, begins: Value, ends: Value, chars: Value, *, label: str = "C1", what: str = ""
 ) -> PartialShape:
     """Return the shape of a string tensor. Refuse the layer if its begins, ends and chars contradict each other."""
     shape = check_spans(at, begins, ends, label, what)
@@ -83,7 +83,9 @@ def check_pieces(
         at.refuse(label, f"{what}begins[{index}] = {begin} and {what}ends[{index}] = {end} are no span{within}")
 
 
-def pieces(begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, label: str = "C1", what: str = "") -> list[bytes]:
+def pieces(
+    begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, *, label: str = "C1", what: str = ""
+) -> list[bytes]:
     """Return the strings of a string tensor in row-major order. Raises Refused if a string is not within ``chars``."""
     check_pieces(Site(), begins, ends, chars.size, label, what)
     data = chars.tobytes()
@@ -93,11 +95,6 @@ def pieces(begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, label: str =
 def texts(begins: np.ndarray, ends: np.ndarray, chars: np.ndarray) -> list[str]:
     """Return the strings of a string tensor as ``str``, with surrogates for bytes that are not UTF-8."""
     return [piece.decode("utf-8", "surrogateescape") for piece in pieces(begins, ends, chars)]
-
-
-def flat_text(chars: np.ndarray) -> bytes:
-    """Return the bytes of a text that is one port, such as a pattern."""
-    return chars.tobytes()
 
 
 def packed(strings: Iterable[bytes], shape: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -155,6 +152,3 @@ def known_texts(begins: Value, ends: Value, chars: Value) -> list[bytes] | None:
         return None
     data = chars.exact.tobytes()
     return [data[begin:end] for begin, end in zip(begins.exact.ravel().tolist(), ends.exact.ravel().tolist())]
-
-
-OPTIONAL_SKIPS: Final = opt("boolean")

@@ -51,9 +51,9 @@ def _exact(value: Value | None) -> np.ndarray | None:
     return None if value is None else value.exact
 
 
-def vocabulary(begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, label: str = "C3") -> list[bytes]:
+def vocabulary(begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, *, label: str = "C3") -> list[bytes]:
     """Return the tokens of a vocabulary in the order of their ids. Raises Refused if one is not within ``chars``."""
-    return pieces(begins, ends, chars, label, "vocab_")
+    return pieces(begins, ends, chars, label=label, what="vocab_")
 
 
 class LongestMatch:

@@ -29,9 +29,9 @@ class BPETokenizer(Op):
 
     A string is first cut into the longest tokens that no merge makes; a byte that begins none becomes the token
     ``<0xNN>`` with ``byte_fallback``, else ``unk_token``, or vanishes if the vocabulary has no ``unk_token``. Then
-    neighbours are merged: the pair of the lowest rank first, of equal ranks the pair that arose first. ``end_suffix`` is
-    added to each string. Added tokens with a text that the vocabulary lacks join it. Of equal texts in the vocabulary,
-    the last one counts.
+    neighbours are merged: the pair of the lowest rank first, of equal ranks the pair that arose first. ``end_suffix``
+    is added to each string. Added tokens with a text that the vocabulary lacks join it. Of equal texts in the
+    vocabulary, the last one counts.
 
     The merges are three inputs, a list of texts ``left right``, or six, the lists of left and right texts.
     ``cache_capacity`` is the number of strings whose ids are kept; it changes no result.
@@ -69,12 +69,12 @@ class BPETokenizer(Op):
 
     def _check_tables(self, at: Site, given: Sequence[Value]) -> None:
         left, right, added, ids = _tables(given)
-        shape = check_strings(at, left[0], left[1], left[2], "C4", "merges_")
+        shape = check_strings(at, left[0], left[1], left[2], label="C4", what="merges_")
         if right:
-            other = check_strings(at, right[0], right[1], right[2], "C4", "right_")
+            other = check_strings(at, right[0], right[1], right[2], label="C4", what="right_")
             at.require(shape.meet(other) is not None, "C4", f"there are {shape} left and {other} right texts")
         if added:
-            shape = check_strings(at, added[0], added[1], added[2], "C5", "added_")
+            shape = check_strings(at, added[0], added[1], added[2], label="C5", what="added_")
             at.require(shape.meet(ids.shape) is not None, "C5", f"added_begins is {shape}, but added_ids {ids.shape}")
         tokens, lefts = known_texts(*given[5:8]), known_texts(*left)
         rights = known_texts(*right) if right else None
@@ -99,8 +99,10 @@ class BPETokenizer(Op):
         def build() -> PairEncoding:
             given: list[Any] = [*(None,) * _FIRST_TABLE, *arrays]
             left, right, added, ids = _tables(given)
-            merges = _pairs(pieces(*left, "C4", "merges_"), pieces(*right, "C4", "right_") if right else None)
-            extra = pieces(*added, "C5", "added_") if added else []
+            merges = _pairs(
+                pieces(*left, label="C4", what="merges_"), pieces(*right, label="C4", what="right_") if right else None
+            )
+            extra = pieces(*added, label="C5", what="added_") if added else []
             return PairEncoding(
                 vocabulary(*given[5:8]), merges, list(zip(extra, ids.ravel().tolist() if added else [])),
                 unknown=self.unk_token.encode(), suffix=self.end_suffix.encode(), byte_fallback=self.byte_fallback,

@@ -52,8 +52,8 @@ class UTF8Validate(Op):
     """Drop bytes that are not UTF-8, or replace them by U+FFFD with ``replace_mode``.
 
     The length of a sequence follows from its first byte. A sequence that another byte or the end breaks off gives one
-    U+FFFD; a complete one that a shorter sequence could say gives one for each of its bytes. Surrogates and values above
-    10FFFF pass, so that the result need not be UTF-8.
+    U+FFFD; a complete one that a shorter sequence could say gives one for each of its bytes. Surrogates and values
+    above 10FFFF pass, so that the result need not be UTF-8.
 
     C1  The begins and ends of the strings have one shape, and each string lies within ``chars``, which is 1D.
     """

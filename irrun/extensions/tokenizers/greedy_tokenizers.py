@@ -17,10 +17,10 @@ _CAPACITY = 100_000
 
 @op("WordpieceTokenizer")
 class WordpieceTokenizer(Op):
-    """Return the ids of the tokens of each row: the longest token that begins a word, then the longest that continue it.
+    """Return the ids of the longest token that begins each word of a row, and then of the longest that continue it.
 
-    A token that begins with ``suffix_indicator`` continues a word. A word that is longer than ``max_bytes_per_word``, or
-    that does not consist of tokens, is one ``unk_token_id``.
+    A token that begins with ``suffix_indicator`` continues a word. A word that is longer than ``max_bytes_per_word``,
+    or that does not consist of tokens, is one ``unk_token_id``.
 
     C1  The begins and ends of the strings have one shape, and each string lies within ``chars``, which is 1D.
     C2  The row begins and row ends have one shape, and each row lies within the strings.

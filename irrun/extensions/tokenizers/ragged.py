@@ -15,12 +15,13 @@ _BOOLEAN: Final = ELEMENT_TYPES["boolean"]
 
 @op("CombineSegments")
 class CombineSegments(Op):
-    """Join the rows of several ragged tensors: row k is row k of the first one, then row k of the second one, and so on.
+    """Join the rows of several ragged tensors: row k is row k of the first one, then row k of the second one, …
 
     A tensor with one row, or with scalar begins and ends (the special tokens), takes part in each row. The last output
     is the id of the segment of each element: input ``segment_ids``, the last one, holds an id for each tensor.
 
-    C1  The begins and ends of a tensor have one shape, and each row lies within its data.
+    C1  The begins and ends of a tensor have one shape, and each row lies within its data. A scalar begin may stand
+        beside an end of shape [1].
     C2  The inputs are three for each tensor, and ``segment_ids``, 1D of type i32 with an id for each tensor.
     C3  Tensors with more than one row have the same number of rows.
     C4  The data of all tensors have one element type and are 1D.
@@ -41,6 +42,8 @@ class CombineSegments(Op):
             at.require(data.rank in (None, 1), "C4", f"data is {data.shape}, not 1D")
             same = "dynamic" in (data.type.name, tensors[0][2].type.name) or data.type is tensors[0][2].type
             at.require(same, "C4", f"data is {tensors[0][2].type} and {data.type}")
+            if begins.rank == 0 and ends.rank == 1:  # the converter writes a scalar beside an array of one element
+                begins = begins.reshaped([1]) if begins.data is None else Value.of(begins.data.reshape(1), begins.type)
             own = check_rows(at, begins, ends, data.shape[0] if data.rank else Dim.unknown(), "C1")
             shape = _joined(at, shape, own)
         rows, data = Value(I32, shape), Value(tensors[0][2].type, PartialShape.of([Dim.unknown()]))
@@ -50,8 +53,8 @@ class CombineSegments(Op):
         ids, tensors = arrays[-1].ravel(), [arrays[n : n + 3] for n in range(0, len(arrays) - 1, 3)]
         shape = PartialShape.of([])
         for begins, ends, data in tensors:
-            rows_of_tensor(begins, ends, data)
-            shape = _joined(Site(), shape, PartialShape.of(begins.shape))
+            rows_of_tensor(begins.reshape(ends.shape) if not begins.ndim and ends.size == 1 else begins, ends, data)
+            shape = _joined(Site(), shape, PartialShape.of(ends.shape))
         Site().require(ids.size == len(tensors), "C2", f"there are {ids.size} ids of {len(tensors)} tensors")
         static = shape.static or ()
         count = int(np.prod(static))
@@ -124,7 +127,7 @@ class RaggedToDense(Op):
         size: Value,
         fill: Value,
         pad_right: Value | None = None,
-    ) -> tuple[Value, ...]:
+    ) -> tuple[Value, ...]:  # fmt: skip
         shape = check_rows(at, begins, ends, data.shape[0] if data.rank else Dim.unknown(), "C1")
         at.require(data.rank != 0, "C1", "data is a scalar")
         count, columns = size.shape.count(), size.dims()
@@ -261,9 +264,8 @@ class RaggedToRagged(Op):
     def run(self, rowids: np.ndarray, first_dim_size: np.ndarray) -> tuple[np.ndarray, ...]:
         _check_ascending(Site(), rowids)
         rows = np.arange(int(first_dim_size.ravel()[0]))
-        return (
-            np.searchsorted(rowids, rows, "left").astype(np.int32), np.searchsorted(rowids, rows, "right").astype(np.int32)
-        )  # fmt: skip
+        begins, ends = np.searchsorted(rowids, rows, "left"), np.searchsorted(rowids, rows, "right")
+        return begins.astype(np.int32), ends.astype(np.int32)
 
 
 def _check_ascending(at: Site, rowids: np.ndarray) -> None:

@@ -71,9 +71,9 @@ class SentencepieceTokenizer(Op):
         _check_model(at, model)
         at.require(self.nbest_size in (0, 1), "C5", f"nbest_size is {self.nbest_size}")
         if len(strings) == 3:
-            check_strings(at, strings[0], strings[1], strings[2], "C2")
+            check_strings(at, strings[0], strings[1], strings[2], label="C2")
         if special:
-            tokens = check_strings(at, special[0], special[1], special[2], "C3", "special_")
+            tokens = check_strings(at, special[0], special[1], special[2], label="C3", what="special_")
             fits = tokens.meet(special[3].shape) is not None
             at.require(fits, "C3", f"there are {tokens} special tokens and {special[3].shape} ids")
         some = Dim.unknown()
@@ -90,8 +90,8 @@ class SentencepieceTokenizer(Op):
         given = [array for array in arrays if array is not None]
         model, strings, special = self._roles(Site(), given)
         processor = _processor(model, "C1")
-        texts = pieces(*strings, "C2") if len(strings) == 3 else [encoded(s) for s in strings[0].ravel().tolist()]
-        known = dict(zip(pieces(*special[:3], "C3"), special[3].ravel().tolist())) if special else {}
+        texts = pieces(*strings, label="C2") if len(strings) == 3 else [encoded(s) for s in strings[0].ravel().tolist()]
+        known = dict(zip(pieces(*special[:3], label="C3"), special[3].ravel().tolist())) if special else {}
         finder = _special_pattern(list(known))
         rows = [self._ids(processor, finder, known, text) for text in texts]
         lengths = np.array([len(row) for row in rows], np.int64)

@@ -14,7 +14,6 @@ from irrun.extensions.tokenizers._patterns import Pattern, try_compile
 from irrun.extensions.tokenizers._search import byte_offsets, check_pattern, doubtful_pattern
 from irrun.extensions.tokenizers._strings import (
     RAGGED,
-    ZERO,
     check_ragged,
     known_bytes,
     pieces,
@@ -30,9 +29,9 @@ from irrun.types import ELEMENT_TYPES
 class SpecialTokensSplit(Op):
     """Make each special token a piece of its own, whose flag in the last output is true.
 
-    A match of ``pattern`` ends the piece before it. Its first group that is not empty is the token; what the match holds
-    beside the group, such as spaces, vanishes. Without a group, the whole match is the token. Strings whose flag in
-    ``skips`` is true stay whole. An empty match ends the search, and an empty string gives no piece.
+    A match of ``pattern`` ends the piece before it. Its first group that is not empty is the token; what the match
+    holds beside the group, such as spaces, vanishes. Without a group, the whole match is the token. Strings whose flag
+    in ``skips`` is true stay whole. An empty match ends the search, and an empty string gives no piece.
 
     C1  The begins and ends of the strings have one shape, and each string lies within ``chars``, which is 1D.
     C2  The row begins and row ends have one shape, and each row lies within the strings.
@@ -150,14 +149,14 @@ def _matches(pattern: Pattern | None, hint: re.Pattern[str] | None, text: str) -
     """
     if pattern is None:
         return
-    at, compiled = 0, pattern.compiled
+    at, first, compiled = 0, 0, pattern.compiled
     while at <= len(text):
         start = at
         if hint is not None:
             near = hint.search(text, at)
             if near is None:
                 return
-            start = near.start()
+            first = start = near.start()
             while start > at and (text[start - 1].isspace() or text[start - 1] == "\u180e"):
                 start -= 1
         try:
@@ -167,7 +166,7 @@ def _matches(pattern: Pattern | None, hint: re.Pattern[str] | None, text: str) -
         if match is None:
             if hint is None:
                 return
-            at = start + 1 if near is None else near.start() + 1
+            at = first + 1
             continue
         if match.end() <= match.start():
             return

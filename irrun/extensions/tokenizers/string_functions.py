@@ -100,8 +100,8 @@ class ContribStringJoin(Op):
 class ContribStringSplit(Op):
     """Cut each string at ``delimiter`` and return the parts as a sparse tensor: indices, strings and dense shape.
 
-    The last index of a part counts the parts before it, those that ``skip_empty`` leaves out as well. An empty delimiter
-    cuts between all bytes.
+    The last index of a part counts the parts before it, those that ``skip_empty`` leaves out as well. An empty
+    delimiter cuts between all bytes.
 
     C1  The begins and ends of the strings have one shape, and each string lies within ``chars``, which is 1D.
     C2  ``delimiter`` is 1D.

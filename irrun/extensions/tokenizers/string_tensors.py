@@ -49,7 +49,7 @@ def _unpacked(at: Site, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = int(header[0]) if header.size else -1
     at.require(0 <= count <= header.size - 2, "C2", f"{data.size} bytes do not hold the offsets of {count} strings")
     offsets, text = header[1 : count + 2], data[4 * (count + 2) :]
-    inside = 0 <= offsets[0] and not np.any(np.diff(offsets) < 0) and offsets[-1] <= text.size
+    inside = offsets[0] >= 0 and not np.any(np.diff(offsets) < 0) and offsets[-1] <= text.size
     at.require(bool(inside), "C2", f"the offsets do not ascend from 0 to the {text.size} bytes of text")
     return offsets, text
 

@@ -128,7 +128,7 @@ def _behind(text: bytes) -> bytes:
 
 @op("UnigramTokenizer")
 class UnigramTokenizer(Op):
-    """Return the ids of each row: of all sequences of tokens that make up a string, the one with the best sum of scores.
+    """Return the ids of each row: the sequence of tokens that makes up a string with the best sum of scores.
 
     A character that is no token costs 10 more than the worst token; a run of such characters is one ``unk_token_id``.
     ``byte_fallback``, ``fuse_unk`` and ``min_score`` have no influence.

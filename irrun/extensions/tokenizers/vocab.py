@@ -95,7 +95,7 @@ class VocabDecoder(Op):
         skip_ids: Value | None = None,
     ) -> tuple[Value, ...]:  # fmt: skip
         at.require(ids.rank in (None, 2), "C1", f"ids is {ids.shape}, not 2D")
-        check_strings(at, vocab_begins, vocab_ends, vocab_chars, "C2", "vocab_")
+        check_strings(at, vocab_begins, vocab_ends, vocab_chars, label="C2", what="vocab_")
         rank = None if skip_ids is None else skip_ids.rank
         at.require(rank in (None, 1), "C3", f"skip_ids is of rank {rank}, not 1D")
         rows, columns = (ids.shape[0], ids.shape[1]) if ids.rank == 2 else (Dim.unknown(), Dim.unknown())
