@@ -31,15 +31,18 @@ class CharsMap:
         later = {char for key in self.longer for char in key[1:]}
         self.clusters = re.compile(f"(?s:.)[{_ranges(later)}]+") if later else None
         """Where keys of more than one character may match: a character, then those that continue such keys."""
-        self.is_ascii_kept = not any(key.isascii() for key in entries)
+        changing = later | {key for key in entries if len(key) == 1}
+        self.changing = re.compile(f"[{_ranges(changing)}]") if changing else None
+        """What a text must hold for a key to match."""
 
-    def normalise(self, text: str) -> str:
-        """Return ``text`` with each longest key replaced by its value, and each invalid byte by U+FFFD."""
-        if text.isascii():
-            if self.is_ascii_kept:
-                return text
-        else:
-            text = _INVALID.sub("\ufffd", text)
+    def normalise(self, data: bytes) -> str:
+        """Return a text with each longest key replaced by its value, and each invalid byte by U+FFFD."""
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            text = _INVALID.sub("\ufffd", data.decode("utf-8", "surrogateescape"))
+        if self.changing is None or self.changing.search(text) is None:
+            return text
         if self.clusters is None:
             return text.translate(self.single)
         parts: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from irrun.extensions.tokenizers._vocabulary import LongestMatch
@@ -52,7 +52,7 @@ class PairEncoding:
         """Return the ids of a string."""
         return self.merged(self.pieces(text + self.suffix))
 
-    def words(self, text: bytes) -> Iterator[bytes] | None:
+    def words(self, text: bytes) -> list[bytes] | None:
         """Return parts of a string that can be encoded one by one, or None if there are no such parts.
 
         If no token holds the separator behind another character, no merge crosses the place before it.
@@ -165,14 +165,16 @@ def _behind(text: bytes, separator: bytes) -> bytes:
     return text
 
 
-def split_at_separators(text: bytes, separator: bytes) -> Iterator[bytes]:
-    """Yield the parts of a text that begin with a run of separators and hold no other."""
-    pending = b""
-    for number, part in enumerate(text.split(separator)):
-        if number:
-            pending += separator
+def split_at_separators(text: bytes, separator: bytes) -> list[bytes]:
+    """Return the parts of a text that begin with a run of separators and hold no other."""
+    first, *others = text.split(separator)
+    if b"" not in others:
+        words = [separator + part for part in others]
+        return [first, *words] if first else words
+    words, pending = [first] if first else [], b""
+    for part in others:
+        pending += separator
         if part:
-            yield pending + part
+            words.append(pending + part)
             pending = b""
-    if pending:
-        yield pending
+    return [*words, pending] if pending else words

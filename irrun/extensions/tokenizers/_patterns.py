@@ -30,23 +30,36 @@ _BASE_SECONDS: Final = 10.0
 _SECONDS_PER_CHARACTER: Final = 2e-5
 """The time that a search may take: the base, and so much for each character. Linear searches take a tenth of it. PCRE2
 has a limit of its own, after which it reports no match."""
+_SHORT: Final = 2000
+"""Up to this many characters, a pattern without repeated groups is not timed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A compiled pattern. ``source`` is the text of the file, ``compiled`` an object of the package ``regex``."""
+    """A compiled pattern. ``source`` is the text of the file, ``compiled`` an object of the package ``regex``.
+
+    ``is_nested`` says whether a group is repeated, so that a search may take exponential time.
+    """
 
     source: str
     compiled: Any
+    separating: Any
+    """The pattern in a group, whose ``split`` returns gaps and matches in turn; None for a pattern with groups."""
+    is_nested: bool
 
-    def patience(self, text: str) -> float:
-        """Return the seconds that a search through ``text`` may take."""
+    def patience(self, text: str) -> float | None:
+        """Return the seconds that a search through ``text`` may take; None for a search that cannot take long.
+
+        Looking at the clock doubles the time of a search.
+        """
+        if len(text) <= _SHORT and not self.is_nested:
+            return None
         return _BASE_SECONDS + len(text) * _SECONDS_PER_CHARACTER
 
     def too_slow(self, text: str) -> Refused:
         """Return the error for a search that took longer."""
         return Refused(
-            f"the pattern {shown(self.source)} takes more than {self.patience(text):.0f} s on a string of "
+            f"the pattern {shown(self.source)} takes more than {self.patience(text) or 0:.0f} s on a string of "
             f"{len(text):,} characters",
             help="repetitions within repetitions, such as (a+)+, backtrack exponentially: make them possessive (a++)+",
             code="IR605",
@@ -83,7 +96,10 @@ def compiled(source: bytes) -> Pattern:
         raise DoesNotCompile("the pattern is not UTF-8", error.start) from None
     translated = translate(text)
     try:
-        return Pattern(text, regex.compile(translated, regex.V0))
+        is_nested = re.search(r"\)[*+{]", translated) is not None
+        pattern = regex.compile(translated, regex.V0)
+        separating = None if pattern.groups else regex.compile(f"({translated})", regex.V0)
+        return Pattern(text, pattern, separating, is_nested)
     except regex.error as error:
         position = min(getattr(error, "pos", 0) or 0, len(text)) if translated == text else 0
         raise DoesNotCompile(str(error.msg), position) from None
@@ -93,7 +109,18 @@ def compiled(source: bytes) -> Pattern:
 
 def translate(pattern: str) -> str:
     """Return a pattern of PCRE2 as one of ``regex``. Raises the errors of ``compiled``."""
-    return _Translation(pattern).whole()
+    return _one_class(_Translation(pattern).whole())
+
+
+_CLASS: Final = re.compile(r"\[(?!\^)([^\[\]]+)\]")
+
+
+def _one_class(pattern: str) -> str:
+    """Return a pattern whose alternatives are all classes (punctuation of BERT) as one class, which is much faster."""
+    alternatives = pattern.split("|")
+    if len(alternatives) < 2 or not all(_CLASS.fullmatch(alternative) for alternative in alternatives):
+        return pattern
+    return f"[{''.join(alternative[1:-1] for alternative in alternatives)}]"
 
 
 _ESCAPES: Final = {"a": "\\a", "e": "\\x1b", "f": "\\f", "n": "\\n", "r": "\\r", "t": "\\t"}

@@ -11,7 +11,7 @@ from irrun.extensions.tokenizers._patterns import DoesNotCompile, Pattern, compi
 from irrun.extensions.tokenizers._strings import known_bytes
 from irrun.opdef import Value
 
-__all__ = ["byte_offsets", "check_pattern", "doubtful_pattern", "spans"]
+__all__ = ["byte_offsets", "check_pattern", "doubtful_pattern", "parts", "tiles"]
 
 
 def check_pattern(pattern: Value) -> None:
@@ -39,25 +39,33 @@ def doubtful_pattern(pattern: Value, then: str, label: str) -> Iterator[Refused]
         return
 
 
-def spans(pattern: Pattern, text: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return begins and ends of the matches in ``text``, in characters, up to the first empty match."""
-    compiled = pattern.compiled
+def parts(pattern: Pattern, text: str) -> list[str]:
+    """Return a gap of ``text``, a match, a gap, …, a gap. Gaps may be empty; an empty match ends the search."""
     try:
-        if not compiled.groups:
-            found = compiled.findall(text, timeout=pattern.patience(text))
-            lengths = np.fromiter(map(len, found), np.int64, len(found))
-            if lengths.sum() == len(text) and lengths.all():  # the matches follow each other without gaps
-                ends = np.cumsum(lengths)
-                return ends - lengths, ends
-        both = [match.span() for match in compiled.finditer(text, timeout=pattern.patience(text))]
+        if pattern.separating is not None:
+            found = pattern.separating.split(text, timeout=pattern.patience(text))
+            if "" not in found[1::2]:
+                return found
+        found, at = [], 0
+        for match in pattern.compiled.finditer(text, timeout=pattern.patience(text)):
+            if match.end() <= match.start():
+                break
+            found += (text[at : match.start()], match[0])
+            at = match.end()
     except TimeoutError:
         raise pattern.too_slow(text) from None
-    if not both:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    array = np.array(both, np.int64)
-    empty = np.flatnonzero(array[:, 0] >= array[:, 1])
-    array = array[: empty[0]] if len(empty) else array
-    return array[:, 0], array[:, 1]
+    return [*found, text[at:]]
+
+
+def tiles(pattern: Pattern, text: str) -> list[str] | None:
+    """Return the matches in ``text`` if they follow each other without gaps. This is cheaper than ``parts``."""
+    if pattern.compiled.groups:
+        return None
+    try:
+        found = pattern.compiled.findall(text, timeout=pattern.patience(text))
+    except TimeoutError:
+        raise pattern.too_slow(text) from None
+    return found if sum(map(len, found)) == len(text) and "" not in found else None
 
 
 def byte_offsets(text: str, size: int) -> np.ndarray | None:

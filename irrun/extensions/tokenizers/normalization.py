@@ -113,7 +113,7 @@ class CharsMapNormalization(Op):
         return changed(begins, ends, chars, skips, lambda text: self._changed(chars_map, text))
 
     def _changed(self, chars_map: CharsMap, text: bytes) -> bytes:
-        result = chars_map.normalise(text.decode("utf-8", "surrogateescape"))
+        result = chars_map.normalise(text)
         if self.remove_extra_whitespaces:
             result = _SPACES.sub(" ", result.strip(" "))
         if self.add_dummy_prefix and result:
@@ -148,7 +148,7 @@ class NormalizeUnicode(Op):
         chars_map = normal_form(cast(Form, self.normalization_form), False)
 
         def change(text: bytes) -> bytes:
-            return chars_map.normalise(text.decode("utf-8", "surrogateescape")).encode()
+            return chars_map.normalise(text).encode()
 
         return changed(begins, ends, chars, skips, change)
 
@@ -185,4 +185,4 @@ class CaseFold(Op):
     def _changed(self, text: bytes) -> bytes:
         if not self.encoding:
             return text.lower() if self.lower else text.upper()
-        return normal_form(None, True).normalise(text.decode("utf-8", "surrogateescape")).encode()
+        return normal_form(None, True).normalise(text).encode()

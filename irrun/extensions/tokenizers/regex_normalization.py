@@ -119,31 +119,53 @@ def _substitution(source: bytes, replacement: bytes, everywhere: bool) -> Callab
         template = _template(replacement.decode("utf-8", "surrogateescape"), pattern.compiled.groups)
     if pattern is None or template is None:
         return lambda text: text
-    return lambda data: _replaced(pattern, template, len(replacement), 0 if everywhere else 1, data)
+    literal = _PLAIN.fullmatch(source) is not None
+    if literal and all(isinstance(part, str) for part in template):
+        text = "".join(map(str, template)).encode("utf-8", "surrogateescape")
+        return lambda data: _grown(data, data.replace(source, text, -1 if everywhere else 1), len(replacement))
+    count = 0 if everywhere and not _ANCHORED.match(source) else 1
+    return lambda data: _replaced(pattern, template, len(replacement), count, data)
+
+
+_PLAIN: Final = re.compile(rb"[\w `'#</>\x80-\xff]+")
+"""A pattern that stands for itself."""
+_ANCHORED: Final = re.compile(rb"(?:\^|\(\^\)|\(\?:\^\))[^|]*\Z")
+"""A pattern that matches at most once: at the beginning."""
+
+
+def _grown(data: bytes, changed: bytes, size: int) -> bytes:
+    """Return ``changed``, or ``data`` if it is too long. ``size`` are the bytes of the replacements of a match."""
+    return data if len(changed) > _MOST_GROWTH * (len(data) + size) - 1 else changed
 
 
 def _replaced(pattern: Pattern, template: Template, size: int, count: int, data: bytes) -> bytes:
     """Return a string with its matches replaced. ``size`` are the bytes of the replacement."""
     text = data.decode("utf-8", "surrogateescape")
-    compiled = pattern.compiled
-    highest = 0
+    compiled, patience = pattern.compiled, pattern.patience(text)
 
     def value(match: Any) -> str:
-        nonlocal highest
-        if not highest:
-            highest = 1 + max((n for n in range(1, compiled.groups + 1) if match.start(n) >= 0), default=0)
         parts = [part if isinstance(part, str) else match[part] for part in template]
         if None in parts:
             raise _Unset
         return "".join(parts)
 
     try:
-        result = compiled.sub(value, text, count, timeout=pattern.patience(text))
+        first = compiled.search(text, timeout=patience)
+        if first is None:
+            return data
+        if count and first.start() == 0:
+            changed = (value(first) + text[first.end() :]).encode("utf-8", "surrogateescape")
+            return _grown(data, changed, size * _groups(first))
+        is_text = all(isinstance(part, str) for part in template)
+        by = "".join(map(str, template)).replace("\\", r"\\") if is_text else value
+        changed = compiled.sub(by, text, count, timeout=patience).encode("utf-8", "surrogateescape")
     except _Unset:
         return data
     except TimeoutError:
         raise pattern.too_slow(text) from None
-    if not highest:
-        return data
-    changed = result.encode("utf-8", "surrogateescape")
-    return data if len(changed) > _MOST_GROWTH * (len(data) + highest * size) - 1 else changed
+    return _grown(data, changed, size * _groups(first))
+
+
+def _groups(match: Any) -> int:
+    """Return 1 plus the number of the highest group that takes part in a match."""
+    return 1 + max((number for number, span in enumerate(match.regs) if span[0] >= 0), default=0)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.extensions.tokenizers._patterns import Pattern, try_compile
-from irrun.extensions.tokenizers._search import byte_offsets, check_pattern, doubtful_pattern, spans
+from irrun.extensions.tokenizers._search import check_pattern, doubtful_pattern, parts, tiles
 from irrun.extensions.tokenizers._strings import (
     RAGGED,
-    ZERO,
     check_ragged,
+    gathered,
     known_bytes,
     pieces,
     ragged_outputs,
@@ -25,8 +26,11 @@ from irrun.types import ELEMENT_TYPES
 
 _BEHAVIOURS: Final = ("remove", "isolate", "contiguous", "mergedwithprevious", "mergedwithnext")
 
-Spans = tuple[np.ndarray, np.ndarray]
-"""Begins and ends of pieces of one string."""
+Pieces = tuple[list[int], list[int]]
+"""Where the pieces of one string begin and end, in bytes."""
+_WORD: Final = 64
+_WORDS: Final = 100_000
+"""The most bytes of a string whose pieces are kept, and how many such strings are."""
 
 
 @op("RegexSplit")
@@ -88,96 +92,100 @@ class RegexSplit(Op):
         source = known_bytes(request.inputs[number])
         if source is None:
             return None
-        pattern = self._compiled(source)
-        return Kernel(lambda *arrays: self._run(pattern, arrays))
-
-    def _compiled(self, source: bytes) -> Pattern | None:
-        if self.behaviour == "contiguous" and not source.endswith(b"+"):
-            source = b"(" + source + b")+"
-        return try_compile(source)
+        cut = self._cutter(source)
+        return Kernel(lambda *arrays: self._run(cut, arrays))
 
     def run(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         _, source, _ = self._roles(Site(), arrays)
-        return self._run(self._compiled(source.tobytes()), arrays)
+        return self._run(self._cutter(source.tobytes()), arrays)
 
-    def _run(self, pattern: Pattern | None, arrays: Any) -> tuple[np.ndarray, ...]:
+    def _cutter(self, source: bytes) -> Callable[[bytes], Pieces]:
+        """Return the function that cuts one string. It keeps the pieces of short strings, since words repeat."""
+        if self.behaviour == "contiguous" and not source.endswith(b"+"):
+            source = (b"(" if b"(" in source else b"(?:") + source + b")+"
+        pattern = try_compile(source)
+        memo: dict[bytes, Pieces] = {}
+
+        def cut(data: bytes) -> Pieces:
+            found = memo.get(data)
+            if found is None:
+                found = _whole(data) if pattern is None else self._cut(pattern, data)
+                if len(data) <= _WORD and len(memo) < _WORDS:
+                    memo[data] = found
+            return found
+
+        return cut
+
+    def _run(self, cut: Callable[[bytes], Pieces], arrays: Any) -> tuple[np.ndarray, ...]:
         row_begins, row_ends, begins, ends, chars = arrays[:5]
         skips, _, kept = self._roles(Site(), arrays)
-        row_begins, row_ends = np.asarray(row_begins), np.asarray(row_ends)
         strings = pieces(begins, ends, chars)
-        rows = rows_of(row_begins, row_ends, len(strings))
-        flags = [False] * len(strings) if skips is None else skips.ravel().tolist()
-        Site().require(len(flags) == len(strings), "C3", f"there are {len(flags)} flags, but {len(strings)} strings")
-        if kept is not None:
-            whole = set(pieces(*kept))
-            flags = [text in whole for text in strings]
-        starts = begins.ravel().tolist()
-        cut: list[Spans] = []  # of each string of the input
-        for text, start, skip in zip(strings, starts, flags):
-            if skip or pattern is None:
-                cut.append((np.array([start]), np.array([start + len(text)])))
-            else:
-                first, last = self.cut(pattern, text)
-                cut.append((first + start, last + start))
-        order = [index for begin, end in zip(*rows) for index in range(begin, end)]
-        counts = np.array([len(cut[index][0]) for index in order], np.int32)
-        totals = np.concatenate((ZERO, [0], np.cumsum(counts)))
-        bounds = np.concatenate((ZERO, [0], np.cumsum(np.subtract(rows[1], rows[0]))), dtype=np.int32)
-        outputs = (
-            totals[bounds[:-1]].astype(np.int32).reshape(row_begins.shape),
-            totals[bounds[1:]].astype(np.int32).reshape(row_begins.shape),
-            np.concatenate([ZERO, *(cut[index][0] for index in order)]).astype(np.int32),
-            np.concatenate([ZERO, *(cut[index][1] for index in order)]).astype(np.int32),
-            chars,
+        rows_of(row_begins, row_ends, len(strings))
+        if skips is not None and skips.size != len(strings):
+            Site().refuse("C3", f"there are {skips.size} flags, but {len(strings)} strings")
+        alone = set(pieces(*kept)) if kept is not None else ()
+        flags = [text in alone for text in strings] if skips is None else skips.ravel().tolist()
+        found = [_whole(text) if skip else cut(text) for text, skip in zip(strings, flags)]
+        counts = np.fromiter((len(own[0]) for own in found), np.int64, len(found))
+        total = int(counts.sum())
+        first, last = (
+            np.fromiter(itertools.chain.from_iterable(own[side] for own in found), np.int32, total) for side in (0, 1)
         )
-        if skips is None:
-            return outputs
-        return (*outputs, np.repeat(np.array([bool(flags[index]) for index in order], bool), counts))
+        starts = np.repeat(begins.ravel(), counts)
+        offsets = np.concatenate(([0], np.cumsum(counts)))
+        order, bounds = gathered(row_begins, row_ends)  # the strings of the rows, one row after the other
+        chosen, row_offsets = gathered(offsets[order], offsets[order + 1])
+        edges = row_offsets[bounds].astype(np.int32)
+        outputs = (
+            edges[:-1].reshape(row_begins.shape), edges[1:].reshape(row_begins.shape),
+            (first + starts)[chosen], (last + starts)[chosen], chars,
+        )  # fmt: skip
+        return outputs if skips is None else (*outputs, np.repeat(skips.ravel(), counts)[chosen])
 
-    def cut(self, pattern: Pattern, data: bytes) -> Spans:
-        """Return the pieces of one string, in bytes."""
+    def _cut(self, pattern: Pattern, data: bytes) -> Pieces:
         text = data.decode("utf-8", "surrogateescape")
-        begins, ends = self._kept(*spans(pattern, text), len(text))
-        if self.max_splits > 0 and len(ends) > self.max_splits:
-            begins, ends = begins[: self.max_splits + 1], ends[: self.max_splits + 1].copy()
-            ends[-1] = len(text)
-        offsets = byte_offsets(text, len(data))
-        return (begins, ends) if offsets is None else (offsets[begins], offsets[ends])
+        found = self._kept(pattern, text, len(text) == len(data))
+        if 0 < self.max_splits < len(found[0]):
+            return found[0][: self.max_splits + 1], [*found[1][: self.max_splits], len(data)]
+        return found
 
-    def _kept(self, begins: np.ndarray, ends: np.ndarray, length: int) -> Spans:
-        """Return the pieces that the matches from ``begins`` to ``ends`` leave of a text, in characters."""
-        if not length:
-            return begins, ends
-        if self.behaviour == "remove" and self.invert:
-            return begins, ends
-        before = np.concatenate(([0], ends))
-        after = np.concatenate((begins, [length]))
+    def _kept(self, pattern: Pattern, text: str, is_ascii: bool) -> Pieces:
+        """Return the pieces that the matches leave of a text."""
+        if self.behaviour in ("isolate", "contiguous") or (self.behaviour == "remove" and self.invert):
+            matches = tiles(pattern, text)
+            if matches is not None:
+                ends = list(itertools.accumulate(_sizes(matches, is_ascii)))
+                return [0, *ends[:-1]] if ends else [], ends
+        sizes = _sizes(parts(pattern, text), is_ascii)
+        ends = list(itertools.accumulate(sizes))
+        begins = [0, *ends[:-1]]
         if self.behaviour == "remove":
-            kept = before < after
-            return before[kept], after[kept]
-        if self.behaviour in ("isolate", "contiguous"):
-            edges = np.unique(np.concatenate((before, after)))
-            return edges[:-1], edges[1:]
-        return self._merged(begins, ends, length)
+            begins, ends = begins[self.invert :: 2], ends[self.invert :: 2]
+        elif self.behaviour not in ("isolate", "contiguous"):
+            return self._merged(sizes, begins, ends)
+        if 0 in sizes:
+            filled = [(begin, end) for begin, end in zip(begins, ends) if begin < end]
+            return [begin for begin, _ in filled], [end for _, end in filled]
+        return begins, ends
 
-    def _merged(self, begins: np.ndarray, ends: np.ndarray, length: int) -> Spans:
-        """Return the pieces with each match added to one neighbour.
+    def _merged(self, sizes: list[int], begins: list[int], ends: list[int]) -> Pieces:
+        """Return the pieces with each match added to one neighbour. The arguments are of gaps and matches in turn.
 
         The start of a piece is never reset, so that a match that follows another one at once gives a piece that begins
         where the one before it begins.
         """
-        fed: list[tuple[int, int, bool]] = []
-        at = 0
-        for begin, end in zip(begins.tolist(), ends.tolist()):
-            if at < begin:
-                fed.append((at, begin, self.invert))
-            fed.append((begin, end, not self.invert))
-            at = end
-        if at < length:
-            fed.append((at, length, self.invert))
+        if not self.invert and 0 not in sizes[2:-1:2]:
+            if self.behaviour == "mergedwithnext" and sizes[-1] and sizes[0]:
+                return [0, *begins[1::2]], [ends[0], *ends[2::2]]
+            if self.behaviour == "mergedwithprevious" and sizes[-1]:
+                return begins[::2], [*ends[1::2], ends[-1]]
+        length, last = ends[-1], -1
         kept: list[tuple[int, int]] = []
-        last = -1
-        for begin, end, delimits in fed:
+        delimits = not self.invert
+        for begin, end in zip(begins, ends):
+            delimits = not delimits
+            if begin == end:
+                continue
             if self.behaviour == "mergedwithprevious":
                 if delimits:
                     kept.append((max(last, 0), end))
@@ -187,9 +195,19 @@ class RegexSplit(Op):
                     kept.append((begin, end))
             elif delimits:
                 last = begin
+                if end == length:
+                    kept.append((begin, end))
             else:
                 kept.append((last if last >= 0 else begin, end))
-        if self.behaviour == "mergedwithnext" and fed and at == length and fed[-1][2]:
-            kept.append((max(last, 0), length))
-        spans = np.array(kept, np.int64).reshape(-1, 2)
-        return spans[:, 0], spans[:, 1]
+        return [begin for begin, _ in kept], [end for _, end in kept]
+
+
+def _whole(data: bytes) -> Pieces:
+    return [0], [len(data)]
+
+
+def _sizes(texts: Sequence[str], is_ascii: bool) -> list[int]:
+    """Return the number of bytes of each text."""
+    if is_ascii:
+        return list(map(len, texts))
+    return [len(text.encode("utf-8", "surrogateescape")) for text in texts]
