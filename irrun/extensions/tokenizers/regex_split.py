@@ -210,4 +210,7 @@ def _sizes(texts: Sequence[str], is_ascii: bool) -> list[int]:
     """Return the number of bytes of each text."""
     if is_ascii:
         return list(map(len, texts))
-    return [len(text.encode("utf-8", "surrogateescape")) for text in texts]
+    try:
+        return list(map(len, map(str.encode, texts)))
+    except UnicodeEncodeError:  # bytes that are not UTF-8
+        return [len(text.encode("utf-8", "surrogateescape")) for text in texts]

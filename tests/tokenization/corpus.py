@@ -42,7 +42,16 @@ CURIOSITIES: Final = [
 ]  # fmt: skip
 """Strings with something odd in each."""
 
-INVALID: Final = [b"\xff", b"a\xc3", b"\xe2\x82", b"ok \xf0\x9f\x98 end", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\x80abc\xbf"]
+INVALID: Final = [
+    b"\xff",
+    b"a\xc3",
+    b"\xe2\x82",
+    b"ok \xf0\x9f\x98 end",
+    b"\xed\xa0\x80",
+    b"\xc0\xaf",
+    b"\xf4\x90\x80\x80",
+    b"\x80abc\xbf",
+]
 """Bytes that are not UTF-8."""
 
 

@@ -1,4 +1,4 @@
-"""Train tokenizers of many kinds and convert them: ``python tests/tokenizers/train.py FOLDER [NAME…]``.
+"""Train tokenizers of many kinds and convert them: ``python tests/tokenization/train.py FOLDER [NAME…]``.
 
 This needs the packages tokenizers, transformers and openvino_tokenizers. Each tokenizer gets a folder with
 ``openvino_tokenizer.xml``, ``openvino_detokenizer.xml`` and ``tokenizer.json``.
@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from corpus import SENTENCES
+from tokenization.corpus import SENTENCES
 
-LLAMA3 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
+LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 QWEN = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 O200K = "|".join(
     [
@@ -87,7 +85,13 @@ def wordpiece(normalizer: Any, split: Any = None, **options: Any) -> Any:
         models.WordPiece(unk_token="[UNK]"), trainer, normalizer, split or pre_tokenizers.BertPreTokenizer(),
         decoders.WordPiece(), _template("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", "[CLS]", "[SEP]"),
     )  # fmt: skip
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+    names = {
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "mask_token": "[MASK]",
+    }
     return _fast(tokenizer, **names, **options)
 
 
@@ -116,7 +120,9 @@ def fallback_bpe(normalizer: Any = None, split: Any = None, decoder: Any = None,
     from tokenizers import decoders, models, normalizers, trainers
 
     special = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=special, show_progress=False, limit_alphabet=120)
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY, special_tokens=special, show_progress=False, limit_alphabet=120
+    )
     if normalizer is None:
         normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     if decoder is None:
@@ -152,7 +158,17 @@ def charsmap() -> bytes:
     import sentencepiece
     from sentencepiece import sentencepiece_model_pb2
 
-    rules = {"½": "1⁄2", "ﬁ": "fi", "①": "1", "\u212b": "\u00c5", "e\u0301": "\u00e9", "\t": " ", "\n": " ", "\u3000": " ", "…": "..."}
+    rules = {
+        "½": "1⁄2",
+        "ﬁ": "fi",
+        "①": "1",
+        "\u212b": "\u00c5",
+        "e\u0301": "\u00e9",
+        "\t": " ",
+        "\n": " ",
+        "\u3000": " ",
+        "…": "...",
+    }
     model = io.BytesIO()
     with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="utf-8") as file:
         for key, value in rules.items():
@@ -186,16 +202,68 @@ def kinds() -> Iterator[Kind]:
 
     yield Kind("bert-uncased", lambda: wordpiece(bert(lowercase=True)))
     yield Kind("bert-cased", lambda: wordpiece(bert(lowercase=False, strip_accents=False)), {"max_length": 16})
-    yield Kind("bert-pair", lambda: wordpiece(bert(lowercase=True), model_max_length=24, truncation_side="right"), {"number_of_inputs": 2, "max_length": 24})
-    yield Kind("bert-left", lambda: wordpiece(bert(lowercase=True), padding_side="left", truncation_side="left"), {"max_length": 12, "use_max_padding": True})
-    yield Kind("mpnet-accents", lambda: wordpiece(n.Sequence([n.NFKD(), n.Lowercase(), n.StripAccents()]), p.Whitespace()))
-    yield Kind("electra-digits", lambda: wordpiece(n.NFKC(), p.Sequence([p.WhitespaceSplit(), p.Digits(individual_digits=True), p.Punctuation("contiguous")])), {"add_special_tokens": False})
+    yield Kind(
+        "bert-pair",
+        lambda: wordpiece(bert(lowercase=True), model_max_length=24, truncation_side="right"),
+        {"number_of_inputs": 2, "max_length": 24},
+    )
+    yield Kind(
+        "bert-left",
+        lambda: wordpiece(bert(lowercase=True), padding_side="left", truncation_side="left"),
+        {"max_length": 12, "use_max_padding": True},
+    )
+    yield Kind(
+        "mpnet-accents", lambda: wordpiece(n.Sequence([n.NFKD(), n.Lowercase(), n.StripAccents()]), p.Whitespace())
+    )
+    yield Kind(
+        "electra-digits",
+        lambda: wordpiece(
+            n.NFKC(), p.Sequence([p.WhitespaceSplit(), p.Digits(individual_digits=True), p.Punctuation("contiguous")])
+        ),
+        {"add_special_tokens": False},
+    )
     yield Kind("gpt2", byte_level)
-    yield Kind("gpt2-left-max", lambda: byte_level(padding_side="left", truncation_side="left"), {"max_length": 10, "use_max_padding": True})
-    yield Kind("roberta", lambda: byte_level(prefix=True, special=("<pad>", "<s>", "</s>", "<unk>", "<mask>"), processor=lambda t: processors.RobertaProcessing(("</s>", t.token_to_id("</s>")), ("<s>", t.token_to_id("<s>"))), bos_token="<s>", eos_token="</s>", mask_token=AddedToken("<mask>", lstrip=True, special=True)))
-    yield Kind("roberta-pair", lambda: byte_level(prefix=True, special=("<pad>", "<s>", "</s>"), processor=lambda t: processors.RobertaProcessing(("</s>", t.token_to_id("</s>")), ("<s>", t.token_to_id("<s>")))), {"number_of_inputs": 2, "max_length": 21})
-    yield Kind("llama3", lambda: byte_level(pattern=LLAMA3, special=("<|endoftext|>", "<|im_start|>", "<|im_end|>"), processor=_template("<|im_start|> $A", "<|im_start|> $A <|im_start|> $B", "<|im_start|>"), padding_side="left"))
-    yield Kind("qwen", lambda: byte_level(n.NFC(), pattern=QWEN, special=("<|endoftext|>", "<|im_start|>", "<|im_end|>")))
+    yield Kind(
+        "gpt2-left-max",
+        lambda: byte_level(padding_side="left", truncation_side="left"),
+        {"max_length": 10, "use_max_padding": True},
+    )
+    yield Kind(
+        "roberta",
+        lambda: byte_level(
+            prefix=True,
+            special=("<pad>", "<s>", "</s>", "<unk>", "<mask>"),
+            processor=lambda t: processors.RobertaProcessing(
+                ("</s>", t.token_to_id("</s>")), ("<s>", t.token_to_id("<s>"))
+            ),
+            bos_token="<s>",
+            eos_token="</s>",
+            mask_token=AddedToken("<mask>", lstrip=True, special=True),
+        ),
+    )
+    yield Kind(
+        "roberta-pair",
+        lambda: byte_level(
+            prefix=True,
+            special=("<pad>", "<s>", "</s>"),
+            processor=lambda t: processors.RobertaProcessing(
+                ("</s>", t.token_to_id("</s>")), ("<s>", t.token_to_id("<s>"))
+            ),
+        ),
+        {"number_of_inputs": 2, "max_length": 21},
+    )
+    yield Kind(
+        "llama3",
+        lambda: byte_level(
+            pattern=LLAMA3,
+            special=("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
+            processor=_template("<|im_start|> $A", "<|im_start|> $A <|im_start|> $B", "<|im_start|>"),
+            padding_side="left",
+        ),
+    )
+    yield Kind(
+        "qwen", lambda: byte_level(n.NFC(), pattern=QWEN, special=("<|endoftext|>", "<|im_start|>", "<|im_end|>"))
+    )
     yield Kind("o200k", lambda: byte_level(pattern=O200K), {"skip_special_tokens": False})
     yield Kind("deepseek", lambda: byte_level(pattern=DEEPSEEK))
     yield Kind("neox-nfc", lambda: byte_level(n.NFC()))
@@ -203,15 +271,48 @@ def kinds() -> Iterator[Kind]:
     yield Kind("falcon", lambda: byte_level(split=p.Sequence([p.Punctuation("contiguous"), p.Digits()])))
     yield Kind("bloom", lambda: byte_level(pattern=BLOOM))
     yield Kind("nfkd-bytes", lambda: byte_level(n.NFKD()))
-    yield Kind("lower-bytes", lambda: byte_level(n.Sequence([n.NFC(), n.Lowercase()])), {"clean_up_tokenization_spaces": True})
+    yield Kind(
+        "lower-bytes", lambda: byte_level(n.Sequence([n.NFC(), n.Lowercase()])), {"clean_up_tokenization_spaces": True}
+    )
     yield Kind("llama2", fallback_bpe, {"utf8_replace_mode": "replace"})
-    yield Kind("llama2-metaspace", lambda: fallback_bpe(n.NFKC(), p.Metaspace(prepend_scheme="always", split=False), decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Metaspace()])))
-    yield Kind("gemma", lambda: fallback_bpe(n.Replace(" ", "▁"), p.Split(" ", "merged_with_previous"), decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])), {"utf8_replace_mode": "ignore"})
+    yield Kind(
+        "llama2-metaspace",
+        lambda: fallback_bpe(
+            n.NFKC(),
+            p.Metaspace(prepend_scheme="always", split=False),
+            decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Metaspace()]),
+        ),
+    )
+    yield Kind(
+        "gemma",
+        lambda: fallback_bpe(
+            n.Replace(" ", "▁"),
+            p.Split(" ", "merged_with_previous"),
+            decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]),
+        ),
+        {"utf8_replace_mode": "ignore"},
+    )
     yield Kind("t5", lambda: unigram(n.Sequence([n.Precompiled(charsmap()), n.Replace(Regex(" {2,}"), " ")])))
-    yield Kind("xlm-roberta", lambda: unigram(n.NFKC(), p.Sequence([p.WhitespaceSplit(), p.Metaspace()]), _template("<s> $A </s>", "<s> $A </s> </s> $B </s>", "<s>", "</s>")), {"max_length": 20})
-    yield Kind("albert", lambda: unigram(n.Sequence([n.Replace("``", '"'), n.Replace("''", '"'), n.NFKD(), n.StripAccents(), n.Lowercase()])))
+    yield Kind(
+        "xlm-roberta",
+        lambda: unigram(
+            n.NFKC(),
+            p.Sequence([p.WhitespaceSplit(), p.Metaspace()]),
+            _template("<s> $A </s>", "<s> $A </s> </s> $B </s>", "<s>", "</s>"),
+        ),
+        {"max_length": 20},
+    )
+    yield Kind(
+        "albert",
+        lambda: unigram(
+            n.Sequence([n.Replace("``", '"'), n.Replace("''", '"'), n.NFKD(), n.StripAccents(), n.Lowercase()])
+        ),
+    )
     yield Kind("word-level", lambda: word_level(n.Sequence([n.NFD(), n.Lowercase()]), p.Whitespace()))
-    yield Kind("word-level-cased", lambda: word_level(n.Strip(), p.Sequence([p.WhitespaceSplit(), p.Punctuation("contiguous")])))
+    yield Kind(
+        "word-level-cased",
+        lambda: word_level(n.Strip(), p.Sequence([p.WhitespaceSplit(), p.Punctuation("contiguous")])),
+    )
 
     def clip() -> Any:
         special = ["<|startoftext|>", "<|endoftext|>"]
@@ -220,16 +321,39 @@ def kinds() -> Iterator[Kind]:
             initial_alphabet=p.ByteLevel.alphabet(),
         )  # fmt: skip
         model = models.BPE(unk_token="<|endoftext|>", end_of_word_suffix="</w>")
-        split = p.Sequence([p.Split(Regex(CLIP), "removed", invert=True), p.ByteLevel(add_prefix_space=False, use_regex=False)])
+        split = p.Sequence(
+            [p.Split(Regex(CLIP), "removed", invert=True), p.ByteLevel(add_prefix_space=False, use_regex=False)]
+        )
         normal = n.Sequence([n.NFC(), n.Replace(Regex(r"\s+"), " "), n.Lowercase()])
-        tokenizer = _trained(model, trainer, normal, split, decoders.ByteLevel(), _template("<|startoftext|> $A <|endoftext|>", "<|startoftext|> $A <|endoftext|> $B", *special))
-        return _fast(tokenizer, pad_token="<|endoftext|>", eos_token="<|endoftext|>", bos_token="<|startoftext|>", unk_token="<|endoftext|>")
+        tokenizer = _trained(
+            model,
+            trainer,
+            normal,
+            split,
+            decoders.ByteLevel(),
+            _template("<|startoftext|> $A <|endoftext|>", "<|startoftext|> $A <|endoftext|> $B", *special),
+        )
+        return _fast(
+            tokenizer,
+            pad_token="<|endoftext|>",
+            eos_token="<|endoftext|>",
+            bos_token="<|startoftext|>",
+            unk_token="<|endoftext|>",
+        )
 
     yield Kind("clip", clip)
 
     def stripped() -> Any:
         tokenizer = byte_level(special=("<|endoftext|>", "<pad>"))
-        tokenizer.add_tokens([AddedToken("<left>", lstrip=True), AddedToken("<right>", rstrip=True), AddedToken("<both>", lstrip=True, rstrip=True), "brotherhood", "人人"])
+        tokenizer.add_tokens(
+            [
+                AddedToken("<left>", lstrip=True),
+                AddedToken("<right>", rstrip=True),
+                AddedToken("<both>", lstrip=True, rstrip=True),
+                "brotherhood",
+                "人人",
+            ]
+        )
         return tokenizer
 
     yield Kind("added-tokens", stripped)
