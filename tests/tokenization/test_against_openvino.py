@@ -64,5 +64,6 @@ def test_random_ids_are_decoded_alike(name: str, tmp_path: Path, ov: Any) -> Non
         decoded = witness.decode(ids)
         if decoded is not None:
             size += 1
-            assert decode(ids).arrays[0].tolist() == decoded, ids
+            ours = [text.rstrip("\0") for text in decode(ids).arrays[0].tolist()]  # as numpy gives those of OpenVINO
+            assert ours == decoded, ids
     assert size >= 60

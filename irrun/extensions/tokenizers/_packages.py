@@ -8,14 +8,19 @@ from typing import Any
 
 from irrun.diagnostics import Refused
 
-__all__ = ["package"]
+__all__ = ["PackageMissing", "package"]
+
+
+class PackageMissing(Refused):
+    """A package is not installed."""
 
 
 @cache
 def package(name: str) -> Any:
-    """Import a package. Raises Refused (IR609) if it is not installed."""
+    """Import a package. Raises PackageMissing (IR201) if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:
         message = f"this needs the Python package {name}, which is not installed"
-        raise Refused(message, help="pip install 'irrun[tokenizers]'", code="IR609") from None
+        help = f"pip install {name}, or irrun with the extra tokenizers"
+        raise PackageMissing(message, help=help, code="IR201") from None

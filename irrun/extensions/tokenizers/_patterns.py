@@ -86,8 +86,8 @@ def try_compile(source: bytes) -> Pattern | None:
 def compiled(source: bytes) -> Pattern:
     """Compile a pattern of PCRE2.
 
-    Raises DoesNotCompile if PCRE2 does not compile it, and Refused: IR201 if the package ``regex`` cannot express it,
-    IR609 if this package is not installed.
+    Raises DoesNotCompile if PCRE2 does not compile it, and Refused (IR201) if the package ``regex`` cannot express it
+    or is not installed.
     """
     regex = package("regex")
     try:

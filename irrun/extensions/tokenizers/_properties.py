@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from irrun.extensions.tokenizers._packages import package
+
 __all__ = ["BLANKS", "POSIX", "WORD", "property_of"]
 
 WORD: Final = r"\p{L}\p{N}\p{Mn}\p{Pc}"
@@ -40,8 +42,6 @@ def property_of(name: str) -> str | None:
 
     PCRE2 takes the name of a script for its Script_Extensions.
     """
-    from irrun.extensions.tokenizers._packages import package
-
     key = name.lower().replace("_", "").replace(" ", "").replace("-", "")
     if key in _OWN:
         return _OWN[key]

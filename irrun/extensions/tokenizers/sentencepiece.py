@@ -22,7 +22,7 @@ _BYTE: Final = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def _processor(model: np.ndarray, label: str) -> Any:
-    """Return the model. Raises Refused: with the clause ``label`` if it is none, IR609 without ``sentencepiece``."""
+    """Return the model. Raises Refused: with the clause ``label`` if it is none, IR201 without ``sentencepiece``."""
     sentencepiece = package("sentencepiece")
 
     def build() -> Any:
