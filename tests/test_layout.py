@@ -252,7 +252,13 @@ NAMES_OPERATIONS = {
 
 def test_the_core_names_no_operation() -> None:
     """The core knows no operation, except those that every model has."""
-    types = {cls.type for cls in all_ops() if not is_custom(cls)} - {"Parameter", "Result", "Const", "Loop", "TensorIterator"}
+    types = {cls.type for cls in all_ops() if not is_custom(cls)} - {
+        "Parameter",
+        "Result",
+        "Const",
+        "Loop",
+        "TensorIterator",
+    }
     types -= set(ALIASES.values())  # other spellings of a few are known to the IR, not to the operations
     for path in FILES:
         module = module_of(path)

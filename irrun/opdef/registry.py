@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from irrun.opdef.operation import Op
 
-__all__ = ["all_ops", "find", "is_custom", "labels", "op", "resolve"]
+__all__ = ["all_ops", "find", "is_custom", "labels", "named", "op", "resolve"]
 
 
 _registry: dict[str, dict[int, type[Op]]] = {}
@@ -126,6 +126,12 @@ def resolve(type: str, opset: int | None, version: str = "") -> type[Op] | None:
             return named
     versions = [since for since in find(type) if opset is None or since <= opset]
     return find(type)[max(versions)] if versions else None
+
+
+def named(type: str) -> list[type[Op]]:
+    """Return the operations of other operation sets that share ``type`` with one of OpenVINO's."""
+    _load_plugins()
+    return [cls for (key, _), cls in _named.items() if key == type.lower()]
 
 
 def is_custom(cls: type[Op]) -> bool:

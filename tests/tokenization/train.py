@@ -105,10 +105,8 @@ def byte_level(
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY, special_tokens=list(special), initial_alphabet=alphabet, show_progress=False
     )
-    steps = []
-    for one in [pattern] if isinstance(pattern, str) else pattern:
-        if one:
-            steps.append(pre_tokenizers.Split(Regex(one), behavior))
+    patterns = [pattern] if isinstance(pattern, str) else pattern
+    steps = [pre_tokenizers.Split(Regex(one), behavior) for one in patterns if one]
     steps += [] if split is None else [split]
     steps.append(pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=not pattern))
     whole = pre_tokenizers.Sequence(steps) if len(steps) > 1 else steps[0]
