@@ -233,7 +233,7 @@ def _operation_index(types: dict[str, list[type[Op]]]) -> str:
         "# Operations",
         "",
         f"irrun checks and runs {len(types)} operation types in {count} versions. `irrun op NAME` prints the same in a",
-        "terminal. The groups are those of the specification; those of [extensions](../../extensions.md) follow their names.",
+        "terminal. The groups are those of the specification; each [extension](../../extensions.md) is one more.",
         "",
     ]
     for group in sorted(groups):

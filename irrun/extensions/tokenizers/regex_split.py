@@ -48,7 +48,8 @@ class RegexSplit(Op):
     C1  The begins and ends of the strings have one shape, and each string lies within ``chars``, which is 1D.
     C2  The row begins and row ends have one shape, and each row lies within the strings.
     C3  There is one skip flag for each string.
-    C4  ``pattern`` is the last input of a layer with 6 or 7, and input 5 of one with 9; it is 1D, of type u8.
+    C4  ``pattern`` is the last input of a layer with 6 or 7, and input 5 of one with 9, before the begins, ends and chars
+        of the strings to keep; it is 1D, of type u8.
     C5  ``max_splits`` is -1 or positive.
     C6  The pattern compiles.
     """
@@ -56,10 +57,7 @@ class RegexSplit(Op):
     behaviour = attr.choice(*_BEHAVIOURS, default="remove")
     invert = attr.bool(default=False)
     max_splits = attr.int(default=-1)
-    inputs = ports(
-        **RAGGED, skips=opt("boolean u8"), pattern=opt("u8 i32"), keep_begins=opt("i32 u8"), keep_ends=opt("i32"),
-        keep_chars=opt("u8"),
-    )  # fmt: skip
+    inputs = ports(**RAGGED, skips=opt("boolean u8"), pattern=opt("u8 i32"), keep_ends=opt("i32"), keep_chars=opt("u8"))
     outputs = None
     checked = False
 
@@ -195,10 +193,12 @@ class RegexSplit(Op):
                     kept.append((begin, end))
             elif delimits:
                 last = begin
-                if end == length:
-                    kept.append((begin, end))
             else:
                 kept.append((last if last >= 0 else begin, end))
+        if (
+            self.behaviour == "mergedwithnext" and not self.invert and not sizes[-1]
+        ):  # nothing is left behind the last match
+            kept.append((max(last, 0), length))
         return [begin for begin, _ in kept], [end for _, end in kept]
 
 
