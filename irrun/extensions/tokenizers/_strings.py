@@ -18,9 +18,8 @@ from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 
 __all__ = [
     "I32", "RAGGED", "STRINGS", "ZERO", "check_pieces", "check_ragged", "check_rows", "check_spans", "check_strings",
-    "gathered", "known_bytes", "known_texts", "packed", "pieces", "ragged_outputs", "rows_of",
-    "skip_flags", "string_outputs", "texts",
-]  # fmt: skip
+    "gathered", "known_bytes", "packed", "pieces", "ragged_outputs", "rows_of",
+    "skip_flags", "string_outputs", ]  # fmt: skip
 
 I32: Final = ELEMENT_TYPES["i32"]
 _U8: Final = ELEMENT_TYPES["u8"]
@@ -92,11 +91,6 @@ def pieces(
     return [data[begin:end] for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist())]
 
 
-def texts(begins: np.ndarray, ends: np.ndarray, chars: np.ndarray) -> list[str]:
-    """Return the strings of a string tensor as ``str``, with surrogates for bytes that are not UTF-8."""
-    return [piece.decode("utf-8", "surrogateescape") for piece in pieces(begins, ends, chars)]
-
-
 def packed(strings: Iterable[bytes], shape: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return begins, ends and chars of a string tensor of this shape, without gaps."""
     items = list(strings)
@@ -144,11 +138,3 @@ def skip_flags(at: Site, skips: Value | None, strings: PartialShape, label: str)
 def known_bytes(value: Value | None) -> bytes | None:
     """Return the contents of a text that is one port, or None if they are not known."""
     return None if value is None or value.exact is None else value.exact.tobytes()
-
-
-def known_texts(begins: Value, ends: Value, chars: Value) -> list[bytes] | None:
-    """Return the contents of a string tensor, such as a vocabulary, or None if they are not known."""
-    if begins.exact is None or ends.exact is None or chars.exact is None:
-        return None
-    data = chars.exact.tobytes()
-    return [data[begin:end] for begin, end in zip(begins.exact.ravel().tolist(), ends.exact.ravel().tolist())]

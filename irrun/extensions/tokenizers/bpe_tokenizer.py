@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.extensions.tokenizers._merging import PairEncoding
-from irrun.extensions.tokenizers._strings import I32, RAGGED, check_ragged, check_strings, known_texts, pieces, rows_of
+from irrun.extensions.tokenizers._strings import I32, RAGGED, check_ragged, check_strings, pieces, rows_of
 from irrun.extensions.tokenizers._vocabulary import cached, known_arrays, tokenized, vocabulary
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
 from irrun.types import Dim, PartialShape
@@ -76,12 +76,10 @@ class BPETokenizer(Op):
         if added:
             shape = check_strings(at, added[0], added[1], added[2], label="C5", what="added_")
             at.require(shape.meet(ids.shape) is not None, "C5", f"added_begins is {shape}, but added_ids {ids.shape}")
-        tokens, lefts = known_texts(*given[5:8]), known_texts(*left)
-        rights = known_texts(*right) if right else None
-        if tokens is not None and lefts is not None and (rights is not None or not right):
-            extra = known_texts(*added) if added else []
-            if extra is not None:
-                _check_merges(at, {*tokens, *extra}, _pairs(lefts, rights))
+        arrays = [value.exact for value in given[_FIRST_TABLE:]]
+        known = [array for array in arrays if array is not None]
+        if len(known) == len(arrays):
+            self._encoding(known)  # it refuses merges whose texts the vocabulary lacks, and ``prepare`` uses it again
 
     def prepare(self, request: Request) -> Kernel | None:
         arrays = known_arrays(request, _FIRST_TABLE)
@@ -156,9 +154,3 @@ def _pairs(left: Sequence[bytes], right: Sequence[bytes] | None) -> list[tuple[b
             Site().refuse("C4", f"merge {rank} is {text!r}, not two texts with a space between them")
         found.append((first, second))
     return found
-
-
-def _check_merges(at: Site, tokens: set[bytes], merges: Sequence[tuple[bytes, bytes]]) -> None:
-    for rank, (left, right) in enumerate(merges):
-        for text in (left, right, left + right):
-            at.require(text in tokens, "C4", f"merge {rank} needs the token {text!r}, which the vocabulary lacks")

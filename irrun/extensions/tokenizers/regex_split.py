@@ -48,8 +48,8 @@ class RegexSplit(Op):
     C1  The begins and ends of the strings have one shape, and each string lies within ``chars``, which is 1D.
     C2  The row begins and row ends have one shape, and each row lies within the strings.
     C3  There is one skip flag for each string.
-    C4  ``pattern`` is the last input of a layer with 6 or 7, and input 5 of one with 9, before the begins, ends and chars
-        of the strings to keep; it is 1D, of type u8.
+    C4  ``pattern`` is the last input of a layer with 6 or 7, and input 5 of one with 9, before the begins, ends and
+        chars of the strings to keep; it is 1D, of type u8.
     C5  ``max_splits`` is -1 or positive.
     C6  The pattern compiles.
     """
