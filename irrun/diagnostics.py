@@ -120,7 +120,8 @@ CODES: Final = _codes(
      "entry, with the Result of the body that holds the condition."),
     # 2xx operation and attributes
     ("IR201", "unsupported-operation", "irrun does not support this operation, or not in this version. This is a gap "
-     "in irrun or a custom operation of yours, not a fault of the file. Run `irrun ops` to list the supported "
+     "in irrun or a custom operation of yours, not a fault of the file; or a Python package is missing, which the help "
+     "says how to install. Run `irrun ops` to list the supported "
      "operations."),
     ("IR202", "missing-attribute", "An attribute that the specification requires is missing. OpenVINO may use zeros "
      "or a default of its own instead. Add the attribute to <data>."),

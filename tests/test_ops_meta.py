@@ -8,14 +8,14 @@ import pytest
 
 import irrun.ops
 import tables
-from irrun.opdef import Op, all_ops, find, labels, resolve
+from irrun.opdef import Op, all_ops, find, is_custom, labels, resolve
 from kit import Refusal, Values
 
 TESTS = tables.FOLDER
 MODULES = sorted(
     path.stem for path in Path(irrun.ops.__file__ or "").parent.glob("*.py") if not path.stem.startswith("_")
 )
-OPS = all_ops()
+OPS = [cls for cls in all_ops() if not is_custom(cls)]
 
 
 def name(cls: type[Op]) -> str:

@@ -62,17 +62,23 @@ def operation_pages() -> dict[str, str]:
     """Return the page of each operation type, with all versions of the type, and the index of all types."""
     types: dict[str, list[type[Op]]] = {}
     for cls in all_ops():
-        if not is_custom(cls):
+        if _is_own(cls):
             types.setdefault(cls.type, []).append(cls)
     found = {f"operations/{type}.md": _operation_page(type, versions) for type, versions in types.items()}
     found["operations/index.md"] = _operation_index(types)
     return found
 
 
+def _is_own(cls: type[Op]) -> bool:
+    """Return whether irrun declares an operation, as one of OpenVINO or of an extension."""
+    return cls.__module__.startswith(("irrun.ops.", "irrun.extensions."))
+
+
 def _operation_page(type: str, versions: Sequence[type[Op]]) -> str:
-    """Return the page of one type; ``versions`` ascend, and the page shows the newest first."""
+    """Return the page of one type; ``versions`` ascend, and the page shows the newest first, extensions last."""
     lines = [f"# {type}", ""]
-    for cls, newer in zip(reversed(versions), [None, *reversed(versions)]):
+    ordered = sorted(versions, key=lambda cls: (is_custom(cls), -cls.since))
+    for cls, newer in zip(ordered, [None, *ordered]):
         lines += [*_version(cls, newer), ""]
     if rows := [row for row in departures() if type in row.types]:
         lines += ["## Departures of OpenVINO", "", "[All departures](../../departures.md).", ""]
@@ -82,6 +88,9 @@ def _operation_page(type: str, versions: Sequence[type[Op]]) -> str:
 
 
 def _version(cls: type[Op], newer: type[Op] | None) -> Iterator[str]:
+    if is_custom(cls):
+        yield from _extension_version(cls)
+        return
     last = "" if newer is None else f" to opset{newer.since - 1}" if newer.since - 1 > cls.since else " only"
     yield f"## {cls.type}-{cls.since}"
     yield ""
@@ -92,6 +101,29 @@ def _version(cls: type[Op], newer: type[Op] | None) -> Iterator[str]:
     yield f"- Specification: [{cls.spec}]({SPECIFICATION.format(spec=cls.spec)})"
     yield f"- Declared in: `{file}`, line {line}"
     yield ""
+    yield from _declaration(cls)
+
+
+def _extension_version(cls: type[Op]) -> Iterator[str]:
+    """Yield the section of an operation of an extension."""
+    file, line = place(cls)
+    yield f"## {cls.type}-{cls.since} of the extension {_extension(cls)}"
+    yield ""
+    yield _prose(summary(cls))
+    yield ""
+    yield f'- Operation set: [{_extension(cls)}](../../extensions.md), mostly as `version="extension"`'
+    yield f"- Declared in: `{file}`, line {line}"
+    yield ""
+    yield from _declaration(cls)
+
+
+def _extension(cls: type[Op]) -> str:
+    """Return the name of the package in ``irrun.extensions`` that declares an operation."""
+    return cls.__module__.split(".")[2]
+
+
+def _declaration(cls: type[Op]) -> Iterator[str]:
+    """Yield the ports, attributes and constraints of an operation."""
     if cls.inputs:
         yield "### Inputs"
         yield ""
@@ -191,16 +223,17 @@ def _source(cls: type[Op], port: Input) -> str:
 def _operation_index(types: dict[str, list[type[Op]]]) -> str:
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for type, versions in types.items():
-        newest = versions[-1]
+        newest = max(versions, key=lambda cls: (not is_custom(cls), cls.since))
         sentence = _prose(_first_sentence(summary(newest)))
         numbers = ", ".join(str(cls.since) for cls in versions)
-        groups.setdefault(newest.spec.partition("/")[0], []).append((f"[{type}]({type}.md)", numbers, sentence))
+        group = _extension(newest) if is_custom(newest) else newest.spec.partition("/")[0]
+        groups.setdefault(group, []).append((f"[{type}]({type}.md)", numbers, sentence))
     count = sum(map(len, types.values()))
     lines = [
         "# Operations",
         "",
         f"irrun checks and runs {len(types)} operation types in {count} versions. `irrun op NAME` prints the same in a",
-        "terminal. The groups are those of the specification.",
+        "terminal. The groups are those of the specification; each [extension](../../extensions.md) is one more.",
         "",
     ]
     for group in sorted(groups):

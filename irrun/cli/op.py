@@ -15,7 +15,7 @@ from rich.console import Console
 
 import irrun
 from irrun.cli import _terminal
-from irrun.opdef import Attribute, Input, Op, all_ops, find, labels, resolve
+from irrun.opdef import Attribute, Input, Op, all_ops, find, labels, named, resolve
 from irrun.types import PartialShape
 
 __all__ = ["SPECIFICATION", "command", "default_of", "multiplicity", "place", "port_types", "spellings", "summary"]
@@ -42,9 +42,10 @@ def command(name: str) -> None:
         known = ", ".join(next(iter(find(n).values())).type for n in near)
         help = f"did you mean {known}?" if known else "irrun ops lists what irrun knows"
         raise click.UsageError(f"irrun does not know the operation {type}; {help}")
-    chosen = list(versions.values())
+    others = named(type)
+    chosen = [*versions.values(), *others]
     if version:
-        cls = resolve(type, int(version))
+        cls = next((cls for cls in others if cls.since == int(version)), None) or resolve(type, int(version))
         if cls is None:
             raise click.UsageError(f"opset{version} has no {chosen[0].type}; opset{min(versions)} added it")
         chosen = [cls]
@@ -59,9 +60,11 @@ def _print(out: Console, cls: type[Op]) -> None:
     _terminal.title(out, f"{cls.type}-{cls.since}")
     for line in summary(cls).replace("``", "").splitlines():
         out.print(f"  {line}" if line else "")
-    out.print(f"\n  specification  {cls.spec}")
-    out.print(f"                 {SPECIFICATION.format(spec=cls.spec)}")
     file, line = place(cls)
+    out.print()
+    if cls.spec:
+        out.print(f"  specification  {cls.spec}")
+        out.print(f"                 {SPECIFICATION.format(spec=cls.spec)}")
     out.print(f"  declared in    {_shortest(file)}:{line}")
     if cls.inputs:
         _terminal.title(out, "\ninputs")

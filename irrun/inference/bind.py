@@ -158,7 +158,7 @@ def _operation(model: Model, layer: Layer) -> type[Op] | _Unknown:
     try:
         opset = None if model.is_fragment and layer.version is None else opset_of(layer.version)
     except ValueError:
-        custom = resolve(type, None)
+        custom = resolve(type, None, layer.version or "")
         if custom is not None and is_custom(custom):  # a custom operation may have an opset name of its own
             return custom
         if re.fullmatch(r"opset\d+", layer.version or ""):
@@ -166,7 +166,7 @@ def _operation(model: Model, layer: Layer) -> type[Op] | _Unknown:
             return _Unknown("IR207", known, "version", "update irrun, or write an opset that it knows")
         message = f'version="{layer.version}" is not an operation set of OpenVINO'
         return _Unknown("IR201", message, "version", "register a custom operation with @irrun.op (--plugin FILE.py)")
-    cls = resolve(type, opset)
+    cls = resolve(type, opset, layer.version if opset is None and layer.version else "")
     if cls is not None:
         return cls
     if versions := find(type):

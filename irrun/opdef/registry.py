@@ -17,26 +17,34 @@ from typing import TypeVar
 
 from irrun.opdef.operation import Op
 
-__all__ = ["all_ops", "find", "is_custom", "labels", "op", "resolve"]
+__all__ = ["all_ops", "find", "is_custom", "labels", "named", "op", "resolve"]
 
 
 _registry: dict[str, dict[int, type[Op]]] = {}
+_named: dict[tuple[str, str], type[Op]] = {}
+"""Operations of another operation set that share their type with one of OpenVINO's: by type and ``version``."""
 
 
 _O = TypeVar("_O", bound=type[Op])
 
 
-def op(type: str, *, since: int = 1, spec: str = "") -> Callable[[_O], _O]:
+def op(type: str, *, since: int = 1, spec: str = "", version: str = "") -> Callable[[_O], _O]:
     """Register a class as an operation.
 
     ``type`` is the layer type, ``since`` the first opset that contains this version, and ``spec`` the page of the
     specification. A layer finds a custom operation under any ``version`` without a number, and under numbered opsets
-    from ``since`` on. Raises TypeError if another class is registered as the same version.
+    from ``since`` on. If OpenVINO has an operation of the same type, pass ``version``: then only layers with this
+    ``version`` find the custom operation. Raises TypeError if another class is registered as the same version.
     """
 
     def register(cls: _O) -> _O:
         cls.type, cls.since, cls.spec = type, since, spec
-        if is_custom(cls):
+        if version:
+            if _home(_named.setdefault((type.lower(), version.lower()), cls)) != _home(cls):
+                raise TypeError(f'{type} of the operation set "{version}" is registered twice')
+            _named[type.lower(), version.lower()] = cls
+            return cls
+        if is_custom(cls) and not cls.__module__.startswith("irrun."):
             _load(None)  # irrun's own operations come first
         versions = _registry.setdefault(type.lower(), {})
         if since in versions and _home(versions[since]) != _home(cls):
@@ -77,9 +85,15 @@ def _load(type: str | None) -> None:
 
 @cache
 def _load_plugins() -> None:
-    """Import the operations that other packages declare in the entry point group ``irrun.ops``."""
+    """Import the operation sets that are not OpenVINO's.
+
+    They are the packages in ``irrun.extensions``, and those that other packages declare in the entry point group
+    ``irrun.ops``.
+    """
     from importlib import metadata  # imported here because the import is slow and seldom needed
 
+    for extension in pkgutil.iter_modules(importlib.import_module("irrun.extensions").__path__):
+        importlib.import_module(f"irrun.extensions.{extension.name}")
     for entry_point in metadata.entry_points(group="irrun.ops"):
         try:
             entry_point.load()
@@ -100,13 +114,24 @@ def find(type: str) -> dict[int, type[Op]]:
     return _registry.get(key, {})
 
 
-def resolve(type: str, opset: int | None) -> type[Op] | None:
+def resolve(type: str, opset: int | None, version: str = "") -> type[Op] | None:
     """Return the newest version of an operation that opset ``opset`` contains, or None if it contains none.
 
-    For ``opset=None``, return the newest version of all.
+    For ``opset=None``, return the newest version of all. An operation that is registered for the operation set
+    ``version`` comes before these.
     """
+    if version and opset is None:
+        _load_plugins()
+        if named := _named.get((type.lower(), version.lower())):
+            return named
     versions = [since for since in find(type) if opset is None or since <= opset]
     return find(type)[max(versions)] if versions else None
+
+
+def named(type: str) -> list[type[Op]]:
+    """Return the operations of other operation sets that share ``type`` with one of OpenVINO's."""
+    _load_plugins()
+    return [cls for (key, _), cls in _named.items() if key == type.lower()]
 
 
 def is_custom(cls: type[Op]) -> bool:
@@ -117,7 +142,9 @@ def is_custom(cls: type[Op]) -> bool:
 def all_ops() -> list[type[Op]]:
     """Return all versions of all operations, sorted by type and version."""
     _load(None)
-    return [versions[since] for _, versions in sorted(_registry.items()) for since in sorted(versions)]
+    _load_plugins()
+    every = [*_named.values(), *(cls for versions in _registry.values() for cls in versions.values())]
+    return sorted(every, key=lambda cls: (cls.type.lower(), cls.since))
 
 
 def labels(cls: type[Op]) -> dict[str, str]:

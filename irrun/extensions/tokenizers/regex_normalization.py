@@ -1,0 +1,171 @@
+"""RegexNormalization: replace what a regular expression matches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.diagnostics import Refused
+from irrun.extensions.tokenizers._patterns import Pattern, try_compile
+from irrun.extensions.tokenizers._search import check_pattern, doubtful_pattern
+from irrun.extensions.tokenizers._strings import STRINGS, known_bytes
+from irrun.extensions.tokenizers.normalization import changed, changed_outputs
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
+
+_OLD: Final = {
+    rb" ([\\.\\?\\!,])| ('[ms])| (') | ('[rv]e)| (n't)": rb"(?| ([\\.\\?\\!,])| ('[ms])| (') | ('[rv]e)| (n't))",
+    rb"(^)(.)": rb"(^)([\s\S])",
+    rb"(^)(.+)": rb"(^)([\s\S])",
+}
+"""Patterns of older converters, and what OpenVINO takes them for."""
+
+
+@op("RegexNormalization")
+class RegexNormalization(Op):
+    """Replace the matches of ``pattern`` in each string, or with ``global_replace`` false the first one.
+
+    ``replacement`` may name groups: ``$1``, ``${1}`` or ``\\1``; ``$$`` is a dollar. As with PCRE2, the string stays as
+    it is if a named group takes no part in a match or does not exist, if the replacement is malformed, if the result is
+    much longer than the string, or if the pattern does not compile. Strings whose flag in ``skips`` is true are copied.
+    The flags are an output if they are an input.
+
+    C1  The begins and ends of the strings have one shape, and each string lies within ``chars``, which is 1D.
+    C2  There is one skip flag for each string.
+    C3  ``pattern`` and ``replacement`` are the last two inputs; they are 1D, of type u8.
+    C4  The pattern compiles.
+    """
+
+    global_replace = attr.bool(default=True)
+    inputs = ports(**STRINGS, skips=opt("boolean u8"), pattern=opt("u8"), replacement=opt("u8"))
+    outputs = None
+    checked = False
+
+    def infer(self, at: Site, begins: Value, ends: Value, chars: Value, *more: Value | None) -> tuple[Value, ...]:
+        skips, pattern, replacement = self._roles(at, more)
+        outputs = changed_outputs(at, begins, ends, chars, skips)
+        for name, port in (("pattern", pattern), ("replacement", replacement)):
+            at.require(port.rank in (None, 1), "C3", f"{name} is {port.shape}, not 1D")
+            at.require(port.type.name in ("u8", "dynamic"), "C3", f"{name} is {port.type}, not u8")
+        check_pattern(pattern)
+        return outputs
+
+    def _roles(self, at: Site, more: Any) -> tuple[Any, Any, Any]:
+        """Return the skip flags, the pattern and the replacement, which depend on the number of inputs."""
+        given = [port for port in more if port is not None]
+        at.require(len(given) in (2, 3), "C3", f"the layer has {3 + len(given)} inputs, not 5 or 6")
+        return (None, *given) if len(given) == 2 else (given[0], given[1], given[2])
+
+    def doubts(self, at: Site, begins: Value, ends: Value, chars: Value, *more: Value | None) -> Iterator[Refused]:
+        _, pattern, _ = self._roles(at, more)
+        source = known_bytes(pattern)
+        if source is None or source not in _OLD:
+            yield from doubtful_pattern(pattern, "no string is changed", "C4")
+
+    def prepare(self, request: Request) -> Kernel | None:
+        source, replacement = (known_bytes(port) for port in request.inputs[-2:])
+        if source is None or replacement is None:
+            return None
+        change = _substitution(source, replacement, self.global_replace)
+        return Kernel(lambda *arrays: self._run(change, *arrays))
+
+    def run(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        source, replacement = [array.tobytes() for array in arrays if array is not None][-2:]
+        return self._run(_substitution(source, replacement, self.global_replace), *arrays)
+
+    def _run(
+        self, change: Callable[[bytes], bytes], begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, *more: Any
+    ) -> tuple[np.ndarray, ...]:
+        return changed(begins, ends, chars, self._roles(Site(), more)[0], change)
+
+
+Template = list[str | int]
+"""A replacement: texts, and the numbers of groups."""
+_MOST_GROWTH: Final = 4
+"""The result may have this many times the bytes of the string and of the replacements of its first match."""
+
+
+def _template(replacement: str, groups: int) -> Template | None:
+    """Return the parts of a replacement, or None if PCRE2 takes it for malformed."""
+    text = re.sub(r"\\([1-9])", r"$\1", replacement)
+    parts: Template = []
+    for part in re.findall(r"\$\$|\$\d+|\$\{\d+\}|\$|[^$]+", text):
+        if part == "$$":
+            parts.append("$")
+        elif part == "$":
+            return None
+        elif part.startswith("$"):
+            parts.append(int(part.strip("${}")))
+            if int(part.strip("${}")) > groups:
+                return None
+        else:
+            parts.append(part)
+    return parts
+
+
+class _Unset(Exception):  # noqa: N818  (it ends a substitution, it is no error)
+    """A group of the replacement takes no part in a match."""
+
+
+@lru_cache(maxsize=256)
+def _substitution(source: bytes, replacement: bytes, everywhere: bool) -> Callable[[bytes], bytes]:
+    """Return the function that replaces in one string."""
+    pattern = try_compile(_OLD.get(source, source))
+    template = None
+    if pattern is not None:
+        template = _template(replacement.decode("utf-8", "surrogateescape"), pattern.compiled.groups)
+    if pattern is None or template is None:
+        return lambda text: text
+    literal = _PLAIN.fullmatch(source) is not None
+    if literal and all(isinstance(part, str) for part in template):
+        text = "".join(map(str, template)).encode("utf-8", "surrogateescape")
+        return lambda data: _grown(data, data.replace(source, text, -1 if everywhere else 1), len(replacement))
+    count = 0 if everywhere and not _ANCHORED.match(source) else 1
+    return lambda data: _replaced(pattern, template, len(replacement), count, data)
+
+
+_PLAIN: Final = re.compile(rb"[\w `'#</>\x80-\xff]+")
+"""A pattern that stands for itself."""
+_ANCHORED: Final = re.compile(rb"(?:\^|\(\^\)|\(\?:\^\))[^|]*\Z")
+"""A pattern that matches at most once: at the beginning."""
+
+
+def _grown(data: bytes, changed: bytes, size: int) -> bytes:
+    """Return ``changed``, or ``data`` if it is too long. ``size`` are the bytes of the replacements of a match."""
+    return data if len(changed) > _MOST_GROWTH * (len(data) + size) - 1 else changed
+
+
+def _replaced(pattern: Pattern, template: Template, size: int, count: int, data: bytes) -> bytes:
+    """Return a string with its matches replaced. ``size`` are the bytes of the replacement."""
+    text = data.decode("utf-8", "surrogateescape")
+    compiled, patience = pattern.compiled, pattern.patience(text)
+
+    def value(match: Any) -> str:
+        parts = [part if isinstance(part, str) else match[part] for part in template]
+        if None in parts:
+            raise _Unset
+        return "".join(parts)
+
+    try:
+        first = compiled.search(text, timeout=patience)
+        if first is None:
+            return data
+        if count and first.start() == 0:
+            changed = (value(first) + text[first.end() :]).encode("utf-8", "surrogateescape")
+            return _grown(data, changed, size * _groups(first))
+        is_text = all(isinstance(part, str) for part in template)
+        by = "".join(map(str, template)).replace("\\", r"\\") if is_text else value
+        changed = compiled.sub(by, text, count, timeout=patience).encode("utf-8", "surrogateescape")
+    except _Unset:
+        return data
+    except TimeoutError:
+        raise pattern.too_slow(text) from None
+    return _grown(data, changed, size * _groups(first))
+
+
+def _groups(match: Any) -> int:
+    """Return 1 plus the number of the highest group that takes part in a match."""
+    return 1 + max((number for number, span in enumerate(match.regs) if span[0] >= 0), default=0)

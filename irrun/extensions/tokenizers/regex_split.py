@@ -1,0 +1,216 @@
+"""RegexSplit: cut strings where a regular expression matches."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.diagnostics import Refused
+from irrun.extensions.tokenizers._patterns import Pattern, try_compile
+from irrun.extensions.tokenizers._search import check_pattern, doubtful_pattern, parts, tiles
+from irrun.extensions.tokenizers._strings import (
+    RAGGED,
+    check_ragged,
+    gathered,
+    known_bytes,
+    pieces,
+    ragged_outputs,
+    rows_of,
+    skip_flags,
+)
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
+from irrun.types import ELEMENT_TYPES
+
+_BEHAVIOURS: Final = ("remove", "isolate", "contiguous", "mergedwithprevious", "mergedwithnext")
+
+Pieces = tuple[list[int], list[int]]
+"""Where the pieces of one string begin and end, in bytes."""
+_WORD: Final = 64
+_WORDS: Final = 100_000
+"""The most bytes of a string whose pieces are kept, and how many such strings are."""
+
+
+@op("RegexSplit")
+class RegexSplit(Op):
+    """Cut each string where ``pattern`` matches, and let its row hold the pieces.
+
+    ``behaviour`` says what becomes of the matches: ``remove`` drops them (with ``invert``, everything else),
+    ``isolate`` makes each a piece, ``contiguous`` makes a run of them one piece, ``mergedwithprevious`` and
+    ``mergedwithnext`` add each to the piece before or after it. After ``max_splits`` pieces, the last one reaches up to
+    the end of the string. An empty match ends the search. Strings whose flag in ``skips`` is true stay whole, and so do
+    those in the list of strings that files of 2023 have as inputs 6 to 8. A pattern that does not compile cuts nothing.
+
+    The flags are an output if they are an input.
+
+    C1  The begins and ends of the strings have one shape, and each string lies within ``chars``, which is 1D.
+    C2  The row begins and row ends have one shape, and each row lies within the strings.
+    C3  There is one skip flag for each string.
+    C4  ``pattern`` is the last input of a layer with 6 or 7, and input 5 of one with 9, before the begins, ends and
+        chars of the strings to keep; it is 1D, of type u8.
+    C5  ``max_splits`` is -1 or positive.
+    C6  The pattern compiles.
+    """
+
+    behaviour = attr.choice(*_BEHAVIOURS, default="remove")
+    invert = attr.bool(default=False)
+    max_splits = attr.int(default=-1)
+    inputs = ports(**RAGGED, skips=opt("boolean u8"), pattern=opt("u8 i32"), keep_ends=opt("i32"), keep_chars=opt("u8"))
+    outputs = None
+    checked = False
+
+    def infer(self, at: Site, *ports: Value | None) -> tuple[Value, ...]:
+        skips, pattern, _ = self._roles(at, ports)
+        ragged = [port for port in ports[:5] if port is not None]
+        rows = check_ragged(at, ragged)
+        skip_flags(at, skips, ragged[2].shape, "C3")
+        at.require(pattern.rank in (None, 1), "C4", f"pattern is {pattern.shape}, not 1D")
+        at.require(pattern.type.name in ("u8", "dynamic"), "C4", f"pattern is {pattern.type}, not u8")
+        at.require(self.max_splits == -1 or self.max_splits > 0, "C5", f"max_splits is {self.max_splits}")
+        check_pattern(pattern)
+        outputs = ragged_outputs(rows, ragged[4])
+        return outputs if skips is None else (*outputs, Value(ELEMENT_TYPES["boolean"], outputs[2].shape))
+
+    def _roles(self, at: Site, ports: Any) -> tuple[Any, Any, Any]:
+        """Return the skip flags, the pattern, and the strings to keep, which depend on the number of inputs."""
+        given = [port for port in ports[5:] if port is not None]
+        at.require(len(given) in (1, 2, 4), "C4", f"the layer has {5 + len(given)} inputs, not 6, 7 or 9")
+        if len(given) == 4:
+            return None, given[0], given[1:]
+        return (None, given[0], None) if len(given) == 1 else (given[0], given[1], None)
+
+    def doubts(self, at: Site, *ports: Value | None) -> Iterator[Refused]:
+        _, pattern, _ = self._roles(at, ports)
+        yield from doubtful_pattern(pattern, "no string is cut", "C6")
+
+    def prepare(self, request: Request) -> Kernel | None:
+        number = 5 if len(request.inputs) in (6, 9) else 6
+        source = known_bytes(request.inputs[number])
+        if source is None:
+            return None
+        cut = self._cutter(source)
+        return Kernel(lambda *arrays: self._run(cut, arrays))
+
+    def run(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        _, source, _ = self._roles(Site(), arrays)
+        return self._run(self._cutter(source.tobytes()), arrays)
+
+    def _cutter(self, source: bytes) -> Callable[[bytes], Pieces]:
+        """Return the function that cuts one string. It keeps the pieces of short strings, since words repeat."""
+        if self.behaviour == "contiguous" and not source.endswith(b"+"):
+            source = (b"(" if b"(" in source else b"(?:") + source + b")+"
+        pattern = try_compile(source)
+        memo: dict[bytes, Pieces] = {}
+
+        def cut(data: bytes) -> Pieces:
+            found = memo.get(data)
+            if found is None:
+                found = _whole(data) if pattern is None else self._cut(pattern, data)
+                if len(data) <= _WORD and len(memo) < _WORDS:
+                    memo[data] = found
+            return found
+
+        return cut
+
+    def _run(self, cut: Callable[[bytes], Pieces], arrays: Any) -> tuple[np.ndarray, ...]:
+        row_begins, row_ends, begins, ends, chars = arrays[:5]
+        skips, _, kept = self._roles(Site(), arrays)
+        strings = pieces(begins, ends, chars)
+        rows_of(row_begins, row_ends, len(strings))
+        if skips is not None and skips.size != len(strings):
+            Site().refuse("C3", f"there are {skips.size} flags, but {len(strings)} strings")
+        alone = set(pieces(*kept)) if kept is not None else ()
+        flags = [text in alone for text in strings] if skips is None else skips.ravel().tolist()
+        found = [_whole(text) if skip else cut(text) for text, skip in zip(strings, flags)]
+        counts = np.fromiter((len(own[0]) for own in found), np.int64, len(found))
+        total = int(counts.sum())
+        first, last = (
+            np.fromiter(itertools.chain.from_iterable(own[side] for own in found), np.int32, total) for side in (0, 1)
+        )
+        starts = np.repeat(begins.ravel(), counts)
+        offsets = np.concatenate(([0], np.cumsum(counts)))
+        order, bounds = gathered(row_begins, row_ends)  # the strings of the rows, one row after the other
+        chosen, row_offsets = gathered(offsets[order], offsets[order + 1])
+        edges = row_offsets[bounds].astype(np.int32)
+        outputs = (
+            edges[:-1].reshape(row_begins.shape), edges[1:].reshape(row_begins.shape),
+            (first + starts)[chosen], (last + starts)[chosen], chars,
+        )  # fmt: skip
+        return outputs if skips is None else (*outputs, np.repeat(skips.ravel(), counts)[chosen])
+
+    def _cut(self, pattern: Pattern, data: bytes) -> Pieces:
+        text = data.decode("utf-8", "surrogateescape")
+        found = self._kept(pattern, text, len(text) == len(data))
+        if 0 < self.max_splits < len(found[0]):
+            return found[0][: self.max_splits + 1], [*found[1][: self.max_splits], len(data)]
+        return found
+
+    def _kept(self, pattern: Pattern, text: str, is_ascii: bool) -> Pieces:
+        """Return the pieces that the matches leave of a text."""
+        if self.behaviour in ("isolate", "contiguous") or (self.behaviour == "remove" and self.invert):
+            matches = tiles(pattern, text)
+            if matches is not None:
+                ends = list(itertools.accumulate(_sizes(matches, is_ascii)))
+                return [0, *ends[:-1]] if ends else [], ends
+        sizes = _sizes(parts(pattern, text), is_ascii)
+        ends = list(itertools.accumulate(sizes))
+        begins = [0, *ends[:-1]]
+        if self.behaviour == "remove":
+            begins, ends = begins[self.invert :: 2], ends[self.invert :: 2]
+        elif self.behaviour not in ("isolate", "contiguous"):
+            return self._merged(sizes, begins, ends)
+        if 0 in sizes:
+            filled = [(begin, end) for begin, end in zip(begins, ends) if begin < end]
+            return [begin for begin, _ in filled], [end for _, end in filled]
+        return begins, ends
+
+    def _merged(self, sizes: list[int], begins: list[int], ends: list[int]) -> Pieces:
+        """Return the pieces with each match added to one neighbour. The arguments are of gaps and matches in turn.
+
+        The start of a piece is never reset, so that a match that follows another one at once gives a piece that begins
+        where the one before it begins.
+        """
+        if not self.invert and 0 not in sizes[2:-1:2]:
+            if self.behaviour == "mergedwithnext" and sizes[-1] and sizes[0]:
+                return [0, *begins[1::2]], [ends[0], *ends[2::2]]
+            if self.behaviour == "mergedwithprevious" and sizes[-1]:
+                return begins[::2], [*ends[1::2], ends[-1]]
+        length, last = ends[-1], -1
+        kept: list[tuple[int, int]] = []
+        delimits = not self.invert
+        for begin, end in zip(begins, ends):
+            delimits = not delimits
+            if begin == end:
+                continue
+            if self.behaviour == "mergedwithprevious":
+                if delimits:
+                    kept.append((max(last, 0), end))
+                elif end != length:
+                    last = begin
+                else:
+                    kept.append((begin, end))
+            elif delimits:
+                last = begin
+            else:
+                kept.append((last if last >= 0 else begin, end))
+        if (
+            self.behaviour == "mergedwithnext" and not self.invert and not sizes[-1]
+        ):  # nothing is left behind the last match
+            kept.append((max(last, 0), length))
+        return [begin for begin, _ in kept], [end for _, end in kept]
+
+
+def _whole(data: bytes) -> Pieces:
+    return [0], [len(data)]
+
+
+def _sizes(texts: Sequence[str], is_ascii: bool) -> list[int]:
+    """Return the number of bytes of each text."""
+    if is_ascii:
+        return list(map(len, texts))
+    try:
+        return list(map(len, map(str.encode, texts)))
+    except UnicodeEncodeError:  # bytes that are not UTF-8
+        return [len(text.encode("utf-8", "surrogateescape")) for text in texts]

@@ -1,0 +1,199 @@
+"""SpecialTokensSplit: cut special tokens out of strings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from irrun.diagnostics import Refused
+from irrun.extensions.tokenizers._patterns import Pattern, try_compile
+from irrun.extensions.tokenizers._search import byte_offsets, check_pattern, doubtful_pattern
+from irrun.extensions.tokenizers._strings import (
+    RAGGED,
+    check_ragged,
+    known_bytes,
+    pieces,
+    ragged_outputs,
+    rows_of,
+    skip_flags,
+)
+from irrun.opdef import Kernel, Op, Request, Site, Value, op, opt, ports
+from irrun.types import ELEMENT_TYPES
+
+
+@op("SpecialTokensSplit")
+class SpecialTokensSplit(Op):
+    """Make each special token a piece of its own, whose flag in the last output is true.
+
+    A match of ``pattern`` ends the piece before it. Its first group that is not empty is the token; what the match
+    holds beside the group, such as spaces, vanishes. Without a group, the whole match is the token. Strings whose flag
+    in ``skips`` is true stay whole. An empty match ends the search, and an empty string gives no piece.
+
+    C1  The begins and ends of the strings have one shape, and each string lies within ``chars``, which is 1D.
+    C2  The row begins and row ends have one shape, and each row lies within the strings.
+    C3  There is one skip flag for each string.
+    C4  ``pattern`` is the last input; it is 1D, of type u8.
+    C5  The pattern compiles.
+    """
+
+    inputs = ports(**RAGGED, skips=opt("boolean u8"), pattern=opt("u8"))
+    outputs = 6
+    checked = False
+
+    def infer(
+        self, at: Site, row_begins: Value, row_ends: Value, begins: Value, ends: Value, chars: Value,
+        skips: Value | None = None, pattern: Value | None = None,
+    ) -> tuple[Value, ...]:  # fmt: skip
+        skips, pattern = self._roles(at, skips, pattern)
+        rows = check_ragged(at, [row_begins, row_ends, begins, ends, chars])
+        skip_flags(at, skips, begins.shape, "C3")
+        assert pattern is not None
+        at.require(pattern.rank in (None, 1), "C4", f"pattern is {pattern.shape}, not 1D")
+        at.require(pattern.type.name in ("u8", "dynamic"), "C4", f"pattern is {pattern.type}, not u8")
+        check_pattern(pattern)
+        outputs = ragged_outputs(rows, chars)
+        return (*outputs, Value(ELEMENT_TYPES["boolean"], outputs[2].shape))
+
+    def _roles(self, at: Site, skips: Any, pattern: Any) -> tuple[Any, Any]:
+        """Return the skip flags and the pattern, which is the last input."""
+        at.require(skips is not None or pattern is not None, "C4", "the layer has no pattern")
+        return (None, skips) if pattern is None else (skips, pattern)
+
+    def doubts(self, at: Site, *ports: Value | None) -> Iterator[Refused]:
+        pattern = [port for port in ports if port is not None][-1]
+        yield from doubtful_pattern(pattern, "no token is found", "C5")
+
+    def prepare(self, request: Request) -> Kernel | None:
+        source = known_bytes(request.inputs[-1])
+        if source is None:
+            return None
+        find = _finder(source)
+        return Kernel(lambda *arrays: self._run(find, arrays))
+
+    def run(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        given = [array for array in arrays if array is not None]
+        return self._run(_finder(given[-1].tobytes()), arrays)
+
+    def _run(self, find: Callable[[str], Iterator[tuple[int, int, int, int]]], arrays: Any) -> tuple[np.ndarray, ...]:
+        row_begins, row_ends, begins, ends, chars = arrays[:5]
+        skips, _ = self._roles(Site(), *(*arrays, None)[5:7])
+        strings = pieces(begins, ends, chars)
+        rows = rows_of(row_begins, row_ends, len(strings))
+        flags = [False] * len(strings) if skips is None else skips.ravel().tolist()
+        Site().require(len(flags) == len(strings), "C3", f"there are {len(flags)} flags, but {len(strings)} strings")
+        out: list[tuple[int, int, bool]] = []
+        bounds: list[tuple[int, int]] = []
+        starts = begins.ravel().tolist()
+        for row in zip(*rows):
+            first = len(out)
+            for index in range(*row):
+                text, start = strings[index], starts[index]
+                if flags[index]:
+                    out.append((start, start + len(text), True))
+                else:
+                    out += [(start + a, start + b, special) for a, b, special in _cut(find, text)]
+            bounds.append((first, len(out)))
+        spans = np.array(bounds, np.int32).reshape(-1, 2)
+        places = np.array([piece[:2] for piece in out], np.int32).reshape(-1, 2)
+        return (
+            spans[:, 0].reshape(row_begins.shape), spans[:, 1].reshape(row_begins.shape), places[:, 0], places[:, 1],
+            chars, np.array([piece[2] for piece in out], bool),
+        )  # fmt: skip
+
+
+Found = tuple[int, int, int, int]
+"""A match: where it begins and ends, and where its token begins and ends, in characters."""
+
+
+def _cut(find: Callable[[str], Iterator[Found]], data: bytes) -> list[tuple[int, int, bool]]:
+    """Return the pieces of a string: begin and end in bytes, and whether the piece is a special token."""
+    text = data.decode("utf-8", "surrogateescape")
+    cut: list[tuple[int, int, bool]] = []
+    at = 0
+    for begin, end, first, last in find(text):
+        if at < begin:
+            cut.append((at, begin, False))
+        if first < last:
+            cut.append((first, last, True))
+        at = end
+    if at < len(text):
+        cut.append((at, len(text), False))
+    offsets = byte_offsets(text, len(data)) if len(cut) > 1 else None
+    if len(cut) == 1 and cut[0] == (0, len(text), False):
+        return [(0, len(data), False)]
+    if len(cut) == 1:
+        offsets = byte_offsets(text, len(data))
+    return cut if offsets is None else [(int(offsets[a]), int(offsets[b]), special) for a, b, special in cut]
+
+
+@lru_cache(maxsize=64)
+def _finder(source: bytes) -> Callable[[str], Iterator[Found]]:
+    """Return a function that finds the special tokens of a text."""
+    pattern = try_compile(source)
+    tokens = _tokens(source.decode("utf-8", "replace"))
+    hint = None
+    if tokens:
+        hint = re.compile("|".join(re.escape(token) for token in sorted(tokens, key=len, reverse=True)))
+    return lambda text: _matches(pattern, hint, text)
+
+
+def _matches(pattern: Pattern | None, hint: re.Pattern[str] | None, text: str) -> Iterator[Found]:
+    """Yield the matches of a pattern.
+
+    ``hint`` finds what a match must contain. A search begins at the spaces before it: from each place of a long run of
+    spaces, ``(?:\\s*)(token)`` would read the rest of the run in vain.
+    """
+    if pattern is None:
+        return
+    at, first, compiled = 0, 0, pattern.compiled
+    while at <= len(text):
+        start = at
+        if hint is not None:
+            near = hint.search(text, at)
+            if near is None:
+                return
+            first = start = near.start()
+            while start > at and (text[start - 1].isspace() or text[start - 1] == "\u180e"):
+                start -= 1
+        try:
+            match = compiled.search(text, start, timeout=pattern.patience(text))
+        except TimeoutError:
+            raise pattern.too_slow(text) from None
+        if match is None:
+            if hint is None:
+                return
+            at = first + 1
+            continue
+        if match.end() <= match.start():
+            return
+        spans = [match.span(group) for group in range(1, compiled.groups + 1)]
+        first, last = next((span for span in spans if span[0] < span[1]), match.span())
+        yield match.start(), match.end(), first, last
+        at = match.end()
+
+
+_FORM = re.compile(r"(?:\(\?:\\s\*\))?\(((?:[^()\\]|\\.)+)\)(?:\(\?:\\s\*\))?(?:\||\Z)", re.DOTALL)
+_TOKEN = re.compile(r"(?:[^\\|]|\\[^a-zA-Z0-9])+", re.DOTALL)
+
+
+def _tokens(pattern: str) -> list[str]:
+    """Return the tokens of a pattern as the converter writes it: alternatives of groups of escaped tokens.
+
+    Return ``[]`` for any other pattern.
+    """
+    tokens: list[str] = []
+    at = 0
+    while at < len(pattern):
+        match = _FORM.match(pattern, at)
+        if match is None:
+            return []
+        parts = re.findall(r"(?:[^\\|]|\\.)+", match[1], re.DOTALL)
+        if not all(_TOKEN.fullmatch(part) for part in parts) or re.search(r"(?<!\\)(?:\\\\)*[.^$*+?\[\]{}]", match[1]):
+            return []
+        tokens += [re.sub(r"\\(.)", r"\1", part, flags=re.DOTALL) for part in parts]
+        at = match.end()
+    return tokens
