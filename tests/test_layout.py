@@ -43,7 +43,19 @@ Nobody imports ``ops``: ``irrun.opdef`` finds an operation by its type.
 """
 
 MODULES = {
-    "base": ["files", "types", "drawing", "source", "edits", "diagnostics", "weights", "model", "lookup", "opdef"],
+    "base": [
+        "files",
+        "deadline",
+        "types",
+        "drawing",
+        "source",
+        "edits",
+        "diagnostics",
+        "weights",
+        "model",
+        "lookup",
+        "opdef",
+    ],
     "api": ["api", "build"],
     "entry": ["pytest_plugin", "__main__"],
 }
@@ -72,7 +84,7 @@ OUTSIDE = {
 LATE = {"api", "testing", "compat", "cli", "pytest_plugin", "__main__"}
 """These import irrun within functions, so that `irrun --help`, `irrun check`, and pytest where irrun is not used, start quickly."""
 
-OPERATIONS = {"irrun.opdef", "irrun.types", "irrun.diagnostics", "irrun.drawing", "irrun.weights"}
+OPERATIONS = {"irrun.opdef", "irrun.deadline", "irrun.types", "irrun.diagnostics", "irrun.drawing", "irrun.weights"}
 """The modules of the foundation that a declaration of an operation may import, and names from others."""
 OPERATIONS_BY_NAME = {("irrun.model", "MapEntry")}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irrun.kernels.deadline import in_time
+from irrun.deadline import in_time
 from irrun.kernels.matmul import few_rows, matmul
 
 States = tuple[np.ndarray, ...]

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from irrun.kernels.deadline import in_time
+from irrun.deadline import in_time
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.kernels.recurrence import Packed, gru, gru_linear, lstm, rnn

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from irrun.deadline import ends_at
 from irrun.diagnostics import Diagnostic, ExecutionError, Refused, diagnostic
-from irrun.kernels.deadline import ends_at
 from irrun.kernels.threads import one_thread, products_are_shared_here
 from irrun.model import Model
 from irrun.planning.plans import Plans

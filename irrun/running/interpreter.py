@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.deadline import OutOfTime
 from irrun.diagnostics import ExecutionError, IrrunError, Refused, diagnostic
 from irrun.inference.layer import infer
 from irrun.inference.propagate import declared_inside, site
-from irrun.kernels.deadline import OutOfTime
 from irrun.model import Layer, Model
 from irrun.opdef import Stream, Value, Variables
 from irrun.planning.failures import out_of_memory, refuse_too_large, refused_by_inputs, step_failed

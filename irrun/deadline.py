@@ -1,4 +1,4 @@
-"""The time at which a run must have ended, for kernels that repeat a step many times."""
+"""The time at which a run must have ended, for kernels and operations that repeat a step many times."""
 
 from __future__ import annotations
 
