@@ -152,8 +152,9 @@ def compile(
     - ``exact`` computes each layer on its own, with the kernel that defines its operation, on one thread and with
       numpy's BLAS. Otherwise irrun uses the fastest kernels and fuses layers; the results are equal within rounding.
       The default is true if the environment variable IRRUN_EXACT is set to anything but 0.
-    - ``timeout`` is the most seconds that a run may take, by default any number. It is checked before each step and
-      each iteration of a loop, so that a run ends with the step during which the time is over.
+    - ``timeout`` is the most seconds that a run may take, by default any number. It is checked before each step,
+      each iteration of a loop and each element of a recurrent sequence, so that a run ends with the first of these that
+      begins when the time is over.
     - ``layered`` computes each layer in a step of its own, as a run with hooks does: whoever observes every run saves
       the other plan and its memory. ``exact`` implies it.
     - ``copy_weights`` reads the .bin into memory, so that the file may be changed while the model is in use.

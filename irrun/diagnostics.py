@@ -207,9 +207,9 @@ CODES: Final = _codes(
      "is out of range, or a target shape does not fit. Correct the input that the message names."),
     ("IR606", "bad-selection", "The model has no layer of the given name (--tap, --from, --to), or no path connects "
      "the layers at which a part shall begin and end. Pass names of layers, or globs such as 'conv*'."),
-    ("IR607", "timeout", "A run took longer than --timeout allows. irrun looks at the time before each step and each "
-     "iteration of a loop. Usually a Loop has no trip count and its condition never becomes false: correct the loop. "
-     "Otherwise raise --timeout."),
+    ("IR607", "timeout", "A run took longer than --timeout allows. irrun looks at the time before each step, each "
+     "iteration of a loop and each element of a recurrent sequence. Usually a Loop has no trip count and its condition "
+     "never becomes false: correct the loop. Otherwise raise --timeout."),
     ("IR608", "edit-refused", "An edit of a model cannot be made, or its result differs from the original: a name is "
      "taken, an output does not fit the input that it shall become, or an older operation set cannot say what a layer "
      "does. Change the edit or the layer as the help says."),

@@ -58,6 +58,25 @@ def test_no_elements_but_dims_beyond_numpy(repeats: list[int], exact: bool) -> N
         executable([np.ones((2, 3), np.float32), np.array(repeats)])
 
 
+def _empty(type: str) -> tuple[b.Node, list[np.ndarray], list[int]]:
+    """Return a layer whose result is empty, its inputs, and the shape of the result."""
+    image, sizes = b.parameter([1, 1, 2, 2]), b.parameter([2], "i64")
+    if type == "ShuffleChannels":
+        return b.ShuffleChannels(b.parameter([1, 0, 2]), axis=1, group=1 << 62), [np.ones((1, 0, 2))], [1, 0, 2]
+    feeds, shape = [np.ones((1, 1, 2, 2)), np.array([1 << 40, 0])], [1, 1, 1 << 40, 0]
+    if type == "AdaptiveAvgPool":
+        return b.AdaptiveAvgPool(image, sizes), feeds, shape
+    return b.AdaptiveMaxPool(image, sizes, index_element_type="i64")[int(type[-1])], feeds, shape
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("type", ["ShuffleChannels", "AdaptiveAvgPool", "AdaptiveMaxPool 0", "AdaptiveMaxPool 1"])
+def test_results_without_elements(type: str, exact: bool) -> None:
+    node, feeds, shape = _empty(type)
+    converted = [feed.astype(np.float32) if feed.dtype == np.float64 else feed for feed in feeds]
+    assert list(irrun.compile(b.model(node), exact=exact)(converted)[0].shape) == shape
+
+
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize(
     ("a", "b_", "options"),

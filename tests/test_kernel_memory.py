@@ -6,6 +6,7 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,3 +109,53 @@ def test_a_header_that_declares_much(ending: str, declared: int, message: str, t
     assert result.exit_code == 2
     assert "IR601" in result.output
     assert message in result.output.replace("\n", " ")
+
+
+_ONE = np.ones((1, 1, 3, 3), np.float32)
+
+
+def _far(type: str, far: int) -> tuple[b.Node, Any]:
+    """Return a layer on the data [1, 2], [3, 4] whose windows cover (2 * far + 1)² places, and what it gives."""
+    x = b.parameter([1, 1, 2, 2], name="x")
+    pads: dict[str, Any] = {"strides": [far] * 2, "pads_begin": [far] * 2, "pads_end": [far] * 2}
+    kernel = {"kernel": [2 * far + 1] * 2, "rounding_type": "floor"}
+    apart, whole = {"dilations": [far] * 2}, {"strides": [2 * far] * 2}
+    if type == "Convolution":  # the middle of the only window is at the first element, its other taps are pads
+        return b.Convolution(x, _ONE, **pads, **apart), 1
+    if type == "GroupConvolution":
+        return b.GroupConvolution(x, _ONE[None], **pads, **apart), 1
+    if type == "dilations of ConvolutionBackpropData":  # each output sees the element at its place alone
+        return b.ConvolutionBackpropData(x, _ONE, **pads | {"strides": [1, 1]}, **apart), [[1, 2], [3, 4]]
+    if type == "strides of ConvolutionBackpropData":  # the output is the middle between the four elements
+        return b.ConvolutionBackpropData(x, _ONE[..., :1, :1], **pads | whole, dilations=[1, 1]), 0
+    if type == "ExtractImagePatches":  # of 3 by 3 taps, the middle one is at the first element
+        patches = {"sizes": [3, 3], "strides": [2 * far] * 2, "rates": [far] * 2, "auto_pad": "same_lower"}
+        return b.ExtractImagePatches(x, **patches), [0, 0, 0, 0, 1, 0, 0, 0, 0]
+    if type == "AvgPool":
+        return b.AvgPool(x, exclude_pad=True, **pads | whole, **kernel), 2.5
+    if type == "AvgPool with pads":
+        return b.AvgPool(x, exclude_pad=False, **pads | whole, **kernel), 10 / (2 * far + 1) ** 2
+    largest = b.MaxPool(x, dilations=[1, 1], **pads | whole, **kernel)
+    return (largest[1], 3) if type == "place of MaxPool" else (largest[0], 4)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("far", [1 << 13, 1 << 30])
+@pytest.mark.parametrize(
+    "type",
+    [
+        "Convolution", "GroupConvolution", "dilations of ConvolutionBackpropData", "strides of ConvolutionBackpropData",
+        "ExtractImagePatches", "AvgPool", "AvgPool with pads", "MaxPool", "place of MaxPool",
+    ],
+)  # fmt: skip
+def test_windows_over_many_pads(type: str, far: int, exact: bool) -> None:
+    """Only the data counts: a padded copy of it would take a gigabyte, or more than there is."""
+    node, expected = _far(type, far)
+    tracemalloc.start()
+    try:
+        executable = irrun.compile(b.model(node), exact=exact, max_memory=MOST)
+        (result,) = executable(np.array([[[[1, 2], [3, 4]]]], np.float32)).values()
+        assert tracemalloc.get_traced_memory()[1] < MOST
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(result, np.reshape(expected, result.shape), rtol=1e-6)

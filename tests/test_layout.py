@@ -45,7 +45,19 @@ Nobody imports ``ops`` and ``extensions``: ``irrun.opdef`` finds an operation by
 """
 
 MODULES = {
-    "base": ["files", "types", "drawing", "source", "edits", "diagnostics", "weights", "model", "lookup", "opdef"],
+    "base": [
+        "files",
+        "deadline",
+        "types",
+        "drawing",
+        "source",
+        "edits",
+        "diagnostics",
+        "weights",
+        "model",
+        "lookup",
+        "opdef",
+    ],
     "api": ["api", "build"],
     "entry": ["pytest_plugin", "__main__"],
 }
@@ -79,7 +91,7 @@ LATE = {"api", "testing", "compat", "cli", "pytest_plugin", "__main__"}
 OPTIONAL = "irrun.kernels.compiled."
 """Modules with this prefix need numba and are imported for the first kernel that uses them."""
 
-OPERATIONS = {"irrun.opdef", "irrun.types", "irrun.diagnostics", "irrun.drawing", "irrun.weights"}
+OPERATIONS = {"irrun.opdef", "irrun.deadline", "irrun.types", "irrun.diagnostics", "irrun.drawing", "irrun.weights"}
 """The modules of the foundation that a declaration of an operation may import, and names from others."""
 OPERATIONS_BY_NAME = {("irrun.model", "MapEntry")}
 

@@ -31,6 +31,24 @@ def test_a_loop_without_end_is_stopped(tmp_path: Path) -> None:
     assert (result.exit_code, "IR607" in result.output) == (1, True)
 
 
+def _sequence(activation: str) -> irrun.Model:
+    """Return a model of one recurrent sequence that takes minutes."""
+    x, long = b.parameter([1, 10**7, 1], name="x"), np.array([10**7], np.int32)
+    weights = np.ones((1, 1, 1), np.float32), np.ones((1, 1, 1), np.float32), np.zeros((1, 1), np.float32)
+    start = np.zeros((1, 1, 1), np.float32)
+    layer = b.RNNSequence(x, start, long, *weights, hidden_size=1, direction="forward", activations=[activation])
+    return b.model(layer[0])
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"], ids=["packed", "plain"])
+def test_a_long_sequence_is_stopped(activation: str) -> None:
+    executable = irrun.compile(_sequence(activation), timeout=0.5)
+    start = time.process_time()
+    with pytest.raises(irrun.ExecutionError, match=r"IR607.*stopped in RNNSequence"):
+        executable(np.zeros((1, 10**7, 1), np.float32))
+    assert time.process_time() - start < 5
+
+
 def test_a_run_in_time() -> None:
     executable = irrun.compile(b.model(b.ReLU(b.parameter([1], name="x"))), timeout=60)
     assert executable(np.ones(1, np.float32))[0].tolist() == [1]

@@ -381,3 +381,30 @@ def test_an_attribute_beyond_the_range_of_the_type_gives_no_warning(type: str) -
     """numpy warns of the overflow, and filterwarnings makes an error of it."""
     model = b.model(b.Clamp(b.parameter([2], type), min=-1e300, max=1e300))
     assert irrun.compile(model, exact=False)([[1.0, 2.0]])[0].tolist() == [1, 2]
+
+
+def _small_weights() -> dict[str, tuple[b.Node, list[np.ndarray], float]]:
+    """Layers with a weight of one element and an open dim, their inputs, and the value that they give everywhere."""
+    one, window = (
+        np.full((1, 1), 2, np.float32),
+        {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0]},
+    )
+    image, rows = b.parameter([1, 1, -1, 1], "f32"), b.parameter([-1, 1], "f32")
+    halves, state = b.parameter([-1, 1], "f16"), b.parameter([-1, 1], "f32")
+    images, column = [np.full((1, 1, 3, 1), 2, np.float32)], np.full((3, 1), 2, np.float32)
+    return {
+        "Convolution": (b.Convolution(image, one[None, None], **window), images, 4),
+        "GroupConvolution": (b.GroupConvolution(image, one[None, None, None], **window), images, 4),
+        "ConvolutionBackpropData": (b.ConvolutionBackpropData(image, one[None, None], **window), images, 4),
+        "GroupConvolutionBackpropData": (b.GroupConvolutionBackpropData(image, one[None, None, None], **window), images, 4),
+        "MatMul": (b.MatMul(halves, one.astype(np.float16)), [column.astype(np.float16)], 4),
+        "RNNCell": (b.RNNCell(rows, state, one / 2, one / 2, np.full(1, -3, np.float32), hidden_size=1), [column, column], np.tanh(1)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("type", list(_small_weights()))
+def test_a_weight_of_one_element_is_kept_when_dims_come_again(type: str) -> None:
+    node, feeds, expected = _small_weights()[type]
+    executable = irrun.compile(b.model(node), exact=False)
+    for _ in range(5):
+        np.testing.assert_allclose(executable(feeds)[0], np.full_like(feeds[0], expected), rtol=1e-3)

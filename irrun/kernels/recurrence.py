@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from irrun.deadline import in_time
 from irrun.kernels.matmul import few_rows, matmul
 
 States = tuple[np.ndarray, ...]
@@ -60,7 +61,7 @@ def lstm(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
         output, state = room[:, 2 * n : 3 * n], room[:, 4 * n :]
         state[...] = cell
         one, half = np.ones((), hidden.dtype), np.full((), 0.5, hidden.dtype)
-        for projected, after in zip(x, y):
+        for projected, after in in_time(zip(x, y)):
             few_rows(hidden, recurrent, gates)
             np.add(gates, projected, gates)
             np.tanh(gates, of_gates)
@@ -94,7 +95,7 @@ def gru(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
         update, reset = gates[:, :n], gates[:, n:]
         new = np.empty((len(hidden), n), hidden.dtype)
         one, half = np.ones((), hidden.dtype), np.full((), 0.5, hidden.dtype)
-        for projected, after in zip(x, y):
+        for projected, after in in_time(zip(x, y)):
             few_rows(hidden, of_gates, gates)
             np.add(gates, projected[:, : 2 * n], gates)
             np.tanh(gates, gates)
@@ -123,7 +124,7 @@ def gru_linear(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
         gates = np.empty((len(hidden), 3 * n), hidden.dtype)
         sigmoids, update, reset, new = gates[:, : 2 * n], gates[:, :n], gates[:, n : 2 * n], gates[:, 2 * n :]
         one, half = np.ones((), hidden.dtype), np.full((), 0.5, hidden.dtype)
-        for projected, after in zip(x, y):
+        for projected, after in in_time(zip(x, y)):
             few_rows(hidden, recurrent, gates)
             np.add(sigmoids, projected[:, : 2 * n], sigmoids)
             np.tanh(sigmoids, sigmoids)
@@ -153,7 +154,7 @@ def rnn(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
 
     def steps(x: np.ndarray, states: States, y: np.ndarray) -> States:
         (hidden,) = states
-        for projected, after in zip(x, y):
+        for projected, after in in_time(zip(x, y)):
             sums = few_rows(hidden, recurrent)
             np.add(sums, projected, sums)
             hidden = np.tanh(sums, after)

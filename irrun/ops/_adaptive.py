@@ -71,6 +71,8 @@ class AdaptiveBase(Op):
         ) -> np.ndarray:
             sizes = tuple(output_shape.tolist())
             whole = np.empty((*data.shape[:2], *sizes), data.dtype) if out is None else out
+            if not whole.size:  # the other sizes may be any
+                return whole
             windows = [list(parts(size, count)) for size, count in zip(data.shape[2:], sizes)]
             counts = counted(windows)
 
@@ -96,8 +98,10 @@ class AdaptiveBase(Op):
 
         def call(data: np.ndarray, output_shape: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
             sizes = output_shape.tolist()
-            windows = [list(parts(size, count)) for size, count in zip(data.shape[1:], sizes)]
             whole = np.empty((len(data), *sizes, data.shape[3]), data.dtype) if out is None else out
+            if not whole.size:
+                return whole
+            windows = [list(parts(size, count)) for size, count in zip(data.shape[1:], sizes)]
             lines = np.empty((len(data), data.shape[1], *whole.shape[2:]), data.dtype)
             for n, window in enumerate(windows[1]):
                 merge.reduce(data[:, :, window], 2, out=lines[:, :, n])

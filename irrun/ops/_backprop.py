@@ -5,6 +5,7 @@ elements of the output that the window sees.
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 
 from irrun.kernels.blocks import blocks, scratch
 from irrun.kernels.convolution.channels_last import spread as spread_channels_last
-from irrun.kernels.convolution.planes import Filters, Method
+from irrun.kernels.convolution.planes import Filters, Method, tiles_ready
 from irrun.kernels.convolution.windows import Axis, taps
 from irrun.kernels.convolution.winograd import packed
 from irrun.kernels.matmul import matmul, narrow, wide
@@ -169,18 +170,17 @@ class Transposed:
             return "matmul", functools.partial(disjoint, self._spread)
         phases: list[Phase] = []
         names: list[str] = []
-        for first in np.ndindex(*(axis.stride for axis in axes)):
+        # strides may be far larger than the filters, and only these phases have a tap
+        for first in itertools.product(*map(_phases, axes)) if all(axis.out for axis in axes) else ():
             places = tuple(slice(n, None, axis.stride) for n, axis in zip(first, axes))
             own, seen = zip(*(_phase(axis, n) for axis, n in zip(axes, first)))
-            if all(axis.kernel and axis.out for axis in own):
-                name, method = choose(*self._some(seen), own, batch)
-                names.append(name)
-                phases.append((places, method))
-            else:
-                phases.append((places, None))
-        if len(phases) == 1 and phases[0][1] is not None:
+            name, method = choose(*self._some(seen), own, batch)
+            names.append(name)
+            phases.append((places, method))
+        is_whole = len(phases) == math.prod(min(axis.stride, axis.size) for axis in axes)
+        if is_whole and len(phases) == 1:
             return names[0], phases[0][1]
-        return " and ".join(dict.fromkeys(names)), functools.partial(by_phases, phases)
+        return " and ".join(dict.fromkeys(names)), functools.partial(by_phases, phases, is_whole)
 
     @functools.cached_property
     def _spread(self) -> np.ndarray:
@@ -197,9 +197,14 @@ class Transposed:
         return self._packed[key]
 
 
-Phase = tuple[tuple[slice, ...], Method | None]
-"""The elements of the output at one phase of the strides, and the convolution that computes them. It is None where
-these elements are 0."""
+Phase = tuple[tuple[slice, ...], Method]
+"""The elements of the output at one phase of the strides, and the convolution that computes them."""
+
+
+def _phases(axis: Axis) -> list[int]:
+    """Return the phases of the output that a tap of the filters reaches: the positions of their first elements."""
+    firsts = ((tap - axis.begin) % axis.stride for tap in range(min(axis.kernel, axis.stride)))
+    return sorted(first for first in firsts if first < axis.size)
 
 
 def _phase(axis: Axis, first: int) -> tuple[Axis, slice]:
@@ -211,19 +216,22 @@ def _phase(axis: Axis, first: int) -> tuple[Axis, slice]:
     return Axis(axis.out, kernel, 1, axis.dilation, begin, end, count), slice(tap, None, axis.stride)
 
 
-def by_phases(phases: Sequence[Phase], data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady) -> None:
-    """Fill ``out`` (batch, groups, out, …) with one convolution for each phase of the strides."""
+def by_phases(
+    phases: Sequence[Phase], is_whole: bool, data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady
+) -> None:
+    """Fill ``out`` (batch, groups, out, …) with one convolution for each phase of the strides.
+
+    Unless they are the whole output, the elements between them are 0.
+    """
+    if not is_whole:
+        out[...] = 0
     for places, method in phases:
         part = out[(..., *places)]
-        if method is None:
-            part[...] = 0
-        elif part.size:
+        if part.size:
             result = np.empty(part.shape, part.dtype)
             method(data, result, ignore_tile)
             part[...] = result
-    (batch, groups, outs), sizes = out.shape[:3], out.shape[3:]
-    for lead in blocks((batch, groups, outs), math.prod(sizes) * out.itemsize):
-        on_tile_ready((*lead, *map(slice, sizes)))
+    tiles_ready(out, on_tile_ready)
 
 
 def is_disjoint(axis: Axis) -> bool:

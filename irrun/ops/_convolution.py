@@ -11,8 +11,8 @@ import numpy as np
 from irrun.kernels.convolution.channels_last import Method as LastMethod
 from irrun.kernels.convolution.channels_last import choose as choose_channels_last
 from irrun.kernels.convolution.fft import pays, spectra, spectral
-from irrun.kernels.convolution.planes import Filters, Method, columns, planes, pointwise
-from irrun.kernels.convolution.windows import Axis
+from irrun.kernels.convolution.planes import Filters, Method, by_taps, columns, planes, pointwise
+from irrun.kernels.convolution.windows import Axis, is_sparse
 from irrun.kernels.convolution.winograd import packed, suits, transformed_bytes, winograd
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Index, Kernel, OnTileReady, Request, Site, Value, attr, ignore_tile, ports
@@ -111,7 +111,7 @@ class ConvolutionBase(Filtering):
             return None
         constant = Filters(array.reshape(*(1,) * (3 - self.leading), *array.shape))
         axes = self.axes(shape[2:], constant.kernel)
-        choice = choose_channels_last(constant, axes, shape[0])
+        choice = None if is_sparse(axes) else choose_channels_last(constant, axes, shape[0])
         if choice is None:
             return None
         algorithm, method, packed_bytes = choice
@@ -197,6 +197,8 @@ def choose(
     steps = {(axis.stride, axis.dilation) for axis in axes}
     if set(filters.kernel) == {1} and not any(axis.begin or axis.end for axis in axes):
         return "matmul", functools.partial(pointwise, filters, axes)
+    if is_sparse(axes):
+        return "taps", functools.partial(by_taps, filters, axes)
     if filters.ins == filters.outs == 1 and steps == {(1, 1)} and pays(filters, axes):
         return "Fourier transform", functools.partial(spectral, filters, spectra(filters, axes), axes)
     if filters.ins * filters.outs <= 16 and filters.groups > 1:

@@ -77,7 +77,7 @@ def infer_iterations(
         length = value.shape[axis].value
         is_within = length is None or _slices_are_within(entry, length, parts.lo)
         at.require(
-            is_within, "C5", f"{steps}, so a slice of input {entry.external} begins outside its {length} elements"
+            is_within, "C5", f"{steps}, so a slice of input {entry.external} reaches outside its {length} elements"
         )
         fitting = parts.meet(slices or parts)
         message = f"input {entry.external} has {parts} slices, but another input has {slices}"
@@ -132,9 +132,9 @@ def _first(entry: MapEntry, length: int, number: int) -> int:
 
 
 def _slices_are_within(entry: MapEntry, length: int, count: int) -> bool:
-    """Return whether each of ``count`` slices begins within an axis of ``length`` elements."""
+    """Return whether each of ``count`` slices lies within an axis of ``length`` elements."""
     ends = (_first(entry, length, number) for number in (0, count - 1))
-    return count == 0 or all(0 <= first < length for first in ends)
+    return count == 0 or all(0 <= first <= length - entry.part_size for first in ends)
 
 
 def _settle(wiring: Wiring, inside: dict[int, Value], body: Body) -> Mapping[int, Value]:

@@ -7,6 +7,7 @@ from itertools import repeat
 
 import numpy as np
 
+from irrun.deadline import in_time
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
@@ -66,7 +67,7 @@ def suppress(
     """
     taken: list[int] = []
     worst = np.zeros(len(order), np.float32)
-    for threshold in thresholds:
+    for threshold in in_time(thresholds):
         if not order.size or len(taken) == limit:
             break
         taken.append(order[0])
@@ -93,7 +94,9 @@ def soften(
     taken: list[int] = []
     taken_scores: list[float] = []
     scores = scores[left]
-    while left.size and len(taken) < limit:
+    for _ in in_time(range(min(limit, left.size))):
+        if not left.size:
+            break
         best = int(scores.argmax())
         one = left[best]
         taken.append(one)

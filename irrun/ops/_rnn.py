@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from irrun.deadline import in_time
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.kernels.recurrence import Packed, gru, gru_linear, lstm, rnn
@@ -317,7 +318,7 @@ class RecurrentSequence(_Recurrent):
         states = tuple(state[:, direction] for state in self.initial(arrays))
         y = np.zeros((*inside.shape[:2], r.shape[1]), x.dtype)
         functions = self.functions()
-        for t in range(len(time)):
+        for t in in_time(range(len(time))):
             after = self.formula.step(functions, projected[t], states, r, b, *(score[t] for score in scores))
             states = tuple(np.where(inside[t], new, old) for new, old in zip(after, states))
             y[t] = states[0]

@@ -6,7 +6,7 @@ import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, ports
-from irrun.ops._rois import batch_fault, bilinear, blocks, check_batches, refuse_samples
+from irrun.ops._rois import MOST_SAMPLES, batch_fault, bilinear, blocks, check_batches, refuse_samples
 
 
 class RoiAlignBase(Op):
@@ -89,8 +89,9 @@ class RoiAlignBase(Op):
         return pooled if self.mode == "max" else pooled / maps.dtype.type(max(1, rows * columns))
 
     def _count(self, size: np.floating, bins: int) -> int:
-        """Return the number of samples of a bin along one axis."""
-        return self.sampling_ratio or max(0, int(np.ceil(size / size.dtype.type(bins))))
+        """Return the number of samples of a bin along one axis: none if its size is NaN, too many if infinite."""
+        most = np.float64(MOST_SAMPLES + 1)
+        return self.sampling_ratio or int(np.nan_to_num(np.clip(np.ceil(size / size.dtype.type(bins)), 0, most)))
 
 
 def _samples(start: np.floating, step: np.floating, count: int, bins: slice, samples: slice) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from irrun.deadline import in_time
 from irrun.opdef import Refused, Site, Value
 from irrun.types import Dim
 
@@ -71,6 +72,11 @@ def refuse_samples(rows: int, columns: int, attributes: str) -> None:
         raise Refused(message, help=f"correct {attributes}", code="IR604")
 
 
+def edge(place: np.floating, size: int) -> int:
+    """Return the position on an axis of ``size`` elements that is nearest to ``place``; 0 for NaN."""
+    return int(np.nan_to_num(np.clip(place, 0, size)))
+
+
 def blocks(*extents: int) -> Iterator[tuple[slice, ...]]:
     """Yield the slices of an array of shape ``extents`` that cut it into blocks of at most ``_MOST_ELEMENTS``."""
     steps: list[int] = []
@@ -79,5 +85,5 @@ def blocks(*extents: int) -> Iterator[tuple[slice, ...]]:
         steps.insert(0, max(1, min(extent, left)))
         left //= steps[0]
     ranges = [range(0, extent, step) for extent, step in zip(extents, steps)]
-    for starts in product(*ranges):
+    for starts in in_time(product(*ranges)):
         yield tuple(slice(a, min(a + step, e)) for a, step, e in zip(starts, steps, extents))

@@ -20,6 +20,8 @@ class AdaptiveAvgPool(AdaptiveBase):
         return self.pooled(at, data, output_shape)
 
     def run(self, data: np.ndarray, output_shape: np.ndarray) -> np.ndarray:
+        if 0 in output_shape:  # the other sizes may be any
+            return np.empty((*data.shape[:2], *output_shape.tolist()), data.dtype)
         windows = [list(parts(size, count)) for size, count in zip(data.shape[2:], output_shape.tolist(), strict=True)]
 
         def sums(elements: np.ndarray) -> np.ndarray:

@@ -30,6 +30,9 @@ class AdaptiveMaxPool(AdaptiveBase):
         return pooled, pooled.typed(index_type)
 
     def run(self, data: np.ndarray, output_shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if 0 in output_shape:  # the other sizes may be any
+            none = np.empty((*data.shape[:2], *output_shape.tolist()), data.dtype)
+            return none, none.astype(self.index_element_type.dtype)
         sizes = data.shape[2:]
         places = np.broadcast_to(np.arange(math.prod(sizes)).reshape(sizes), data.shape)
         # the last axis first, so that of equal elements the first in memory is taken

@@ -96,7 +96,7 @@ def _sums(data: np.ndarray, axis: int, windows: Axis) -> np.ndarray:
     """Return the sum of each window along one axis."""
     total = np.zeros((*data.shape[:axis], windows.out, *data.shape[axis + 1 :]), data.dtype)
     before = (slice(None),) * axis
-    for tap in range(windows.kernel):
+    for tap in windows.seeing:
         outputs, elements = windows.span(tap)
         total[(*before, outputs)] += data[(*before, elements)]
     return total

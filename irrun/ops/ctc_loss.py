@@ -4,6 +4,7 @@ from itertools import groupby
 
 import numpy as np
 
+from irrun.deadline import in_time
 from irrun.kernels.matmul import narrow, wide
 from irrun.kernels.softmax import shifted
 from irrun.opdef import Op, Refused, Site, Value, attr, op, opt, ports
@@ -97,7 +98,7 @@ class CTCLoss(Op):
             skips[:, 2:] &= states[:, 2:] != states[:, :-2]
         reached = np.full((len(states), states.shape[1] + 1), never, emitted.dtype)
         reached[:, 0] = 0
-        for t in range(emitted.shape[1]):
+        for t in in_time(range(emitted.shape[1])):
             after = np.full_like(reached, never)
             # a blank may be repeated; a label only if repetitions are merged
             after[:, 1:] = np.where(is_label & (not self.ctc_merge_repeated), never, reached[:, 1:])

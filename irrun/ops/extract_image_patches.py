@@ -1,8 +1,8 @@
 """ExtractImagePatches: the pixels of each window of an image, as channels.  Spec: movement/extract-image-patches-3."""
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
+from irrun.kernels.convolution.windows import Axis, taps
 from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.types import Dim, PartialShape, blank
 
@@ -49,15 +49,15 @@ class ExtractImagePatches(Op):
         shape = (batch, self.sizes[0] * self.sizes[1] * depth, *counts)
         if 0 in shape:
             return blank(shape, data)
-        spans = self._span(0), self._span(1)
-        if self.auto_pad != "valid":
-            missing = [max((m - 1) * s + k - n, 0) for m, s, k, n in zip(counts, self.strides, spans, image)]
-            begins = [(n + (self.auto_pad == "same_lower")) // 2 for n in missing]
-            padded = blank((batch, depth, *(n + pad for n, pad in zip(image, missing))), data)
-            padded[:, :, begins[0] : begins[0] + image[0], begins[1] : begins[1] + image[1]] = data
-            data = padded
-        # numpy makes no sliding windows of the types of ml_dtypes, so bytes take the place of the elements
-        elements = np.ascontiguousarray(data).view(f"V{data.itemsize}")
-        windows = sliding_window_view(elements, spans, (2, 3))
-        windows = windows[:, :, :: self.strides[0], :: self.strides[1], :: self.rates[0], :: self.rates[1]]
-        return windows.transpose(0, 4, 5, 1, 2, 3).reshape(shape).view(data.dtype)
+        # filled tap by tap, because strides and rates may make a padded image far larger than the patches
+        patches = blank((batch, *self.sizes, depth, *counts), data)
+        axes = [self._axis(axis, n, count) for axis, (n, count) in enumerate(zip(image, counts))]
+        for (row, column), windows, elements in taps(axes):
+            patches[(slice(None), row, column, slice(None), *windows)] = data[(..., *elements)]
+        return patches.reshape(shape)
+
+    def _axis(self, axis: int, size: int, count: int) -> Axis:
+        """Return the ``count`` windows over the ``size`` elements of one axis."""
+        missing = 0 if self.auto_pad == "valid" else max((count - 1) * self.strides[axis] + self._span(axis) - size, 0)
+        begin = (missing + (self.auto_pad == "same_lower")) // 2
+        return Axis(size, self.sizes[axis], self.strides[axis], self.rates[axis], begin, missing - begin, count)

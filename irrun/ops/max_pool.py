@@ -98,7 +98,7 @@ def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
         whole = best
         best = np.full((*whole.shape[:axis], windows.out, *whole.shape[axis + 1 :]), lowest, whole.dtype)
         before = (slice(None),) * axis
-        for tap in range(windows.kernel):
+        for tap in windows.seeing:
             outputs, elements = windows.span(tap)
             part = best[(*before, outputs)]
             np.maximum(part, whole[(*before, elements)], out=part)
@@ -121,7 +121,7 @@ def _places(data: np.ndarray, best: np.ndarray, axes: tuple[Axis, ...]) -> np.nd
     A window that covers only pads has the index of the first element of its channel.
     """
     data, best = _comparable(data), _comparable(best)
-    count, any_nan = math.prod(axis.kernel for axis in axes), bool((best != best).any())
+    count, any_nan = math.prod(len(axis.seeing) for axis in axes), bool((best != best).any())
     # taps are numbered downwards, so that the maximum selects the first tap that reads the best element
     number = np.zeros(best.shape, np.min_scalar_type(count))
     steps = [math.prod(data.shape[axis:]) for axis in range(3, data.ndim + 1)]

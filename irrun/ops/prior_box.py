@@ -1,5 +1,6 @@
 """PriorBox: boxes of some sizes and aspect ratios around the points of a grid.  Spec: detection/prior-box-{1,8}."""
 
+import bisect
 import math
 from collections.abc import Iterator
 
@@ -42,7 +43,7 @@ class PriorBox8(Priors):
             values = getattr(self, name)
             at.require(all(n > 0 for n in values), "C4", f"{name} {list(values)} has an entry that is not positive")
         at.require(all(n >= 1 for n in self.density), "C4", f"density {list(self.density)} has an entry below 1")
-        return self.priors(at, output_size, image_size, len([*self._fixed(), *self._free(1)]))
+        return self.priors(at, output_size, image_size, self._count())
 
     def run(self, output_size: np.ndarray, image_size: np.ndarray) -> np.ndarray:
         height, width = (int(n) for n in output_size.tolist())
@@ -64,6 +65,14 @@ class PriorBox8(Priors):
         np.minimum(ends[..., 2:], 1, out=ends[..., 2:])
         return self.output(boxes.clip(0, 1) if self.clip else boxes)
 
+    def _count(self) -> int:
+        """Return the number of boxes of a point. They are not listed, because a file may ask for any number of them."""
+        ratios = len(self._ratios())
+        fixed = sum(int(density) ** 2 for density in self.density) * (len(self.fixed_ratio) or ratios)
+        if self.scale_all_sizes:
+            return fixed + len(self.min_size) * ratios + min(len(self.min_size), len(self.max_size))
+        return fixed + (len(self.min_size) + ratios - 1 if self.min_size else 0)
+
     def _fixed(self) -> Iterator[tuple[float, float, float, float]]:
         """Yield the boxes of a fixed size, a grid of ``density`` by ``density`` for each size and ratio.
 
@@ -81,7 +90,7 @@ class PriorBox8(Priors):
 
     def _free(self, scale: float) -> Iterator[tuple[float, float, float, float]]:
         """Yield the boxes of ``min_size`` (times ``scale``), ``max_size`` and the ratios, in the form of ``_fixed``."""
-        sizes = [size * scale for size in self.min_size]
+        sizes, others = [size * scale for size in self.min_size], self._ratios()[1:]
         for n, size in enumerate(sizes):
             yield 0, 0, size / 2, size / 2
             greatest = []
@@ -91,15 +100,20 @@ class PriorBox8(Priors):
             ratios = []
             if self.scale_all_sizes or n == len(sizes) - 1:
                 half = (size if self.scale_all_sizes else sizes[0]) / 2
-                ratios = [(0, 0, half * math.sqrt(r), half / math.sqrt(r)) for r in self._ratios()[1:]]
+                ratios = [(0, 0, half * math.sqrt(r), half / math.sqrt(r)) for r in others]
             yield from greatest + ratios if self.min_max_aspect_ratios_order else ratios + greatest
 
     def _ratios(self) -> list[float]:
         """Return 1 and the aspect ratios without duplicates, with ``flip`` each followed by its inverse."""
         ratios = [1.0]
+        in_order = [1.0]  # the same, ascending, so that only the nearest ratios are compared
         for ratio in self.aspect_ratio:
-            if all(abs(ratio - other) >= 1e-6 for other in ratios):
-                ratios += [ratio, 1 / ratio] if self.flip else [ratio]
+            at = bisect.bisect(in_order, ratio)
+            if all(abs(ratio - other) >= 1e-6 for other in in_order[max(0, at - 1) : at + 1]):
+                new = [ratio, 1 / ratio] if self.flip else [ratio]
+                ratios += new
+                for each in new:
+                    bisect.insort(in_order, each)
         return ratios
 
 

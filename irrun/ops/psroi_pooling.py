@@ -5,7 +5,7 @@ import numpy as np
 from irrun.kernels.matmul import narrow, wide
 from irrun.kernels.resampling import round_half_away
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._rois import bilinear, check_batches, check_regions, regions
+from irrun.ops._rois import bilinear, check_batches, check_regions, edge, regions
 
 
 @op("PSROIPooling", since=1, spec="detection/psroi-pooling-1")
@@ -91,7 +91,7 @@ def _bins(start: np.floating, end: np.floating, count: int, size: int) -> list[s
     """
     step = max(end - start, start.dtype.type(0.1)) / start.dtype.type(count)
     edges = [(np.floor(start + n * step), np.ceil(start + (n + 1) * step)) for n in range(count)]
-    return [slice(int(np.clip(first, 0, size)), int(np.clip(last, 0, size))) for first, last in edges]
+    return [slice(edge(first, size), edge(last, size)) for first, last in edges]
 
 
 def _places(start: np.floating, end: np.floating, parts: int, count: int, size: int) -> np.ndarray:

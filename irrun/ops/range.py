@@ -62,7 +62,11 @@ def _numbers(
     if element_type.is_integer:
         whole = math.trunc(first), math.trunc(last), math.trunc(distance)
         return whole[0], whole[2], max(0, -((whole[0] - whole[1]) // whole[2]))
-    return float(first), float(distance), max(0, math.ceil((last - first) / distance))
+    count = (float(last) - float(first)) / float(distance)
+    if math.isinf(count):
+        message = f"from {first} to {last} in steps of {distance} are more numbers than any array can hold"
+        raise Refused(message, help="correct start, stop or step", code="IR604")
+    return float(first), float(distance), max(0, math.ceil(count))
 
 
 def _step(step: np.ndarray, element_type: ElementType) -> float | int:

@@ -1,5 +1,7 @@
 """ReverseSequence: the beginning of each sequence of a batch in reverse order.  Spec: movement/reverse-sequence-1."""
 
+import math
+
 import numpy as np
 
 from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
@@ -42,14 +44,14 @@ class ReverseSequence(Op):
         rows = np.moveaxis(data, (self.batch_axis, self.seq_axis), (0, 1))
         count, steps = rows.shape[:2]
         for n in seq_lengths.tolist():
-            _check_length(int(n), steps)
+            _check_length(int(n) if math.isfinite(n) else n, steps)
         lengths = seq_lengths.astype(np.int64)[:, None]
         at = np.arange(steps)
         reversed_rows = rows[np.arange(count)[:, None], np.where(at < lengths, lengths - 1 - at, at)]
         return np.moveaxis(reversed_rows, (0, 1), (self.batch_axis, self.seq_axis))
 
 
-def _check_length(length: int, steps: int) -> None:
+def _check_length(length: float, steps: int) -> None:
     # OpenVINO treats a length of 0 as 1; in the specification, lengths begin at 1
     if not 0 <= length <= steps:
         raise Refused(f"seq_lengths has the entry {length}, but the sequences have {steps} elements", "C4")

@@ -5,7 +5,7 @@ import numpy as np
 from irrun.kernels.matmul import narrow, wide
 from irrun.kernels.resampling import round_half_away
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._rois import bilinear, check_batches, check_regions, regions
+from irrun.ops._rois import bilinear, check_batches, check_regions, edge, regions
 
 
 @op("ROIPooling", since=2, spec="detection/roi-pooling-1")
@@ -73,7 +73,7 @@ def _bins(start: np.floating, end: np.floating, count: int, size: int) -> list[s
     """
     step = max(end - start + 1, start.dtype.type(1)) / start.dtype.type(count)
     edges = [(start + np.floor(n * step), start + np.ceil((n + 1) * step)) for n in range(count)]
-    return [slice(int(np.clip(first, 0, size)), int(np.clip(last, 0, size))) for first, last in edges]
+    return [slice(edge(first, size), edge(last, size)) for first, last in edges]
 
 
 def _places(start: np.floating, end: np.floating, count: int, size: int) -> np.ndarray:

@@ -32,7 +32,7 @@ class ShuffleChannels(Op):
     def prepare(self, request: Request) -> Kernel | None:
         (data,) = request.inputs
         count = None if data is None or data.type.kind == "string" else data.shape[self.axis].value
-        if count is None:
+        if not count:
             return None
         axis, order = self.axis, np.arange(count).reshape(self.group, -1).T.ravel()
 
@@ -42,6 +42,8 @@ class ShuffleChannels(Op):
         return Kernel(call, out="whole")
 
     def run(self, data: np.ndarray) -> np.ndarray:
+        if not data.size:  # the number of groups may be any
+            return data
         axis = self.axis % data.ndim
         channels = data.shape[axis]
         grouped = (*data.shape[:axis], self.group, channels // self.group, *data.shape[axis + 1 :])

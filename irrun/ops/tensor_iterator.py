@@ -16,7 +16,7 @@ class TensorIterator(Op):
     C2  The axis of each sliced input and each concatenated output is within the rank of that tensor.
     C3  All sliced inputs have the same number of slices.
     C4  The port map has an entry for each output.
-    C5  ``stride`` is not 0, ``part_size`` is positive, and each slice begins within the sliced axis.
+    C5  ``stride`` is not 0, ``part_size`` is positive, and each slice lies within the sliced axis.
     """
 
     inputs = ports(inputs=variadic("any"))

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from irrun.deadline import ends_at
 from irrun.diagnostics import ExecutionError, Refused, diagnostic
 from irrun.kernels.threads import one_thread, products_are_shared_here
 from irrun.model import Model
@@ -73,15 +74,17 @@ class Executable:
         interpreter = self._interpreter
         live = Live(self._limits, plan, self._held() + converted)
         live.know((*arrays, *self.state.values()))
+        deadline = interpreter.deadline()
         try:
             # no numpy warnings: NaN and Inf are ordinary values, as in the OpenVINO runtime
             with (
                 np.errstate(all="ignore"),
                 products_are_shared_here() if plan.heavy else nullcontext(),
                 one_thread() if self.exact else nullcontext(),
+                ends_at(deadline),
             ):
                 np.setbufsize(_BUFFER)  # errstate restores the previous size
-                results = interpreter.run(plan, arrays, Run(every, interpreter.deadline(), live, self._strict))
+                results = interpreter.run(plan, arrays, Run(every, deadline, live, self._strict))
                 returned = owned(self.model, results, (*arrays, *plan.constants.values()), interpreter.pool, live)
         except BaseException:
             interpreter.variables.discard()

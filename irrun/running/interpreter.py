@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.deadline import OutOfTime
 from irrun.diagnostics import ExecutionError, IrrunError, Refused, diagnostic
 from irrun.inference.layer import infer
 from irrun.inference.propagate import declared_inside, site
@@ -101,6 +102,8 @@ class Interpreter:
                     returned = step.kernel.call(*inputs)
             except IrrunError:
                 raise  # a step of a body has failed and reported it
+            except OutOfTime:
+                raise self._too_long(step.layer, "in") from None
             except Exception as error:
                 raise self._failed(plan, step, inputs, error) from error
             if live.pending != pending:
@@ -120,15 +123,19 @@ class Interpreter:
 
     def _require_time(self, layer: Layer | None, deadline: float) -> None:
         """Raise ExecutionError (IR607) if ``deadline`` is over. ``layer`` is the one that would be next, if known."""
-        if time.monotonic() < deadline:
-            return
-        place = "" if layer is None else f' before {layer.type} "{layer.name}"'
+        if time.monotonic() >= deadline:
+            raise self._too_long(layer, "before")
+
+    def _too_long(self, layer: Layer | None, when: str) -> ExecutionError:
+        """Return the error (IR607) for a run that was stopped in a ``layer`` or before it."""
+        place = "" if layer is None else f' {when} {layer.type} "{layer.name}"'
         message = f"the run took longer than the {self.timeout:g} s allowed and was stopped{place}"
         node = None if layer is None else layer.node
-        raise ExecutionError(
+        return ExecutionError(
             diagnostic(
                 "IR607", message, source=self.model.source, node=node, layer=layer and layer.name,
-                help="check the number of iterations of loops, or raise --timeout (timeout=)",
+                help="check the number of iterations of loops and the length of sequences, or raise --timeout"
+                " (timeout=)",
             )
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -193,3 +194,14 @@ def test_nan_and_inf_are_counted(call, tmp_path):
     assert "0 and 1 nan" in result.stdout
     result = call("compare", "right.xml", "wrong.xml", "-i", "x=[0,2]", "--format", "json")
     assert json.loads(result.stdout)["outputs"][0]["nan"] == [0, 1]
+
+
+@pytest.mark.parametrize("target", ["reference.xml", "reference.bin", "candidate.xml"])
+def test_measurements_do_not_replace_a_model(target: str, call: Any, tmp_path: Path) -> None:
+    for name in ("reference", "candidate"):
+        irrun.save_model(b.model(b.Add(b.parameter([2], name="x"), [1.0, 2.0])), tmp_path / f"{name}.xml")
+    before = (tmp_path / target).read_bytes()
+    result = call("compare", "reference.xml", "exact:candidate.xml", "--save", target)
+    assert result.exit_code == 2
+    assert "choose another file" in result.stderr
+    assert (tmp_path / target).read_bytes() == before

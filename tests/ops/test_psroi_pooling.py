@@ -26,6 +26,7 @@ _WHOLE = np.array([[[[4, 26], [54, 76]]]], np.float32)
 VALUES = [
     Values("average", "PSROIPooling-1", [_DATA, _rois([0, 0, 0, 3, 3])], _WHOLE, _average(1, 2)),
     Values("average-outside", "PSROIPooling-1", [_DATA, _rois([0, -1, -1, 9, 9])], np.array([[[[10.5, 32.5], [0, 0]]]], np.float32), _average(1, 2)),
+    Values("average-nan", "PSROIPooling-1", [_DATA, _rois([0, 0, np.nan, 3, 3])], 0 * _WHOLE, _average(1, 2)),
     Values("average-rounds", "PSROIPooling-1", [_DATA, _rois([0, 0.5, 1.5, 2.5, 3.4])], np.array([[[[12.5, 33.5], [57.5, 78.5]]]], np.float32), _average(1, 2)),
     # OpenVINO's reference tests
     Values(

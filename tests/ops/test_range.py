@@ -88,3 +88,10 @@ def test_zero_step_at_run_time(op: str) -> None:
     range_ = operation(op, _I64 if op == "Range-4" else {})
     with pytest.raises(Refused, match="step"):
         range_.run(*_scalars(1, 2, 0))
+
+
+def test_more_numbers_than_an_array_can_hold() -> None:
+    inputs = _scalars(0, 1e300, 1e-300, dtype=np.float64)
+    with pytest.raises(Refused, match="more numbers than any array can hold") as caught:
+        infer(operation("Range-1"), Site(), [Value.of(a) for a in inputs], {})
+    assert caught.value.code == "IR604"

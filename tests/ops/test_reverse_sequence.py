@@ -90,6 +90,13 @@ def test_a_length_seen_by_the_run_only():
     assert caught.value.label == "C4"
 
 
+@pytest.mark.parametrize("length", [np.nan, np.inf])
+def test_a_length_that_is_no_number(length: float) -> None:
+    with pytest.raises(Refused, match=f"entry {length}") as caught:
+        operation("ReverseSequence-1").run(arange(2, 3), np.array([1, length], np.float32))
+    assert caught.value.label == "C4"
+
+
 test_values = values(VALUES)
 test_shapes = shapes(SHAPES)
 test_refusals = refusals(REFUSALS)

@@ -48,6 +48,8 @@ VALUES = [
     Values("no-samples", "ROIAlign-9", _POINT, _image([0]), _attributes(1, 1, 0, aligned_mode="half_pixel")),
     Values("no-samples-max", "ROIAlign-9", _POINT, _image([0]), _attributes(1, 1, 0, mode="max", aligned_mode="half_pixel")),
     # OpenVINO: the largest is never less than 0
+    # the size of such a region is no number, so that it has no samples
+    Values("nan-adaptive", "ROIAlign-3", [_DATA, _rois([np.nan, 0, 3, 3]), i64(0)], _image([0, 0], [0, 0]), _attributes(2, 2, 0)),
     Values("max-of-negatives", "ROIAlign-3", [-_DATA, *_FIRST[1:]], _image([0, 0], [0, 0]), _attributes(2, 2, mode="max")),
     Values("outside", "ROIAlign-3", [_DATA, _rois([20, 20, 22, 22]), i64(0)], _image([0, 0], [0, 0]), _attributes(2, 2)),
     Values("f16", "ROIAlign-3", [_DATA.astype(np.float16), _FIRST[1].astype(np.float16), i64(0)], _image([5.5, 7], [13, 14.5]).astype(np.float16), _attributes(2, 2)),

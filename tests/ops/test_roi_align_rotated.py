@@ -34,6 +34,7 @@ VALUES = [
     Values("samples", "ROIAlignRotated-15", [_DATA, _PLAIN, i64(0)], _image([10]), _attributes(1, 1, 2)),
     Values("adaptive", "ROIAlignRotated-15", [_DATA, _PLAIN, i64(0)], _image([10]), _attributes(1, 1, 0)),
     Values("scale-moves-the-centre", "ROIAlignRotated-15", [_DATA, _rois([1, 1, 1, 1, 0]), i64(0)], _image([7, 8], [12, 13]), _attributes(2, 2, 1, spatial_scale=2.0)),
+    Values("nan-adaptive", "ROIAlignRotated-15", [_DATA, _rois([2, 2, np.nan, 2, 0]), i64(0)], _image([0, 0], [0, 0]), _attributes(2, 2, 0)),
     Values("outside", "ROIAlignRotated-15", [_DATA, _rois([20, 20, 2, 2, 0]), i64(0)], _image([0]), _attributes(1, 1)),
     Values("f16", "ROIAlignRotated-15", [_DATA.astype(np.float16), _PLAIN.astype(np.float16), i64(0)], _image([7, 8], [12, 13]).astype(np.float16), _attributes(2, 2, 1)),
     Values("no-rois", "ROIAlignRotated-15", [_DATA, np.ones((0, 5), np.float32), i64()], np.ones((0, 1, 2, 2), np.float32), _attributes(2, 2)),

@@ -27,6 +27,7 @@ VALUES = [
     Values("max", "ROIPooling-2", [_DATA, _rois([0, 0, 0, 3, 3], [1, 1, 1, 2, 2])], _expected([[[7, 9], [17, 19]]], [[[27, 28], [32, 33]]]), _attributes(2, 2)),
     Values("max-malformed", "ROIPooling-2", [_DATA, _rois([0, 2, 2, 1, 1])], _expected([[[13, 13], [13, 13]]]), _attributes(2, 2)),
     Values("max-outside", "ROIPooling-2", [_DATA, _rois([0, -1, -1, 9, 9])], _expected([[[20, 20], [0, 0]]]), _attributes(2, 2)),
+    Values("max-nan", "ROIPooling-2", [_DATA, _rois([0, 0, np.nan, 3, 3])], _expected(_NOTHING), _attributes(2, 2)),
     Values("max-of-negatives", "ROIPooling-2", [-_DATA, _rois([0, 0, 0, 3, 3])], _expected([[[-1, -3], [-11, -13]]]), _attributes(2, 2)),
     # halves are rounded away from zero: 1, 2, 3, 3
     Values("max-scale", "ROIPooling-2", [_DATA, _rois([0, 1, 3, 5, 5])], _expected([[[13, 14], [18, 19]]]), _attributes(2, 2, scale=0.5)),

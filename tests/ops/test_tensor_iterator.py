@@ -60,6 +60,9 @@ _SLICED = MapEntry("input", 0, 0, axis=0)
         ("C5", ["f32[3]"], (replace(_SLICED, stride=0), MapEntry("output", 0, 1))),
         ("C5", ["f32[3]"], (replace(_SLICED, part_size=0), MapEntry("output", 0, 1))),
         ("C5", ["f32[3]"], (replace(_SLICED, part_size=-1), MapEntry("output", 0, 1))),
+        ("C5", ["f32[3]"], (replace(_SLICED, part_size=7), MapEntry("output", 0, 1))),
+        ("C5", ["f32[5]"], (replace(_SLICED, part_size=2, stride=2), MapEntry("output", 0, 1))),
+        ("C5", ["f32[5]"], (replace(_SLICED, start=-1, end=0, part_size=2, stride=-2), MapEntry("output", 0, 1))),
     ],
     ids=[
         "c2-scalar-sliced",
@@ -70,6 +73,9 @@ _SLICED = MapEntry("input", 0, 0, axis=0)
         "c5-no-stride",
         "c5-empty-part",
         "c5-negative-part",
+        "c5-part-beyond-the-axis",
+        "c5-last-part-too-short",
+        "c5-first-part-too-short",
     ],
 )
 def test_refusals(label: str, inputs: list[str], ports: tuple[MapEntry, ...]) -> None:

@@ -189,8 +189,10 @@ def _settle_source(evidence: Evidence, layer: Layer, position: int, value: Value
 
 def _is_narrower(declared: PartialShape | None, shape: PartialShape) -> TypeGuard[PartialShape]:
     """Return whether a port declares a number for a dim that ``shape`` leaves open."""
-    if declared is None or declared.rank is None or declared.rank != shape.rank:
+    if declared is None or declared.dims is None or shape.rank not in (None, declared.rank):
         return False
+    if shape.dims is None:
+        return any(dim.is_static for dim in declared.dims)
     return any(a.is_static and not b.is_static for a, b in zip(declared, shape))
 
 

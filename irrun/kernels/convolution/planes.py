@@ -31,12 +31,17 @@ def convolve(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.
     work = wide(data.dtype)
     split = data.reshape(batch, groups, ins, *data.shape[2:]).astype(work, copy=False)
     out = np.zeros((batch, groups, outs, *(axis.out for axis in axes)), work)
-    for tap, windows, elements in taps(axes):
-        seen = split[(..., *elements)]
-        matrix = seen.reshape(batch, groups, ins, math.prod(seen.shape[3:]))
-        product = matmul(filters[(..., *tap)].astype(work, copy=False), matrix)
-        out[(..., *windows)] += product.reshape(batch, groups, outs, *seen.shape[3:])
+    _add_products(filters, axes, split, out)
     return narrow(out.reshape(batch, groups * outs, *out.shape[3:]), data.dtype)
+
+
+def _add_products(filters: np.ndarray, axes: Sequence[Axis], data: np.ndarray, out: np.ndarray) -> None:
+    """Add to ``out`` (batch, groups, out, …) the product of each tap of ``filters`` with the elements that it sees."""
+    for tap, windows, elements in taps(axes):
+        seen = data[(..., *elements)]
+        matrix = seen.reshape(*data.shape[:3], math.prod(seen.shape[3:]))
+        product = matmul(filters[(..., *tap)].astype(out.dtype, copy=False), matrix)
+        out[(..., *windows)] += product.reshape(*out.shape[:3], *seen.shape[3:])
 
 
 class Filters:
@@ -55,6 +60,13 @@ class Filters:
         contiguous = np.empty(transposed.shape, transposed.dtype)
         copy_to(contiguous, transposed)
         return contiguous
+
+
+def tiles_ready(out: np.ndarray, on_tile_ready: OnTileReady) -> None:
+    """Report the tiles of ``out`` (batch, groups, out, …), all of which are filled."""
+    sizes = out.shape[3:]
+    for lead in blocks(out.shape[:3], math.prod(sizes) * out.itemsize):
+        on_tile_ready((*lead, *map(slice, sizes)))
 
 
 def limit_of(filters: np.ndarray) -> int:
@@ -81,6 +93,15 @@ def pointwise(
         matmul(filters.matrix[some, rows], matrix[images, some], out=target[images, some, rows])
         for index in within((images, some, rows), width * out.itemsize):
             on_tile_ready((*index, *map(slice, windows)))
+
+
+def by_taps(
+    filters: Filters, axes: tuple[Axis, ...], data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady
+) -> None:
+    """Convolve as ``convolve`` does, for windows that see so few elements that padding the data would not pay off."""
+    out[...] = 0
+    _add_products(filters.array, axes, data, out)
+    tiles_ready(out, on_tile_ready)
 
 
 def columns(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
@@ -38,6 +40,11 @@ class Axis:
         return slice(first, last), slice(start, start + (last - first - 1) * self.stride + 1, self.stride)
 
     @property
+    def seeing(self) -> Sequence[int]:
+        """Return the taps that may see an element. Far more taps than elements and windows are not all returned."""
+        return range(self.kernel) if self.kernel <= self.size + self.out else _seeing(self)
+
+    @property
     def reach(self) -> int:
         """Return how many elements, including pads, all windows cover together."""
         return (self.out - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
@@ -65,6 +72,29 @@ class Axis:
         return _part(self, windows.start, windows.stop)
 
 
+@lru_cache
+def _seeing(axis: Axis) -> list[int]:
+    """Return the taps of a kernel through which some window sees an element, ascending."""
+    seeing: set[int] = set()
+    for offset in range(axis.begin, axis.begin - axis.out * axis.stride, -axis.stride):
+        first, last = -(-offset // axis.dilation), (offset + axis.size - 1) // axis.dilation
+        seeing.update(range(max(0, first), min(axis.kernel, last + 1)))
+    return sorted(seeing)
+
+
+def is_sparse(axes: Sequence[Axis]) -> bool:
+    """Return whether a copy of the data with its pads would be far larger than the data and the windows together."""
+    dense = math.prod(axis.size for axis in axes) + math.prod(axis.out for axis in axes)
+    # the copies have room for whole strides
+    return math.prod(max(axis.reach, axis.stride) for axis in axes) > _MOST_GAPS * dense + _FEW_ELEMENTS
+
+
+_MOST_GAPS: Final = 8
+"""The most elements of a padded plane for each element of data and each window. Usual networks stay below 6."""
+_FEW_ELEMENTS: Final = 1 << 14
+"""A plane of this many elements may consist of pads alone: it takes 64 KiB in f32."""
+
+
 @lru_cache(1 << 12)
 def _inside(axis: Axis) -> tuple[slice, slice]:
     return Axis(axis.size, 1, 1, 1, axis.begin, 0, axis.reach).span(0)
@@ -79,8 +109,8 @@ def _part(axis: Axis, first: int, last: int) -> tuple[Axis, slice]:
 
 
 def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
-    """Yield each tap of the kernel, the windows that see an element through it, and these elements."""
-    for tap in itertools.product(*(range(axis.kernel) for axis in axes)):
+    """Yield each tap that may see an element, the windows that see an element through it, and these elements."""
+    for tap in itertools.product(*(axis.seeing for axis in axes)):
         spans = [axis.span(n) for axis, n in zip(axes, tap)]
         yield tap, tuple(windows for windows, _ in spans), tuple(elements for _, elements in spans)
 
@@ -117,6 +147,6 @@ def _spans(axis: Axis) -> tuple[list[slice], list[tuple[slice, slice]]]:
     The first holds the elements of the taps through which every window sees an element, the second the spans of the
     remaining taps.
     """
-    spans = [axis.span(tap) for tap in range(axis.kernel)]
+    spans = [axis.span(tap) for tap in axis.seeing]
     every = slice(0, axis.out)
     return [seen for seeing, seen in spans if seeing == every], [span for span in spans if span[0] != every]
