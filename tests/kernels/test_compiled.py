@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -106,16 +107,25 @@ def decoder(width: int) -> irrun.Model:
     return b.model(b.Add(x, y))
 
 
-@pytest.mark.parametrize("threads", ["1", "2"])
-def test_a_model(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def choose(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Return a function that sets IRRUN_FAST, as if irrun had just been started."""
+
+    def chosen(value: str) -> None:
+        monkeypatch.setenv("IRRUN_FAST", value)
+        compiled.available.cache_clear()
+
+    yield chosen
+    compiled.available.cache_clear()
+
+
+def test_a_model(choose: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a plan of a model with many weights has compiled kernels, and none in ``exact`` runs."""
     monkeypatch.setattr(plans, "_COMPILED", 1 << 16)
     model = decoder(96)
-    monkeypatch.setenv("IRRUN_FAST", "0")
-    compiled.available.cache_clear()
+    choose("0")
     plain = irrun.compile(model, exact=False)
-    monkeypatch.setenv("IRRUN_FAST", "1")
-    compiled.available.cache_clear()
+    choose("1")
     fast, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
     small = irrun.compile(b.model(b.MatMul(b.parameter([1, 8], name="x"), normal(8, 8))), exact=False)
     names = [{step.kernel.algorithm for step in executable.plan.steps} for executable in (plain, fast, exact, small)]
