@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from answers import Answers
+from irrun.kernels import compiled
 from oracle import Oracle
 
 pytest.register_assert_rewrite("kit")  # a row of a table that fails then shows both values
@@ -38,6 +39,15 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector from going through tens of thousands of collected tests again and again."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture
+def numpy_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No compiled kernels: they hold some weights in f16, and numba itself takes memory."""
+    monkeypatch.setenv("IRRUN_FAST", "0")
+    compiled.available.cache_clear()
+    yield
+    compiled.available.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -108,7 +108,9 @@ def _built(cls: type[Op]) -> tuple[irrun.Model, list[np.ndarray] | None]:
     return _from_row(cls, _rows()[cls])
 
 
-@pytest.mark.parametrize("cls", all_ops(), ids=lambda c: f"{c.type}-{c.since}")
+@pytest.mark.parametrize(
+    "cls", [c for c in all_ops() if c.__module__.startswith("irrun.ops.")], ids=lambda c: f"{c.type}-{c.since}"
+)
 def test_every_operation_can_be_built(cls: type[Op], tmp_path: Path) -> None:
     model, feeds = _built(cls)
     unpaired = ["IR111"] if cls.type == "ReadValue" else []

@@ -16,7 +16,6 @@ from click.testing import CliRunner
 import irrun
 from irrun import build as b
 from irrun.cli import cli
-from irrun.kernels import compiled
 from irrun.running import executor  # noqa: F401  # importing it allocates memory
 from nets import Net
 
@@ -25,13 +24,7 @@ SQUARE = np.ones((1024, 1024), np.float32)
 """An array of 4 MiB."""
 
 
-@pytest.fixture(autouse=True)
-def _numpy_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The sizes are those of numpy's kernels. Compiled ones hold ones in f16, and compiling takes memory, too."""
-    monkeypatch.setenv("IRRUN_FAST", "0")
-    compiled.available.cache_clear()
-    yield
-    compiled.available.cache_clear()
+pytestmark = pytest.mark.usefixtures("numpy_alone")
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from irrun.model import Model
 from irrun.running.memory import predicted
 from nets import Net
 
+pytestmark = pytest.mark.usefixtures("numpy_alone")
+
 RNG = np.random.default_rng(0)
 
 

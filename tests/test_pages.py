@@ -174,6 +174,7 @@ def test_only_walks_name_files() -> None:
 def test_every_page_is_executed() -> None:
     """No page lies outside of what this file, test_explanations.py and the sample project's test below execute."""
     elsewhere = [*(ROOT / "irrun" / "explanations").glob("*.md"), SAMPLE_PROJECT / "README.md"]
+    elsewhere += (ROOT / "irrun" / "report" / "page" / "vendor").glob("*.md")
     folders = (".github", "benchmarks", "docs", "irrun", "samples", "tests")
     found = {*ROOT.glob("*.md"), *(page for folder in folders for page in (ROOT / folder).rglob("*.md"))}
     generated = {page for page in found if page.is_relative_to(ROOT / "docs" / "generated")}

@@ -169,6 +169,7 @@ def test_what_was_read_is_given_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells what is resident")
+@pytest.mark.usefixtures("numpy_alone")
 def test_weights_that_kernels_turn_do_not_stay(tmp_path: Path) -> None:
     x = b.parameter([-1, 1024], "f32", name="x")
     turned, read = (np.random.default_rng(n).standard_normal((1024, 1024)).astype(np.float32) for n in range(2))

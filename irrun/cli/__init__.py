@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "bisect": "Find the smallest part of a model that an engine gets wrong.",
     "precision": "Simulate f16, bf16 or int8, and name the layers that lose most.",
     "check": "Check every shape and precision that models declare.",
-    "report": "Describe a model on one page: graph, shapes, findings, values, times.",
+    "report": "Describe a model on one page: graph, shapes, values, times.",
     "why": "Trace where the dims of a layer come from.",
     "diff": "Show where two models differ.",
     "extract": "Cut a sub-model out of a model.",

@@ -65,7 +65,7 @@ def command(
     timeout: float | None,
     max_memory: int | None,
 ) -> int:
-    """Describe a model on one page: graph, shapes, findings, values, times.
+    """Describe a model on one page: graph, shapes, values, times.
 
     The page shows the graph, and of each layer its attributes, its declared and inferred shapes with their formulas,
     the statistics and a histogram of its values, its time, its findings and, with --compare, its error. It needs no
