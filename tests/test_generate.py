@@ -54,9 +54,9 @@ def test_draw_refuses(more, tmp_path):
 def test_draw_allocates_no_more_than_allowed(tmp_path):
     m = model(tmp_path, ("f32", "?"))
     assert generate.draw(m, shapes={0: [1 << 18]}, max_memory=1 << 20)[0].nbytes == 1 << 20
-    for dims, more in (([(1 << 18) + 1], {"max_memory": 1 << 20}), ([1 << 48], {})):
+    for count, most in (((1 << 18) + 1, 1 << 20), (1 << 48, None)):
         with pytest.raises(ExecutionError, match=r"IR604.*Parameter"):
-            generate.draw(m, shapes={0: dims}, **more)
+            generate.draw(m, shapes={0: [count]}, max_memory=most)
 
 
 @pytest.mark.parametrize("how", generate.GENERATORS)

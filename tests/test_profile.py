@@ -43,11 +43,11 @@ def test_every_step_is_a_row() -> None:
 
 
 def test_rates() -> None:
-    row = Row(("x",), "MatMul", "", flops=3_000_000_000, bytes=500_000_000, times=[4.0, 1.0, 2.0])
+    row = Row((), "MatMul", "", flops=3_000_000_000, bytes=500_000_000, times=[4.0, 1.0, 2.0])
     assert (row.seconds, row.gflops, row.bandwidth) == (2.0, 1.5, 0.25)
-    unknown = Row(("x",), "MatMul", "", flops=0, bytes=500_000_000, times=[0.5, 1.5])
+    unknown = Row((), "MatMul", "", flops=0, bytes=500_000_000, times=[0.5, 1.5])
     assert (unknown.seconds, unknown.gflops, unknown.bandwidth) == (1.0, None, 0.5)
-    at_once = Row(("x",), "MatMul", "", flops=7, bytes=7, times=[0.0])
+    at_once = Row((), "MatMul", "", flops=7, bytes=7, times=[0.0])
     assert (at_once.gflops, at_once.bandwidth) == (None, None)
 
 
