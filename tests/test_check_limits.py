@@ -1,4 +1,4 @@
-"""The limits of checks (docs/limits.md): what is exact up to a limit, what is given up beyond it, and the defaults."""
+"""The limits of checks (docs/limits.md): results are exact up to a limit, and less exact beyond it; the defaults."""
 
 from __future__ import annotations
 
