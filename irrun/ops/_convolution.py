@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -100,8 +100,8 @@ class ConvolutionBase(Filtering):
             axes = self.axes(shape[2:], constant.kernel)
             return tuple(axis.out for axis in axes), *choose(constant, matrices, axes, shape[0])
 
-        kernel, shape = prepared(constant, chosen, data.shape, None), data.shape.static
-        if shape is not None and suits(constant, self.axes(shape[2:], constant.kernel), shape[0]):
+        kernel = prepared(constant, chosen, data.shape, None)
+        if kernel.algorithm == WINOGRAD:
             return replace(kernel, packed=kernel.packed + transformed_bytes(constant), pack=matrices)
         return kernel
 
@@ -111,7 +111,9 @@ class ConvolutionBase(Filtering):
             return None
         constant = Filters(array.reshape(*(1,) * (3 - self.leading), *array.shape))
         axes = self.axes(shape[2:], constant.kernel)
-        choice = None if is_sparse(axes) else choose_channels_last(constant, axes, shape[0])
+        if is_sparse(axes) or not constant.allow_pads(axes):
+            return None
+        choice = choose_channels_last(constant, axes, shape[0])
         if choice is None:
             return None
         algorithm, method, packed_bytes = choice
@@ -123,6 +125,9 @@ class ConvolutionBase(Filtering):
 # ---------------------------------------------------------------------------------------------
 # prepared kernels: they pack the filters once, and choose the method once for each shape of the data
 
+
+WINOGRAD: Final = "Winograd F(4×4, 3×3)"
+"""The method that needs transformed filters."""
 
 Chosen = tuple[tuple[int, ...], str, Method]
 """The spatial sizes of an output, the name of the method that fills it, and the method."""
@@ -197,12 +202,12 @@ def choose(
     steps = {(axis.stride, axis.dilation) for axis in axes}
     if set(filters.kernel) == {1} and not any(axis.begin or axis.end for axis in axes):
         return "matmul", functools.partial(pointwise, filters, axes)
-    if is_sparse(axes):
+    if is_sparse(axes) or not filters.allow_pads(axes):
         return "taps", functools.partial(by_taps, filters, axes)
     if filters.ins == filters.outs == 1 and steps == {(1, 1)} and pays(filters, axes):
         return "Fourier transform", functools.partial(spectral, filters, spectra(filters, axes), axes)
     if filters.ins * filters.outs <= 16 and filters.groups > 1:
         return "im2col of planes", functools.partial(planes, filters, axes)
     if suits(filters, axes, batch):
-        return "Winograd F(4×4, 3×3)", functools.partial(winograd, filters, matrices, axes)
+        return WINOGRAD, functools.partial(winograd, filters, matrices, axes)
     return "im2col", functools.partial(columns, filters, axes)

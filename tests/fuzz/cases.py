@@ -9,14 +9,18 @@ from collections import Counter
 from pathlib import Path
 from typing import Final, Protocol
 
-__all__ = ["Cases", "cases_of", "emptied", "signature"]
+__all__ = ["SECONDS", "Cases", "cases_of", "emptied", "signature"]
+
+
+SECONDS: Final = 2.0
+"""The most seconds of CPU time of a mutant, for each 100 KB of its file."""
 
 
 class Cases(Protocol):
     """The cases of one fuzzer. A case is always the same for the same seed and number."""
 
     bounded: bool
-    """Whether a case has a limit of CPU time and memory."""
+    """Whether a case has a limit of memory."""
 
     def warm_up(self) -> None:
         """Import what the cases need, so that it does not count as the time and memory of the first."""
@@ -24,6 +28,10 @@ class Cases(Protocol):
 
     def run(self, number: int) -> Counter[str]:
         """Run a case and return its outcomes. Raises an exception for a failure."""
+        ...
+
+    def seconds(self, number: int) -> float:
+        """Return the most seconds of CPU time that a case may take."""
         ...
 
     def keep(self, number: int, folder: Path, failed: BaseException | None) -> None:

@@ -91,7 +91,7 @@ def parser() -> argparse.ArgumentParser:
         help="mutate IR files and pages, and do with each what a user can do",
         description="Mutate the bytes and the structure of IR files, of their .bin and of pages with examples. Read, "
         "check, fix, explain, cut, write, compile and run each mutant. Each outcome must be a result or an "
-        "IrrunError, within 2 seconds of CPU time and 1 GiB of memory.",
+        "IrrunError, within 2 seconds of CPU time for each 100 KB, and 1 GiB of memory.",
     )
     graphs = kinds.add_parser(
         "graphs",

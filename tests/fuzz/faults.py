@@ -9,6 +9,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from fuzz.cases import SECONDS
+
 __all__ = ["FAULTS", "Faults"]
 
 FAULTS = ("result", "exception", "out of memory", "slow", "crash", "exit", "result again", "hang")
@@ -45,6 +47,9 @@ class Faults:
             case "hang":
                 time.sleep(1000)
         return Counter(["result"])
+
+    def seconds(self, number: int) -> float:
+        return SECONDS
 
     def keep(self, number: int, folder: Path, failed: BaseException | None) -> None:
         (folder / "case.txt").write_text(FAULTS[number])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fuzz.cases import signature
+from fuzz.cases import SECONDS, signature
 from fuzz.corpus import Document, corpus
 from fuzz.exercise import exercise
 from fuzz.mutation import mutant
@@ -42,6 +42,10 @@ class Mutants:
     def run(self, number: int) -> Counter[str]:
         document = mutant(self.documents, self.seed, number)
         return Counter([self._outcome(document, number)])
+
+    def seconds(self, number: int) -> float:
+        document = mutant(self.documents, self.seed, number)
+        return SECONDS * max(1.0, len(document.text) / 100_000)
 
     def _outcome(self, document: Document, number: int) -> str:
         path = self._write(document, self.folder, "mutant")

@@ -16,12 +16,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fuzz.cases import Cases, cases_of, emptied, signature
+from fuzz.cases import SECONDS, Cases, cases_of, emptied, signature
 
-__all__ = ["MEMORY", "SECONDS", "main"]
+__all__ = ["MEMORY", "main"]
 
-SECONDS = 2.0
-"""The most seconds of CPU time of a mutant."""
 MEMORY = 1 << 30
 """The most bytes of memory that a mutant may take beside what the process has at its start."""
 _KILL = 20
@@ -69,7 +67,7 @@ def _case(cases: Cases, number: int, kind: str, keep: Path | None) -> dict[str, 
         failed = error
     seconds = time.process_time() - begin
     report: dict[str, Any] = {"outcomes": outcomes, "seconds": seconds}
-    if failed is None and cases.bounded and seconds > SECONDS:
+    if failed is None and seconds > SECONDS and seconds > cases.seconds(number):
         report["failure"] = f"took {seconds:.1f} s of CPU time"
         report["signature"] = "slow"
     elif failed is not None:

@@ -6,7 +6,7 @@ axes.
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -53,6 +53,15 @@ class Filters:
         self.copied = 0 if self.array is filters else self.array.nbytes
         """The bytes of the converted filters; 0 if they have that dtype already."""
         self.matrix = self.array.reshape(self.groups, self.outs, self.ins * math.prod(self.kernel))
+
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether the filters hold neither NaN nor Inf."""
+        return bool(np.isfinite(self.array.min()) and np.isfinite(self.array.max()))
+
+    def allow_pads(self, axes: Sequence[Axis]) -> bool:
+        """Return whether the filters may be multiplied by the zeros of the pads: NaN or Inf would give NaN."""
+        return not any(axis.begin or axis.end for axis in axes) or self.is_finite
 
     def channels_last(self) -> np.ndarray:
         """Return the filters of the only group as (rows, columns, in, out), in C order."""
