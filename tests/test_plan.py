@@ -4,6 +4,7 @@ import gc
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -271,6 +272,16 @@ def test_dims_that_come_again_are_planned_for() -> None:
     assert len(watch(executable, feeds).steps) == 2
     z, _ = executable([random(2, 3), random(4, 5)]).arrays  # others still have the plan for any
     assert z.shape == (2, 3)
+
+
+def test_a_narrower_plan_takes_the_type_of_a_parameter_from_its_attribute(tmp_path: Path) -> None:
+    x = b.parameter(["?"], "f64", name="x")
+    path = tmp_path / "net.xml"
+    irrun.save_model(b.model(b.Abs(x)), path)
+    path.write_text(path.read_text().replace('precision="FP64"', 'precision="U32"', 1))
+    executable = irrun.compile(path, strict=False)
+    for _ in range(4):
+        assert executable(np.array([-1.5])).arrays[0].tolist() == [1.5]
 
 
 def test_narrower_plans_read_prepacked_constants_again() -> None:

@@ -20,7 +20,7 @@ from irrun.model import Layer, Model
 from irrun.opdef import Op, Site, Value, is_custom
 from irrun.opdef.values import CONTENTS_LIMIT, array_of
 from irrun.source import STDIN
-from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, Dim, PartialShape, as_dim
+from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, Dim, ElementType, PartialShape, as_dim
 
 __all__ = [
     "Bodies",
@@ -256,18 +256,20 @@ class _Call:
 
 
 def declared_inside(model: Model, id: int) -> Value:
-    """Return the type and shape that a Parameter or Result of a body declares.
+    """Return the type and shape that a Parameter or Result declares.
 
-    A Result without an output port takes them from the port that feeds it, or else from its input port.
+    A Parameter takes them from its attributes, and from its port where these leave them out. A Result without an output
+    port takes them from the port that feeds it, or else from its input port.
     """
     layer = model.layers[id]
     fed = model.fed_by(layer, 0) if layer.inputs else None
     port = layer.outputs[0] if layer.outputs else fed[1] if fed else layer.inputs[0]
-    shape = port.shape
+    element_type, shape = port.type, port.shape
     if layer.outputs:  # only the attribute `shape` of a Parameter distinguishes a scalar from an unknown rank
         own = PartialShape.parse(layer.attributes.get("shape", "..."))
         shape = shape if own is None else own
-    return Value(port.type or ELEMENT_TYPES["dynamic"], UNKNOWN_RANK if shape is None else shape)
+        element_type = ElementType.parse(layer.attributes.get("element_type", "")) or element_type
+    return Value(element_type or ELEMENT_TYPES["dynamic"], UNKNOWN_RANK if shape is None else shape)
 
 
 def propagate(

@@ -2,10 +2,12 @@
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from irrun.deadline import in_time
 from irrun.kernels.blocks import BLOCK, each_block, reporting, scratch
 from irrun.kernels.elementwise import native
 from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, ignore_tile, ports
@@ -73,18 +75,21 @@ class AdaptiveBase(Op):
             whole = np.empty((*data.shape[:2], *sizes), data.dtype) if out is None else out
             if not whole.size:  # the other sizes may be any
                 return whole
-            windows = [list(parts(size, count)) for size, count in zip(data.shape[2:], sizes)]
+            windows = divided(data.shape[2:], sizes)
             counts = counted(windows)
 
             def fill(index: Index) -> None:
                 seen = data[index]
-                for number, own in enumerate(windows, 1):
-                    shape = *seen.shape[: 1 + number], len(own), *seen.shape[2 + number :]
-                    target = whole[index] if number == len(windows) else scratch(number % 2, data.dtype, *shape)
-                    before = (slice(None),) * (1 + number)
-                    for n, window in enumerate(own):
-                        merge.reduce(seen[(*before, window)], 1 + number, out=target[(*before, n)])
-                    seen = target
+                for axis, own in enumerate(windows, 2):
+                    shape = *seen.shape[:axis], len(own.distinct), *seen.shape[axis + 1 :]
+                    direct = axis == len(windows) + 1 and own.which is None
+                    target = whole[index] if direct else scratch(axis % 2, data.dtype, *shape)
+                    before = (slice(None),) * axis
+                    for n, window in enumerate(in_time(own.distinct)):
+                        merge.reduce(seen[(*before, window)], axis, out=target[(*before, n)])
+                    seen = own.spread(target, axis)
+                if windows[-1].which is not None:
+                    whole[index] = seen
                 end(whole[index], counts)
 
             size = math.prod(data.shape[2:]) * data.itemsize
@@ -101,30 +106,56 @@ class AdaptiveBase(Op):
             whole = np.empty((len(data), *sizes, data.shape[3]), data.dtype) if out is None else out
             if not whole.size:
                 return whole
-            windows = [list(parts(size, count)) for size, count in zip(data.shape[1:], sizes)]
-            lines = np.empty((len(data), data.shape[1], *whole.shape[2:]), data.dtype)
-            for n, window in enumerate(windows[1]):
+            windows = divided(data.shape[1:3], sizes)
+            rows, line = windows
+            lines = np.empty((*data.shape[:2], len(line.distinct), data.shape[3]), data.dtype)
+            for n, window in enumerate(in_time(line.distinct)):
                 merge.reduce(data[:, :, window], 2, out=lines[:, :, n])
-            for n, window in enumerate(windows[0]):
-                merge.reduce(lines[:, window], 1, out=whole[:, n])
+            lines = line.spread(lines, 2)
+            target = (
+                whole if rows.which is None else np.empty((len(data), len(rows.distinct), *whole.shape[2:]), data.dtype)
+            )
+            for n, window in enumerate(in_time(rows.distinct)):
+                merge.reduce(lines[:, window], 1, out=target[:, n])
+            if rows.which is not None:
+                whole[...] = rows.spread(target, 1)
             end(whole, counted(windows)[..., np.newaxis])
             return whole
 
         return Kernel(call, "channels last", out="whole")
 
 
-def counted(windows: Sequence[Sequence[slice]]) -> np.ndarray:
+@dataclass(frozen=True)
+class Windows:
+    """The windows along one axis. Together they cover the axis, and they may overlap.
+
+    Where there are more windows than elements, many are equal.
+    """
+
+    distinct: list[slice]
+    which: np.ndarray | None
+    """For each window, its number in ``distinct``; None if no two windows are equal."""
+
+    def spread(self, results: np.ndarray, axis: int) -> np.ndarray:
+        """Return the results of all windows along ``axis``, from those of the distinct ones."""
+        return results if self.which is None else results.take(self.which, axis)
+
+
+def divided(sizes: Sequence[int], counts: Sequence[int]) -> list[Windows]:
+    """Return the windows along each axis: ``counts`` windows over ``sizes`` elements."""
+    return [_windows(size, count) for size, count in zip(sizes, counts, strict=True)]
+
+
+def _windows(size: int, count: int) -> Windows:
+    if count <= size:
+        return Windows([slice(n * size // count, -(-(n + 1) * size // count)) for n in range(count)], None)
+    numbers = np.arange(count)
+    bounds = np.stack([numbers * size // count, -(-(numbers + 1) * size // count)], 1)
+    is_new = np.append(True, (bounds[1:] != bounds[:-1]).any(1))
+    return Windows([slice(*pair) for pair in bounds[is_new].tolist()], np.cumsum(is_new) - 1)
+
+
+def counted(windows: Sequence[Windows]) -> np.ndarray:
     """Return the number of elements in each window, from the windows along each axis."""
-    sizes = [np.array([window.stop - window.start for window in of_axis], int) for of_axis in windows]
+    sizes = [of.spread(np.array([w.stop - w.start for w in of.distinct], int), 0) for of in windows]
     return functools.reduce(np.multiply.outer, sizes)
-
-
-def parts(size: int, count: int) -> Iterator[slice]:
-    """Yield the ``count`` windows along one axis. Together they cover the axis, and they may overlap."""
-    for n in range(count):
-        yield slice(n * size // count, -(-(n + 1) * size // count))
-
-
-def stacked(windows: list[np.ndarray], data: np.ndarray, axis: int) -> np.ndarray:
-    """Stack the results of all windows along ``axis``. Without windows, this axis of the result is empty."""
-    return np.stack(windows, axis) if windows else np.take(data, [], axis)

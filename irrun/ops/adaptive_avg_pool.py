@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from irrun.deadline import in_time
 from irrun.kernels.means import means
 from irrun.opdef import Kernel, Request, Site, Value, op
-from irrun.ops._adaptive import AdaptiveBase, counted, parts, stacked
+from irrun.ops._adaptive import AdaptiveBase, counted, divided
 
 
 @op("AdaptiveAvgPool", since=8, spec="pooling/adaptive-avg-pool-8")
@@ -22,12 +23,13 @@ class AdaptiveAvgPool(AdaptiveBase):
     def run(self, data: np.ndarray, output_shape: np.ndarray) -> np.ndarray:
         if 0 in output_shape:  # the other sizes may be any
             return np.empty((*data.shape[:2], *output_shape.tolist()), data.dtype)
-        windows = [list(parts(size, count)) for size, count in zip(data.shape[2:], output_shape.tolist(), strict=True)]
+        windows = divided(data.shape[2:], output_shape.tolist())
 
         def sums(elements: np.ndarray) -> np.ndarray:
             for axis, along in enumerate(windows, 2):
                 before = (slice(None),) * axis
-                elements = stacked([elements[(*before, window)].sum(axis) for window in along], elements, axis)
+                distinct = [elements[(*before, window)].sum(axis) for window in in_time(along.distinct)]
+                elements = along.spread(np.stack(distinct, axis), axis)
             return elements
 
         return means(data, sums, counted(windows))

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
+from irrun.deadline import in_time
 from irrun.opdef import Kernel, Request, Site, Value, attr, op
-from irrun.ops._adaptive import AdaptiveBase, parts, stacked
+from irrun.ops._adaptive import AdaptiveBase, divided
 
 
 @op("AdaptiveMaxPool", since=8, spec="pooling/adaptive-max-pool-8")
@@ -36,14 +37,14 @@ class AdaptiveMaxPool(AdaptiveBase):
         sizes = data.shape[2:]
         places = np.broadcast_to(np.arange(math.prod(sizes)).reshape(sizes), data.shape)
         # the last axis first, so that of equal elements the first in memory is taken
-        for axis, count in reversed(list(enumerate(output_shape.tolist(), 2))):
+        for axis, windows in reversed(list(enumerate(divided(sizes, output_shape.tolist()), 2))):
             best, best_places = [], []
-            for window in parts(data.shape[axis], count):
+            for window in in_time(windows.distinct):
                 selection = (*(slice(None),) * axis, window)
                 largest = np.argmax(data[selection], axis, keepdims=True)
                 best.append(np.take_along_axis(data[selection], largest, axis).squeeze(axis))
                 best_places.append(np.take_along_axis(places[selection], largest, axis).squeeze(axis))
-            data, places = stacked(best, data, axis), stacked(best_places, places, axis)
+            data, places = (windows.spread(np.stack(of, axis), axis) for of in (best, best_places))
         return data, places.astype(self.index_element_type.dtype)
 
     def prepare(self, request: Request) -> Kernel | None:

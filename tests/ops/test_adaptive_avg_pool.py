@@ -4,6 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import irrun
+from irrun import build as b
 from irrun.opdef import Value
 from kit import (
     NUMERIC,
@@ -103,3 +105,15 @@ def test_prepared_types():
     got = kernel_of(op, Value.of(x), Value.of(i64(2, 3))).call(x, i64(2, 3))
     np.testing.assert_array_equal(got, op.run(x, i64(2, 3)))
     assert got.dtype == np.float16
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_million_windows_of_three_elements(exact):
+    """The few windows that differ are reduced once each, so that the timeout need not end the run."""
+    model = b.model(b.AdaptiveAvgPool(b.parameter([1, 1, 2, 3], name="x"), i64(1, 1 << 20)))
+    x = np.array([[[[1, 2, 4], [3, 4, 6]]]], np.float32)
+    found = irrun.compile(model, exact=exact, timeout=2)(x).arrays[0].ravel()
+    np.testing.assert_array_equal(np.unique(found), [2, 2.5, 3, 4, 5])
+    places = np.arange(1 << 20)
+    middle = (places * 3 // (1 << 20) == 1) & (-(-(places + 1) * 3 // (1 << 20)) == 2)
+    np.testing.assert_array_equal(found[middle], 3)

@@ -27,6 +27,7 @@ SHAPES = [
 
 REFUSALS = [
     Refusal("c1-zero", "Split-1", ["f32[2,3]", "i64[]{0}"], {"num_splits": 0}),
+    Refusal("c1-beyond-memory", "Split-1", ["f32[...]", "i64[]"], {"num_splits": 2**63}),
     Refusal("c2-1d", "Split-1", ["f32[2,3]", "i64{0}"], {"num_splits": 2}, 2),
     Refusal("c3-outside", "Split-1", ["f32[2,3]", "i64[]{2}"], {"num_splits": 2}, 2),
     Refusal("c3-negative", "Split-1", ["f32[2,3]", "i64[]{-3}"], {"num_splits": 2}, 2),
