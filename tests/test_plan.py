@@ -17,6 +17,7 @@ from irrun import build as b
 from irrun.opdef import Site, Value
 from irrun.ops.binary import Add
 from irrun.running.pool import Pool
+from irrun.types import PartialShape
 from watched import Watched, watch
 
 F32 = np.dtype(np.float32)
@@ -305,6 +306,24 @@ def test_narrower_plans_continue_a_stream() -> None:
     first, second = ([tuple(executable([random(2)])[0].tolist()) for executable in run] for run in runs)
     assert len(set(first)) == 6
     assert first == second
+
+
+def test_a_plan_is_added_while_another_thread_looks_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = irrun.compile(b.model(b.ReLU(b.parameter(["?", 3], name="x"))))._plans
+    for _ in range(3):
+        plans.fitting(((2, 3),))
+    assert len(plans._narrow) == 1
+    fits = PartialShape.fits
+
+    def meanwhile(self: PartialShape, shape: Any) -> bool:
+        monkeypatch.setattr(PartialShape, "fits", fits)
+        for _ in range(3):
+            plans.fitting(((5, 3),))
+        return fits(self, shape)
+
+    monkeypatch.setattr(PartialShape, "fits", meanwhile)
+    assert plans.fitting(((2, 3),)) in plans._narrow.values()
+    assert len(plans._narrow) == 2
 
 
 def test_few_plans_are_kept() -> None:

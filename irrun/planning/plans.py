@@ -82,7 +82,8 @@ class Plans:
                 p.id: Value(declared_inside(self.model, p.id).type, shape)
                 for p, shape in zip(self.model.parameters, common)
             }
-            self._narrow[common] = plan(self.model, self._how, pinned, self.general)
+            # a new dict, because another thread may be going through the old one
+            self._narrow = {**self._narrow, common: plan(self.model, self._how, pinned, self.general)}
         fitting = (p for known, p in self._narrow.items() if all(k.fits(s) for k, s in zip(known, shapes)))
         return min(fitting, key=lambda p: len(p.steps), default=self.general)
 
