@@ -62,7 +62,7 @@ def test_run_compare_and_report(small: Path, tmp_path: Path, call: Any) -> None:
     result = call("conformance", "report", str(own), str(relu), "-o", str(tmp_path / "pages"), "--suite", str(small))
     assert result.exit_code == 0
     index = (tmp_path / "pages" / "index.html").read_text("utf-8")
-    assert '<td class="few"><a href=\'ReadValue-6.html\'>2/3</a></td>' in index
+    assert "<td class=\"few\"><a href='ReadValue-6.html'>2/3</a></td>" in index
     page = (tmp_path / "pages" / "ReadValue-6.html").read_text("utf-8")
     assert "only ReLU is supported" in page
     assert 'id="C1"' in page

@@ -189,7 +189,7 @@ def _state() -> Iterator[Case]:
 def _sum(version: int) -> Net:
     net = Net()
     x, start = net.parameter("f32", "2", name="x"), net.const("f32", "2", np.array([10, 20], np.float32).tobytes())
-    attributes = {"variable_type": "f32", "variable_shape": "2"} if version == 6 else {}
+    attributes: dict[str, Any] = {"variable_type": "f32", "variable_shape": "2"} if version == 6 else {}
     read = net.add("ReadValue", [start], [("FP32", "2")], opset=f"opset{version}", variable_id="sum", **attributes)
     total = net.add("Add", [x, read], [("FP32", "2")])
     net.add("Assign", [total], opset=f"opset{version}", variable_id="sum")
@@ -277,7 +277,8 @@ def _further_refusals() -> Iterator[Case]:
     attention = "ScaledDotProductAttention-13"
     yield from refused(Refusal("c5-two-scales", attention, [*heads, "f32[2]"], {"causal": False}))
     yield from refused(Refusal("c6-sink-rank", attention, [*heads, "f32[]", "f32[1,1]"], {"causal": False}))
-    for version, attributes in (("1", {}), ("4", {"output_type": "f32"})):
+    versions: list[tuple[str, dict[str, Any]]] = [("1", {}), ("4", {"output_type": "f32"})]
+    for version, attributes in versions:
         for position, name in enumerate(("start", "stop", "step")):
             net = Net()
             numbers = [np.float32(n) for n in (1, 2, 1)]

@@ -212,9 +212,10 @@ def _filler(value: Value) -> np.ndarray | None:
 
 def _any_step(writer: Writer) -> list[Step]:
     """Return an inference of a model that is to refuse, unless it has inputs of unknown rank, or arrays that are too large."""
-    if any(feed is None or feed.size > _MOST for feed in writer.feeds):
+    feeds = [feed for feed in writer.feeds if feed is not None and feed.size <= _MOST]
+    if len(feeds) < len(writer.feeds):
         return []
-    return [Step([tensor_record(feed, type) for feed, type in zip(writer.feeds, writer.types)])]
+    return [Step([tensor_record(feed, type) for feed, type in zip(feeds, writer.types)])]
 
 
 def declaration(shapes: Sequence[PartialShape]) -> str:
