@@ -57,11 +57,14 @@ def _engine_options(function: Any) -> Any:
 @_engine_options
 @click.option("-o", "--output", metavar="FILE.jsonl", required=True, help="The file of results. A later run goes on.")
 @click.option("--only", metavar="PATTERN", multiple=True, help="Cases whose name matches, such as 'Tile-1/*'.")
+@click.option(
+    "--every", type=click.IntRange(min=1), metavar="N", default=1, help="Every N-th of these cases: a sample."
+)
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Engines at a time.")
 @_suite
 def _run(
     side: str | None, program: str | None, timeout: float, max_memory: int | None, output: str, only: Sequence[str],
-    jobs: int, suite: str | None,
+    every: int, jobs: int, suite: str | None,
 ) -> int:  # fmt: skip
     """Let an engine do the cases of the suite.
 
@@ -72,7 +75,7 @@ def _run(
     start, limits = _start(side, program), _limits(timeout, max_memory)
     target = file_to_write(output, "-o")
     whole = read_suite(suite or SUITE)
-    cases = _selected(whole, only)
+    cases = _selected(whole, only)[::every]
     err = _terminal.console(stderr=True)
     with Progress(console=err, transient=True, disable=not err.is_interactive) as bar:
         task = bar.add_task("cases", total=len(cases))

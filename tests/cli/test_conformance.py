@@ -77,6 +77,13 @@ def test_run_compare_and_report(small: Path, tmp_path: Path, call: Any) -> None:
     assert badge["label"] == "relu 1.0"
 
 
+def test_every_nth_case_is_a_sample(small: Path, tmp_path: Path, call: Any) -> None:
+    cases = read_suite(small).cases
+    result = call("conformance", "run", "exact", "-o", str(tmp_path / "r"), "--suite", str(small), "--every", "9")
+    assert result.exit_code == 0
+    assert read_run(tmp_path / "r").results.keys() == {case.name for case in cases[::9]}
+
+
 def test_smoke(small: Path, tmp_path: Path, call: Any) -> None:
     result = call("conformance", "smoke", "--harness", _relu(tmp_path), "--suite", str(small))
     assert result.exit_code == 1

@@ -24,6 +24,9 @@ from irrun.diagnostics import ReadError
 PARTS = 32
 """Tests of equal length into which the suite is divided, so that several processes share it."""
 
+EARLIER = {"c4-output-not-mapped": "IR104"}
+"""Cases that irrun's reader refuses before the operation sees them, with the code that it names."""
+
 stored = cache(read_suite)
 
 
@@ -43,6 +46,7 @@ def test_irrun_names_the_clause(part: int, tmp_path: Path) -> None:
     for case in [case for case in stored().cases if case.verdict == "refuse" and case.clause][part::8]:
         result = judge(case, engine, tmp_path)
         named = f"{case.operation} {case.clause}" if case.clause.startswith("C") else case.clause
+        named = EARLIER.get(case.name.split("/")[-1], named)
         if named.lower() not in engine.message.lower():
             wrong.append(f"{case.name}: {result.detail}")
     assert not wrong
