@@ -69,11 +69,11 @@ def operation(name: str, attributes: dict[str, Any] | None = None) -> Op:
     parsed = {}
     for spelling, value in (attributes or {}).items():
         key, attribute = spellings[spelling]
-        parsed[key] = attribute.parse(_text(value))
+        parsed[key] = attribute.parse(attribute_text(value))
     return cls(**parsed)
 
 
-def _text(value: Any) -> str:
+def attribute_text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -406,7 +406,7 @@ def describe(value: Value, contents: bool) -> str:
     return f"{value.type}{listed}" if value.rank == 1 else f"{value.type}{value.shape}{listed}"
 
 
-_TOLERANCE = {"f16": (2e-3, 1e-3), "bf16": (2e-2, 1e-2), "f32": (1e-5, 1e-5), "f64": (1e-5, 1e-5)}
+TOLERANCE = {"f16": (2e-3, 1e-3), "bf16": (2e-2, 1e-2), "f32": (1e-5, 1e-5), "f64": (1e-5, 1e-5)}
 
 
 def compare(got: np.ndarray, want: np.ndarray, case: Case) -> None:
@@ -414,7 +414,7 @@ def compare(got: np.ndarray, want: np.ndarray, case: Case) -> None:
     assert got.dtype == want.dtype or want.dtype.kind in "UO"
     assert got.shape == want.shape
     element_type = ElementType.of(got.dtype)
-    rtol, atol = _TOLERANCE.get(element_type.name if element_type else "", (0.0, 0.0))
+    rtol, atol = TOLERANCE.get(element_type.name if element_type else "", (0.0, 0.0))
     rtol = rtol if case.rtol is None else case.rtol
     atol = atol if case.atol is None else case.atol
     _assert_close(got, want, rtol, atol)

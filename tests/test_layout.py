@@ -31,12 +31,13 @@ FOLDERS: dict[str, set[str]] = {
     "api": {"base", "inference", "ir", "checking", "running"},
     "surgery": {"base", "inference", "ir", "running", "api"},
     "engines": {"base", "planning", "api"},
+    "conformance": {"base", "engines"},
     "debug": {"base", "inference", "ir", "planning", "running", "api", "engines"},
     "report": {"base", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
     "testing": {"base", "ir", "checking", "running", "api", "debug"},
     "compat": {"base", "inference", "ir", "running", "api"},
     "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api"}
-    | {"surgery", "engines", "debug", "report"},
+    | {"surgery", "engines", "conformance", "debug", "report"},
     "entry": {"base", "checking", "running", "api", "testing", "cli"},
 }
 """The folders from the foundation up, and what each may import. A folder may always import itself.

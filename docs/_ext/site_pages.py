@@ -313,6 +313,9 @@ def command_page() -> str:
         context = click.Context(command, info_name=f"irrun {name}".strip(), terminal_width=100, max_content_width=100)
         context.help_option_names = ["-h", "--help"]
         lines += [f"## {context.info_name}", "", "```text", command.get_help(context), "```", ""]
+        for subname, subcommand in command.commands.items() if name and isinstance(command, click.Group) else ():
+            below = click.Context(subcommand, context, subname, terminal_width=100, max_content_width=100)
+            lines += [f"### {context.info_name} {subname}", "", "```text", subcommand.get_help(below), "```", ""]
     return "\n".join(lines)
 
 

@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "compare": "Compare two engines or models; name the layer that goes wrong.",
     "bisect": "Find the smallest part of a model that an engine gets wrong.",
     "precision": "Simulate f16, bf16 or int8, and name the layers that lose most.",
+    "conformance": "Judge engines by a suite of models with verdicts.",
     "check": "Check every shape and precision that models declare.",
     "report": "Describe a model on one page: graph, shapes, values, times.",
     "why": "Trace where the dims of a layer come from.",

@@ -158,6 +158,8 @@ class ChildEngine:
                 file.unlink(missing_ok=True)
         try:
             arrays = [(record["type"], read_tensor(record, remove=True)) for record in answer["outputs"]]
+            if len(arrays) != len(self._loaded.outputs):
+                raise ValueError(f"{len(arrays)} outputs, but load announced {len(self._loaded.outputs)}")
         except (ValueError, KeyError, TypeError) as error:
             return Crash(f"it broke the protocol: its answer to infer is wrong: {error}")
         outputs = (Output(names, type, array) for names, (type, array) in zip(self._loaded.outputs, arrays))

@@ -203,6 +203,15 @@ def test_a_tensor_that_does_not_fill_its_shape(tmp_path: Path, made: list[ChildE
     assert "its answer to infer is wrong: 0 bytes do not fill the shape [5] of f32" in outcome.cause
 
 
+def test_another_number_of_outputs_than_announced(tmp_path: Path, made: list[ChildEngine]) -> None:
+    tensor = "{'type': 'f32', 'shape': [0], 'data': ''}"
+    engine = _engine(tmp_path, made, infer=f"reply('ok', outputs=[{tensor}, {tensor}]); raise Answered")
+    engine.load()
+    outcome = _run(engine, 13)
+    assert isinstance(outcome, Crash)
+    assert "2 outputs, but load announced 1" in outcome.cause
+
+
 def test_files_are_removed(tmp_path: Path, made: list[ChildEngine], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     x = b.parameter([100, 100], name="x")

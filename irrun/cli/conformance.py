@@ -1,0 +1,230 @@
+"""``irrun conformance``: judge engines by a suite of models with verdicts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+from rich.progress import Progress
+
+from irrun.cli import _terminal
+from irrun.cli._options import Size, file_to_write, format_option
+from irrun.conformance import Case, Result, Run, Suite, harness, read_run, read_suite, run, starter, write_report
+from irrun.conformance.running import Start
+from irrun.conformance.smoke import smoke_cases
+from irrun.conformance.suite import SUITE
+from irrun.diagnostics import counted, printable
+from irrun.engines import Limits
+from irrun.running.live import default_max_memory
+
+__all__ = ["command"]
+
+
+@click.group("conformance")
+def command() -> None:
+    """Judge engines by a suite of models with verdicts.
+
+    An engine is a side without a path, as in `irrun compare`: irrun, exact, openvino, openvino[python=PATH,device=GPU];
+    or the command of a harness (--harness).
+    """
+
+
+_suite = click.option("--suite", metavar="FILE", help="Another suite. [default: that of irrun]")
+_engine = (
+    click.argument("side", metavar="[ENGINE]", required=False),
+    click.option("--harness", "program", metavar="COMMAND", help="The command of a harness, instead of ENGINE."),
+    click.option(
+        "--timeout", type=click.FloatRange(min=0, min_open=True), default=60, show_default=True, metavar="SECONDS",
+        help="The most seconds that an engine may take for a request.",
+    ),
+    click.option("--max-memory", type=Size(), help="The most memory of each engine. [default: 1/4 of the memory]"),
+)  # fmt: skip
+
+
+def _engine_options(function: Any) -> Any:
+    for option in reversed(_engine):
+        function = option(function)
+    return function
+
+
+@command.command("run")
+@_engine_options
+@click.option("-o", "--output", metavar="FILE.jsonl", required=True, help="The file of results. A later run goes on.")
+@click.option("--only", metavar="PATTERN", multiple=True, help="Cases whose name matches, such as 'Tile-1/*'.")
+@click.option(
+    "--every", type=click.IntRange(min=1), metavar="N", default=1, help="Every N-th of these cases: a sample."
+)
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Engines at a time.")
+@_suite
+def _run(
+    side: str | None, program: str | None, timeout: float, max_memory: int | None, output: str, only: Sequence[str],
+    every: int, jobs: int, suite: str | None,
+) -> int:  # fmt: skip
+    """Let an engine do the cases of the suite.
+
+    Each result is written as soon as it is there. A crash, a hang, or too much memory is the result of one case.
+
+    Exit status: 0 every case with a verdict passed, 1 others did not, 2 bad usage or an unreadable input.
+    """
+    start, limits = _start(side, program), _limits(timeout, max_memory)
+    target = file_to_write(output, "-o")
+    whole = read_suite(suite or SUITE)
+    cases = _selected(whole, only)[::every]
+    err = _terminal.console(stderr=True)
+    with Progress(console=err, transient=True, disable=not err.is_interactive) as bar:
+        task = bar.add_task("cases", total=len(cases))
+
+        def show(result: Result, done: int, total: int) -> None:
+            bar.update(task, description=printable(result.name)[:40].ljust(40), completed=done, total=total)
+
+        found = run(whole, cases, start, target, limits=limits, jobs=jobs, on_result=show)
+    _terminal.console().print(f"{found.engine}: {_summary(found)}")
+    return 0 if found.count("failed") + found.count("skipped") == 0 else 1
+
+
+@command.command("smoke")
+@_engine_options
+@_suite
+def _smoke(side: str | None, program: str | None, timeout: float, max_memory: int | None, suite: str | None) -> int:
+    """Try a harness on a few cases, each of which needs another part of the protocol.
+
+    Exit status: 0 every case passed, 1 others did not, 2 bad usage or an unreadable input.
+    """
+    start, limits = _start(side, program), _limits(timeout, max_memory)
+    whole = read_suite(suite or SUITE)
+    out, failed = _terminal.console(), 0
+    purposes = smoke_cases(whole)
+    with TemporaryDirectory() as folder:
+        found = run(whole, [case for _, case in purposes], start, Path(folder, "results"), limits=limits)
+    out.print(f"{found.engine}")
+    for purpose, case in purposes:
+        result = found.results[case.name]
+        failed += result.status != "passed"
+        detail = f": {printable(result.detail)}" if result.status != "passed" else ""
+        out.print(f"  {result.status}  {purpose} ({case.name}){detail}")
+    return int(failed > 0)
+
+
+@command.command("compare")
+@click.argument("old", metavar="OLD.jsonl")
+@click.argument("new", metavar="NEW.jsonl")
+@format_option("text", "json")
+def _compare(old: str, new: str, form: str) -> int:
+    """Compare two runs: which cases passed and do not pass any more, and the reverse.
+
+    Exit status: 0 no case was lost, 1 some were, 2 an unreadable input.
+    """
+    first, second = read_run(old), read_run(new)
+    names = sorted(first.results.keys() & second.results.keys())
+    passed = [{name for name in names if item.results[name].status == "passed"} for item in (first, second)]
+    lost, gained = sorted(passed[0] - passed[1]), sorted(passed[1] - passed[0])
+    if form == "json":
+        _terminal.print_json(
+            {
+                "version": 1,
+                "old": first.engine,
+                "new": second.engine,
+                "compared": len(names),
+                "lost": lost,
+                "gained": gained,
+            }
+        )
+        return int(bool(lost))
+    out = _terminal.console()
+    out.print(f"old  {first.engine}: {_summary(first)}")
+    out.print(f"new  {second.engine}: {_summary(second)}")
+    for title, listed in (("lost", lost), ("gained", gained)):
+        out.print(f"{title}: {counted(len(listed), 'case')}")
+        for name in listed:
+            detail = second.results[name].detail if title == "lost" else ""
+            out.print(f"  {printable(name)}{f': {printable(detail)}' if detail else ''}")
+    return int(bool(lost))
+
+
+@command.command("report")
+@click.argument("files", metavar="RESULTS.jsonl...", nargs=-1, required=True)
+@click.option("-o", "--output", metavar="FOLDER", required=True, help="The folder of the pages. It is made if needed.")
+@_suite
+def _report(files: Sequence[str], output: str, suite: str | None) -> int:
+    """Write pages that show what engines passed, with each case that one of them did not pass.
+
+    The folder gets index.html, a page for each operation, and badges for https://shields.io. They need no server.
+    """
+    folder = Path(output)
+    if folder.exists() and not folder.is_dir():
+        raise click.BadParameter(f"{output} is a file; pass a folder", param_hint="-o")
+    pages = write_report(read_suite(suite or SUITE), [read_run(file) for file in files], folder)
+    _terminal.console(stderr=True).print(f"wrote {printable(output)}: {counted(pages, 'page')}")
+    return 0
+
+
+@command.command("show")
+@click.argument("name", metavar="CASE")
+@click.option("-o", "--output", metavar="FOLDER", help="Write the model to a folder, as model.xml and model.bin.")
+@_suite
+def _show(name: str, output: str | None, suite: str | None) -> int:
+    """Show a case of the suite: its verdict, its source, and the sentence of the specification."""
+    whole = read_suite(suite or SUITE)
+    cases = [case for case in whole.cases if case.name == name]
+    if not cases:
+        raise click.BadParameter(f"the suite has no case {name!r}; `irrun conformance run --only` takes patterns")
+    case, out = cases[0], _terminal.console()
+    rows = {
+        "operation": case.operation, "verdict": case.verdict, "source": case.source, "clause": case.clause,
+        "sentence": whole.sentence(case), "declared": case.declaration, "types": ", ".join(case.types),
+        "tolerance": f"rtol {case.rtol:g}, atol {case.atol:g}" if case.verdict == "values" else "", "note": case.note,
+        **{f"observed, {engine}": text for engine, text in case.observed.items()},
+    }  # fmt: skip
+    for key, text in rows.items():
+        if text:
+            out.print(f"{key:<10} {printable(text)}")
+    for number, step in enumerate(case.steps):
+        for title, records in (("input", step.inputs), ("output", step.outputs)):
+            for position, record in enumerate(records):
+                out.print(f"{title} {position} of inference {number + 1}: {record['type']}{record['shape']}")
+    if output is not None:
+        folder = Path(output)
+        folder.mkdir(parents=True, exist_ok=True)
+        out.print(f"wrote {printable(str(case.write(folder)))}")
+    return 0
+
+
+def _start(side: str | None, program: str | None) -> Start:
+    """Return what starts the engine that a user names. Raises click.UsageError if none or two are named."""
+    if (side is None) == (program is None):
+        raise click.UsageError("pass an engine, such as openvino, or --harness with the command of a harness")
+    if program is None:
+        return starter(side or "")
+    try:
+        words = shlex.split(program)
+    except ValueError as error:
+        raise click.BadParameter(f"cannot read {program!r}: {error}", param_hint="--harness") from None
+    if not words:
+        raise click.BadParameter("the command is empty", param_hint="--harness")
+    return partial(harness, words)
+
+
+def _limits(timeout: float, max_memory: int | None) -> Limits:
+    return Limits(timeout, max_memory or default_max_memory() // 3)
+
+
+def _selected(suite: Suite, patterns: Sequence[str]) -> list[Case]:
+    """Return the cases whose names match a pattern; all without patterns. Raises click.BadParameter if none does."""
+    cases = [case for case in suite.cases if not patterns or any(fnmatchcase(case.name, p) for p in patterns)]
+    if not cases:
+        raise click.BadParameter(f"no case has a name like {patterns[0]!r}; write 'Tile-1/*'", param_hint="--only")
+    return cases
+
+
+def _summary(run: Run) -> str:
+    judged = run.cases - run.count("recorded")
+    share = 100 * run.count("passed") / judged if judged else 0.0
+    parts = [f"{run.count('passed'):,} of {judged:,} passed ({share:.2f} %)"]
+    parts += [f"{run.count(status):,} {status}" for status in ("failed", "skipped", "recorded") if run.count(status)]
+    return ", ".join(parts)

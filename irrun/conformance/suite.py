@@ -1,0 +1,201 @@
+"""The conformance suite: models with inputs and verdicts in one file that any language reads.
+
+The file is JSON lines, compressed with xz. docs/conformance.md describes each field. ``read_suite`` returns its
+contents, and ``write_suite`` writes the same bytes for the same contents.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import lzma
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.diagnostics import Diagnostic, ReadError
+from irrun.engines.tensors import encoded
+from irrun.engines.values import read_tensor
+from irrun.files import NewFile
+
+__all__ = ["SUITE", "Case", "Operation", "Step", "Suite", "read_suite", "tensor_record", "write_suite"]
+
+FORMAT: Final = "OpenVINO IR conformance suite"
+VERSION: Final = 1
+"""The version of the format. It changes when a reader of the old version would misunderstand the file."""
+SUITE: Final = Path(__file__).with_name("suite.jsonl.xz")
+"""The suite that is part of irrun."""
+
+VERDICTS: Final = ("values", "refuse", "open")
+DECLARATIONS: Final = ("static", "dims", "rank")
+"""How the inputs of a model are declared: with all dims, with unknown dims or intervals, or one of unknown rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One inference: its inputs and its expected outputs, as records of tensors in the order of the model.
+
+    With ``reset``, the variables of the model have their initial values again before it. ``outputs`` is empty in a case
+    without expected values.
+    """
+
+    inputs: Sequence[Mapping[str, Any]] = ()
+    outputs: Sequence[Mapping[str, Any]] = ()
+    reset: bool = False
+
+    def feeds(self) -> list[np.ndarray]:
+        """Return the arrays of the inputs."""
+        return [read_tensor(record) for record in self.inputs]
+
+    def expected(self) -> list[np.ndarray]:
+        """Return the arrays of the expected outputs."""
+        return [read_tensor(record) for record in self.outputs]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model and what an engine must do with it.
+
+    ``name`` is ``OPERATION/TABLE/ROW`` or ``OPERATION/TABLE/ROW/DECLARATION``. ``clause`` is the label of the
+    constraint that the model breaks (``C3``), the code of a general rule (``IR301``), or empty. ``types`` are the
+    element types of the operation's inputs and outputs. ``verdict`` is one of ``VERDICTS``. ``source`` says where the
+    verdict comes from. ``observed`` records what engines do, by engine. ``xml`` is the text of the IR and ``bin`` its
+    weights, empty if it has none.
+    """
+
+    name: str
+    operation: str
+    declaration: str
+    verdict: str
+    source: str
+    xml: str
+    bin: bytes = b""
+    clause: str = ""
+    types: Sequence[str] = ()
+    steps: Sequence[Step] = ()
+    rtol: float = 0.0
+    atol: float = 0.0
+    observed: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    def write(self, folder: Path) -> Path:
+        """Write the model to ``folder`` as ``model.xml`` and ``model.bin``, and return the path of the former."""
+        path = folder / "model.xml"
+        path.write_text(self.xml, "utf-8")
+        path.with_suffix(".bin").write_bytes(self.bin)
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A version of an operation: its page in the specification, the element types that its inputs may have, and the
+    sentence of each of its clauses by label."""
+
+    page: str
+    types: Sequence[str]
+    clauses: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """All cases, sorted by name, the operations by name (``Tile-1``), and the general rules by code."""
+
+    operations: Mapping[str, Operation]
+    rules: Mapping[str, str]
+    cases: Sequence[Case]
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the contents. Two suites with the same digest have the same cases."""
+        digest = hashlib.sha256()
+        for line in _lines(self):
+            digest.update(line)
+        return digest.hexdigest()[:16]
+
+    def sentence(self, case: Case) -> str:
+        """Return the sentence of the specification that a case is about, or an empty text."""
+        clauses = self.operations[case.operation].clauses
+        return clauses.get(case.clause) or self.rules.get(case.clause, "")
+
+
+def tensor_record(array: np.ndarray, type: str | None = None) -> dict[str, Any]:
+    """Return the record of a tensor, as the protocol of harnesses has it. ``type`` is its element type in the IR."""
+    name, shape, data = encoded(array, type)
+    contents = {"values": data} if isinstance(data, list) else {"data": base64.b64encode(data).decode("ascii")}
+    return {"type": name, "shape": list(shape), **contents}
+
+
+def write_suite(suite: Suite, path: str | os.PathLike[str]) -> int:
+    """Write a suite to a file, as a whole or not at all, and return its size in bytes."""
+    data = lzma.compress(b"".join(_lines(suite)), preset=9)
+    with NewFile(path) as new:
+        new.file.write(data)
+        new.finish()
+    return len(data)
+
+
+def read_suite(path: str | os.PathLike[str] = SUITE) -> Suite:
+    """Return the suite in a file. Raises ReadError (IR000) if it cannot be read or has another version."""
+    try:
+        lines = lzma.decompress(Path(path).read_bytes()).split(b"\n")
+        head = json.loads(lines[0])
+        if head["format"] != FORMAT or head["version"] != VERSION:
+            raise ValueError(f"it is no suite of version {VERSION}")
+        cases = [from_record(json.loads(line)) for line in lines[1:-1]]
+        if len(cases) != head["cases"]:
+            raise ValueError(f"it has {len(cases)} of {head['cases']} cases")
+        operations = {name: Operation(o["page"], o["types"], o["clauses"]) for name, o in head["operations"].items()}
+        return Suite(operations, head["rules"], cases)
+    except OSError as error:
+        raise _unreadable(path, (error.strerror or str(error)).lower()) from None
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, lzma.LZMAError, RecursionError) as error:
+        raise _unreadable(path, f"it is damaged, or no suite: {error}") from None
+
+
+def _unreadable(path: str | os.PathLike[str], why: str) -> ReadError:
+    message = f"cannot read the suite: {why}"
+    return ReadError(Diagnostic("IR000", "error", message, file=os.fspath(path)))
+
+
+def _lines(suite: Suite) -> list[bytes]:
+    operations = {
+        name: {"page": operation.page, "types": list(operation.types), "clauses": operation.clauses}
+        for name, operation in suite.operations.items()
+    }
+    head = {
+        "format": FORMAT, "version": VERSION, "cases": len(suite.cases), "operations": operations, "rules": suite.rules
+    }  # fmt: skip
+    return [_line(head), *(_line(to_record(case)) for case in suite.cases)]
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
+
+
+def to_record(case: Case) -> dict[str, Any]:
+    """Return the object of JSON that the line of a case has. Fields that are empty are left out."""
+    steps = [
+        {"inputs": list(step.inputs), "outputs": list(step.outputs), **({"reset": True} if step.reset else {})}
+        for step in case.steps
+    ]
+    fields = {
+        "name": case.name, "operation": case.operation, "clause": case.clause, "types": list(case.types),
+        "declaration": case.declaration, "verdict": case.verdict, "source": case.source, "rtol": case.rtol,
+        "atol": case.atol, "note": case.note, "observed": dict(case.observed), "xml": case.xml,
+        "bin": base64.b64encode(case.bin).decode("ascii"), "steps": steps,
+    }  # fmt: skip
+    return {key: value for key, value in fields.items() if value}
+
+
+def from_record(record: Mapping[str, Any]) -> Case:
+    """Return the case of a line. Raises KeyError, TypeError or ValueError if a field is missing, unknown or wrong."""
+    if record["verdict"] not in VERDICTS:
+        raise ValueError(f"there is no verdict {record['verdict']!r}")
+    steps = [Step(s["inputs"], s["outputs"], s.get("reset", False)) for s in record.get("steps", ())]
+    return Case(**{**record, "bin": base64.b64decode(record.get("bin", "")), "steps": steps})

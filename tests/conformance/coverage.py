@@ -1,0 +1,104 @@
+"""The page docs/conformance-coverage.md: what the suite covers of each operation, and what it does not cover."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from irrun.conformance.suite import DECLARATIONS, Case, Operation, Suite
+from irrun.types import ELEMENT_TYPES
+
+__all__ = ["PAGE", "holes", "page"]
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "conformance-coverage.md"
+
+_HEAD = """# Coverage of the conformance suite
+
+`python tests/conformance/export.py` writes this page. A row counts the cases of a version of an operation: those with
+expected values, those to refuse, and the open ones. "Clauses" are the numbered constraints of which a case breaks one.
+"Types" are the element types among those that its inputs may have; "declared" is how inputs are declared: `s` with
+static shapes, `d` with unknown dims, `r` with unknown rank.
+
+{total}
+
+| operation | values | refuse | open | clauses | types | declared |
+| --- | ---: | ---: | ---: | ---: | ---: | --- |
+"""
+
+_REASONS = """
+## Holes
+
+A hole is a clause, an element type or a kind of declaration that no case of an operation has, each with its reason.
+
+- *stored*: u1, u3, u6, nf4 and f8e8m0 are types of stored weights. Tensors of them cannot be passed to an engine.
+- *no row*: the tables of the tests have no row. These are gaps.
+- *one declaration*: the operation has no input whose shape may be unknown, or its tables have no dynamic rows.
+
+| operation | hole | reason |
+| --- | --- | --- |
+"""
+
+
+def page(suite: Suite) -> str:
+    """Return the text of the page."""
+    by_operation = _by_operation(suite.cases)
+    rows = "".join(_row(name, operation, by_operation[name]) for name, operation in sorted(suite.operations.items()))
+    refused = "".join(f"| {name} | {hole} | {reason} |\n" for name, hole, reason in holes(suite))
+    verdicts = [sum(case.verdict == verdict for case in suite.cases) for verdict in ("values", "refuse", "open")]
+    total = (
+        f"{len(suite.cases):,} cases of {len(suite.operations)} versions: {verdicts[0]:,} with values, {verdicts[1]:,} to "
+        f"refuse, {verdicts[2]:,} open."
+    )
+    return _HEAD.format(total=total) + rows + _REASONS + refused
+
+
+def holes(suite: Suite) -> Iterator[tuple[str, str, str]]:
+    """Yield the operation, the hole and its reason for everything that no case covers."""
+    by_operation = _by_operation(suite.cases)
+    for name, operation in sorted(suite.operations.items()):
+        cases = by_operation[name]
+        clauses = [label for label in operation.clauses if label not in _clauses(cases)]
+        if clauses:
+            yield name, f"clauses {', '.join(clauses)}", "no row"
+        missing = [type for type in operation.types if type not in _types(cases)]
+        for reason, of_reason in (("stored", True), ("no row", False)):
+            listed = [type for type in missing if _is_stored(type) == of_reason]
+            if listed:
+                yield name, f"types {', '.join(listed)}", reason
+        declared = [d for d in DECLARATIONS if d not in _declared(cases)]
+        if declared:
+            yield name, f"declared as {', '.join(declared)}", "one declaration" if len(declared) == 2 else "no row"
+        if not any(case.verdict == "values" for case in cases):
+            yield name, "values", "no row"
+
+
+def _by_operation(cases: Sequence[Case]) -> Mapping[str, list[Case]]:
+    found: dict[str, list[Case]] = defaultdict(list)
+    for case in cases:
+        found[case.operation].append(case)
+    return found
+
+
+def _row(name: str, operation: Operation, cases: Sequence[Case]) -> str:
+    counts = [sum(case.verdict == verdict for case in cases) for verdict in ("values", "refuse", "open")]
+    clauses = f"{len(_clauses(cases) & operation.clauses.keys())}/{len(operation.clauses)}"
+    types = f"{len(_types(cases) & set(operation.types))}/{len(operation.types)}"
+    declared = "".join(d[0] if d in _declared(cases) else "-" for d in DECLARATIONS)
+    return f"| {name} | {counts[0]} | {counts[1]} | {counts[2]} | {clauses} | {types} | {declared} |\n"
+
+
+def _clauses(cases: Sequence[Case]) -> set[str]:
+    return {case.clause for case in cases}
+
+
+def _types(cases: Sequence[Case]) -> set[str]:
+    return {type for case in cases if case.verdict == "values" for type in case.types}
+
+
+def _declared(cases: Sequence[Case]) -> set[str]:
+    return {case.declaration for case in cases if case.verdict == "values"}
+
+
+def _is_stored(name: str) -> bool:
+    return ELEMENT_TYPES[name].is_storage or name == "f8e8m0"

@@ -1,0 +1,200 @@
+"""The conformance suite: irrun passes it, the tables of the tests give it, and it covers every version and clause."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance import export
+from conformance.coverage import PAGE, holes, page
+from conformance.in_process import InProcess
+from irrun.conformance import Case, Step, Suite, judge, read_suite
+from irrun.conformance.suite import SUITE, Operation, tensor_record, to_record, write_suite
+from irrun.diagnostics import ReadError
+
+PARTS = 32
+"""Tests of equal length into which the suite is divided, so that several processes share it."""
+
+EARLIER = {"c4-output-not-mapped": "IR104"}
+"""Cases that irrun's reader refuses before the operation sees them, with the code that it names."""
+
+stored = cache(read_suite)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("exact", [False, True], ids=["default", "exact"])
+def test_irrun_passes_every_case(part: int, exact: bool, tmp_path: Path) -> None:
+    engine = InProcess(exact=exact)
+    results = [judge(case, engine, tmp_path) for case in stored().cases[part::PARTS]]
+    failed = [f"{result.name}: {result.detail}" for result in results if result.status not in ("passed", "recorded")]
+    assert not failed
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_irrun_names_the_clause(part: int, tmp_path: Path) -> None:
+    """A case that breaks a clause is refused because of it, when it is read or when it runs."""
+    engine, wrong = InProcess(exact=True), []
+    for case in [case for case in stored().cases if case.verdict == "refuse" and case.clause][part::8]:
+        result = judge(case, engine, tmp_path)
+        named = f"{case.operation} {case.clause}" if case.clause.startswith("C") else case.clause
+        named = EARLIER.get(case.name.split("/")[-1], named)
+        if named.lower() not in engine.message.lower():
+            wrong.append(f"{case.name}: {result.detail}")
+    assert not wrong
+
+
+def test_the_tables_still_give_these_cases(ov: Any) -> None:
+    """A sample of the tables, one file of twenty; `python tests/conformance/export.py` writes the suite anew."""
+    made = {case.name: to_record(case) for case in export.cases(export.files()[::20])}
+    assert made == {case.name: to_record(case) for case in stored().cases if case.name in made}
+
+
+def test_other_tables_still_give_their_cases() -> None:
+    made = {case.name: to_record(case) for case in export.others()}
+    assert made == {case.name: to_record(case) for case in stored().cases if case.name in made}
+
+
+@pytest.mark.slow
+def test_the_suite_is_what_the_tables_give(ov: Any) -> None:
+    made = export.suite()
+    assert [to_record(case) for case in made.cases] == [to_record(case) for case in stored().cases]
+    assert (made.operations, made.rules) == (stored().operations, stored().rules)
+
+
+def test_the_page_of_coverage_is_that_of_the_suite() -> None:
+    assert PAGE.read_text("utf-8") == page(stored())
+
+
+def test_every_version_has_values_and_every_clause_a_case() -> None:
+    assert not [row for row in holes(stored()) if row[1].startswith(("clauses", "values"))]
+
+
+def test_every_value_names_a_source() -> None:
+    """None of them is irrun alone."""
+    for case in stored().cases:
+        assert case.source.startswith(("computed in numpy", "by hand", "the specification", "OpenVINO")), case.source
+
+
+def test_python_alone_reads_the_file() -> None:
+    """Neither irrun nor numpy is needed: JSON lines behind xz."""
+    with lzma.open(SUITE, "rt", encoding="ascii") as file:
+        head, first = json.loads(next(file)), json.loads(next(file))
+    assert head["cases"] == len(stored().cases)
+    assert first["name"] == stored().cases[0].name
+    assert first["xml"].startswith("<?xml")
+
+
+# ---------------------------------------------------------------------------------------------
+# the file
+
+
+def _small() -> Suite:
+    step = Step([tensor_record(np.array([1.5], np.float32))], [tensor_record(np.array(["a"], object))], reset=True)
+    case = Case("A-1/x", "A-1", "static", "values", "by hand", "<net/>", b"\0\1", "C1", ["f32"], [step], 0.5, 0.25)
+    return Suite({"A-1": Operation("a/a-1", ["f32"], {"C1": "A sentence."})}, {}, [case])
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    write_suite(_small(), tmp_path / "suite")
+    suite = read_suite(tmp_path / "suite")
+    assert suite == _small()
+    assert suite.sentence(suite.cases[0]) == "A sentence."
+    assert suite.cases[0].steps[0].feeds()[0].tolist() == [1.5]
+    assert suite.cases[0].steps[0].expected()[0].tolist() == ["a"]
+
+
+def test_the_same_cases_give_the_same_bytes(tmp_path: Path) -> None:
+    """Also in another process, where sets and dicts may have another order."""
+    write_suite(_small(), tmp_path / "here")
+    code = "import sys; sys.path.insert(0, 'tests'); from conformance.test_suite import _small, write_suite; "
+    subprocess.run(
+        [sys.executable, "-c", f"{code}write_suite(_small(), sys.argv[1])", str(tmp_path / "there")],
+        check=True, cwd=Path(__file__).parent.parent.parent,
+    )  # fmt: skip
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+
+
+@pytest.mark.parametrize("damage", ["cut", "text", "version", "verdict", "missing", "count"])
+def test_a_damaged_file_is_one_error(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "suite"
+    write_suite(_small(), path)
+    lines = lzma.decompress(path.read_bytes())
+    changed = {
+        "cut": path.read_bytes()[:-20],
+        "text": b"no suite",
+        "version": lzma.compress(lines.replace(b'"version":1', b'"version":9')),
+        "verdict": lzma.compress(lines.replace(b'"values"', b'"perhaps"')),
+        "count": lzma.compress(lines.splitlines(keepends=True)[0]),
+    }
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(changed[damage])
+    with pytest.raises(ReadError, match="cannot read the suite") as caught:
+        read_suite(path)
+    assert caught.value.diagnostics[0].file == str(path)
+
+
+# ---------------------------------------------------------------------------------------------
+# judging
+
+
+def _values(want: Any, **fields: Any) -> Case:
+    """Return a case whose model gives its input back, and whose output must be ``want``."""
+    case = next(case for case in stored().cases if case.name == "Parameter-1/composed/f32-dims")
+    inputs = [tensor_record(np.array([[1, np.nan], [np.inf, 4]], np.float32))]
+    return replace(case, steps=[Step(inputs, [tensor_record(np.asarray(want))])], **fields)
+
+
+_SAME = np.array([[1, np.nan], [np.inf, 4]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("want", "detail"),
+    [
+        (_SAME, ""),
+        (_SAME.astype(np.float64), "f32 instead of f64"),
+        (_SAME[:1], "shape [2, 2] instead of [1, 2]"),
+        (np.array([[1, 1], [np.inf, 4]], np.float32), "1 of 4 elements differ, first [0, 1]: nan instead of 1.0"),
+        (
+            np.array([[1, np.nan], [-np.inf, 4]], np.float32),
+            "1 of 4 elements differ, first [1, 0]: inf instead of -inf",
+        ),
+        (np.array([[1, np.nan], [9, 4]], np.float32), "1 of 4 elements differ, first [1, 0]: inf instead of 9.0"),
+        (np.array([[1.1, np.nan], [np.inf, 4]], np.float32), ""),
+        (
+            np.array([[1.25, np.nan], [np.inf, 4]], np.float32),
+            "1 of 4 elements differ, first [0, 0]: 1.0 instead of 1.25",
+        ),
+    ],
+)
+def test_values_are_judged(want: np.ndarray, detail: str, tmp_path: Path) -> None:
+    result = judge(_values(want, rtol=0.1), InProcess(exact=True), tmp_path)
+    assert (result.status, result.detail) == ("failed" if detail else "passed", detail)
+
+
+def test_a_model_to_refuse_that_is_accepted_has_failed(tmp_path: Path) -> None:
+    case = _values(_SAME, verdict="refuse", clause="C1")
+    result = judge(case, InProcess(exact=True), tmp_path)
+    assert (result.status, result.outcome) == ("failed", "values")
+
+
+def test_a_refusal_where_values_are_due_has_failed(tmp_path: Path) -> None:
+    case = replace(_values(_SAME), xml=_values(_SAME).xml.replace('type="Result"', 'type="Unheard"'))
+    result = judge(case, InProcess(exact=True), tmp_path)
+    assert (result.status, result.outcome) == ("failed", "refusal")
+    assert "Unheard" in result.detail
+
+
+def test_an_open_case_is_recorded(tmp_path: Path) -> None:
+    result = judge(_values(_SAME, verdict="open"), InProcess(exact=True), tmp_path)
+    assert (result.status, result.detail) == ("recorded", "f32 [[1.0, nan], [inf, 4.0]]")
