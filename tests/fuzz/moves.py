@@ -45,8 +45,9 @@ def reshape_by(g: Builder) -> None:
     """Reshape a tensor by a shape that is computed from that of the input, as converters do."""
     if x := g.pick(lambda t: t.rank >= 2):
         shape = b.ShapeOf(x.output)
+        # beside a dim of 0, any number is valid for -1; with special_zero, the other dims decide
         first = b.Gather(shape, g.ints(0), number(0, "i64"))
-        shaped = b.Reshape(x.output, b.Concat(first, g.ints(-1), axis=0), special_zero=False)
+        shaped = b.Reshape(x.output, b.Concat(first, g.ints(-1), axis=0), special_zero=True)
         g.moved(x, shaped, (x.dims[0], count(x.dims[1:])))
     return
 
