@@ -8,7 +8,7 @@ from typing import Final
 
 from irrun.api import load
 from irrun.diagnostics import Diagnostic, IrrunError, Report, UnsupportedError, diagnostic
-from irrun.genai.decoder import input_name, logits_of, unfed
+from irrun.genai.decoder import input_name, is_stateful, logits_of, unfed
 from irrun.genai.folder import Folder, Json
 from irrun.genai.sampling import settings_of
 from irrun.genai.templates import ChatTemplate
@@ -27,50 +27,58 @@ def check(path: str | Path) -> Report:
     """Report where the files of a language model do not belong together.
 
     The IR files themselves are not checked: ``irrun.check`` does that. The report is empty for a folder that
-    ``Pipeline`` can use. It never raises an IrrunError: a file that cannot be read is a finding.
+    ``Pipeline`` can use. For a model that generates no text, such as BERT, only the tokens are compared, and files may
+    be missing. Never raises an IrrunError: a file that cannot be read is a finding.
     """
     try:
-        folder = Folder.open(path)
-        models = [load(file).model for file in (folder.model, folder.tokenizer, folder.detokenizer)]
+        return Report(tuple(_findings(Folder.open(path))))
     except IrrunError as error:
         return Report(error.diagnostics)
-    model, tokenizer, detokenizer = models
-    found: list[Diagnostic] = [*unfed(model)]
-    encoder, decoder = Tokenizer.of(tokenizer), Detokenizer.of(detokenizer)
-    if encoder.vocabulary is not None:
-        found += _against_model(encoder.vocabulary, tokenizer, model)
-        if decoder.vocabulary is not None:
-            found += _against_tokenizer(decoder.vocabulary, detokenizer, encoder.vocabulary)
-    known = [v.size for v in (encoder.vocabulary, decoder.vocabulary) if v is not None]
-    logits = _columns(model)
-    most = max(known) if known else logits
+
+
+def _findings(folder: Folder) -> Iterator[Diagnostic]:
+    """Yield the findings of a folder. Raises ReadError for a file without which nothing can be compared."""
+    model = load(folder.model).model if folder.model.exists() else None
+    generates = model is None or is_stateful(model) or bool(folder.generation.data)
+    if generates:
+        folder.require_models()
+    tokenizer, detokenizer = (load(file).model if file.exists() else None for file in (folder.tokenizer, folder.detokenizer))
+    own = None if tokenizer is None else Tokenizer.of(tokenizer).vocabulary
+    other = None if detokenizer is None else Detokenizer.of(detokenizer).vocabulary
+    if model is not None and generates:
+        yield from unfed(model)
+    if own is not None and tokenizer is not None and model is not None:
+        yield from _against_model(own, tokenizer, model, generates)
+    if own is not None and other is not None and detokenizer is not None:
+        yield from _against_tokenizer(other, detokenizer, own)
+    sizes = [vocabulary.size for vocabulary in (own, other) if vocabulary is not None]
+    columns = None if model is None or not generates else _columns(model)
     for file in (folder.config, folder.generation):
         try:
-            found += _special_tokens(file, most, logits)
+            yield from _special_tokens(file, max(sizes) if sizes else columns, columns)
         except IrrunError as error:
-            found += error.diagnostics
-    found += _settings(folder, rt_info(tokenizer).get("chat_template"))
-    return Report(tuple(found))
+            yield from error.diagnostics
+    if generates:
+        yield from _settings(folder, None if tokenizer is None else rt_info(tokenizer).get("chat_template"))
 
 
 # ---------------------------------------------------------------------------------------------
 # vocabularies
 
 
-def _against_model(own: Vocabulary, tokenizer: Model, model: Model) -> Iterator[Diagnostic]:
+def _against_model(own: Vocabulary, tokenizer: Model, model: Model, generates: bool) -> Iterator[Diagnostic]:
     """Yield a diagnostic (IR803) where the model has fewer tokens than the tokenizer: in its embedding or its logits.
 
     A model often has more, because the number is rounded up.
     """
     help = "put the tokenizer and the model of one export together"
-    embedding = _embedding(model)
-    for what, size, layer in (
-        ("embedding has rows", None if embedding is None else embedding[0], None if embedding is None else embedding[1]),
-        ("logits have columns", _columns(model), logits_of(model)),
-    ):
+    size, layer = _embedding(model) or (None, None)
+    sizes = [("the embedding has {} rows", size, layer)]
+    if generates:
+        sizes.append(("the logits have {} columns", _columns(model), logits_of(model)))
+    for what, size, layer in sizes:
         if size is not None and layer is not None and size < own.size:
-            noun, verb, things = what.split(" ")
-            message = f"the {noun} {verb} {size:,} {things}, but the tokenizer has {own.size:,} tokens"
+            message = f"{what.format(f'{size:,}')}, but the tokenizer has {own.size:,} tokens"
             note = f'{own.layer.type} "{own.layer.name}", {tokenizer.source.path}, line {_line(tokenizer, own.layer)}'
             yield diagnostic(
                 "IR803", message, source=model.source, node=layer.node, layer=layer.name, notes=(note,), help=help

@@ -11,7 +11,7 @@ from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, diagnostic
 from irrun.model import Layer, Model
 from irrun.running.executor import Executable
 
-__all__ = ["INPUTS", "Decoder", "input_name", "logits_of", "unfed"]
+__all__ = ["INPUTS", "Decoder", "input_name", "is_stateful", "logits_of", "unfed"]
 
 INPUTS: Final = ("input_ids", "attention_mask", "position_ids", "beam_idx", "token_type_ids")
 """The inputs that a pipeline can feed. A model may lack all but the first."""
@@ -22,7 +22,7 @@ def input_name(model: Model, parameter: Layer) -> str | None:
     return next((name for name in model.input_names(parameter) if name in INPUTS), None)
 
 
-def _is_stateful(model: Model) -> bool:
+def is_stateful(model: Model) -> bool:
     """Return whether the model keeps the past in variables."""
     return any(layer.type == "ReadValue" for layer in model.layers.values())
 
@@ -82,7 +82,7 @@ class Decoder:
         logits = logits_of(model)
         assert logits is not None
         self._output = model.results.index(logits)
-        self._stateful = _is_stateful(model)
+        self._stateful = is_stateful(model)
         self._past: list[int] = []
 
     def reset(self) -> None:

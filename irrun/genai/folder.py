@@ -128,18 +128,24 @@ class Folder:
 
     @staticmethod
     def open(path: str | Path) -> Folder:
-        """Find the files of a folder. Raises ReadError: IR801 if it is no language model, IR802 for broken JSON."""
+        """Find the files of a folder, which may be incomplete.
+
+        Raises ReadError: IR801 if there is no such folder, IR000 and IR802 for JSON that cannot be read.
+        """
         folder = Path(path)
         _require_folder(folder)
-        for name in (MODEL, TOKENIZER, DETOKENIZER):
-            if not (folder / name).exists():
-                raise bad_folder(folder, *_missing(folder, name))
-            try:
-                require_file(folder / name)
-            except (OSError, ValueError) as error:
-                raise unreadable(folder / name, error) from None
         names = ("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json")
         return Folder(folder, *(Json.read(folder / name) for name in names))
+
+    def require_models(self) -> None:
+        """Raise ReadError (IR801) if the folder lacks one of the three IR files; IR000 if one is no file."""
+        for file in (self.model, self.tokenizer, self.detokenizer):
+            if not file.exists():
+                raise bad_folder(self.path, *_missing(self.path, file.name))
+            try:
+                require_file(file)
+            except (OSError, ValueError) as error:
+                raise unreadable(file, error) from None
 
     @property
     def model(self) -> Path:

@@ -90,6 +90,7 @@ class Pipeline:
         timeout: float | None = None,
     ) -> None:  # fmt: skip
         self.folder = Folder.open(folder)
+        self.folder.require_models()
         limits: dict[str, Any] = {"max_memory": max_memory, "exact": exact, "timeout": timeout}
         tokenizer, detokenizer = read_model(self.folder.tokenizer), read_model(self.folder.detokenizer)
         self._encoder = compiled(tokenizer, **limits)
