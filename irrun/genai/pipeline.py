@@ -97,6 +97,8 @@ class Pipeline:
         self._detokenizer = compiled(detokenizer, **limits)
         self._tokens = Tokenizer.of(tokenizer)
         self._rewrites = Detokenizer.of(detokenizer).rewrites
+        type = detokenizer.parameters[0].outputs[0].type if detokenizer.parameters else None
+        self._id_type = np.dtype(np.int64) if type is None else type.dtype
         self._info = rt_info(tokenizer)
         end = self._info.get("eos_token_id", "")
         self.sampling: Sampling = settings_of(self.folder, [int(end)] if end.isdecimal() else ())
@@ -110,14 +112,15 @@ class Pipeline:
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Return the token ids of a text. Without ``add_special_tokens``, those around the text are left out."""
-        ids = self._encoder([text_array([text], [1])])[0].ravel().tolist()
+        outputs = self._encoder([text_array([text], [1])])
+        ids = outputs["input_ids" if "input_ids" in outputs else 0].ravel().tolist()
         return ids if add_special_tokens else ids[self._tokens.before : len(ids) - self._tokens.after]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of token ids, without special tokens. Bytes that are not UTF-8 are U+FFFD."""
         if not ids:
             return ""
-        text = self._detokenizer([np.array([ids], np.int64)])[0].item()
+        text = self._detokenizer([np.array([ids], self._id_type)])[0].item()
         return encoded(text).decode("utf-8", "replace")
 
     def chat(self, messages: Sequence[Message], **variables: Any) -> str:
