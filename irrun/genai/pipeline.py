@@ -79,7 +79,8 @@ class Pipeline:
     """A language model in a folder, as optimum-intel writes it. It generates text.
 
     ``max_memory`` is that of ``irrun.compile``, ``timeout`` the most seconds that each token may take. ``sampling``
-    holds the settings of the folder, ``template`` its chat template or None. A pipeline serves one generation at a time.
+    holds the settings of the folder, ``template`` its chat template or None, and ``rewrites`` says whether the detokenizer
+    may change the text of a token when the next one comes. A pipeline serves one generation at a time.
 
     Raises ReadError (IR801, IR802) if the folder is no language model, ModelError (IR805) if the model has inputs that
     a pipeline cannot feed, and the errors of ``irrun.compile``.
@@ -96,7 +97,7 @@ class Pipeline:
         self._encoder = compiled(tokenizer, **limits)
         self._detokenizer = compiled(detokenizer, **limits)
         self._tokens = Tokenizer.of(tokenizer)
-        self._rewrites = Detokenizer.of(detokenizer).rewrites
+        self.rewrites = Detokenizer.of(detokenizer).rewrites
         type = detokenizer.parameters[0].outputs[0].type if detokenizer.parameters else None
         self._id_type = np.dtype(np.int64) if type is None else type.dtype
         self._info = rt_info(tokenizer)
@@ -163,7 +164,7 @@ class Pipeline:
         begin = time.monotonic()
         first = 0.0
         sampler = Sampler(sampling, prompt)
-        texts = TextStream(self.decode, sampling.stop, rewrites=self._rewrites)
+        texts = TextStream(self.decode, sampling.stop, rewrites=self.rewrites)
         most = sampling.max_new_tokens
         if self._longest is not None:
             most = min(most, self._longest - len(prompt))

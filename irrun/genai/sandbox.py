@@ -17,6 +17,7 @@ from jinja2 import TemplateSyntaxError, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 __all__ = ["LARGEST", "RaisedError", "TemplateSyntaxError", "TooMuchError", "environment", "limited"]
@@ -116,9 +117,6 @@ def _call_is_small(function: Any, values: tuple[Any, ...]) -> None:
         _replaced(text, values[0], values[1])
     elif name == "join" and values and isinstance(values[0], (list, tuple)):
         _require(_weigh(values[0]) + len(text) * len(values[0]))
-    elif name in ("format", "format_map"):
-        _require_format(text)
-        _weigh(*values)
     elif name in ("expandtabs", "translate"):
         _require(len(text) * 16)
 
@@ -173,6 +171,21 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         _call_is_small(function, (*args, *keywords.values()))
         return super().call(context, function, *args, **keywords)
 
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """Return the method ``format`` of a text, which looks at widths and sizes first; None for other values."""
+        wrapped = super().wrap_str_format(value)
+        if wrapped is None:
+            return None
+        format = wrapped
+
+        def checked(*args: Any, **keywords: Any) -> str:
+            _require_format(value.__self__)
+            _require_narrow(*args, *keywords.values())  # a width may be an argument
+            _require(_weigh(*args, *keywords.values()) * (1 + value.__self__.count("{")))
+            return format(*args, **keywords)
+
+        return checked
+
     def joined(self, parts: tuple[Any, ...]) -> str:
         """Return the texts of ``a ~ b ~ c``."""
         _weigh(*parts)
@@ -203,20 +216,18 @@ def _small(name: str, function: Any) -> Any:
     """Return a filter that looks at the sizes of its arguments first."""
 
     def checked(*args: Any, **keywords: Any) -> Any:
-        own = [arg for arg in (*args, *keywords.values()) if isinstance(arg, (str, int, list, tuple, Mapping))]
-        if own and isinstance(own[0], int):
-            own = own[1:]
-        _require_narrow(*own)
+        kinds = (str, int, list, tuple, Mapping)
+        own = [arg for arg in (*args, *keywords.values()) if isinstance(arg, kinds) and not isinstance(arg, Context)]
+        _require_narrow(*own[1:])
         size = _weigh(*own)
         if name == "replace" and len(own) > 2:
             _replaced(str(own[0]), str(own[1]), str(own[2]))
         elif name == "join" and len(own) > 1 and isinstance(own[0], (list, tuple)):
             _require(size + len(own[0]) * len(str(own[1])))
         elif name in ("format", "indent", "tojson"):
-            for text in own:
-                _require_format(text) if name == "format" else None
-            numbers = [number for number in own if isinstance(number, int)]
-            _require(size * (1 + max(numbers, default=4)) if name != "format" else size)
+            _require_format(own[0] if name == "format" and own else None)
+            widths = [number for number in own[1:] if isinstance(number, int) and name != "format"]
+            _require(size * (1 + max(widths, default=4)))
         return function(*args, **keywords)
 
     checked.__dict__.update(getattr(function, "__dict__", {}))  # whether Jinja passes the context or the environment

@@ -34,7 +34,7 @@ def decoder(vocabulary: int = VOCABULARY, *, inputs: tuple[str, ...] = (), width
     ids = given["input_ids"]
     table = rng.normal(0, 1, (vocabulary, width)).astype(np.float32)
     x = b.Gather(table, ids, 0)
-    batch = b.Gather(b.ShapeOf(ids), [0], 0)
+    batch = b.Gather(b.ShapeOf(ids, output_type="i64"), [0], 0)
     fresh = b.Broadcast(np.float32(0), b.Concat([batch, [heads, 0, size]], axis=0), name="fresh")
     sinks: list[Any] = []
 
@@ -57,8 +57,8 @@ def decoder(vocabulary: int = VOCABULARY, *, inputs: tuple[str, ...] = (), width
             query, key = (b.Add(b.Multiply(y, b.Cos(angles)), b.Multiply(y, b.Sin(angles))) for y in (query, key))
         key, value = cached(key, f"past_key_values.{layer}.key"), cached(value, f"past_key_values.{layer}.value")
         if mask is None:
-            total = b.Gather(b.ShapeOf(key), 2, 0)
-            length = b.Gather(b.ShapeOf(ids), 1, 0)
+            total = b.Gather(b.ShapeOf(key, output_type="i64"), 2, 0)
+            length = b.Gather(b.ShapeOf(ids, output_type="i64"), 1, 0)
             places = b.Range(0, total, 1, output_type="i64")
             rows = b.Range(b.Subtract(total, length), total, 1, output_type="i64")
             mask = b.LessEqual(b.Unsqueeze(places, 0), b.Unsqueeze(rows, 1))
