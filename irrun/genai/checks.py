@@ -43,7 +43,9 @@ def _findings(folder: Folder) -> Iterator[Diagnostic]:
     generates = model is None or is_stateful(model) or bool(folder.generation.data)
     if generates:
         folder.require_models()
-    tokenizer, detokenizer = (load(file).model if file.exists() else None for file in (folder.tokenizer, folder.detokenizer))
+    tokenizer, detokenizer = (
+        load(file).model if file.exists() else None for file in (folder.tokenizer, folder.detokenizer)
+    )
     own = None if tokenizer is None else Tokenizer.of(tokenizer).vocabulary
     other = None if detokenizer is None else Detokenizer.of(detokenizer).vocabulary
     if model is not None and generates:
@@ -96,7 +98,9 @@ def _against_tokenizer(own: Vocabulary, detokenizer: Model, other: Vocabulary) -
     elif len(different) > _OTHERS * len(shared):
         first = different[0]
         pair = " and ".join(repr(tokens[first].decode("utf-8", "replace")) for tokens in (own.tokens, other.tokens))
-        message = f"{len(different):,} of {len(shared):,} tokens differ from those of the tokenizer, such as {first}: {pair}"
+        message = (
+            f"{len(different):,} of {len(shared):,} tokens differ from those of the tokenizer, such as {first}: {pair}"
+        )
     if message:
         help = "put the tokenizer and the detokenizer of one export together"
         layer = own.layer
@@ -154,7 +158,11 @@ def _special_tokens(file: Json, known: int | None, logits: int | None) -> Iterat
         for id in file.ids(key):
             if known is not None and not 0 <= id < known:
                 message = f"{key} is {id}, but the tokenizer has {known:,} tokens"
-                notes = (f"the logits have {logits:,} columns, so the model never chooses it",) if logits and id >= logits else ()
+                notes = (
+                    (f"the logits have {logits:,} columns, so the model never chooses it",)
+                    if logits and id >= logits
+                    else ()
+                )
                 help = "write the id that the tokenizer gives the token, or export the model again"
                 yield diagnostic("IR804", message, source=file.source, span=file.span(key), notes=notes, help=help)
 

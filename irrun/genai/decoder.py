@@ -93,7 +93,7 @@ class Decoder:
     def __call__(self, ids: Sequence[int]) -> np.ndarray:
         """Return the logits after more tokens, f32 [vocabulary]. ``ids`` are at least one token.
 
-        Raises ExecutionError if the model fails, and IR605 if its output is not f32, f16 or bf16 [1, length, vocabulary].
+        Raises ExecutionError if the model fails, and IR605 if its output is not [1, length, vocabulary].
         """
         self._past += ids
         total = len(self._past)
@@ -112,9 +112,11 @@ class Decoder:
             if name is not None
         }
         logits = self._executable(feeds)[self._output]
-        if logits.ndim not in (2, 3) or not logits.size or logits.shape[0] != 1 and logits.ndim == 3:
+        if logits.ndim not in (2, 3) or not logits.size or (logits.shape[0] != 1 and logits.ndim == 3):
             shape = f"[{','.join(map(str, logits.shape))}]"
             message = f"the logits are {shape}, not [1,{len(fed)},vocabulary]"
             source = self._executable.model.source
-            raise ExecutionError(diagnostic("IR605", message, source=source, help="pass the folder of a language model"))
+            raise ExecutionError(
+                diagnostic("IR605", message, source=source, help="pass the folder of a language model")
+            )
         return logits.reshape(-1, logits.shape[-1])[-1].astype(np.float32, copy=False)

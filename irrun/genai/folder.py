@@ -23,13 +23,14 @@ DETOKENIZER: Final = "openvino_detokenizer.xml"
 _LARGEST: Final = 64 << 20
 """The most bytes of a JSON file. The largest that is in use, a tokenizer_config.json, has some megabytes."""
 
+_NOT_EXPORTED: Final = "a model that is not exported yet; run `optimum-cli export openvino -m FOLDER OUTPUT`"
 _KINDS: Final = {
     "openvino_language_model.xml": "a model that also reads pictures; irrun generates from text alone",
-    "openvino_decoder_model.xml": "an encoder and a decoder, such as Whisper or T5; irrun generates with decoders alone",
+    "openvino_decoder_model.xml": "an encoder and a decoder, such as Whisper; irrun generates with decoders alone",
     "model_index.json": "a pipeline that makes pictures; irrun generates text alone",
-    "model.safetensors": "a model that is not exported yet; run `optimum-cli export openvino -m FOLDER OUTPUT`",
-    "model.safetensors.index.json": "a model that is not exported yet; run `optimum-cli export openvino -m FOLDER OUTPUT`",
-    "pytorch_model.bin": "a model that is not exported yet; run `optimum-cli export openvino -m FOLDER OUTPUT`",
+    "model.safetensors": _NOT_EXPORTED,
+    "model.safetensors.index.json": _NOT_EXPORTED,
+    "pytorch_model.bin": _NOT_EXPORTED,
 }
 """What a folder without openvino_model.xml holds, by a file of it."""
 
@@ -51,7 +52,9 @@ class Json:
         source = Source(str(path), raw if len(raw) <= _LARGEST else b"")
         help = "correct the file, or export the model again"
         if len(raw) > _LARGEST:
-            raise ReadError(diagnostic("IR802", f"the file has {len(raw):,} bytes, more than any", source=source, help=help))
+            raise ReadError(
+                diagnostic("IR802", f"the file has {len(raw):,} bytes, more than any", source=source, help=help)
+            )
         try:
             data = json.loads(raw.decode("utf-8-sig"))
         except json.JSONDecodeError as error:
@@ -62,7 +65,9 @@ class Json:
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
             raise ReadError(diagnostic("IR802", f"the file is not JSON: {reason}", source=source, help=help)) from None
         if not isinstance(data, dict):
-            raise ReadError(diagnostic("IR802", f"the file holds {_kind(data)}, not an object", source=source, help=help))
+            raise ReadError(
+                diagnostic("IR802", f"the file holds {_kind(data)}, not an object", source=source, help=help)
+            )
         return Json(path, source, data)
 
     def span(self, key: str) -> Span | None:
@@ -87,7 +92,9 @@ class Json:
         items = [] if value is None else value if isinstance(value, list) else [value]
         for item in items:
             if not isinstance(item, int) or isinstance(item, bool):
-                raise self.refuse(key, f"{key} is {_kind(value)}, not token ids", "write a number, or a list of numbers")
+                raise self.refuse(
+                    key, f"{key} is {_kind(value)}, not token ids", "write a number, or a list of numbers"
+                )
         return tuple(item for item in items if item != -1)  # -1 is openvino_genai's word for none
 
     def number(self, key: str, *, whole: bool = False) -> float | None:

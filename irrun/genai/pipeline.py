@@ -79,8 +79,8 @@ class Pipeline:
     """A language model in a folder, as optimum-intel writes it. It generates text.
 
     ``max_memory`` is that of ``irrun.compile``, ``timeout`` the most seconds that each token may take. ``sampling``
-    holds the settings of the folder, ``template`` its chat template or None, and ``rewrites`` says whether the detokenizer
-    may change the text of a token when the next one comes. A pipeline serves one generation at a time.
+    holds the settings of the folder, ``template`` its chat template or None, and ``rewrites`` says whether the
+    detokenizer may change the text of a token when the next one comes. A pipeline serves one generation at a time.
 
     Raises ReadError (IR801, IR802) if the folder is no language model, ModelError (IR805) if the model has inputs that
     a pipeline cannot feed, and the errors of ``irrun.compile``.
@@ -131,7 +131,9 @@ class Pipeline:
         refuses the messages.
         """
         if self.template is None:
-            message = "the folder has no chat template: neither chat_template.jinja nor an entry of tokenizer_config.json"
+            message = (
+                "the folder has no chat template: neither chat_template.jinja nor an entry of tokenizer_config.json"
+            )
             raise bad_folder(self.folder.path, message, "pass the prompt as a text, without --chat")
         return self.template(messages, **variables)
 
@@ -151,7 +153,9 @@ class Pipeline:
         A piece is passed on as soon as no further token can change it. Arguments and errors are those of ``generate``.
         """
         chosen = (sampling or self.sampling).changed(**settings)
-        ids = self.encode(prompt) if isinstance(prompt, str) else self.encode(self.chat(prompt), add_special_tokens=False)
+        ids = (
+            self.encode(prompt) if isinstance(prompt, str) else self.encode(self.chat(prompt), add_special_tokens=False)
+        )
         if not ids:
             raise FeedError(diagnostic("IR601", "the prompt has no tokens", help="pass a text that is not empty"))
         if self._longest is not None and len(ids) >= self._longest:

@@ -50,7 +50,9 @@ class Sampling:
 
     def __post_init__(self) -> None:
         for name, least in (("max_new_tokens", 1), ("min_new_tokens", 0), ("top_k", 0), ("seed", 0)):
-            _require(_is_whole(getattr(self, name)) and getattr(self, name) >= least, self, name, f"a whole number ≥ {least}")
+            _require(
+                _is_whole(getattr(self, name)) and getattr(self, name) >= least, self, name, f"a whole number ≥ {least}"
+            )
         for name in ("temperature", "repetition_penalty"):
             _require(_is_number(getattr(self, name)) and getattr(self, name) > 0, self, name, "a number > 0")
         _require(_is_number(self.top_p) and 0 < self.top_p <= 1, self, "top_p", "a number > 0 and ≤ 1")
@@ -139,7 +141,9 @@ class Sampler:
             logits[[id for id in sampling.eos if 0 <= id < logits.size]] = -np.inf
         best = int(logits.argmax())  # the first NaN, if there is one
         if not np.isfinite(logits[best]):
-            message = f"the logits have {'NaN' if np.isnan(logits[best]) else 'no finite number'}, so no token can be chosen"
+            message = (
+                f"the logits have {'NaN' if np.isnan(logits[best]) else 'no finite number'}, so no token can be chosen"
+            )
             raise ExecutionError(diagnostic("IR605", message, help="`irrun run --nan` finds the layer that makes it"))
         id = self._drawn(logits) if sampling.do_sample else best
         self._seen.add(id)

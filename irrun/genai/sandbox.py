@@ -151,17 +151,17 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     code_generator_class = _Generator
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        whole = isinstance(left, int) and isinstance(right, int)
-        if operator == "**" and whole:
-            _require(left.bit_length() * abs(right), _BITS)
-        elif operator == "*" and whole:
-            _require(left.bit_length() + right.bit_length(), _BITS)
+        sizes = [len(value) if hasattr(value, "__len__") else 0 for value in (left, right)]
+        if isinstance(left, int) and isinstance(right, int):
+            if operator == "**":
+                _require(left.bit_length() * abs(right), _BITS)
+            elif operator == "*":
+                _require(left.bit_length() + right.bit_length(), _BITS)
         elif operator == "*":
-            for many, count in ((left, right), (right, left)):
-                if isinstance(count, int) and hasattr(many, "__len__"):
-                    _require(len(many) * max(count, 0))
-        elif operator == "+" and hasattr(left, "__len__") and hasattr(right, "__len__"):
-            _require(len(left) + len(right))
+            count = left if isinstance(left, int) else right
+            _require(sum(sizes) * max(count, 0) if isinstance(count, int) else 0)
+        elif operator == "+":
+            _require(sum(sizes))
         elif operator == "%" and isinstance(left, str):
             _require_format(left)
             _weigh(right)

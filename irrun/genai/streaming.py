@@ -26,7 +26,9 @@ class TextStream:
     text (it may remove a space before what comes next), before a space near the end.
     """
 
-    def __init__(self, decode: Callable[[Sequence[int]], str], stop: Sequence[str] = (), *, rewrites: bool = False) -> None:
+    def __init__(
+        self, decode: Callable[[Sequence[int]], str], stop: Sequence[str] = (), *, rewrites: bool = False
+    ) -> None:
         self._decode = decode
         self._stop = stop
         self._rewrites = rewrites

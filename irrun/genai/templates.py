@@ -23,9 +23,9 @@ _LONGEST_TEMPLATE: Final = 1 << 20
 class ChatTemplate:
     """The chat template of a folder.
 
-    ``text`` is the template, ``source`` the file that holds it. In a JSON file, all lines of the template are one line
-    of the file, which errors name. Raises ReadError (IR806) for a template that cannot be compiled, and UnsupportedError
-    (IR201) if jinja2 is not installed.
+    ``text`` is the template, ``source`` the file that holds it, ``span`` its place there, and ``names`` are variables of
+    the template. In a JSON file, all lines of the template are one line of the file, which errors name. Raises ReadError
+    (IR806) for a template that cannot be compiled, and UnsupportedError (IR201) if jinja2 is not installed.
     """
 
     def __init__(self, text: str, source: Source, span: Span | None, names: Mapping[str, str]) -> None:
@@ -69,7 +69,12 @@ class ChatTemplate:
         ``variables`` are further variables of the template. Raises FeedError (IR806) if the template refuses the
         messages, fails, or takes too much time or memory.
         """
-        own = {"messages": list(messages), "add_generation_prompt": add_generation_prompt, "tools": None, "documents": None}
+        own = {
+            "messages": list(messages),
+            "add_generation_prompt": add_generation_prompt,
+            "tools": None,
+            "documents": None,
+        }
         names = {**self._names, **own, **variables}
         try:
             with self._sandbox.limited():
@@ -131,7 +136,7 @@ def _line_of(text: str, line: int) -> str:
 
 
 def _configured(config: Json) -> str | None:
-    """Return the template of tokenizer_config.json: a text, or the one named ``default`` in a list. Raises ReadError."""
+    """Return the template of tokenizer_config.json: a text, or that named ``default`` in a list. Raises ReadError."""
     value = config.data.get("chat_template")
     if isinstance(value, list):
         named = {item.get("name"): item.get("template") for item in value if isinstance(item, dict)}

@@ -43,7 +43,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A tokenizer: its vocabulary, if its graph says it, and how many special tokens it adds before and after a text."""
+    """A tokenizer: its vocabulary, if its graph has one, and how many special tokens it adds before and after a text."""
 
     vocabulary: Vocabulary | None
     before: int
@@ -57,8 +57,10 @@ class Tokenizer:
 
 @dataclass(frozen=True)
 class Detokenizer:
-    """A detokenizer: its vocabulary, if its graph says it, and whether it ``rewrites`` text: whether the text of a token
-    may change with the next one."""
+    """A detokenizer: its vocabulary, if its graph has one, and whether it ``rewrites`` text.
+
+    It does if the text of a token may change when the next one comes.
+    """
 
     vocabulary: Vocabulary | None
     rewrites: bool

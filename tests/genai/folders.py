@@ -63,7 +63,9 @@ def decoder(vocabulary: int = VOCABULARY, *, inputs: tuple[str, ...] = (), width
             rows = b.Range(b.Subtract(total, length), total, 1, output_type="i64")
             mask = b.LessEqual(b.Unsqueeze(places, 0), b.Unsqueeze(rows, 1))
             if "attention_mask" in given:
-                mask = b.LogicalAnd(b.Unsqueeze(mask, [0, 1]), b.Unsqueeze(b.Greater(given["attention_mask"], 0), [1, 2]))
+                mask = b.LogicalAnd(
+                    b.Unsqueeze(mask, [0, 1]), b.Unsqueeze(b.Greater(given["attention_mask"], 0), [1, 2])
+                )
             else:
                 mask = b.Unsqueeze(mask, [0, 1])
         attended = b.ScaledDotProductAttention(query, key, value, mask, causal=False)

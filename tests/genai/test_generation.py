@@ -58,7 +58,9 @@ def test_the_tokens_are_those_of_the_whole_text(folder: Path, pipeline: Pipeline
     assert result.text == pipeline.decode(result.ids)
 
 
-@pytest.mark.parametrize("inputs", [("attention_mask",), ("beam_idx",), ("attention_mask", "beam_idx"), ("position_ids",)])
+@pytest.mark.parametrize(
+    "inputs", [("attention_mask",), ("beam_idx",), ("attention_mask", "beam_idx"), ("position_ids",)]
+)
 def test_inputs_are_optional(inputs: tuple[str, ...], tmp_path: Path) -> None:
     model = decoder(inputs=inputs)
     result = Pipeline(write(tmp_path, model=model)).generate("abc", max_new_tokens=6)
@@ -123,7 +125,7 @@ def test_special_tokens_are_left_out(pipeline: Pipeline) -> None:
 
 
 def test_a_prompt_without_tokens_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FeedError, match="IR601.*the prompt has no tokens"):
+    with pytest.raises(FeedError, match=r"IR601.*the prompt has no tokens"):
         Pipeline(write(tmp_path, "gpt2")).generate("")
 
 
@@ -133,7 +135,7 @@ def test_the_logits_must_be_numbers(tmp_path: Path) -> None:
     ids = b.parameter([None, None], "i64", name="input_ids")
     logits = b.Gather(np.full((700, 700), np.nan, np.float32), ids, 0)
     pipeline = Pipeline(write(tmp_path, model=b.model({"logits": logits})))
-    with pytest.raises(ExecutionError, match="IR605.*the logits have NaN"):
+    with pytest.raises(ExecutionError, match=r"IR605.*the logits have NaN"):
         pipeline.generate("a")
 
 
@@ -253,7 +255,7 @@ def test_bytes_that_are_no_character_come_at_last() -> None:
 
 def test_stop_texts() -> None:
     stream = TextStream(Bytes(), ("END", "é!"))
-    pieces = [stream.add(byte) for byte in "abEx ENDing".encode()]
+    pieces = [stream.add(byte) for byte in b"abEx ENDing"]
     assert pieces[:8] == ["a", "b", "", "Ex", " ", "", "", ""]
     assert stream.stopped
     assert stream.text == "abEx "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -153,12 +154,10 @@ def test_hostile_ones_are_stopped(text: str, tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("text", ESCAPES)
 def test_there_is_no_way_out(text: str, tmp_path: Path) -> None:
     messages: list[dict[str, str]] = list(HELLO)
-    try:
+    said = ""
+    with contextlib.suppress(IrrunError):
         said = template(tmp_path, text)(messages)
-    except IrrunError as error:
-        assert "IR806" in str(error)
-    else:
-        assert said == ""
+    assert said == ""
     assert messages == HELLO
 
 
@@ -184,7 +183,7 @@ def test_a_chat(tmp_path: Path) -> None:
     """The template says where special tokens are, so that the tokenizer adds none; its special tokens are read as such."""
     pytest.importorskip("regex", reason="the tokenizers need the package regex")
     folder = write(tmp_path)
-    with pytest.raises(ReadError, match="IR801.*the folder has no chat template"):
+    with pytest.raises(ReadError, match=r"IR801.*the folder has no chat template"):
         Pipeline(folder).generate(HELLO)
     template(folder, CHATML)
     pipeline = Pipeline(folder)
