@@ -23,9 +23,9 @@ _LONGEST_TEMPLATE: Final = 1 << 20
 class ChatTemplate:
     """The chat template of a folder.
 
-    ``text`` is the template, ``source`` the file that holds it, ``span`` its place there, and ``names`` are variables of
-    the template. In a JSON file, all lines of the template are one line of the file, which errors name. Raises ReadError
-    (IR806) for a template that cannot be compiled, and UnsupportedError (IR201) if jinja2 is not installed.
+    ``text`` is the template, ``source`` the file that holds it, ``span`` its place there, and ``names`` are variables
+    of the template. In a JSON file, all lines of the template are one line of the file, which errors name. Raises
+    ReadError (IR806) for a template that cannot be compiled, UnsupportedError (IR201) if jinja2 is not installed.
     """
 
     def __init__(self, text: str, source: Source, span: Span | None, names: Mapping[str, str]) -> None:

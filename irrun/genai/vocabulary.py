@@ -43,7 +43,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A tokenizer: its vocabulary, if its graph has one, and how many special tokens it adds before and after a text."""
+    """A tokenizer: its vocabulary, if its graph has one, and how many special tokens it adds around a text."""
 
     vocabulary: Vocabulary | None
     before: int

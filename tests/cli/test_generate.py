@@ -58,6 +58,13 @@ def test_standard_input(folder: Path, expected: Any) -> None:
     assert "standard input is not UTF-8 at byte 1; convert it" in bad.stderr
 
 
+def test_a_prompt_without_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irrun.cli.generate._LARGEST", 3)
+    bad = CliRunner().invoke(cli, ["generate", str(folder), "-p", "-"], input="abcd")
+    assert bad.exit_code == 2
+    assert "standard input has more than 3 bytes; pass a shorter prompt" in bad.stderr
+
+
 def test_settings_are_passed_on(folder: Path, call: Any) -> None:
     def ids(*options: object) -> list[int]:
         result = call("generate", folder, "-p", "abc", "-n", 6, "--format", "json", *options)

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import irrun
-from genai.folders import VOCABULARY, decoder, tokenizer, write
+from genai.folders import decoder, tokenizer, write
 from irrun import build as b
 from irrun.diagnostics import IrrunError
 from irrun.genai import Pipeline, check, is_folder
+from irrun.genai import folder as genai_folder
 
 pytest.importorskip("regex", reason="the tokenizers need the package regex")
 
@@ -94,6 +95,12 @@ def test_bad_json(name: str, text: str, line: int | None, message: str, tmp_path
     found = refused(tmp_path)
     assert (found.code, found.file, found.line) == ("IR802", str(tmp_path / name), line)
     assert message in found.message
+
+
+def test_json_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(genai_folder, "_LARGEST", 100)
+    write(tmp_path, config={"a": "x" * 100})
+    assert refused(tmp_path).message == "the file has 109 bytes, more than any"
 
 
 def test_json_that_is_not_utf8(tmp_path: Path) -> None:
@@ -208,7 +215,3 @@ def test_many_faults_at_once(tmp_path: Path) -> None:
     write(tmp_path, model=decoder(690), config={"eos_token_id": 800}, generation_config={"temperature": -1})
     (tmp_path / "chat_template.jinja").write_text("{% if %}")
     assert {code for code, _ in found(tmp_path)} == {"IR802", "IR803", "IR804", "IR806"}
-
-
-def test_vocabulary_is_what_the_tokens_were_trained_for() -> None:
-    assert VOCABULARY == 700

@@ -117,6 +117,11 @@ def test_it_ends_where_the_model_does(tmp_path: Path) -> None:
         pipeline.generate("a text that is longer than ten tokens", max_new_tokens=1)
 
 
+def test_it_ends_without_an_end(tmp_path: Path) -> None:
+    assert Pipeline(write(tmp_path)).sampling.max_new_tokens == 256
+    assert Pipeline(write(tmp_path, generation_config={"max_new_tokens": 7})).sampling.max_new_tokens == 7
+
+
 def test_special_tokens_are_left_out(pipeline: Pipeline) -> None:
     assert pipeline.encode("abc")[0] == 1
     assert pipeline.encode("abc", add_special_tokens=False) == pipeline.encode("abc")[1:]
