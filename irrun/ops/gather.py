@@ -10,7 +10,6 @@ from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._indices import one_number
 from irrun.types import UNKNOWN_RANK, Dim, blank
 
-
 _FEW = 64
 """The most indices that are compared with 0, 1, 2, …: far fewer than the elements that a copy would move."""
 
