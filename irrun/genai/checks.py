@@ -139,7 +139,7 @@ def _embedding(model: Model) -> tuple[int, Layer] | None:
 def _columns(model: Model) -> int | None:
     """Return the last dim of the logits, if the file declares it."""
     result = logits_of(model)
-    fed = None if result is None else model.fed_by(result, 0)
+    fed = None if result is None or not result.inputs else model.fed_by(result, 0)
     shape = None if fed is None else fed[1].shape
     return None if shape is None or not shape.rank else shape[-1].value
 

@@ -46,7 +46,7 @@ def unfed(model: Model) -> list[Diagnostic]:
             help = "export the model again, without --disable-stateful" if is_cache else (
                 f"a language model takes {', '.join(INPUTS)}")  # fmt: skip
             found.append(_at(model, parameter, message, help))
-        elif name == "position_ids" and parameter.outputs[0].shape is not None and parameter.outputs[0].shape.rank == 3:
+        elif name == "position_ids" and any(p.shape is not None and p.shape.rank == 3 for p in parameter.outputs):
             message = 'the input "position_ids" is 3D, as in models that also read pictures'
             found.append(_at(model, parameter, message, "irrun generates from text alone"))
     if "input_ids" not in names:
