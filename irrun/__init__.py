@@ -2,9 +2,9 @@
 
 Most programs use ``irrun.read_model``, ``irrun.check``, ``irrun.compile``, ``irrun.run`` and ``irrun.save_model``.
 ``irrun.build`` builds models in Python, ``irrun.surgery`` edits them, ``irrun.extract`` cuts a part out of a model,
-``irrun.debug`` finds where two models differ, ``irrun.report`` describes a model on a page, ``irrun.op`` registers your
-own operations, and hooks observe a run (``irrun.Hook``, ``irrun.Dump``). Every error that a user can cause is an
-``irrun.IrrunError``. A module is imported when one of its names is first used.
+``irrun.debug`` finds where two models differ, ``irrun.genai`` generates text, ``irrun.report`` describes a model on a
+page, ``irrun.op`` registers your own operations, and hooks observe a run (``irrun.Hook``, ``irrun.Dump``). Every error
+that a user can cause is an ``irrun.IrrunError``. A module is imported when one of its names is first used.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irrun import build as build
     from irrun import debug as debug
+    from irrun import genai as genai
     from irrun import report as report
     from irrun import surgery as surgery
     from irrun.api import check, compile, read_model, run, why
@@ -58,7 +59,7 @@ _HOMES = {
     "irrun.running.profile": ("Profile",),
 }  # fmt: skip
 
-_PACKAGES = ("build", "debug", "report", "surgery")
+_PACKAGES = ("build", "debug", "genai", "report", "surgery")
 """The sub-packages with functions of their own."""
 
 __all__ = [

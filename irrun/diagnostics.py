@@ -226,6 +226,25 @@ CODES: Final = _codes(
      "returns neither True, False nor a text. Correct the function."),
     ("IR706", "bad-measurements", "A file of measurements (--from) cannot be read, or was written by another version. "
      "Pass a file that `irrun compare --save` wrote, or compare again."),
+    # 8xx folders of language models
+    ("IR801", "bad-folder", "A folder is not that of a language model: openvino_model.xml or the files of its "
+     "tokenizer are missing, or it is another kind of model. `irrun generate` needs what optimum-intel writes for the "
+     "task text-generation-with-past. Export the model again, or pass the folder that the help names."),
+    ("IR802", "bad-setting", "A configuration file of a language model is not JSON or has an entry of the wrong kind, "
+     "or a setting of a generation makes no sense, such as a temperature of 0. Correct the entry or the setting."),
+    ("IR803", "vocabulary-mismatch", "The tokenizer, the detokenizer and the model of a folder do not have the same "
+     "tokens: the model has fewer rows or logits than the tokenizer has tokens, or the detokenizer has other tokens. "
+     "The files belong to different exports. Put those of one export together. A model may have more tokens than its "
+     "tokenizer, because the number is often rounded up."),
+    ("IR804", "unknown-special-token", "A configuration file names the id of a special token (eos_token_id, "
+     "bos_token_id, pad_token_id) that the tokenizer does not have. A generation does not end at such an id. Write the "
+     "id that the tokenizer gives the token, or put the files of one export together."),
+    ("IR805", "unfed-input", "A language model has an input that no generation can feed, or lacks input_ids or logits. "
+     "irrun feeds input_ids, attention_mask, position_ids, beam_idx and token_type_ids; the model must keep the past "
+     "in variables. Export the model again with optimum-intel, without --disable-stateful."),
+    ("IR806", "bad-template", "A chat template cannot be compiled, fails on the messages, refuses them, or takes too "
+     "much time or memory. Correct the template at the line that the message names, pass other messages, or pass the "
+     "prompt as a text."),
 )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ FOLDERS: dict[str, set[str]] = {
     "running": {"base", "kernels", "inference", "planning"},
     "api": {"base", "inference", "ir", "checking", "running"},
     "surgery": {"base", "inference", "ir", "running", "api"},
+    "genai": {"base", "inference", "ir", "running", "api"},
     "engines": {"base", "planning", "api"},
     "conformance": {"base", "engines"},
     "debug": {"base", "inference", "ir", "planning", "running", "api", "engines"},
@@ -37,7 +38,7 @@ FOLDERS: dict[str, set[str]] = {
     "testing": {"base", "ir", "checking", "running", "api", "debug"},
     "compat": {"base", "inference", "ir", "running", "api"},
     "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api"}
-    | {"surgery", "engines", "conformance", "debug", "report"},
+    | {"surgery", "genai", "engines", "conformance", "debug", "report"},
     "entry": {"base", "checking", "running", "api", "testing", "cli"},
 }
 """The folders from the foundation up, and what each may import. A folder may always import itself.
@@ -76,6 +77,7 @@ OUTSIDE = {
     "click": {"cli"},
     "rich": {"cli", "checking"},
     "PIL": {"cli"},
+    "jinja2": {"genai"},
     "openvino": {"engines"},
     "onnx": {"engines"},
     "onnxruntime": {"engines"},

@@ -17,6 +17,8 @@ UNREADABLE: Final = ("IR000", "IR001", "IR002", "IR003", "IR004", "IR005", "IR00
 """The codes of files that cannot be read, so that there is no model to check."""
 _UNUSABLE: Final = ("IR701", "IR702", "IR703", "IR704", "IR705", "IR706")
 """The codes of comparisons that cannot be made: the fault is in the command, not in a model."""
+_NO_LANGUAGE_MODEL: Final = ("IR801", "IR802")
+"""The codes of folders that hold no language model, and of its configuration and settings if they cannot be read."""
 _UNSUPPORTED: Final = ("IR201", "IR207")
 """The codes of operations and operation sets that irrun does not know."""
 _MOST: Final = 10
@@ -33,7 +35,7 @@ def exit_status(diagnostics: Iterable[Diagnostic]) -> int:
     codes = {d.code for d in diagnostics if d.severity == "error"}
     if not codes:
         return 0
-    if codes & {*UNREADABLE, *_UNUSABLE, "IR601", "IR606"}:
+    if codes & {*UNREADABLE, *_UNUSABLE, *_NO_LANGUAGE_MODEL, "IR601", "IR606"}:
         return 2
     return 3 if codes <= {*_UNSUPPORTED} else 1
 

@@ -32,7 +32,9 @@ def changes(files: Callable[[], Sequence[str]], weights: str | None) -> Iterator
 
 
 def _stamp(file: str, weights: str | None) -> _Stamp:
-    """Return a value that changes when the model or its ``.bin`` changes."""
+    """Return a value that changes when the model or its ``.bin`` changes, or a file in a folder."""
+    if os.path.isdir(file):
+        return tuple(_state(path) for path in sorted(Path(file).iterdir()))
     return tuple(_state(path) for path in (file, weights or Path(file).with_suffix(".bin")))
 
 

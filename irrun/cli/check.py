@@ -67,6 +67,7 @@ def command(
 
     PATH is an IR file, a folder (every IR file in it and in its sub-folders), a glob such as 'models/**/*.xml', a
     documentation page with <layer> examples, or - for standard input. The exit status is 1 if there is an error.
+    In the folder of a language model, the model, its tokenizers and their configuration must also belong together.
 
     --select never hides that a file cannot be read. Under [tool.irrun], pyproject.toml can set select, ignore and
     per-file-ignores. In a model, the comment <!-- irrun: ignore IR401 --> suppresses findings on its own line or, if
@@ -108,6 +109,9 @@ def command(
         count, left = 0, []
         for file in files:
             wanted = functools.partial(_wanted, select=select, ignore=(*ignore, *config.ignored_in(file)))
+            if _is_folder(file):  # no finding about several files has a fix
+                left.append(_Checked([d for d in check_one(file).diagnostics if wanted(d)]))
+                continue
             outcome = _fixing.fixed(file, weights, wanted, unsafe=unsafe)
             (_fixing.show_diff if diff else _fixing.write)(file, outcome)
             count += outcome.count
@@ -136,7 +140,14 @@ class _Checked:
 
 
 def _check(file: str, weights: str | None, shapes: Shapes) -> _Checked:
-    """Check one file; runs in a process of its own if there are several jobs."""
+    """Check one file, or whether the files of a folder belong together.
+
+    This runs in a process of its own if there are several jobs.
+    """
+    if _is_folder(file):
+        from irrun import genai  # imported late: most checks need none of it
+
+        return _Checked([] if shapes else list(genai.check(file)))
     diagnostics: list[Diagnostic] = []
     examples = 0
     try:
@@ -181,7 +192,7 @@ def _show(
         sys.stdout.write(FORMATS[form](findings))
     if form not in FORMATS:
         out.file.flush()
-        err.print(_summary(len(files), examples, every, fixed))
+        err.print(_summary(sum(not _is_folder(file) for file in files), examples, every, fixed))
     return every
 
 
@@ -244,13 +255,28 @@ def _files(path: str) -> list[str]:
         models = sorted(str(p) for p in Path(path).rglob("*.xml") if p.is_file() and _may_be_ir(p))
         if not models:
             raise click.UsageError(f"no IR in {path}: no .xml file with <net> as its root element")
-        return models
+        return [*models, *_language_models(models)]
     if glob.has_magic(path) and not Path(path).exists():
         matches = sorted(glob.glob(path, recursive=True))
         if not matches:
             raise click.UsageError(f"no file matches {path}")
         return [file for match in matches for file in (_files(match) if Path(match).is_dir() else [match])]
     return [path]
+
+
+def _is_folder(file: str) -> bool:
+    """Return whether an entry of ``_all_files`` is a folder, whose files must belong together."""
+    return Path(file).is_dir()
+
+
+def _language_models(models: Sequence[str]) -> list[str]:
+    """Return the folders of language models among those of IR files."""
+    folders = sorted({str(Path(file).parent) for file in models if Path(file).name.endswith("tokenizer.xml")})
+    if not folders:
+        return []
+    from irrun.genai import is_folder  # imported late: most checks need none of it
+
+    return [folder for folder in folders if is_folder(Path(folder))]
 
 
 _BLOCK: Final = 1 << 14

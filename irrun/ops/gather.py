@@ -10,6 +10,9 @@ from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 from irrun.ops._indices import one_number
 from irrun.types import UNKNOWN_RANK, Dim, blank
 
+_FEW = 64
+"""The most indices that are compared with 0, 1, 2, …: far fewer than the elements that a copy would move."""
+
 
 @op("Gather", since=8, spec="movement/gather-8")
 class Gather8(Op):
@@ -76,6 +79,8 @@ class Gather8(Op):
         place %= data.rank
         count, at = data.shape[place].value, indices.exact
         if at is None or count is None or not ((at >= -count) & (at < count)).all():
+            if indices.rank == 1 and not (data.shape.is_static and indices.shape.is_static):
+                return Kernel(partial(self._taken_or_all, place))
             return Kernel(partial(self._taken, place), out="whole" if data.rank + indices.rank > 1 else "new")
         at = np.where(at < 0, at + count, at).astype(np.intp)
         if at.ndim == 0:
@@ -94,6 +99,15 @@ class Gather8(Op):
         if not indices.size or indices.min() < 0 or indices.max() >= data.shape[place] or not data.size:
             return copied(self.run(data, indices, axis), out)
         return np.asarray(np.take(data, indices.astype(np.intp, copy=False), place, out, "clip"))
+
+    def _taken_or_all(self, place: int, data: np.ndarray, indices: np.ndarray, axis: np.ndarray) -> np.ndarray:
+        """Return a view of ``data`` if the few ``indices`` are all of its own, in order; otherwise gather them.
+
+        A language model chooses the rows of its cache by ``beam_idx``, which is [0] unless it searches by beams.
+        """
+        if 0 < indices.size == data.shape[place] <= _FEW and indices.tolist() == list(range(indices.size)):
+            return data[...]
+        return self._taken(place, data, indices, axis)
 
     def run(self, data: np.ndarray, indices: np.ndarray, axis: np.ndarray) -> np.ndarray:
         place, batch = int(axis.item()) % data.ndim, self._batch(indices.ndim)

@@ -2,7 +2,10 @@
 
 import ml_dtypes
 import numpy as np
+import pytest
 
+import irrun
+from irrun import build as b
 from kit import (
     NUMERIC,
     Case,
@@ -121,3 +124,15 @@ test_values = values(VALUES)
 test_shapes = shapes(SHAPES)
 test_refusals = refusals(REFUSALS)
 test_against_openvino = against_openvino(CASES)
+
+
+@pytest.mark.parametrize("rows", [[0, 1], [1, 0], [0], [0, 0], [-2, -1]])
+def test_all_rows_in_order_are_no_copy_that_a_caller_shares(rows: list[int]) -> None:
+    """As a cache whose rows ``beam_idx`` chooses: dims that are open until the run."""
+    data, indices = b.parameter([None, 3], name="data"), b.parameter([None], "i32", name="rows")
+    model = irrun.compile(b.model({"y": b.Gather(data, indices, 0)}))
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    result = model({"data": array, "rows": np.array(rows, np.int32)})["y"]
+    np.testing.assert_array_equal(result, array[rows])
+    result += 1
+    assert array[0, 0] == 0

@@ -1,0 +1,150 @@
+"""``irrun generate``: generate text with the language model in a folder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from irrun.cli import _terminal
+from irrun.cli._options import Size, format_option, plugin_option
+from irrun.diagnostics import printable
+from irrun.genai import Generation, Pipeline, Stream
+
+__all__ = ["command"]
+
+_LARGEST: Final = 64 << 20
+"""The most bytes of a prompt from standard input: far more than any model takes."""
+
+
+@click.command("generate")
+@click.argument("folder", metavar="FOLDER")
+@click.option("-p", "--prompt", metavar="TEXT", required=True, help="The text to continue, or - for standard input.")
+@click.option("--chat", is_flag=True, help="Put the prompt into the chat template, as the message of a user.")
+@click.option("--system", metavar="TEXT", help="The system's message before that of the user. Implies --chat.")
+@click.option(
+    "-n", "--max-new-tokens", type=click.IntRange(min=1), metavar="N",
+    help="The most tokens to generate. [default: that of the folder, or 256]",
+)  # fmt: skip
+@click.option(
+    "--temperature", type=click.FloatRange(min=0), metavar="T",
+    help="Draw tokens, less evenly below 1 and more evenly above. 0 takes the likeliest.",
+)  # fmt: skip
+@click.option("--top-k", type=click.IntRange(min=1), metavar="K", help="Draw from the K likeliest tokens.")
+@click.option(
+    "--top-p", type=click.FloatRange(min=0, max=1, min_open=True), metavar="P",
+    help="Draw from the fewest tokens that together have the probability P.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), metavar="S", help="Seed of drawn tokens. [default: 0]")
+@click.option(
+    "--repetition-penalty", type=click.FloatRange(min=0, min_open=True), metavar="R",
+    help="Make tokens that have occurred less likely, above 1.",
+)  # fmt: skip
+@click.option("--stop", metavar="TEXT", multiple=True, help="End before this text. May be repeated.")
+@format_option("text", "json")
+@plugin_option
+@click.option("--max-memory", type=Size(), metavar="SIZE", help="The most memory, such as 2GiB. [default: 3/4 of it]")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    help="The most seconds for each run of a model. [default: no limit]",
+)  # fmt: skip
+def command(
+    folder: str,
+    prompt: str,
+    chat: bool,
+    system: str | None,
+    max_new_tokens: int | None,
+    temperature: float | None,
+    top_k: int | None,
+    top_p: float | None,
+    seed: int | None,
+    repetition_penalty: float | None,
+    stop: Sequence[str],
+    form: str,
+    max_memory: int | None,
+    timeout: float | None,
+) -> int:
+    """Generate text with a language model.
+
+    FOLDER holds the model, its tokenizer and its detokenizer, as optimum-intel writes them: openvino_model.xml,
+    openvino_tokenizer.xml, openvino_detokenizer.xml, and their configuration as JSON.
+
+    The text is printed as it comes; the number of tokens and the time follow on standard error. As in openvino_genai,
+    the likeliest token is taken, unless generation_config.json says do_sample. --temperature, --top-k and --top-p draw
+    tokens as well. Without --chat, the prompt is passed as it is.
+
+    Exit status: 0 success; 1 the model fails; 2 the folder is no language model, or an option is wrong; 3 an operation
+    that irrun does not support; 130 Ctrl-C.
+    """
+    text = _standard_input() if prompt == "-" else prompt
+    messages = ([] if system is None else [{"role": "system", "content": system}]) + [{"role": "user", "content": text}]
+    drawn = any(option is not None for option in (temperature, top_k, top_p))
+    settings: dict[str, Any] = {
+        "max_new_tokens": max_new_tokens, "top_k": top_k, "top_p": top_p, "seed": seed,
+        "repetition_penalty": repetition_penalty, "stop": tuple(filter(None, stop)) or None,
+        "do_sample": temperature != 0 if drawn else None, "temperature": temperature or None,
+    }  # fmt: skip
+    pipeline = Pipeline(folder, max_memory=max_memory, timeout=timeout)
+    stream = pipeline.stream(messages if chat or system is not None else text, **settings)
+    if form == "json":
+        _terminal.print_json(_record(stream.result))
+        return 0
+    return _print(stream)
+
+
+def _standard_input() -> str:
+    """Return the prompt from standard input. Raises click.UsageError if it is not UTF-8, or too long."""
+    data = sys.stdin.buffer.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise click.UsageError(f"standard input has more than {_LARGEST:,} bytes; pass a shorter prompt")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"standard input is not UTF-8 at byte {error.start}; convert it") from None
+
+
+def _print(stream: Stream) -> int:
+    """Print the pieces of a text as they come, and a line about them on standard error."""
+    interrupted = False
+    try:
+        for piece in stream:
+            sys.stdout.write(_shown(piece))
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        interrupted = True
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+    err = _terminal.console(stderr=True)
+    if interrupted:
+        err.print("interrupted")
+        return 130
+    result = stream.result
+    rate = f", {result.tokens_per_second:.1f} per second" if result.tokens_per_second else ""
+    ends = {"eos": "the model ended the text", "stop": "a --stop was found", "length": "--max-new-tokens was reached"}
+    err.print(
+        f"{len(result.prompt_ids)} tokens of prompt, {len(result.ids)} new tokens{rate}; first after "
+        f"{result.first_seconds:.2f} s; {ends[result.ended_by]}"
+    )
+    return 0
+
+
+def _shown(piece: str) -> str:
+    """Return a piece as it is printed. On a terminal, control characters are escaped; a model may write any."""
+    if not sys.stdout.isatty():
+        return piece
+    return "".join(c if c in "\n\t" else printable(c) for c in piece)
+
+
+def _record(result: Generation) -> dict[str, Any]:
+    """Return a result as a dict for JSON."""
+    return {
+        "text": result.text,
+        "ids": list(result.ids),
+        "prompt_ids": list(result.prompt_ids),
+        "ended_by": result.ended_by,
+        "first_seconds": result.first_seconds,
+        "seconds": result.seconds,
+        "tokens_per_second": result.tokens_per_second,
+    }
