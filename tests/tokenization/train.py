@@ -126,7 +126,7 @@ def byte_level(
 
 
 def fallback_bpe(normalizer: Any = None, split: Any = None, decoder: Any = None, **options: Any) -> Any:
-    from tokenizers import decoders, models, normalizers, trainers
+    from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
     special = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     trainer = trainers.BpeTrainer(
@@ -139,10 +139,15 @@ def fallback_bpe(normalizer: Any = None, split: Any = None, decoder: Any = None,
             [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
         )
     model = models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True)
-    tokenizer = _trained(model, trainer, normalizer, split, decoder, _template("<s> $A", "<s> $A <s> $B", "<s>"))
+    words = pre_tokenizers.Split("▁", "merged_with_next")  # as SentencePiece trains: no token holds an inner ▁
+    template = _template("<s> $A", "<s> $A <s> $B", "<s>")
+    tokenizer = _trained(model, trainer, normalizer, words, decoder, template)
     data = json.loads(tokenizer.to_str())
+    data["pre_tokenizer"] = None
     data["added_tokens"] = [token for token in data["added_tokens"] if not token["content"].startswith("<0x")]
     tokenizer = type(tokenizer).from_str(json.dumps(data))
+    if split is not None:
+        tokenizer.pre_tokenizer = split
     return _fast(tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>", **options)
 
 

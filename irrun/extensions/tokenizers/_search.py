@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Final
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from irrun.extensions.tokenizers._patterns import DoesNotCompile, Pattern, compi
 from irrun.extensions.tokenizers._strings import known_bytes
 from irrun.opdef import Value
 
-__all__ = ["byte_offsets", "check_pattern", "doubtful_pattern", "parts", "tiles"]
+__all__ = ["byte_offsets", "check_pattern", "doubtful_pattern", "parts", "separator", "tiles"]
 
 
 def check_pattern(pattern: Value) -> None:
@@ -36,6 +38,29 @@ def doubtful_pattern(pattern: Value, then: str, label: str) -> Iterator[Refused]
         yield Refused(message, label, "correct the pattern", code="IR406")
     except Refused:
         return
+
+
+_CLASS: Final = re.compile(r"""
+    (?:\[(?:[^\[\]\\]|\\[pP]\{[^}]*\}|\\.)+\]      # a class
+    |\\[pP]\{[^}]*\}                              # a property
+    |\\U[0-9a-f]{8})                              # a character
+    (?:\+|\{\d+,\})?                             # often
+""", re.VERBOSE)  # fmt: skip
+"""One character of a class, or a run of such characters."""
+_MARKS: Final = "\0\n~a"
+
+
+def separator(pattern: Pattern) -> str | None:
+    """Return a character that may join strings without a change of the matches of ``pattern`` in them, or None.
+
+    The pattern is a single class of characters, repeated or not, that lacks this character.
+    """
+    source = pattern.translated
+    if pattern.compiled.groups == 1 and source.startswith("(") and source.endswith(")"):
+        source = source[1:-1]
+    if not _CLASS.fullmatch(source):
+        return None
+    return next((mark for mark in _MARKS if pattern.compiled.search(mark) is None), None)
 
 
 def parts(pattern: Pattern, text: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
-from irrun.extensions.tokenizers._strings import gathered, pieces
+from irrun.extensions.tokenizers._strings import gathered, is_range, pieces
 from irrun.opdef import Request, Value
 
 __all__ = ["LongestMatch", "cached", "known_arrays", "tokenized", "vocabulary"]
@@ -91,7 +91,7 @@ def tokenized(
     for each of them; the rest is done by ``map`` and ``chain``, which are C.
     """
     order, bounds = gathered(row_begins, row_ends)
-    if len(order) != len(strings) or (np.diff(order) != 1).any():
+    if not is_range(order, len(strings)):
         strings = [strings[index] for index in order.tolist()]
     found = list(map(memo.get, strings))
     if None in found:

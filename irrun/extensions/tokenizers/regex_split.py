@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from irrun.extensions.tokenizers._strings import (
     RAGGED,
     check_ragged,
     gathered,
+    is_range,
     known_bytes,
     pieces,
     ragged_outputs,
@@ -28,6 +29,7 @@ _BEHAVIOURS: Final = ("remove", "isolate", "contiguous", "mergedwithprevious", "
 
 Pieces = tuple[list[int], list[int]]
 """Where the pieces of one string begin and end, in bytes."""
+Cut = Callable[[Sequence[bytes]], list[Pieces]]
 _WORD: Final = 64
 _WORDS: Final = 100_000
 """The most bytes of a string whose pieces are kept, and how many such strings are."""
@@ -97,24 +99,28 @@ class RegexSplit(Op):
         _, source, _ = self._roles(Site(), arrays)
         return self._run(self._cutter(source.tobytes()), arrays)
 
-    def _cutter(self, source: bytes) -> Callable[[bytes], Pieces]:
-        """Return the function that cuts one string. It keeps the pieces of short strings, since words repeat."""
+    def _cutter(self, source: bytes) -> Cut:
+        """Return the function that cuts strings. It keeps the pieces of short strings, since words repeat."""
         if self.behaviour == "contiguous" and not source.endswith(b"+"):
             source = (b"(" if b"(" in source else b"(?:") + source + b")+"
         pattern = try_compile(source)
         memo: dict[bytes, Pieces] = {}
 
-        def cut(data: bytes) -> Pieces:
-            found = memo.get(data)
-            if found is None:
-                found = _whole(data) if pattern is None else self._cut(pattern, data)
-                if len(data) <= _WORD and len(memo) < _WORDS:
-                    memo[data] = found
-            return found
+        def cut(strings: Sequence[bytes]) -> list[Pieces]:
+            if pattern is None:
+                return list(map(_whole, strings))
+            found = list(map(memo.get, strings))
+            for index, own in enumerate(found):
+                if own is None:
+                    data = strings[index]
+                    own = found[index] = memo.get(data) or self._cut(pattern, data)
+                    if len(data) <= _WORD and len(memo) < _WORDS:
+                        memo[data] = own
+            return cast("list[Pieces]", found)
 
         return cut
 
-    def _run(self, cut: Callable[[bytes], Pieces], arrays: Any) -> tuple[np.ndarray, ...]:
+    def _run(self, cut: Cut, arrays: Any) -> tuple[np.ndarray, ...]:
         row_begins, row_ends, begins, ends, chars = arrays[:5]
         skips, _, kept = self._roles(Site(), arrays)
         strings = pieces(begins, ends, chars)
@@ -122,23 +128,31 @@ class RegexSplit(Op):
         if skips is not None and skips.size != len(strings):
             Site().refuse("C3", f"there are {skips.size} flags, but {len(strings)} strings")
         alone = set(pieces(*kept)) if kept is not None else ()
-        flags = [text in alone for text in strings] if skips is None else skips.ravel().tolist()
-        found = [_whole(text) if skip else cut(text) for text, skip in zip(strings, flags)]
-        counts = np.fromiter((len(own[0]) for own in found), np.int64, len(found))
-        total = int(counts.sum())
-        first, last = (
-            np.fromiter(itertools.chain.from_iterable(own[side] for own in found), np.int32, total) for side in (0, 1)
-        )
-        starts = np.repeat(begins.ravel(), counts)
+        if alone or (skips is not None and skips.any()):
+            flags = [text in alone for text in strings] if skips is None else skips.ravel().tolist()
+            own = iter(cut([text for text, skip in zip(strings, flags) if not skip]))
+            found = [_whole(text) if skip else next(own) for text, skip in zip(strings, flags)]
+        else:
+            found = cut(strings)
+        firsts, lasts = zip(*found) if found else ((), ())
+        counts = np.fromiter(map(len, firsts), np.int64, len(found))
         offsets = np.concatenate(([0], np.cumsum(counts)))
+        total = int(offsets[-1])
+        first, last = (np.fromiter(itertools.chain.from_iterable(side), np.int32, total) for side in (firsts, lasts))
+        starts = np.repeat(begins.ravel(), counts)
+        first += starts
+        last += starts
         order, bounds = gathered(row_begins, row_ends)  # the strings of the rows, one row after the other
-        chosen, row_offsets = gathered(offsets[order], offsets[order + 1])
+        row_offsets = offsets
+        if not is_range(order, len(found)):
+            chosen, row_offsets = gathered(offsets[order], offsets[order + 1])
+            first, last = first[chosen], last[chosen]
+            counts, skips_of = counts[order], None if skips is None else skips.ravel()[order]
+        else:
+            skips_of = None if skips is None else skips.ravel()
         edges = row_offsets[bounds].astype(np.int32)
-        outputs = (
-            edges[:-1].reshape(row_begins.shape), edges[1:].reshape(row_begins.shape),
-            (first + starts)[chosen], (last + starts)[chosen], chars,
-        )  # fmt: skip
-        return outputs if skips is None else (*outputs, np.repeat(skips.ravel(), counts)[chosen])
+        outputs = edges[:-1].reshape(row_begins.shape), edges[1:].reshape(row_begins.shape), first, last, chars
+        return outputs if skips_of is None else (*outputs, np.repeat(skips_of, counts))
 
     def _cut(self, pattern: Pattern, data: bytes) -> Pieces:
         text = data.decode("utf-8", "surrogateescape")
