@@ -18,7 +18,8 @@ from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 
 __all__ = [
     "I32", "RAGGED", "STRINGS", "ZERO", "check_pieces", "check_ragged", "check_rows", "check_spans", "check_strings",
-    "gathered", "is_range", "known_bytes", "packed", "pieces", "ragged_outputs", "rows_of", "skip_flags", "string_outputs",
+    "gathered", "is_range", "known_bytes", "packed", "pieces", "ragged_outputs", "rows_of", "skip_flags",
+    "string_outputs",
 ]  # fmt: skip
 
 I32: Final = ELEMENT_TYPES["i32"]

@@ -161,9 +161,9 @@ class RaggedToDense(Op):
         pad_right: np.ndarray | None = None,
     ) -> tuple[np.ndarray, ...]:  # fmt: skip
         rows_of_tensor(begins, ends, data)
-        one = [("C2", "size", size), ("C3", "fill", fill), *([] if pad_right is None else [("C4", "pad_right", pad_right)])]
-        for label, name, array in one:
-            Site().require(array.size == 1, label, f"{name} has {array.size} elements, not 1")
+        for label, name, array in (("C2", "size", size), ("C3", "fill", fill), ("C4", "pad_right", pad_right)):
+            if array is not None and array.size != 1:
+                Site().refuse(label, f"{name} has {array.size} elements, not 1")
         columns = size.item()
         Site().require(columns >= 0, "C2", f"size is {columns}")
         is_right = self.pad_right if pad_right is None else pad_right.item()

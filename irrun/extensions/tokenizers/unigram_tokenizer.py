@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from irrun.extensions.tokenizers._merging import split_at_separators
 from irrun.extensions.tokenizers._strings import RAGGED, check_ragged, check_strings, pieces, rows_of
-from irrun.extensions.tokenizers._vocabulary import LongestMatch, cached, known_arrays, tokenized, vocabulary
+from irrun.extensions.tokenizers._vocabulary import CAPACITY, LongestMatch, cached, known_arrays, tokenized, vocabulary
 from irrun.extensions.tokenizers.bpe_tokenizer import ids_outputs
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 
-_CAPACITY: Final = 100_000
-"""The most words whose ids are kept."""
 _PENALTY: Final = np.float32(10)
 """How much worse an unknown character is than the worst token."""
 _SEPARATOR: Final = "▁".encode()
@@ -31,44 +29,36 @@ class Best:
     margin: float
 
 
-class Node:
-    """A node of a trie of characters. ``gain`` is the score of the token that ends here, or None, ``id`` its id."""
-
-    __slots__ = ("children", "gain", "id")
-
-    def __init__(self) -> None:
-        self.gain: float | None = None
-        self.id = -1
-        self.children: dict[str, Node] = {}
+Node = tuple[float | None, int, dict[str, Any]]
+"""A node of a trie of characters: the score of the token that ends here, or None, its id, and the nodes below."""
 
 
-class Trie(dict[str, Node]):
-    """The tokens by their first characters. The nodes below one are made when a text first holds it."""
+class Trie:
+    """The tokens by their characters. The nodes below a first character are made when a text first holds it."""
 
-    def __init__(self, entries: Mapping[bytes, int], scores: Sequence[float]) -> None:
-        super().__init__()
-        self.scores = scores
-        self.waiting: dict[str, list[tuple[str, int]]] = {}
+    def __init__(self, entries: Mapping[bytes, int], scores: Sequence[float], unknown: int, penalty: float) -> None:
+        self.roots: dict[str, Node] = {}
         self.longest = 1
+        self._scores, self._unknown = scores, (penalty, unknown)
+        self._waiting: dict[str, list[tuple[str, int]]] = {}
         for key, id in entries.items():
             try:
                 text = key.decode()
             except UnicodeDecodeError:  # no text of whole characters holds it
                 continue
-            self.waiting.setdefault(text[0], []).append((text, id))
+            self._waiting.setdefault(text[0], []).append((text, id))
             self.longest = max(self.longest, len(text))
 
-    def __missing__(self, char: str) -> Node:
-        root = self[char] = Node()
-        for text, id in self.waiting.pop(char, ()):
-            node = root
-            for next in text[1:]:
-                child = node.children.get(next)
-                if child is None:
-                    child = node.children[next] = Node()
-                node = child
-            node.gain, node.id = self.scores[id], id
-        return root
+    def prepare(self, text: str) -> None:
+        """Make the nodes that a text needs. A character that is no token counts as an unknown one."""
+        for char in set(text).difference(self.roots):
+            self.roots[char] = (*self._unknown, {})
+            for token, id in sorted(self._waiting.pop(char, ())):  # the shorter ones first
+                children = self.roots
+                for inner in token[:-1]:
+                    children = children.setdefault(inner, (None, -1, {}))[2]
+                below = children[token[-1]][2] if token[-1] in children else {}
+                children[token[-1]] = self._scores[id], id, below
 
 
 class Lattice:
@@ -86,9 +76,9 @@ class Lattice:
         flat = scores.ravel().astype(np.float32)
         self.entries, self.lengths = entries, [own[::-1] for own in LongestMatch(entries).lengths]
         self.scores = list(flat)
-        self.trie = Trie(entries, flat.tolist())
         self.unknown = unknown
         self.unknown_score = np.float32(np.float32(flat.min() if flat.size else 0) - _PENALTY)
+        self.trie = Trie(entries, flat.tolist(), unknown, float(self.unknown_score))
         self.worst = float(max(np.abs(flat).max(initial=0), abs(self.unknown_score)))
         """The most that a character adds to the size of a score."""
         self.is_cut = not any(_SEPARATOR in _behind(text) for text in entries)
@@ -139,28 +129,26 @@ class Lattice:
 
     def of_word(self, text: str) -> Best:
         """Return the best sequence of a text by sums in f64."""
-        size = len(text)
+        self.trie.prepare(text)
+        size, roots, longest, margin = len(text), self.trie.roots, self.trie.longest, math.inf
         best, how = [0.0, *[-math.inf] * size], [(0, self.unknown)] * (size + 1)
-        trie, longest, margin = self.trie, self.trie.longest, math.inf
-        unknown_score = float(self.unknown_score)
         for at in range(size):
-            score, node, end = best[at], trie[text[at]], at + 1
-            if node.gain is None:
-                node.gain, node.id = unknown_score, self.unknown  # as if it were a token
-            for char in (*text[end : at + longest], None):
-                if node.gain is not None:
-                    candidate = score + node.gain
-                    difference = candidate - best[end]
-                    if difference > 0:
-                        best[end], how[end] = candidate, (at, node.id)
-                    else:
-                        difference = -difference
-                    if difference < margin:
-                        margin = difference
-                if char is None or (child := node.children.get(char)) is None:
+            score, end, children = best[at], at, roots
+            for char in text[at : at + longest]:
+                node = children.get(char)
+                if node is None:
                     break
-                node = child
+                gain, id, children = node
                 end += 1
+                if gain is not None:
+                    candidate = score + gain
+                    better = candidate - best[end]
+                    if better > 0:
+                        best[end], how[end] = candidate, (at, id)
+                    else:
+                        better = -better
+                    if better < margin:
+                        margin = better
         return Best(tuple(self._back(how)), best[size], margin)
 
     def by_words(self, text: bytes, memo: dict[bytes, Best]) -> list[int] | None:
@@ -180,7 +168,7 @@ class Lattice:
                     known = self.of_word(word.decode())
                 except UnicodeDecodeError:
                     return None
-                if len(memo) < _CAPACITY:
+                if len(memo) < CAPACITY:
                     memo[word] = known
             if not is_exact:
                 most = abs(total) + (len(word) + 1) * self.worst
@@ -263,4 +251,4 @@ class UnigramTokenizer(Op):
 
         strings = pieces(begins, ends, chars)
         rows_of(row_begins, row_ends, len(strings))
-        return tokenized(row_begins, row_ends, strings, ids, memo, _CAPACITY)
+        return tokenized(row_begins, row_ends, strings, ids, memo)
