@@ -12,7 +12,6 @@ from irrun.extensions.tokenizers.bpe_tokenizer import ids_outputs
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 
 
-
 @op("WordpieceTokenizer")
 class WordpieceTokenizer(Op):
     """Return the ids of the longest token that begins each word of a row, and then of the longest that continue it.

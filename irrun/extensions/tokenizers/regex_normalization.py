@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.extensions.tokenizers._patterns import Pattern, try_compile
-from irrun.extensions.tokenizers._search import check_pattern, doubtful_pattern, separator
+from irrun.extensions.tokenizers._search import check_pattern, doubtful_pattern, joint
 from irrun.extensions.tokenizers._strings import STRINGS, known_bytes
 from irrun.extensions.tokenizers.normalization import Change, changed, changed_outputs, each
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
@@ -122,27 +122,37 @@ def _substitution(source: bytes, replacement: bytes, everywhere: bool) -> Change
         return lambda strings: strings
     if everywhere and _PLAIN.fullmatch(source) and all(isinstance(part, str) for part in template):
         text = "".join(map(str, template)).encode("utf-8", "surrogateescape")
-        literal = each(lambda data: _grown(data, data.replace(source, text), len(replacement)))
-        return lambda strings: literal(strings) if source in b"\0".join(strings) else strings
+        return lambda strings: _literally(source, text, len(replacement), strings)
     count = 0 if everywhere and not _ANCHORED.match(source) else 1
     one_by_one = each(lambda data: _replaced(pattern, template, len(replacement), count, data))
-    mark = None if count else separator(pattern)
-    if mark is None:
+    together = joint(pattern) if everywhere or _ANCHORED.match(source) else None
+    if together is None:
         return one_by_one
     by = "".join(part.replace("\\", r"\\") if isinstance(part, str) else rf"\g<{part}>" for part in template)
-    size = len(replacement) * (1 + pattern.compiled.groups)
+    mark, size = together.mark, len(replacement) * (1 + pattern.compiled.groups)
 
-    def together(strings: Sequence[bytes]) -> Sequence[bytes]:
+    def change(strings: Sequence[bytes]) -> Sequence[bytes]:
         joined = mark.encode().join(strings).decode("utf-8", "surrogateescape")
         if joined.count(mark) != len(strings) - 1:
             return one_by_one(strings)
-        result = pattern.compiled.sub(by, joined)
+        result = together.compiled.sub(by, joined)
         if result == joined:
             return strings
         results = result.encode("utf-8", "surrogateescape").split(mark.encode())
         return list(map(_grown, strings, results, itertools.repeat(size)))
 
-    return together
+    return change
+
+
+def _literally(source: bytes, text: bytes, size: int, strings: Sequence[bytes]) -> Sequence[bytes]:
+    """Return the strings with one text replaced by another one. ``size`` are the bytes of the replacement."""
+    joined = b"\0".join(strings)
+    if source not in joined:
+        return strings
+    results = joined.replace(source, text).split(b"\0")
+    if len(results) != len(strings):  # a string, or the text, holds NUL
+        results = [data.replace(source, text) for data in strings]
+    return list(map(_grown, strings, results, itertools.repeat(size)))
 
 
 _PLAIN: Final = re.compile(rb"[\w `'#</>\x80-\xff]+")
