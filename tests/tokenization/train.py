@@ -35,7 +35,6 @@ CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 
 
-
 @dataclass
 class Training:
     """The texts that the tokenizers are trained on, and the number of tokens of their vocabularies."""
@@ -200,7 +199,9 @@ def charsmap() -> bytes:
 def word_level(normalizer: Any, split: Any) -> Any:
     from tokenizers import models, trainers
 
-    trainer = trainers.WordLevelTrainer(vocab_size=TRAINING.vocabulary, special_tokens=["[UNK]", "[PAD]"], show_progress=False)
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=TRAINING.vocabulary, special_tokens=["[UNK]", "[PAD]"], show_progress=False
+    )
     tokenizer = _trained(models.WordLevel(unk_token="[UNK]"), trainer, normalizer, split)
     return _fast(tokenizer, unk_token="[UNK]", pad_token="[PAD]")
 

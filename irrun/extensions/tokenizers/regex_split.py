@@ -43,7 +43,7 @@ class Cutter:
         self.keeps_matches = behaviour in ("isolate", "contiguous") or (behaviour == "remove" and invert)
         self.memo: dict[bytes, Pieces] = {}
         self.tiled = True
-        """Whether the matches in the last string followed each other without gaps: patterns mostly do, or mostly do not."""
+        """Whether the matches in the last string had no gaps: those of most patterns always do, or never do."""
 
     def __call__(self, strings: Sequence[bytes]) -> list[Pieces]:
         pattern, memo = self.pattern, self.memo

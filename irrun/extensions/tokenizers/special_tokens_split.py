@@ -88,14 +88,14 @@ class SpecialTokensSplit(Op):
         if finder.absent(chars):
             check_pieces(Site(), begins, ends, chars.size, "C1")
             rows_of(row_begins, row_ends, begins.size)
-            flags = np.zeros(begins.size, bool) if skips is None else skips.ravel().astype(bool)
-            order, bounds = gathered(row_begins, row_ends)
-            order_kept = (flags | (ends > begins))[order]
-            chosen = order[order_kept]
-            edges = np.concatenate(([0], np.cumsum(order_kept)))[bounds].astype(np.int32)
+            special = np.zeros(begins.size, bool) if skips is None else skips.ravel().astype(bool)
+            order, offsets = gathered(row_begins, row_ends)
+            is_kept = (special | (ends > begins))[order]
+            chosen = order[is_kept]
+            edges = np.concatenate(([0], np.cumsum(is_kept)))[offsets].astype(np.int32)
             return (
                 edges[:-1].reshape(row_begins.shape), edges[1:].reshape(row_begins.shape), begins[chosen], ends[chosen],
-                chars, flags[chosen],
+                chars, special[chosen],
             )  # fmt: skip
         strings = pieces(begins, ends, chars)
         rows = rows_of(row_begins, row_ends, len(strings))
