@@ -188,13 +188,13 @@ def _misplaced(layer: Layer, cls: type[Op]) -> _Unknown | None:
     if cls.__module__.startswith("irrun.extensions.") and is_numbered:
         message = f"{layer.version or 'opset1'} has no {layer.type}, which is an operation of an extension"
         return _Unknown("IR201", message, "version", 'write version="extension"')
-    if not is_custom(cls) and layer.version == "extension" and not cls.type.startswith(_ONCE_EXTENSIONS):
+    if not is_custom(cls) and layer.version == "extension" and not _ONCE_EXTENSIONS.fullmatch(cls.type):
         message = f"{layer.type} is an operation of OpenVINO, not of an extension"
         return _Unknown("IR201", message, "version", _since(cls.type))
     return None
 
 
-_ONCE_EXTENSIONS: Final = ("ExperimentalDetectron", "GRUCell", "RNNCell", "Proposal")
+_ONCE_EXTENSIONS: Final = re.compile(r"ExperimentalDetectron.*|(GRU|RNN)Cell|Proposal")
 
 
 def _since(type: str) -> str:
