@@ -123,7 +123,7 @@ def test_order_follows_the_file_where_edges_leave_it_free(tmp_path: Path) -> Non
         ("<edges>", "<statistics/><quantization_parameters/><edges>"),
         ('name="x"', 'name="a/b [c] (d): é 😀 &amp; &lt;&#65;"'),
         ('version="opset1"', 'version="opset17"'),
-        ('version="opset1"', 'version="extension"'),
+        ('version="opset1"', 'version="experimental"'),
     ],
 )
 def test_spellings_met_in_files(change: str, to: str, tmp_path: Path) -> None:

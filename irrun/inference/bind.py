@@ -160,22 +160,45 @@ def _operation(model: Model, layer: Layer) -> type[Op] | _Unknown:
     except ValueError:
         custom = resolve(type, None, layer.version or "")
         if custom is not None and is_custom(custom):  # a custom operation may have an opset name of its own
-            return custom
+            return _misplaced(layer, custom) or custom
         if re.fullmatch(r"opset\d+", layer.version or ""):
             known = f"{layer.version} is not known; irrun knows opset1 to opset{LATEST_OPSET}"
             return _Unknown("IR207", known, "version", "update irrun, or write an opset that it knows")
         message = f'version="{layer.version}" is not an operation set of OpenVINO'
-        return _Unknown("IR201", message, "version", "register a custom operation with @irrun.op (--plugin FILE.py)")
+        help = "register a custom operation with @irrun.op (--plugin FILE.py)"
+        return _Unknown("IR201", message, "version", _since(type) if custom is not None else help)
     cls = resolve(type, opset, layer.version if opset is None and layer.version else "")
     if cls is not None:
-        return cls
+        return _misplaced(layer, cls) or cls
     if versions := find(type):
-        first = min(versions)
-        message = f"{layer.version} has no {layer.type}; it came with opset{first}"
-        return _Unknown("IR201", message, "version", f'write version="opset{first}" or later')
+        message = f"{layer.version} has no {layer.type}; it came with opset{min(versions)}"
+        return _Unknown("IR201", message, "version", _since(type))
     near = difflib.get_close_matches(layer.type, {c.type for c in all_ops()}, 1, cutoff=0.75)
     help = f"did you mean {near[0]}?" if near else "run `irrun ops` to list the supported operations"
     return _Unknown("IR201", f"irrun does not know the operation {layer.type}", "type", help)
+
+
+def _misplaced(layer: Layer, cls: type[Op]) -> _Unknown | None:
+    """Return why ``version`` names the wrong kind of operation set, or None.
+
+    The operations of irrun's extensions are in no numbered opset. OpenVINO's own are in no extension, but for a few
+    that files of 2020 have there.
+    """
+    is_numbered = (layer.version or "opset1").lower().startswith("opset")
+    if cls.__module__.startswith("irrun.extensions.") and is_numbered:
+        message = f"{layer.version or 'opset1'} has no {layer.type}, which is an operation of an extension"
+        return _Unknown("IR201", message, "version", 'write version="extension"')
+    if not is_custom(cls) and layer.version == "extension" and not _ONCE_EXTENSIONS.fullmatch(cls.type):
+        message = f"{layer.type} is an operation of OpenVINO, not of an extension"
+        return _Unknown("IR201", message, "version", _since(cls.type))
+    return None
+
+
+_ONCE_EXTENSIONS: Final = re.compile(r"ExperimentalDetectron.*|(GRU|RNN)Cell|Proposal")
+
+
+def _since(type: str) -> str:
+    return f'write version="opset{min(find(type))}" or later'
 
 
 def _spellings(cls: type[Op]) -> dict[str, str]:

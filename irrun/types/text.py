@@ -54,11 +54,20 @@ def as_text(array: np.ndarray) -> np.ndarray | None:
     if array.dtype.kind not in "UTSO":
         return None
     items = array.ravel().tolist()
-    if array.dtype == object and all(isinstance(item, str) and item.isascii() for item in items):
+    if array.dtype == object and all(isinstance(item, str) for item in items) and _is_utf8("".join(items)):
         return array
     if not all(isinstance(item, (str, bytes)) for item in items):
         return None
     return text_array([_normal(item) for item in items], array.shape)
+
+
+def _is_utf8(text: str) -> bool:
+    """Return whether a text holds no surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _normal(item: str | bytes) -> str:

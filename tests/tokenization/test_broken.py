@@ -150,6 +150,10 @@ def renamed(type: str) -> Edit:
     return lambda files: files.layer.set("type", type)
 
 
+def version(value: str) -> Edit:
+    return lambda files: files.layer.set("version", value)
+
+
 @dataclass(frozen=True)
 class Broken:
     id: str
@@ -212,6 +216,11 @@ ROWS = [
     Broken("decoder-vocabulary", "gpt2", "VocabDecoder", contents(1, 10**7, 3), "IR403", "C2", "detokenizer"),
     Broken("decoder-skipped", "gpt2", "VocabDecoder", attribute("skip_tokens", "a,b"), "IR203", None, "detokenizer"),
     Broken("utf8-mode", "llama2", "UTF8Validate", attribute("replace_mode", "ignore"), "IR203", None, "detokenizer"),
+    Broken("split-opset", "gpt2", "RegexSplit", version("opset1"), "IR201"),
+    Broken("bpe-opset", "gpt2", "BPETokenizer", version("opset15"), "IR201"),
+    Broken("truncate-new-opset", "gpt2", "Truncate", version("opset99"), "IR201"),
+    Broken("range-extension", "gpt2", "Range", version("extension"), "IR201"),
+    Broken("gather-extension", "bert-cased", "Gather", version("extension"), "IR201"),
     Broken("fuse", "gpt2", "FuzeRagged", renamed("FuseRagged"), "IR201", None, "detokenizer"),
 ]  # fmt: skip
 
@@ -222,6 +231,21 @@ def test_one_finding_at_the_right_layer(row: Broken, tmp_path: Path) -> None:
     row.edit(files)
     found = irrun.check(files.save(tmp_path)).diagnostics
     assert [(d.code, d.layer, d.label) for d in found] == [(row.code, files.layer.get("name"), row.label)], found
+
+
+@pytest.mark.parametrize(
+    ("type", "wrong", "help"),
+    [
+        ("RegexSplit", "opset1", 'write version="extension"'),
+        ("RegexSplit", "opset99", 'write version="extension"'),
+        ("Range", "extension", 'write version="opset1" or later'),
+        ("StringTensorUnpack", "opset1", 'write version="opset15" or later'),
+    ],
+)
+def test_the_advice_names_the_right_version(type: str, wrong: str, help: str, tmp_path: Path) -> None:
+    files = Files("gpt2", "tokenizer", type)
+    files.layer.set("version", wrong)
+    assert [d.help for d in irrun.check(files.save(tmp_path)).diagnostics] == [help]
 
 
 def test_there_are_many() -> None:

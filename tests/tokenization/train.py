@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,17 @@ DEEPSEEK = [
 CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 
-VOCABULARY = 700
+
+@dataclass
+class Training:
+    """The texts that the tokenizers are trained on, and the number of tokens of their vocabularies."""
+
+    texts: Sequence[str] = tuple(SENTENCES.values()) * 3
+    vocabulary: int = 700
+
+
+TRAINING = Training()
+"""What ``train`` and ``kinds`` use; ``benchmarks.tokenization`` replaces its fields."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,7 @@ def _trained(model: Any, trainer: Any, normalizer: Any = None, split: Any = None
         tokenizer.pre_tokenizer = split
     if decoder is not None:
         tokenizer.decoder = decoder
-    tokenizer.train_from_iterator(list(SENTENCES.values()) * 3, trainer)
+    tokenizer.train_from_iterator(TRAINING.texts, trainer)
     if processor is not None:
         tokenizer.post_processor = processor(tokenizer)
     return tokenizer
@@ -80,7 +90,7 @@ BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 def wordpiece(normalizer: Any, split: Any = None, **options: Any) -> Any:
     from tokenizers import decoders, models, pre_tokenizers, trainers
 
-    trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=BERT, show_progress=False)
+    trainer = trainers.WordPieceTrainer(vocab_size=TRAINING.vocabulary, special_tokens=BERT, show_progress=False)
     tokenizer = _trained(
         models.WordPiece(unk_token="[UNK]"), trainer, normalizer, split or pre_tokenizers.BertPreTokenizer(),
         decoders.WordPiece(), _template("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", "[CLS]", "[SEP]"),
@@ -103,7 +113,7 @@ def byte_level(
 
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY, special_tokens=list(special), initial_alphabet=alphabet, show_progress=False
+        vocab_size=TRAINING.vocabulary, special_tokens=list(special), initial_alphabet=alphabet, show_progress=False
     )
     patterns = [pattern] if isinstance(pattern, str) else pattern
     steps = [pre_tokenizers.Split(Regex(one), behavior) for one in patterns if one]
@@ -115,11 +125,11 @@ def byte_level(
 
 
 def fallback_bpe(normalizer: Any = None, split: Any = None, decoder: Any = None, **options: Any) -> Any:
-    from tokenizers import decoders, models, normalizers, trainers
+    from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
     special = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY, special_tokens=special, show_progress=False, limit_alphabet=120
+        vocab_size=TRAINING.vocabulary, special_tokens=special, show_progress=False, limit_alphabet=120
     )
     if normalizer is None:
         normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
@@ -128,10 +138,15 @@ def fallback_bpe(normalizer: Any = None, split: Any = None, decoder: Any = None,
             [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
         )
     model = models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True)
-    tokenizer = _trained(model, trainer, normalizer, split, decoder, _template("<s> $A", "<s> $A <s> $B", "<s>"))
+    words = pre_tokenizers.Split("▁", "merged_with_next")  # as SentencePiece trains: no token holds an inner ▁
+    template = _template("<s> $A", "<s> $A <s> $B", "<s>")
+    tokenizer = _trained(model, trainer, normalizer, words, decoder, template)
     data = json.loads(tokenizer.to_str())
+    data["pre_tokenizer"] = None
     data["added_tokens"] = [token for token in data["added_tokens"] if not token["content"].startswith("<0x")]
     tokenizer = type(tokenizer).from_str(json.dumps(data))
+    if split is not None:
+        tokenizer.pre_tokenizer = split
     return _fast(tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>", **options)
 
 
@@ -140,7 +155,7 @@ def unigram(normalizer: Any, split: Any = None, processor: Any = None, **options
 
     special = ["<pad>", "</s>", "<unk>", "<s>", "<mask>"]
     trainer = trainers.UnigramTrainer(
-        vocab_size=VOCABULARY, special_tokens=special, unk_token="<unk>", show_progress=False
+        vocab_size=TRAINING.vocabulary, special_tokens=special, unk_token="<unk>", show_progress=False
     )
     template = processor or _template("$A </s>", "$A </s> $B </s>", "</s>")
     split = split or pre_tokenizers.Metaspace()
@@ -173,7 +188,7 @@ def charsmap() -> bytes:
             file.write(f"{' '.join(f'{ord(c):X}' for c in key)}\t{' '.join(f'{ord(c):X}' for c in value)}\n")
         file.flush()
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(SENTENCES.values()), model_writer=model, vocab_size=VOCABULARY,
+            sentence_iterator=iter(TRAINING.texts), model_writer=model, vocab_size=TRAINING.vocabulary,
             normalization_rule_tsv=file.name, minloglevel=2, hard_vocab_limit=False,
         )  # fmt: skip
     proto = sentencepiece_model_pb2.ModelProto()
@@ -184,7 +199,9 @@ def charsmap() -> bytes:
 def word_level(normalizer: Any, split: Any) -> Any:
     from tokenizers import models, trainers
 
-    trainer = trainers.WordLevelTrainer(vocab_size=VOCABULARY, special_tokens=["[UNK]", "[PAD]"], show_progress=False)
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=TRAINING.vocabulary, special_tokens=["[UNK]", "[PAD]"], show_progress=False
+    )
     tokenizer = _trained(models.WordLevel(unk_token="[UNK]"), trainer, normalizer, split)
     return _fast(tokenizer, unk_token="[UNK]", pad_token="[PAD]")
 
@@ -315,7 +332,7 @@ def kinds() -> Iterator[Kind]:
     def clip() -> Any:
         special = ["<|startoftext|>", "<|endoftext|>"]
         trainer = trainers.BpeTrainer(
-            vocab_size=VOCABULARY, special_tokens=special, end_of_word_suffix="</w>", show_progress=False,
+            vocab_size=TRAINING.vocabulary, special_tokens=special, end_of_word_suffix="</w>", show_progress=False,
             initial_alphabet=p.ByteLevel.alphabet(),
         )  # fmt: skip
         model = models.BPE(unk_token="<|endoftext|>", end_of_word_suffix="</w>")

@@ -11,6 +11,7 @@ import itertools
 import re
 import sys
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -53,6 +54,13 @@ class CharsMap:
         parts.append(text[last:].translate(self.single))
         return "".join(parts)
 
+    def normalise_all(self, strings: Sequence[bytes]) -> list[str]:
+        """Return each text as ``normalise`` does. They are joined by NUL, which no key and no value holds."""
+        joined = _MARK.join(strings)
+        if joined.count(_MARK) != len(strings) - 1:
+            return list(map(self.normalise, strings))
+        return self.normalise(joined).split("\0")
+
     def _cluster(self, text: str) -> str:
         parts: list[str] = []
         at = 0
@@ -67,6 +75,7 @@ class CharsMap:
         return "".join(parts)
 
 
+_MARK: Final = b"\0"
 _INVALID: Final = re.compile("[\ud800-\udfff]")
 """The surrogates that stand for bytes that are not UTF-8."""
 

@@ -13,9 +13,12 @@ from irrun.opdef import Site
 __all__ = ["PairEncoding", "split_at_separators"]
 
 _SHIFT: Final = 32
-"""A pair of ids is one integer: the left id shifted by so many bits, plus the right one."""
-_SHORT: Final = 24
-"""Up to this many pieces, looking at all pairs for the best one is faster than a heap."""
+"""A pair of ids is one integer: the left id shifted by so many bits, plus the right one. So are the rank of a merge and
+the time when its pair arose."""
+_NEVER: Final = 1 << 58
+"""The rank of a pair that no merge joins: larger than those of all merges, and still two digits of an ``int``."""
+_SHORT: Final = 100
+"""Up to this many pieces, ``min`` over all pairs, which is C, is faster than a heap."""
 _SEPARATORS: Final = ("▁".encode(), b" ")
 
 
@@ -35,7 +38,8 @@ class PairEncoding:
         self.unknown = ids.get(unknown)
         self.suffix = suffix
         self.bytes_ids = [ids.get(b"<0x%02X>" % byte) for byte in range(256)] if byte_fallback else [None] * 256
-        self.pairs: dict[int, tuple[int, int]] = {}
+        self.ranks: dict[int, int] = {}
+        self.results: list[int] = []
         made: set[bytes] = set()
         for rank, (left, right) in enumerate(merges):
             text = left + right
@@ -43,10 +47,29 @@ class PairEncoding:
             if first is None or second is None or result is None:
                 missing = left if first is None else right if second is None else text
                 Site().refuse("C4", f"merge {rank} needs the token {missing!r}, which the vocabulary lacks")
-            self.pairs[(first << _SHIFT) + second] = rank, result
+            self.ranks[(first << _SHIFT) + second] = rank << _SHIFT
+            self.results.append(result)
             made.add(text)
         self.search = LongestMatch({text: id for text, id in ids.items() if text not in made})
+        self._index()
         self.separator = None if suffix else _separator(merges, self.search.entries)
+
+    def _index(self) -> None:
+        """Index the entries that are one byte or one character: most strings hold no other."""
+        entries = self.search.entries
+        self.of_byte = [entries.get(bytes((byte,))) for byte in range(256)]
+        self.alone = bytes(byte for byte in range(256) if self.search.lengths[byte] == [1])
+        """The bytes that are entries and begin no longer ones."""
+        self.of_char: dict[str, int] = {}
+        others: set[int] = set()
+        for text, id in entries.items():
+            char = text.decode("utf-8", "replace")
+            if len(char) == 1 and char.encode() == text:
+                self.of_char[char] = id
+            elif text:
+                others.add(text[0])
+        self.others = bytes(others)
+        """The bytes that begin an entry which is not one character."""
 
     def ids(self, text: bytes) -> list[int]:
         """Return the ids of a string."""
@@ -63,6 +86,19 @@ class PairEncoding:
 
     def pieces(self, text: bytes) -> list[int]:
         """Return the ids of the longest known pieces from left to right."""
+        if not text.translate(None, self.alone):  # nothing is left without these bytes
+            return [id for id in map(self.of_byte.__getitem__, text) if id is not None]
+        if len(text.translate(None, self.others)) == len(text):
+            try:
+                found = list(map(self.of_char.get, text.decode()))
+            except UnicodeDecodeError:
+                return self._longest(text)
+            known = [id for id in found if id is not None]
+            if len(known) == len(found):
+                return known
+        return self._longest(text)
+
+    def _longest(self, text: bytes) -> list[int]:
         entries, lengths, size = self.search.entries, self.search.lengths, len(text)
         out: list[int] = []
         at = 0
@@ -86,44 +122,37 @@ class PairEncoding:
         return self._merge_few(ids) if len(ids) <= _SHORT else self._merge_many(ids)
 
     def _merge_few(self, ids: list[int]) -> list[int]:
-        get = self.pairs.get
-        found = [get((a << _SHIFT) + b) for a, b in itertools.pairwise(ids)]
-        order = list(range(len(found)))  # when each pair arose
-        clock = len(ids)
-        while True:
-            best, best_order, place = None, 0, -1
-            for index, pair in enumerate(found):
-                if pair is not None and (
-                    best is None or pair[0] < best[0] or (pair[0] == best[0] and order[index] < best_order)
-                ):
-                    best, best_order, place = pair, order[index], index
-            if best is None:
-                return ids
-            ids[place : place + 2] = [best[1]]
-            del found[place], order[place]
+        """Merge in ``ids``. A pair is the number ``rank << _SHIFT`` plus the time when it arose: the least is next."""
+        get, results, clock = self.ranks.get, self.results, len(ids)
+        found = [get((a << _SHIFT) + b, _NEVER) + n for n, (a, b) in enumerate(itertools.pairwise(ids))]
+        while found and (best := min(found)) < _NEVER:
+            place = found.index(best)
+            id = ids[place] = results[best >> _SHIFT]
+            del ids[place + 1], found[place]
             if place:
-                found[place - 1], order[place - 1] = get((ids[place - 1] << _SHIFT) + best[1]), clock
+                found[place - 1] = get((ids[place - 1] << _SHIFT) + id, _NEVER) + clock
             if place < len(found):
-                found[place], order[place] = get((best[1] << _SHIFT) + ids[place + 1]), clock
+                found[place] = get((id << _SHIFT) + ids[place + 1], _NEVER) + clock
             clock += 1
+        return ids
 
     def _merge_many(self, ids: list[int]) -> list[int]:
         """Merge with a heap of pairs and a doubly linked list of ids."""
-        get, count = self.pairs.get, len(ids)
+        get, results, count = self.ranks.get, self.results, len(ids)
         before, after = list(range(-1, count - 1)), list(range(1, count + 1))
-        heap: list[tuple[int, int, int, int]] = []
+        heap: list[tuple[int, int, int]] = []  # rank and time, place, the two ids
         for place in range(count - 1):
             key = (ids[place] << _SHIFT) + ids[place + 1]
-            if (pair := get(key)) is not None:
-                heap.append((pair[0], place, place, key))
+            if (rank := get(key)) is not None:
+                heap.append((rank + place, place, key))
         heapq.heapify(heap)
         clock = count
         while heap:
-            _, _, place, key = heapq.heappop(heap)
+            rank, place, key = heapq.heappop(heap)
             right = after[place] if ids[place] >= 0 else count
             if right >= count or (ids[place] << _SHIFT) + ids[right] != key:
                 continue  # one of the two was merged in the meantime
-            ids[place] = self.pairs[key][1]
+            ids[place] = results[rank >> _SHIFT]
             ids[right] = -1
             behind = after[place] = after[right]
             if behind < count:
@@ -131,8 +160,8 @@ class PairEncoding:
             for left, other in ((before[place], place), (place, behind)):
                 if left >= 0 and other < count:
                     key = (ids[left] << _SHIFT) + ids[other]
-                    if (pair := get(key)) is not None:
-                        heapq.heappush(heap, (pair[0], clock, left, key))
+                    if (rank := get(key)) is not None:
+                        heapq.heappush(heap, (rank + clock, left, key))
             clock += 1
         return [id for id in ids if id >= 0]
 

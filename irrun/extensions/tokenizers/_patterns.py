@@ -46,6 +46,8 @@ class Pattern:
     separating: Any
     """The pattern in a group, whose ``split`` returns gaps and matches in turn; None for a pattern with groups."""
     is_nested: bool
+    translated: str
+    """The pattern as ``regex`` compiled it."""
 
     def patience(self, text: str) -> float | None:
         """Return the seconds that a search through ``text`` may take; None for a search that cannot take long.
@@ -99,7 +101,7 @@ def compiled(source: bytes) -> Pattern:
         is_nested = re.search(r"\)[*+{]", translated) is not None
         pattern = regex.compile(translated, regex.V0)
         separating = None if pattern.groups else regex.compile(f"({translated})", regex.V0)
-        return Pattern(text, pattern, separating, is_nested)
+        return Pattern(text, pattern, separating, is_nested, translated)
     except regex.error as error:
         position = min(getattr(error, "pos", 0) or 0, len(text)) if translated == text else 0
         raise DoesNotCompile(str(error.msg), position) from None

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
 from irrun.diagnostics import Refused
-from irrun.extensions.tokenizers._packages import PackageMissing
+from irrun.extensions.tokenizers._packages import PackageMissing, package
 from irrun.extensions.tokenizers._patterns import DoesNotCompile, Pattern, compiled, shown, try_compile
 from irrun.extensions.tokenizers._strings import known_bytes
 from irrun.opdef import Value
 
-__all__ = ["byte_offsets", "check_pattern", "doubtful_pattern", "parts", "tiles"]
+__all__ = ["Joint", "byte_offsets", "check_pattern", "doubtful_pattern", "joint", "parts", "tiles"]
 
 
 def check_pattern(pattern: Value) -> None:
@@ -36,6 +39,33 @@ def doubtful_pattern(pattern: Value, then: str, label: str) -> Iterator[Refused]
         yield Refused(message, label, "correct the pattern", code="IR406")
     except Refused:
         return
+
+
+_ONE: Final = r"(?:\[(?:[^\[\]\\]|\\[pP]\{[^}]*\}|\\.)+\]|\\[pP]\{[^}]*\}|\\U[0-9a-f]{8})"
+_RUN: Final = re.compile(rf"(\(?)({_ONE}(?:\+|\{{\d+,\}})?)(\)?)")
+_FIRST: Final = re.compile(rf"(\(\^\)|\^)(\(?)({_ONE})(\)?)")
+"""A pattern of one class of characters, repeated or not, and a pattern of one such character at the beginning."""
+_MARKS: Final = "\0\n~a"
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A pattern that finds in strings joined by ``mark`` what another pattern finds in each of them."""
+
+    mark: str
+    compiled: Any
+
+
+def joint(pattern: Pattern) -> Joint | None:
+    """Return a pattern for joined strings, with the same groups, or None if there is none."""
+    if run := _RUN.fullmatch(pattern.translated):
+        mark = next((mark for mark in _MARKS if pattern.compiled.search(mark) is None), None)
+        return Joint(mark, pattern.compiled) if mark and len(run[1]) == len(run[3]) else None
+    if (first := _FIRST.fullmatch(pattern.translated)) and len(first[2]) == len(first[4]):
+        begin = r"(?<![^\x00])(?!\x00)"
+        begin = f"({begin})" if first[1] == "(^)" else begin
+        return Joint("\0", package("regex").compile(f"{begin}{first[2]}{first[3]}{first[4]}", pattern.compiled.flags))
+    return None
 
 
 def parts(pattern: Pattern, text: str) -> list[str]:

@@ -18,7 +18,8 @@ from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 
 __all__ = [
     "I32", "RAGGED", "STRINGS", "ZERO", "check_pieces", "check_ragged", "check_rows", "check_spans", "check_strings",
-    "gathered", "known_bytes", "packed", "pieces", "ragged_outputs", "rows_of", "skip_flags", "string_outputs",
+    "gathered", "is_range", "known_bytes", "packed", "pieces", "ragged_outputs", "rows_of", "skip_flags",
+    "string_outputs",
 ]  # fmt: skip
 
 I32: Final = ELEMENT_TYPES["i32"]
@@ -72,10 +73,9 @@ def check_pieces(
     """Refuse spans that do not lie within ``length`` elements. ``None`` stands for an unknown length."""
     if begins.shape != ends.shape:
         at.refuse(label, f"{what}begins has the shape {list(begins.shape)}, but {what}ends {list(ends.shape)}")
-    bad = (begins < 0) | (begins > ends)
-    if length is not None and length != float("inf"):
-        bad |= ends > length
-    if bad.any():
+    most = float("inf") if length is None else length
+    if begins.size and (begins.min() < 0 or ends.max() > most or (begins > ends).any()):
+        bad = (begins < 0) | (begins > ends) | (ends > most)
         index = int(np.flatnonzero(bad.ravel())[0])
         begin, end = int(begins.ravel()[index]), int(ends.ravel()[index])
         within = "" if length is None else f" within the {length:,} {unit}"
@@ -114,6 +114,11 @@ def gathered(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarr
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     shift = np.repeat(begins.ravel() - offsets[:-1], lengths)
     return np.arange(offsets[-1]) + shift, offsets
+
+
+def is_range(indices: np.ndarray, count: int) -> bool:
+    """Return whether indices are those of ``count`` elements in their order."""
+    return len(indices) == count and bool((indices == np.arange(count)).all())
 
 
 def string_outputs(shape: PartialShape) -> tuple[Value, Value, Value]:

@@ -10,10 +10,10 @@ from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
-from irrun.extensions.tokenizers._strings import gathered, pieces
+from irrun.extensions.tokenizers._strings import gathered, is_range, pieces
 from irrun.opdef import Request, Value
 
-__all__ = ["LongestMatch", "cached", "known_arrays", "tokenized", "vocabulary"]
+__all__ = ["CAPACITY", "LongestMatch", "cached", "known_arrays", "tokenized", "vocabulary"]
 
 _T = TypeVar("_T")
 
@@ -83,15 +83,15 @@ class LongestMatch:
 
 def tokenized(
     row_begins: np.ndarray, row_ends: np.ndarray, strings: Sequence[bytes], ids: Callable[[bytes], Iterable[int]],
-    memo: dict[bytes, tuple[int, ...]], capacity: int,
+    memo: dict[bytes, tuple[int, ...]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Return the ids of the strings of each row, as a ragged tensor.
 
-    ``memo`` keeps the ids of up to ``capacity`` strings, since most words repeat. The loop over strings is one look-up
+    ``memo`` keeps the ids of up to ``CAPACITY`` strings, since most words repeat. The loop over strings is one look-up
     for each of them; the rest is done by ``map`` and ``chain``, which are C.
     """
     order, bounds = gathered(row_begins, row_ends)
-    if len(order) != len(strings) or (np.diff(order) != 1).any():
+    if not is_range(order, len(strings)):
         strings = [strings[index] for index in order.tolist()]
     found = list(map(memo.get, strings))
     if None in found:
@@ -100,7 +100,7 @@ def tokenized(
                 known = memo.get(text)
                 if known is None:
                     known = tuple(ids(text))
-                    if len(memo) < capacity and len(text) <= _LONGEST_KEPT:
+                    if len(memo) < CAPACITY and len(text) <= _LONGEST_KEPT:
                         memo[text] = known
                 found[index] = known
     known_ids = cast("list[tuple[int, ...]]", found)
@@ -110,5 +110,7 @@ def tokenized(
     return edges[:-1].reshape(row_begins.shape), edges[1:].reshape(row_begins.shape), out
 
 
+CAPACITY: Final = 100_000
+"""The most strings whose ids are kept."""
 _LONGEST_KEPT: Final = 256
 """The most bytes of a string that the memo keeps: longer ones do not repeat."""

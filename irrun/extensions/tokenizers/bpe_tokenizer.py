@@ -9,7 +9,7 @@ import numpy as np
 
 from irrun.extensions.tokenizers._merging import PairEncoding
 from irrun.extensions.tokenizers._strings import I32, RAGGED, check_ragged, check_strings, pieces, rows_of
-from irrun.extensions.tokenizers._vocabulary import cached, known_arrays, tokenized, vocabulary
+from irrun.extensions.tokenizers._vocabulary import CAPACITY, cached, known_arrays, tokenized, vocabulary
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
 from irrun.types import Dim, PartialShape
 
@@ -34,7 +34,7 @@ class BPETokenizer(Op):
     vocabulary, the last one counts.
 
     The merges are three inputs, a list of texts ``left right``, or six, the lists of left and right texts.
-    ``cache_capacity`` is the number of strings whose ids are kept; it changes no result.
+    ``cache_capacity`` and ``fuse_unk`` change no result: irrun keeps the ids of up to 100,000 words.
 
     C1  The begins and ends of the strings have one shape, and each string lies within ``chars``, which is 1D.
     C2  The row begins and row ends have one shape, and each row lies within the strings.
@@ -114,7 +114,6 @@ class BPETokenizer(Op):
     ) -> tuple[np.ndarray, ...]:  # fmt: skip
         strings = pieces(begins, ends, chars)
         rows_of(row_begins, row_ends, len(strings))
-        capacity = max(self.cache_capacity, 0)
 
         def ids(text: bytes) -> list[int]:
             words = encoding.words(text)
@@ -125,12 +124,12 @@ class BPETokenizer(Op):
                 known = memo.get(word)
                 if known is None:
                     known = tuple(encoding.ids(word))
-                    if len(memo) < capacity:
+                    if len(memo) < CAPACITY:
                         memo[word] = known
                 out += known
             return out
 
-        return tokenized(row_begins, row_ends, strings, ids, memo, capacity)
+        return tokenized(row_begins, row_ends, strings, ids, memo)
 
 
 def _tables(given: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any], Any]:

@@ -19,7 +19,7 @@ from irrun.extensions.tokenizers._strings import (
     skip_flags,
     string_outputs,
 )
-from irrun.extensions.tokenizers.normalization import changed
+from irrun.extensions.tokenizers.normalization import changed, each
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
 
 _BYTE: Final = re.compile(rb"\A<0x([0-9A-F]{2})>\Z")
@@ -44,7 +44,7 @@ class ByteFallback(Op):
             match = _BYTE.match(text)
             return bytes((int(match[1], 16),)) if match else text
 
-        return changed(begins, ends, chars, None, byte)
+        return changed(begins, ends, chars, None, each(byte))
 
 
 @op("UTF8Validate")
@@ -68,7 +68,7 @@ class UTF8Validate(Op):
 
     def run(self, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray) -> tuple[np.ndarray, ...]:
         mark = "\ufffd".encode() if self.replace_mode else b""
-        return changed(begins, ends, chars, None, lambda text: _validated(text, mark))
+        return changed(begins, ends, chars, None, each(lambda text: _validated(text, mark)))
 
 
 _RUNS: Final = re.compile(rb"[\x00-\x7f]+|[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}"
@@ -146,7 +146,7 @@ class BytesToChars(Op):
         def letters(text: bytes) -> bytes:
             return b"".join(map(_ENCODED.__getitem__, text))
 
-        return row_begins, row_ends, *changed(begins, ends, chars, skips, letters)
+        return row_begins, row_ends, *changed(begins, ends, chars, skips, each(letters))
 
 
 @op("CharsToBytes")

@@ -11,9 +11,6 @@ from irrun.extensions.tokenizers._vocabulary import LongestMatch, cached, known_
 from irrun.extensions.tokenizers.bpe_tokenizer import ids_outputs
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
 
-_CAPACITY = 100_000
-"""The most strings whose ids are kept."""
-
 
 @op("WordpieceTokenizer")
 class WordpieceTokenizer(Op):
@@ -90,7 +87,7 @@ class WordpieceTokenizer(Op):
 
         strings = pieces(begins, ends, chars)
         rows_of(row_begins, row_ends, len(strings))
-        return tokenized(row_begins, row_ends, strings, ids, memo, _CAPACITY)
+        return tokenized(row_begins, row_ends, strings, ids, memo)
 
 
 @op("TrieTokenizer")
@@ -151,4 +148,4 @@ class TrieTokenizer(Op):
 
         strings = pieces(begins, ends, chars)
         rows_of(row_begins, row_ends, len(strings))
-        return tokenized(row_begins, row_ends, strings, ids, memo, _CAPACITY)
+        return tokenized(row_begins, row_ends, strings, ids, memo)

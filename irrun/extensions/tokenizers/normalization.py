@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
@@ -23,21 +23,34 @@ from irrun.opdef import Op, Site, Value, attr, op, opt, ports
 _SKIPS: Final = "boolean"
 
 
+Change = Callable[[Sequence[bytes]], Sequence[bytes]]
+"""Changes each of some strings."""
+
+
+def each(change: Callable[[bytes], bytes]) -> Change:
+    """Return the function that changes strings one by one, and equal ones once."""
+
+    def changed_strings(strings: Sequence[bytes]) -> Sequence[bytes]:
+        memo = {text: change(text) for text in dict.fromkeys(strings)}
+        return [memo[text] for text in strings]
+
+    return changed_strings
+
+
 def changed(
-    begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, skips: np.ndarray | None, change: Callable[[bytes], bytes]
+    begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, skips: np.ndarray | None, change: Change
 ) -> tuple[np.ndarray, ...]:
-    """Return a string tensor with ``change`` applied to each string that is not skipped, and the skip flags."""
+    """Return a string tensor with ``change`` applied to the strings that are not skipped, and the skip flags."""
     strings = pieces(begins, ends, chars)
     if skips is None:
-        memo: dict[bytes, bytes] = {}
-        for text in strings:
-            if text not in memo:
-                memo[text] = change(text)
-        return packed([memo[text] for text in strings], begins.shape)
+        return packed(change(strings), begins.shape)
     if skips.size != len(strings):
         Site().refuse("C2", f"there are {skips.size} skip flags, but {len(strings)} strings")
+    if not skips.any():
+        return (*packed(change(strings), begins.shape), skips)
     flags = skips.ravel().tolist()
-    return (*packed([s if skip else change(s) for s, skip in zip(strings, flags)], begins.shape), skips)
+    own = iter(change([text for text, skip in zip(strings, flags) if not skip]))
+    return (*packed([text if skip else next(own) for text, skip in zip(strings, flags)], begins.shape), skips)
 
 
 def changed_outputs(at: Site, begins: Value, ends: Value, chars: Value, skips: Value | None) -> tuple[Value, ...]:
@@ -110,15 +123,17 @@ class CharsMapNormalization(Op):
         skips, charsmap = self._roles(skips, charsmap)
         chars_map = self._map(Site(), charsmap is not None, None if charsmap is None else charsmap.tobytes())
         assert chars_map is not None
-        return changed(begins, ends, chars, skips, lambda text: self._changed(chars_map, text))
+        return changed(begins, ends, chars, skips, lambda strings: self._changed(chars_map, strings))
 
-    def _changed(self, chars_map: CharsMap, text: bytes) -> bytes:
-        result = chars_map.normalise(text)
+    def _changed(self, chars_map: CharsMap, strings: Sequence[bytes]) -> Sequence[bytes]:
+        results = chars_map.normalise_all(strings)
         if self.remove_extra_whitespaces:
-            result = _SPACES.sub(" ", result.strip(" "))
-        if self.add_dummy_prefix and result:
-            result = " " + result
-        return (result.replace(" ", "▁") if self.escape_whitespaces else result).encode()
+            results = [_SPACES.sub(" ", text.strip(" ")) if " " in text else text for text in results]
+        if self.add_dummy_prefix:
+            results = [" " + text if text else text for text in results]
+        if self.escape_whitespaces:
+            results = [text.replace(" ", "▁") for text in results]
+        return list(map(str.encode, results))
 
 
 @op("NormalizeUnicode")
@@ -147,8 +162,8 @@ class NormalizeUnicode(Op):
     ) -> tuple[np.ndarray, ...]:
         chars_map = normal_form(cast(Form, self.normalization_form), False)
 
-        def change(text: bytes) -> bytes:
-            return chars_map.normalise(text).encode()
+        def change(strings: Sequence[bytes]) -> Sequence[bytes]:
+            return list(map(str.encode, chars_map.normalise_all(strings)))
 
         return changed(begins, ends, chars, skips, change)
 
@@ -180,7 +195,7 @@ class CaseFold(Op):
     def run(
         self, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, skips: np.ndarray | None = None
     ) -> tuple[np.ndarray, ...]:
-        return changed(begins, ends, chars, skips, self._changed)
+        return changed(begins, ends, chars, skips, each(self._changed))
 
     def _changed(self, text: bytes) -> bytes:
         if not self.encoding:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -51,13 +53,11 @@ class CombineSegments(Op):
 
     def run(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         ids, tensors = arrays[-1].ravel(), [arrays[n : n + 3] for n in range(0, len(arrays) - 1, 3)]
-        shape = PartialShape.of([])
         for begins, ends, data in tensors:
             rows_of_tensor(begins.reshape(ends.shape) if not begins.ndim and ends.size == 1 else begins, ends, data)
-            shape = _joined(Site(), shape, PartialShape.of(ends.shape))
         Site().require(ids.size == len(tensors), "C2", f"there are {ids.size} ids of {len(tensors)} tensors")
-        static = shape.static or ()
-        count = int(np.prod(static))
+        static = _rows([ends.shape for _, ends, _ in tensors])
+        count = math.prod(static)
         starts = np.cumsum([0, *(len(data) for _, _, data in tensors)])
         firsts = np.stack([np.broadcast_to(b.ravel() + s, count) for (b, _, _), s in zip(tensors, starts)], 1)
         lasts = np.stack([np.broadcast_to(e.ravel() + s, count) for (_, e, _), s in zip(tensors, starts)], 1)
@@ -76,6 +76,17 @@ class CombineSegments(Op):
             own = ends.sum(dtype=np.float64) - begins.sum(dtype=np.float64)
             total += own * (rows if begins.size == 1 else 1)
         return max(0, int(total) * 24)
+
+
+def _rows(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape of the rows of several tensors."""
+    several = {shape for shape in shapes if shape not in ((), (1,))}
+    if len(several) == 1:
+        return several.pop()
+    joined = PartialShape.of([])
+    for shape in shapes:
+        joined = _joined(Site(), joined, PartialShape.of(shape))
+    return joined.static or ()
 
 
 def rows_of_tensor(begins: np.ndarray, ends: np.ndarray, data: np.ndarray) -> None:
@@ -117,6 +128,7 @@ class RaggedToDense(Op):
     m_pad_max_length = attr.bool(default=False)
     inputs = ports(begins="i32", ends="i32", data="T", size="i32", fill="T", pad_right=opt("boolean"))
     outputs = 2
+    checked = False
 
     def infer(
         self,
@@ -149,9 +161,12 @@ class RaggedToDense(Op):
         pad_right: np.ndarray | None = None,
     ) -> tuple[np.ndarray, ...]:  # fmt: skip
         rows_of_tensor(begins, ends, data)
-        columns = int(size.ravel()[0])
+        for label, name, array in (("C2", "size", size), ("C3", "fill", fill), ("C4", "pad_right", pad_right)):
+            if array is not None and array.size != 1:
+                Site().refuse(label, f"{name} has {array.size} elements, not 1")
+        columns = size.item()
         Site().require(columns >= 0, "C2", f"size is {columns}")
-        is_right = self.pad_right if pad_right is None else bool(pad_right.ravel()[0])
+        is_right = self.pad_right if pad_right is None else pad_right.item()
         lengths = np.minimum(ends - begins, columns)[..., None]
         column = np.arange(columns, dtype=np.int32)
         place = column if is_right else column - (columns - lengths)
@@ -160,6 +175,12 @@ class RaggedToDense(Op):
         dense[...] = fill.ravel()[0]
         dense[mask] = data[np.broadcast_to(begins[..., None] + place, mask.shape)[mask]]
         return dense, mask.copy()
+
+    def working(self, *inputs: np.ndarray) -> int:
+        """Return the bytes of the outputs and of the places of their elements: ``size`` may be any number."""
+        begins, _, data, size = inputs[:4]
+        row = math.prod(data.shape[1:]) * data.itemsize
+        return begins.size * max(0, int(size.ravel()[0]) if size.size else 0) * (row + 14)
 
 
 @op("FuzeRagged")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -11,9 +12,9 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.extensions.tokenizers._patterns import Pattern, try_compile
-from irrun.extensions.tokenizers._search import check_pattern, doubtful_pattern
+from irrun.extensions.tokenizers._search import check_pattern, doubtful_pattern, joint
 from irrun.extensions.tokenizers._strings import STRINGS, known_bytes
-from irrun.extensions.tokenizers.normalization import changed, changed_outputs
+from irrun.extensions.tokenizers.normalization import Change, changed, changed_outputs, each
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
 
 _OLD: Final = {
@@ -77,7 +78,7 @@ class RegexNormalization(Op):
         return self._run(_substitution(source, replacement, self.global_replace), *arrays)
 
     def _run(
-        self, change: Callable[[bytes], bytes], begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, *more: Any
+        self, change: Change, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, *more: Any
     ) -> tuple[np.ndarray, ...]:
         return changed(begins, ends, chars, self._roles(Site(), more)[0], change)
 
@@ -111,20 +112,47 @@ class _Unset(Exception):  # noqa: N818  (it ends a substitution, it is no error)
 
 
 @lru_cache(maxsize=256)
-def _substitution(source: bytes, replacement: bytes, everywhere: bool) -> Callable[[bytes], bytes]:
-    """Return the function that replaces in one string."""
+def _substitution(source: bytes, replacement: bytes, everywhere: bool) -> Change:
+    """Return the function that replaces in strings."""
     pattern = try_compile(_OLD.get(source, source))
     template = None
     if pattern is not None:
         template = _template(replacement.decode("utf-8", "surrogateescape"), pattern.compiled.groups)
     if pattern is None or template is None:
-        return lambda text: text
-    literal = _PLAIN.fullmatch(source) is not None
-    if literal and all(isinstance(part, str) for part in template):
+        return lambda strings: strings
+    if everywhere and _PLAIN.fullmatch(source) and all(isinstance(part, str) for part in template):
         text = "".join(map(str, template)).encode("utf-8", "surrogateescape")
-        return lambda data: _grown(data, data.replace(source, text, -1 if everywhere else 1), len(replacement))
+        return lambda strings: _literally(source, text, len(replacement), strings)
     count = 0 if everywhere and not _ANCHORED.match(source) else 1
-    return lambda data: _replaced(pattern, template, len(replacement), count, data)
+    one_by_one = each(lambda data: _replaced(pattern, template, len(replacement), count, data))
+    together = joint(pattern) if everywhere or _ANCHORED.match(source) else None
+    if together is None:
+        return one_by_one
+    by = "".join(part.replace("\\", r"\\") if isinstance(part, str) else rf"\g<{part}>" for part in template)
+    mark, size = together.mark, len(replacement) * (1 + pattern.compiled.groups)
+
+    def change(strings: Sequence[bytes]) -> Sequence[bytes]:
+        joined = mark.encode().join(strings).decode("utf-8", "surrogateescape")
+        if joined.count(mark) != len(strings) - 1:
+            return one_by_one(strings)
+        result = together.compiled.sub(by, joined)
+        if result == joined:
+            return strings
+        results = result.encode("utf-8", "surrogateescape").split(mark.encode())
+        return list(map(_grown, strings, results, itertools.repeat(size)))
+
+    return change
+
+
+def _literally(source: bytes, text: bytes, size: int, strings: Sequence[bytes]) -> Sequence[bytes]:
+    """Return the strings with one text replaced by another one. ``size`` are the bytes of the replacement."""
+    joined = b"\0".join(strings)
+    if source not in joined:
+        return strings
+    results = joined.replace(source, text).split(b"\0")
+    if len(results) != len(strings):  # a string, or the text, holds NUL
+        results = [data.replace(source, text) for data in strings]
+    return list(map(_grown, strings, results, itertools.repeat(size)))
 
 
 _PLAIN: Final = re.compile(rb"[\w `'#</>\x80-\xff]+")

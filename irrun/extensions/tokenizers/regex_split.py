@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from irrun.extensions.tokenizers._strings import (
     RAGGED,
     check_ragged,
     gathered,
+    is_range,
     known_bytes,
     pieces,
     ragged_outputs,
@@ -31,6 +32,97 @@ Pieces = tuple[list[int], list[int]]
 _WORD: Final = 64
 _WORDS: Final = 100_000
 """The most bytes of a string whose pieces are kept, and how many such strings are."""
+
+
+class Cutter:
+    """Cuts strings. It keeps the pieces of short strings, since words repeat."""
+
+    def __init__(self, pattern: Pattern | None, behaviour: str, invert: bool, max_splits: int) -> None:
+        self.pattern, self.behaviour, self.invert, self.max_splits = pattern, behaviour, invert, max_splits
+        self.keeps_gaps = behaviour in ("isolate", "contiguous") or (behaviour == "remove" and not invert)
+        self.keeps_matches = behaviour in ("isolate", "contiguous") or (behaviour == "remove" and invert)
+        self.memo: dict[bytes, Pieces] = {}
+        self.tiled = True
+        """Whether the matches in the last string had no gaps: those of most patterns always do, or never do."""
+
+    def __call__(self, strings: Sequence[bytes]) -> list[Pieces]:
+        pattern, memo = self.pattern, self.memo
+        if pattern is None:
+            return list(map(_whole, strings))
+        found = list(map(memo.get, strings))
+        for index, own in enumerate(found):
+            if own is None:
+                data = strings[index]
+                own = found[index] = memo.get(data) or self._cut(pattern, data)
+                if len(data) <= _WORD and len(memo) < _WORDS:
+                    memo[data] = own
+        return cast("list[Pieces]", found)
+
+    def _cut(self, pattern: Pattern, data: bytes) -> Pieces:
+        text = data.decode("utf-8", "surrogateescape")
+        found = self._kept(pattern, text, len(data))
+        if 0 < self.max_splits < len(found[0]):
+            return found[0][: self.max_splits + 1], [*found[1][: self.max_splits], len(data)]
+        return found
+
+    def _kept(self, pattern: Pattern, text: str, size: int) -> Pieces:
+        """Return the pieces that the matches leave of a text of ``size`` bytes."""
+        is_ascii = len(text) == size
+        if self.keeps_matches and self.tiled:
+            matches = tiles(pattern, text)
+            if matches is not None:
+                ends = list(itertools.accumulate(_sizes(matches, is_ascii)))
+                return [0, *ends[:-1]] if ends else [], ends
+        found = parts(pattern, text)
+        self.tiled = not any(found[::2])
+        if len(found) == 1 and size and self.keeps_gaps:
+            return [0], [size]
+        sizes = _sizes(found, is_ascii)
+        ends = list(itertools.accumulate(sizes))
+        begins = [0, *ends[:-1]]
+        if self.behaviour == "remove":
+            begins, ends = begins[self.invert :: 2], ends[self.invert :: 2]
+        elif self.behaviour not in ("isolate", "contiguous"):
+            return self._merged(sizes, begins, ends)
+        if 0 in sizes:
+            filled = [(begin, end) for begin, end in zip(begins, ends) if begin < end]
+            return [begin for begin, _ in filled], [end for _, end in filled]
+        return begins, ends
+
+    def _merged(self, sizes: list[int], begins: list[int], ends: list[int]) -> Pieces:
+        """Return the pieces with each match added to one neighbour. The arguments are of gaps and matches in turn.
+
+        The start of a piece is never reset, so that a match that follows another one at once gives a piece that begins
+        where the one before it begins.
+        """
+        if not self.invert and 0 not in sizes[2:-1:2]:
+            if self.behaviour == "mergedwithnext" and sizes[-1] and sizes[0]:
+                return [0, *begins[1::2]], [ends[0], *ends[2::2]]
+            if self.behaviour == "mergedwithprevious" and sizes[-1]:
+                return begins[::2], [*ends[1::2], ends[-1]]
+        length, last = ends[-1], -1
+        kept: list[tuple[int, int]] = []
+        delimits = not self.invert
+        for begin, end in zip(begins, ends):
+            delimits = not delimits
+            if begin == end:
+                continue
+            if self.behaviour == "mergedwithprevious":
+                if delimits:
+                    kept.append((max(last, 0), end))
+                elif end != length:
+                    last = begin
+                else:
+                    kept.append((begin, end))
+            elif delimits:
+                last = begin
+            else:
+                kept.append((last if last >= 0 else begin, end))
+        if (
+            self.behaviour == "mergedwithnext" and not self.invert and not sizes[-1]
+        ):  # nothing is left behind the last match
+            kept.append((max(last, 0), length))
+        return [begin for begin, _ in kept], [end for _, end in kept]
 
 
 @op("RegexSplit")
@@ -97,24 +189,12 @@ class RegexSplit(Op):
         _, source, _ = self._roles(Site(), arrays)
         return self._run(self._cutter(source.tobytes()), arrays)
 
-    def _cutter(self, source: bytes) -> Callable[[bytes], Pieces]:
-        """Return the function that cuts one string. It keeps the pieces of short strings, since words repeat."""
+    def _cutter(self, source: bytes) -> Cutter:
         if self.behaviour == "contiguous" and not source.endswith(b"+"):
             source = (b"(" if b"(" in source else b"(?:") + source + b")+"
-        pattern = try_compile(source)
-        memo: dict[bytes, Pieces] = {}
+        return Cutter(try_compile(source), self.behaviour, self.invert, self.max_splits)
 
-        def cut(data: bytes) -> Pieces:
-            found = memo.get(data)
-            if found is None:
-                found = _whole(data) if pattern is None else self._cut(pattern, data)
-                if len(data) <= _WORD and len(memo) < _WORDS:
-                    memo[data] = found
-            return found
-
-        return cut
-
-    def _run(self, cut: Callable[[bytes], Pieces], arrays: Any) -> tuple[np.ndarray, ...]:
+    def _run(self, cut: Cutter, arrays: Any) -> tuple[np.ndarray, ...]:
         row_begins, row_ends, begins, ends, chars = arrays[:5]
         skips, _, kept = self._roles(Site(), arrays)
         strings = pieces(begins, ends, chars)
@@ -122,84 +202,31 @@ class RegexSplit(Op):
         if skips is not None and skips.size != len(strings):
             Site().refuse("C3", f"there are {skips.size} flags, but {len(strings)} strings")
         alone = set(pieces(*kept)) if kept is not None else ()
-        flags = [text in alone for text in strings] if skips is None else skips.ravel().tolist()
-        found = [_whole(text) if skip else cut(text) for text, skip in zip(strings, flags)]
-        counts = np.fromiter((len(own[0]) for own in found), np.int64, len(found))
-        total = int(counts.sum())
-        first, last = (
-            np.fromiter(itertools.chain.from_iterable(own[side] for own in found), np.int32, total) for side in (0, 1)
-        )
-        starts = np.repeat(begins.ravel(), counts)
+        if alone or (skips is not None and skips.any()):
+            flags = [text in alone for text in strings] if skips is None else skips.ravel().tolist()
+            own = iter(cut([text for text, skip in zip(strings, flags) if not skip]))
+            found = [_whole(text) if skip else next(own) for text, skip in zip(strings, flags)]
+        else:
+            found = cut(strings)
+        firsts, lasts = zip(*found) if found else ((), ())
+        counts = np.fromiter(map(len, firsts), np.int64, len(found))
         offsets = np.concatenate(([0], np.cumsum(counts)))
+        total = int(offsets[-1])
+        first, last = (np.fromiter(itertools.chain.from_iterable(side), np.int32, total) for side in (firsts, lasts))
+        starts = np.repeat(begins.ravel(), counts)
+        first += starts
+        last += starts
         order, bounds = gathered(row_begins, row_ends)  # the strings of the rows, one row after the other
-        chosen, row_offsets = gathered(offsets[order], offsets[order + 1])
+        row_offsets = offsets
+        if not is_range(order, len(found)):
+            chosen, row_offsets = gathered(offsets[order], offsets[order + 1])
+            first, last = first[chosen], last[chosen]
+            counts, skips_of = counts[order], None if skips is None else skips.ravel()[order]
+        else:
+            skips_of = None if skips is None else skips.ravel()
         edges = row_offsets[bounds].astype(np.int32)
-        outputs = (
-            edges[:-1].reshape(row_begins.shape), edges[1:].reshape(row_begins.shape),
-            (first + starts)[chosen], (last + starts)[chosen], chars,
-        )  # fmt: skip
-        return outputs if skips is None else (*outputs, np.repeat(skips.ravel(), counts)[chosen])
-
-    def _cut(self, pattern: Pattern, data: bytes) -> Pieces:
-        text = data.decode("utf-8", "surrogateescape")
-        found = self._kept(pattern, text, len(text) == len(data))
-        if 0 < self.max_splits < len(found[0]):
-            return found[0][: self.max_splits + 1], [*found[1][: self.max_splits], len(data)]
-        return found
-
-    def _kept(self, pattern: Pattern, text: str, is_ascii: bool) -> Pieces:
-        """Return the pieces that the matches leave of a text."""
-        if self.behaviour in ("isolate", "contiguous") or (self.behaviour == "remove" and self.invert):
-            matches = tiles(pattern, text)
-            if matches is not None:
-                ends = list(itertools.accumulate(_sizes(matches, is_ascii)))
-                return [0, *ends[:-1]] if ends else [], ends
-        sizes = _sizes(parts(pattern, text), is_ascii)
-        ends = list(itertools.accumulate(sizes))
-        begins = [0, *ends[:-1]]
-        if self.behaviour == "remove":
-            begins, ends = begins[self.invert :: 2], ends[self.invert :: 2]
-        elif self.behaviour not in ("isolate", "contiguous"):
-            return self._merged(sizes, begins, ends)
-        if 0 in sizes:
-            filled = [(begin, end) for begin, end in zip(begins, ends) if begin < end]
-            return [begin for begin, _ in filled], [end for _, end in filled]
-        return begins, ends
-
-    def _merged(self, sizes: list[int], begins: list[int], ends: list[int]) -> Pieces:
-        """Return the pieces with each match added to one neighbour. The arguments are of gaps and matches in turn.
-
-        The start of a piece is never reset, so that a match that follows another one at once gives a piece that begins
-        where the one before it begins.
-        """
-        if not self.invert and 0 not in sizes[2:-1:2]:
-            if self.behaviour == "mergedwithnext" and sizes[-1] and sizes[0]:
-                return [0, *begins[1::2]], [ends[0], *ends[2::2]]
-            if self.behaviour == "mergedwithprevious" and sizes[-1]:
-                return begins[::2], [*ends[1::2], ends[-1]]
-        length, last = ends[-1], -1
-        kept: list[tuple[int, int]] = []
-        delimits = not self.invert
-        for begin, end in zip(begins, ends):
-            delimits = not delimits
-            if begin == end:
-                continue
-            if self.behaviour == "mergedwithprevious":
-                if delimits:
-                    kept.append((max(last, 0), end))
-                elif end != length:
-                    last = begin
-                else:
-                    kept.append((begin, end))
-            elif delimits:
-                last = begin
-            else:
-                kept.append((last if last >= 0 else begin, end))
-        if (
-            self.behaviour == "mergedwithnext" and not self.invert and not sizes[-1]
-        ):  # nothing is left behind the last match
-            kept.append((max(last, 0), length))
-        return [begin for begin, _ in kept], [end for _, end in kept]
+        outputs = edges[:-1].reshape(row_begins.shape), edges[1:].reshape(row_begins.shape), first, last, chars
+        return outputs if skips_of is None else (*outputs, np.repeat(skips_of, counts))
 
 
 def _whole(data: bytes) -> Pieces:

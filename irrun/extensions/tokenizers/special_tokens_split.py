@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from irrun.diagnostics import Refused
-from irrun.extensions.tokenizers._patterns import Pattern, try_compile
+from irrun.extensions.tokenizers._patterns import try_compile
 from irrun.extensions.tokenizers._search import byte_offsets, check_pattern, doubtful_pattern
 from irrun.extensions.tokenizers._strings import (
     RAGGED,
+    check_pieces,
     check_ragged,
+    gathered,
     known_bytes,
     pieces,
     ragged_outputs,
@@ -71,20 +73,33 @@ class SpecialTokensSplit(Op):
         source = known_bytes(request.inputs[-1])
         if source is None:
             return None
-        find = _finder(source)
-        return Kernel(lambda *arrays: self._run(find, arrays))
+        finder = _finder(source)
+        return Kernel(lambda *arrays: self._run(finder, arrays))
 
     def run(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         given = [array for array in arrays if array is not None]
         return self._run(_finder(given[-1].tobytes()), arrays)
 
-    def _run(self, find: Callable[[str], Iterator[tuple[int, int, int, int]]], arrays: Any) -> tuple[np.ndarray, ...]:
+    def _run(self, finder: Finder, arrays: Any) -> tuple[np.ndarray, ...]:
         row_begins, row_ends, begins, ends, chars = arrays[:5]
         skips, _ = self._roles(Site(), *(*arrays, None)[5:7])
+        count = begins.size if skips is None else skips.size
+        Site().require(count == begins.size, "C3", f"there are {count} flags, but {begins.size} strings")
+        if finder.absent(chars):
+            check_pieces(Site(), begins, ends, chars.size, "C1")
+            rows_of(row_begins, row_ends, begins.size)
+            special = np.zeros(begins.size, bool) if skips is None else skips.ravel().astype(bool)
+            order, offsets = gathered(row_begins, row_ends)
+            is_kept = (special | (ends > begins))[order]
+            chosen = order[is_kept]
+            edges = np.concatenate(([0], np.cumsum(is_kept)))[offsets].astype(np.int32)
+            return (
+                edges[:-1].reshape(row_begins.shape), edges[1:].reshape(row_begins.shape), begins[chosen], ends[chosen],
+                chars, special[chosen],
+            )  # fmt: skip
         strings = pieces(begins, ends, chars)
         rows = rows_of(row_begins, row_ends, len(strings))
         flags = [False] * len(strings) if skips is None else skips.ravel().tolist()
-        Site().require(len(flags) == len(strings), "C3", f"there are {len(flags)} flags, but {len(strings)} strings")
         out: list[tuple[int, int, bool]] = []
         bounds: list[tuple[int, int]] = []
         starts = begins.ravel().tolist()
@@ -95,7 +110,7 @@ class SpecialTokensSplit(Op):
                 if flags[index]:
                     out.append((start, start + len(text), True))
                 else:
-                    out += [(start + a, start + b, special) for a, b, special in _cut(find, text)]
+                    out += [(start + a, start + b, special) for a, b, special in _cut(finder.matches, text)]
             bounds.append((first, len(out)))
         spans = np.array(bounds, np.int32).reshape(-1, 2)
         places = np.array([piece[:2] for piece in out], np.int32).reshape(-1, 2)
@@ -130,50 +145,60 @@ def _cut(find: Callable[[str], Iterator[Found]], data: bytes) -> list[tuple[int,
     return cut if offsets is None else [(int(offsets[a]), int(offsets[b]), special) for a, b, special in cut]
 
 
-@lru_cache(maxsize=64)
-def _finder(source: bytes) -> Callable[[str], Iterator[Found]]:
-    """Return a function that finds the special tokens of a text."""
-    pattern = try_compile(source)
-    tokens = _tokens(source.decode("utf-8", "replace"))
-    hint = None
-    if tokens:
-        hint = re.compile("|".join(re.escape(token) for token in sorted(tokens, key=len, reverse=True)))
-    return lambda text: _matches(pattern, hint, text)
+class Finder:
+    """Finds the special tokens of texts. ``hint`` finds what a match must contain, if the pattern says it."""
 
+    def __init__(self, source: bytes) -> None:
+        self.pattern = try_compile(source)
+        tokens = sorted(_tokens(source.decode("utf-8", "replace")), key=len, reverse=True)
+        self.hint = re.compile("|".join(map(re.escape, tokens))) if tokens else None
+        self.hint_bytes = re.compile(b"|".join(re.escape(token.encode()) for token in tokens)) if tokens else None
 
-def _matches(pattern: Pattern | None, hint: re.Pattern[str] | None, text: str) -> Iterator[Found]:
-    """Yield the matches of a pattern.
+    def absent(self, chars: np.ndarray) -> bool:
+        """Return whether there is no special token in any string: one search for all of them."""
+        if self.hint_bytes is None:
+            return self.pattern is None
+        return self.hint_bytes.search(chars.tobytes()) is None
 
-    ``hint`` finds what a match must contain. A search begins at the spaces before it: from each place of a long run of
-    spaces, ``(?:\\s*)(token)`` would read the rest of the run in vain.
-    """
-    if pattern is None:
-        return
-    at, first, compiled = 0, 0, pattern.compiled
-    while at <= len(text):
-        start = at
-        if hint is not None:
-            near = hint.search(text, at)
-            if near is None:
-                return
-            first = start = near.start()
-            while start > at and (text[start - 1].isspace() or text[start - 1] == "\u180e"):
-                start -= 1
-        try:
-            match = compiled.search(text, start, timeout=pattern.patience(text))
-        except TimeoutError:
-            raise pattern.too_slow(text) from None
-        if match is None:
-            if hint is None:
-                return
-            at = first + 1
-            continue
-        if match.end() <= match.start():
+    def matches(self, text: str) -> Iterator[Found]:
+        """Yield the matches of a pattern.
+
+        A search begins at the spaces before what ``hint`` finds: from each place of a long run of spaces,
+        ``(?:\\s*)(token)`` would read the rest of the run in vain.
+        """
+        pattern, hint = self.pattern, self.hint
+        if pattern is None:
             return
-        spans = [match.span(group) for group in range(1, compiled.groups + 1)]
-        first, last = next((span for span in spans if span[0] < span[1]), match.span())
-        yield match.start(), match.end(), first, last
-        at = match.end()
+        at, first, compiled = 0, 0, pattern.compiled
+        while at <= len(text):
+            start = at
+            if hint is not None:
+                near = hint.search(text, at)
+                if near is None:
+                    return
+                first = start = near.start()
+                while start > at and (text[start - 1].isspace() or text[start - 1] == "\u180e"):
+                    start -= 1
+            try:
+                match = compiled.search(text, start, timeout=pattern.patience(text))
+            except TimeoutError:
+                raise pattern.too_slow(text) from None
+            if match is None:
+                if hint is None:
+                    return
+                at = first + 1
+                continue
+            if match.end() <= match.start():
+                return
+            spans = [match.span(group) for group in range(1, compiled.groups + 1)]
+            first, last = next((span for span in spans if span[0] < span[1]), match.span())
+            yield match.start(), match.end(), first, last
+            at = match.end()
+
+
+@lru_cache(maxsize=64)
+def _finder(source: bytes) -> Finder:
+    return Finder(source)
 
 
 _FORM = re.compile(r"(?:\(\?:\\s\*\))?\(((?:[^()\\]|\\.)+)\)(?:\(\?:\\s\*\))?(?:\||\Z)", re.DOTALL)
