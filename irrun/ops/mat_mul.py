@@ -7,6 +7,7 @@ import numpy as np
 
 from irrun.kernels.blocks import BLOCK, SMALL, each_block, report_in_blocks, within
 from irrun.kernels.matmul import TransposedConstant, UnpackedConstant, matmul, narrow, wide
+from irrun.kernels.threads import shared
 from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, ports
 from irrun.ops._broadcasting import refuse
 from irrun.types import Dim, PartialShape
@@ -122,8 +123,10 @@ class MatMul(Op):
                     for part in within(index, whole.itemsize, SMALL):
                         on_tile_ready(part)
 
-            if whole.size:
-                work = 2 * whole.size * rows.shape[-1]
+            work = 2 * whole.size * rows.shape[-1]
+            if on_tile_ready is ignore_tile and not shared(work):  # blocks take as long as a small product
+                packed.multiply(rows.reshape(-1, packed.depth), whole.reshape(-1, packed.columns))
+            elif whole.size:
                 each_block(fill, whole.shape, whole.itemsize, work=work, **_cuts(whole.shape, whole.itemsize))
             return whole
 

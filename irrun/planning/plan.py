@@ -294,10 +294,25 @@ class _Assembly:
         for number, position in last_read.items():
             if number not in kept:
                 frees.setdefault(position, []).append(number)
+        passed: dict[object, dict[object, int]] = {}
         return tuple(
-            replace(step, frees=tuple(frees.get(position, ())), out=self.filled(step))
+            replace(
+                step, frees=tuple(frees.get(position, ())), out=self.filled(step),
+                passed=passed.setdefault(self.rule(step), {}),
+            )
             for position, step in enumerate(steps)
-        )
+        )  # fmt: skip
+
+    def rule(self, step: Step) -> object:
+        """Return a key that is equal for steps whose shape rule gives the same for the same inputs.
+
+        Such steps share ``Step.passed``: the layers of a decoder see the same shapes, new ones for each token.
+        """
+        if step.needed or not step.dynamic:
+            return id(step)
+        attributes = tuple([repr(getattr(step.op, name)) for name in step.op.attributes])
+        types = tuple([None if read < 0 else self.values[read].type for read in step.reads])
+        return type(step.op), attributes, types, tuple([output.type for output in step.layer.outputs])
 
     def filled(self, step: Step) -> tuple[tuple[int, ...], np.dtype] | None:
         """Return shape and dtype of the array for ``out=`` of the kernel; None if the kernel allocates its outputs.

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.kernels.compiled.block import multiply_block
+from irrun.kernels.compiled.block import multiply_block, unpack_block
 from irrun.kernels.compiled.panels import WIDTH, address_of, multiply_panel, multiply_panels
 from irrun.kernels.compiled.processor import ROWS, compiled
 from irrun.kernels.matmul import ConstantForm
@@ -163,29 +163,19 @@ def _multiply_many(
     """Unpack a few panels at a time and multiply all rows with them, so that unpacking takes little of the time."""
     depth, columns = a.shape[1], out.shape[1]
     count = max(1, _UNPACKED // (depth * WIDTH))
+    size = depth // scales.shape[1]
     floats = np.empty((count, depth, WIDTH), np.float32)
+    shifts = np.empty(WIDTH, np.float32)
     for column in range(0, columns, count * WIDTH):
         width = min(count * WIDTH, columns - column)
         for n in range(-(-width // WIDTH)):
             panel = first + column // WIDTH + n
-            _unpack(panels[panel], zeros[panel], scales[panel], floats[n])
+            for group in range(scales.shape[1]):
+                for j in range(WIDTH):
+                    shifts[j] = zeros[panel, group, j]
+                unpack_block(
+                    panels, address_of(panels) + panel * panels.strides[0] + group * size * panels.strides[1],
+                    address_of(shifts), address_of(scales) + panel * scales.strides[0] + group * scales.strides[1],
+                    address_of(floats) + n * floats.strides[0] + group * size * floats.strides[1], size,
+                )  # fmt: skip
         multiply_panels(a, floats, out[:, column : column + width], 0)
-
-
-@compiled
-def _unpack(codes: np.ndarray, zeros: np.ndarray, scales: np.ndarray, floats: np.ndarray) -> None:
-    """Fill a panel of floats from codes of 8 bits, or of 4 bits if a row of them is shorter than one of floats."""
-    depth, width = floats.shape
-    groups, half = len(scales), codes.shape[1]
-    size = depth // groups
-    for group in range(groups):
-        for k in range(group * size, (group + 1) * size):
-            if half == width:
-                for j in range(width):
-                    floats[k, j] = (codes[k, j] - np.float32(zeros[group, j])) * scales[group, j]
-            else:
-                for j in range(half):
-                    floats[k, j] = ((codes[k, j] & 15) - np.float32(zeros[group, j])) * scales[group, j]
-                for j in range(half):
-                    high = half + j
-                    floats[k, high] = ((codes[k, j] >> 4) - np.float32(zeros[group, high])) * scales[group, high]
