@@ -80,7 +80,10 @@ def main(
             out.print()
             out.print(report.table(group, found, earlier))
             if page:
-                report.write(page, group, facts, found)
+                try:
+                    report.write(page, group, facts, found)
+                except ValueError as error:
+                    raise click.UsageError(str(error)) from None
             for line in report.summary(found):
                 out.print(line, highlight=False, markup=False, soft_wrap=True)
     finally:  # an interrupt, too, leaves what there is
