@@ -1,7 +1,8 @@
 """The networks of the benchmark, at their published shape, with random weights (extra `bench`: torch, transformers).
 
-`python -m benchmarks.architectures FOLDER [NAME …]` writes for each NAME.xml, NAME.bin, and NAME.npz with the feeds:
-entry ``3.0`` is the first input of the fourth call. A network without state has one call.
+`python -m benchmarks.architectures FOLDER [NAME …]` writes NAME-FORM.xml, NAME-FORM.bin and NAME-FORM.npz for each
+form of the weights (see ``FORMS``). The .npz holds the feeds: entry ``3.0`` is the first input of the fourth call. A
+network without state has one call.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nncf
 import numpy as np
 import openvino as ov
 import torch
@@ -244,16 +246,44 @@ def _convert(module: nn.Module, *inputs: Tensor) -> Made:
     return model, [inputs]
 
 
+FORMS: dict[str, Callable[[ov.Model, list[np.ndarray]], ov.Model]] = {
+    "f32": lambda model, _: model,
+    "f16": lambda model, _: model,
+    "int8": lambda model, feeds: _eight_bits(model, feeds),
+    "int4": lambda model, _: nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT4_ASYM, group_size=128),
+}
+"""What is done to a network before it is saved. All forms but f32 are saved as ``save_model`` does by default: numbers
+that are still f32 become f16. int8 and int4 are what NNCF makes of the weights, except that int8 means FakeQuantize for
+convolutional networks."""
+
+
+def _eight_bits(model: ov.Model, feeds: list[np.ndarray]) -> ov.Model:
+    if _convolutional(model):
+        images = [np.random.default_rng(i).random(feeds[0].shape, np.float32) for i in range(8)]
+        return nncf.quantize(model, nncf.Dataset(images), subset_size=len(images))
+    return nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_ASYM)
+
+
+def _convolutional(model: ov.Model) -> bool:
+    """Return whether most of the work is in convolutions: a transformer of images has one or a few."""
+    return sum(op.get_type_name() in ("Convolution", "GroupConvolution") for op in model.get_ops()) > 10
+
+
 def write(name: str, folder: Path) -> None:
-    """Convert one network. The .xml comes last: where it is, all is."""
+    """Convert one network, in all forms. A .xml comes last: where it is, all is."""
     torch.manual_seed(0)
     model, calls = NETWORKS[name]()
     feeds = {f"{i}.{k}": x.numpy() for i, call in enumerate(calls) for k, x in enumerate(call)}
-    np.savez(folder / f"{name}.npz", **feeds)
-    partial = folder / f"{name}.partial.xml"
-    ov.save_model(model, partial, compress_to_fp16=False)
-    partial.with_suffix(".bin").replace(folder / f"{name}.bin")
-    partial.replace(folder / f"{name}.xml")
+    for form, change in FORMS.items():
+        if form == "int4" and _convolutional(model):
+            continue
+        file = f"{name}-{form}"
+        changed = change(model.clone(), [x.numpy() for x in calls[0]])
+        np.savez(folder / f"{file}.npz", **feeds)
+        partial = folder / f"{file}.partial.xml"
+        ov.save_model(changed, partial, compress_to_fp16=form != "f32")
+        partial.with_suffix(".bin").replace(folder / f"{file}.bin")
+        partial.replace(folder / f"{file}.xml")
 
 
 def main(folder: str, *names: str) -> Iterator[str]:

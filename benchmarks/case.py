@@ -59,10 +59,16 @@ class Case:
     calls: int = 1
     memory: bool = False
     """Whether the peak of the memory is of interest."""
+    numpy: bool = False
+    """Whether irrun also runs without its compiled kernels."""
     moves: bool = False
     """Whether this moves data, so that a memcpy of as many bytes as it gives is the measure of it."""
     at: tuple[str, float] | None = None
     """What grows in the rows that have this in common, and how large it is here."""
+
+    @property
+    def engines(self) -> list[str]:
+        return [name for name in ENGINES if self.numpy or name != "numpy alone"]
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,11 @@ class Row:
         return self._over("OpenVINO", lambda t: t.median)
 
     @property
+    def numpy_ratio(self) -> float | None:
+        """The ratio of irrun without its compiled kernels."""
+        return self._over("OpenVINO", lambda t: t.median, "numpy alone")
+
+    @property
     def least_ratio(self) -> float | None:
         """The ratio of the fastest turns, which other work on the machine disturbs less."""
         return self._over("OpenVINO", lambda t: t.least)
@@ -115,14 +126,19 @@ class Row:
         """The bandwidth as a part of that of memcpy."""
         return self._over("memcpy", lambda t: t.median)
 
-    def _over(self, other: str, which: Callable[[Times], float]) -> float | None:
-        if other not in self.times or "irrun" not in self.times:
+    def _over(self, other: str, which: Callable[[Times], float], own: str = "irrun") -> float | None:
+        if other not in self.times or own not in self.times:
             return None
-        return which(self.times[other]) / which(self.times["irrun"])
+        return which(self.times[other]) / which(self.times[own])
 
     def record(self) -> dict[str, Any]:
         """The row as it stands in JSON."""
-        more = {"ratio": self.ratio, "least_ratio": self.least_ratio, "of_memcpy": self.of_memcpy}
+        more = {
+            "ratio": self.ratio,
+            "least_ratio": self.least_ratio,
+            "of_memcpy": self.of_memcpy,
+            "numpy_ratio": self.numpy_ratio,
+        }
         return dataclasses.asdict(self) | more
 
 
@@ -143,7 +159,7 @@ def _measure(group: str, case: Case, setup: Setup, folder: Path) -> Row:
     times, error = (_in_turn if setup.threads == 1 else _apart)(case, job, folder, setup)
     memory: dict[str, int] = {}
     if case.memory:
-        for engine in ENGINES:
+        for engine in case.engines:
             peak = alone(Task(job, engine, setup.threads, setup.exact, setup.seconds)).memory
             memory |= {} if peak is None else {engine: peak}
     return Row(group, case.name, _summary(times), error, memory, case.at)
@@ -152,8 +168,7 @@ def _measure(group: str, case: Case, setup: Setup, folder: Path) -> Row:
 def _in_turn(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str, list[float]], float]:
     feeds = job.feeds()
     works = {
-        name: Work(engine(Path(job.path), setup.threads, setup.exact), feeds, job.lead)
-        for name, engine in ENGINES.items()
+        name: Work(ENGINES[name](Path(job.path), setup.threads, setup.exact), feeds, job.lead) for name in case.engines
     }
     outputs = {name: work.outputs() for name, work in works.items()}
     error = relative_error(outputs["irrun"], outputs["OpenVINO"])
@@ -165,7 +180,7 @@ def _in_turn(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str
 def _apart(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str, list[float]], float]:
     done: dict[str, Alone] = {}
     outputs: dict[str, list[np.ndarray]] = {}
-    for name in ENGINES:
+    for name in case.engines:
         file = folder / f"{name}.npz"
         done[name] = alone(Task(job, name, setup.threads, setup.exact, setup.seconds, str(file)))
         with np.load(file) as entries:

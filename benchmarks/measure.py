@@ -6,6 +6,7 @@ Run as a program, this measures one engine: `python -m benchmarks.measure TASK`,
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import irrun
+from irrun.kernels import compiled
 
 ROOT = Path(__file__).parent.parent
 
@@ -90,6 +92,21 @@ class Irrun:
         return self.model(feeds).arrays
 
 
+class NumpyAlone(Irrun):
+    """irrun as it is without the extra `fast`."""
+
+    def __init__(self, path: Path, threads: int, exact: bool) -> None:
+        before = os.environ.get("IRRUN_FAST")
+        os.environ["IRRUN_FAST"] = "0"
+        compiled.available.cache_clear()  # it is asked for once for each model, so that the others are not concerned
+        try:
+            super().__init__(path, threads, exact)
+        finally:
+            os.environ.pop("IRRUN_FAST")
+            os.environ |= {} if before is None else {"IRRUN_FAST": before}
+            compiled.available.cache_clear()
+
+
 @cache
 def core() -> Any:
     """One for all: a process that makes many of them may crash."""
@@ -117,7 +134,7 @@ class OpenVINO:
         return list(self.request.infer(feeds, share_inputs=True, share_outputs=True).values())
 
 
-ENGINES: dict[str, type[Irrun] | type[OpenVINO]] = {"irrun": Irrun, "OpenVINO": OpenVINO}
+ENGINES: dict[str, type[Irrun] | type[OpenVINO]] = {"irrun": Irrun, "OpenVINO": OpenVINO, "numpy alone": NumpyAlone}
 
 
 @dataclass(frozen=True)

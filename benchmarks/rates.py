@@ -29,7 +29,7 @@ def main() -> None:
     wanted = [word.lower() for word in sys.argv[1:]]
     peak, copy = _peak(), _copy()
     print(f"One thread. Peak of BLAS: {peak:.0f} GFLOP/s; copy: {copy:.1f} GB/s read and written.")
-    for name, file, lead, calls in NETWORKS:
+    for name, file, lead, calls, _ in NETWORKS:
         if not wanted or any(word in f"{name} {file}".lower() for word in wanted):
             path = network(Path(tempfile.gettempdir(), "irrun-benchmarks"), file)
             print("\n".join(_table(name, Job(str(path), lead, calls), peak, copy)))

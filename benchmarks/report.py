@@ -29,6 +29,7 @@ def machine(setup: Setup) -> dict[str, Any]:
     return {
         "cpu": _cpu(),
         "cores": os.cpu_count(),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
         "threads": setup.threads,
         "exact": setup.exact,
         "clock": "processor" if setup.cpu else "wall",
@@ -73,12 +74,15 @@ def table(group: str, rows: Sequence[Row], earlier: Earlier) -> Table:
         "OpenVINO ms": [_time(row, "OpenVINO") for row in rows],
         "ratio": [_number(row.ratio) for row in rows],
         "of least": [_number(row.least_ratio) for row in rows],
+        "numpy alone ms": [_time(row, "numpy alone") for row in rows],
+        "its ratio": [_number(row.numpy_ratio) for row in rows],
         "was": [_number(earlier.get((group, row.name))) for row in rows],
         "change": [_change(row, earlier) for row in rows],
         "memcpy": ["" if row.of_memcpy is None else f"{row.of_memcpy:.0%}" for row in rows],
         "error": ["" if row.error is None else f"{row.error:.0e}" for row in rows],
         "irrun MB": [_megabytes(row, "irrun") for row in rows],
         "OpenVINO MB": [_megabytes(row, "OpenVINO") for row in rows],
+        "numpy alone MB": [_megabytes(row, "numpy alone") for row in rows],
         "beside, ms": [_beside(row) for row in rows],
     }
     found = Table(box=None, pad_edge=False, header_style="bold")
@@ -89,6 +93,41 @@ def table(group: str, rows: Sequence[Row], earlier: Earlier) -> Table:
     for cells in zip(*kept.values()):
         found.add_row(*cells)
     return found
+
+
+def write(page: Path, group: str, facts: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    """Write a group of rows as a table of Markdown into a page, between the two comments that name it.
+
+    Raises ValueError if the page has no such comments.
+    """
+    begin, end = f"<!-- {group}, threads {facts['threads']} -->", "<!-- end -->"
+    before, mark, rest = page.read_text("utf-8").partition(begin)
+    _, other, after = rest.partition(end)
+    if not mark or not other:
+        raise ValueError(f"{page} has no table between {begin} and {end}")
+    titles = (
+        "irrun ms",
+        "numpy alone ms",
+        "OpenVINO ms",
+        "ratio",
+        "of numpy alone",
+        "error",
+        "MB",
+        "numpy alone",
+        "OpenVINO",
+    )
+    lines = ["| " + " | ".join((group, *titles)) + " |", "| --- " + "| ---: " * len(titles) + "|"]
+    for row in rows:
+        names = "irrun", "numpy alone", "OpenVINO"
+        times = [_milliseconds(row.times[name].median) if name in row.times else "" for name in names]
+        error = "" if row.error is None else f"{row.error:.0e}"
+        sizes = [_megabytes(row, name) for name in names]
+        cells = [row.name, *times, _number(row.ratio), _number(row.numpy_ratio), error, *sizes]
+        lines.append("| " + " | ".join(cells) + " |")
+    used = "the processor" if facts["clock"] == "processor" else "the clock"
+    versions = f"OpenVINO {facts['openvino']}, numpy {facts['numpy']}"
+    note = f"Medians by {used}, load {facts['load']:.1f}: {facts['cpu']}, {facts['cores']} cores, {versions}."
+    page.write_text("\n".join([before + begin, note, "", *lines, "", *summary(rows), end]) + after, "utf-8")
 
 
 def summary(rows: Sequence[Row]) -> list[str]:

@@ -36,6 +36,24 @@ def test_saves_and_compares(tmp_path: Path) -> None:
     assert "-100%" in done.stdout
 
 
+def test_writes_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- operations, threads 1 -->\nold\n<!-- end -->\nafter\n", "utf-8")
+    for _ in range(2):  # what it has written is replaced
+        done = benchmarks("Broadcast numpy 1 KB", "--seconds", "0", "--page", str(page))
+        assert done.returncode == 0, done.stderr
+    text = page.read_text("utf-8")
+    assert text.startswith("before\n<!-- operations, threads 1 -->\n")
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert text.count("| Broadcast numpy 1 KB |") == 1
+    assert "old" not in text
+    page.write_text("no comments", "utf-8")
+    done = benchmarks("Broadcast numpy 1 KB", "--seconds", "0", "--page", str(page))
+    assert done.returncode == 2
+    assert "has no table between" in done.stderr
+    assert page.read_text("utf-8") == "no comments"
+
+
 def test_each_engine_in_a_process_of_its_own(tmp_path: Path) -> None:
     saved = tmp_path / "saved.json"
     done = benchmarks("Add channels 1 KB", "--threads", "2", "--seconds", "0", "--save", str(saved))

@@ -6,7 +6,7 @@ import math
 import warnings
 import weakref
 from functools import cache
-from typing import Final, Self
+from typing import Any, Final, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -15,6 +15,7 @@ from irrun.kernels.blas import asked
 from irrun.kernels.copies import copy_to
 from irrun.kernels.mkl import Cblas, mkl
 from irrun.kernels.threads import each, only_numpy, products_are_shared, shared, shares
+from irrun.opdef import Stored
 from irrun.types import ElementType
 
 
@@ -39,16 +40,19 @@ class ConstantForm:
     All kernels that use a constant share one instance, including those of different plans.
     """
 
-    def __init__(self, source: np.ndarray) -> None:
-        self.memory = weakref.ref(_memory(source))
+    def __init__(self, source: Any) -> None:
+        self.memory = weakref.ref(_memory(source.raw if isinstance(source, Stored) else source))
 
     @classmethod
-    def of(cls, source: np.ndarray) -> Self:
-        """Return the instance for ``source``, which is created if no kernel holds one."""
-        key = cls, source.ctypes.data, source.shape, source.strides, source.dtype
+    def of(cls, source: np.ndarray | Stored, *more: Any) -> Self:
+        """Return the instance for ``source`` and ``more`` arguments, which is created if no kernel holds one."""
+        if isinstance(source, Stored):
+            key, memory = (cls, source.raw.ctypes.data, *source.origin, *more), _memory(source.raw)
+        else:
+            key, memory = (cls, source.ctypes.data, source.shape, source.strides, source.dtype, *more), _memory(source)
         form = _forms.get(key)
-        if not isinstance(form, cls) or form.memory() is not _memory(source):
-            form = _forms[key] = cls(source)
+        if not isinstance(form, cls) or form.memory() is not memory:
+            form = _forms[key] = cls(source, *more)
         return form
 
 
@@ -59,6 +63,26 @@ class TransposedConstant(ConstantForm):
         super().__init__(source)
         self.array = np.empty(source.shape[::-1], source.dtype)
         copy_to(self.array, source.T)
+
+
+class UnpackedConstant(ConstantForm):
+    """A constant matrix that the file stores in f16 or as integers, in f32 and in C order, also if ``transposed``.
+
+    A product reads f32 many times faster than numpy unpacks a row, so that a matrix is unpacked once. That happens in
+    blocks: nothing but the result ever is in memory as a whole.
+    """
+
+    def __init__(self, source: Stored, transposed: bool) -> None:
+        super().__init__(source)
+        rows, columns = source.shape
+        self.array = np.empty((columns, rows) if transposed else (rows, columns), np.float32)
+        high = max(1, _OUTER // (4 * max(columns, 1)))
+        for start in range(0, rows, high):
+            part = source.rows(slice(start, start + high))
+            if transposed:
+                copy_to(self.array[:, start : start + high], part.T)
+            else:
+                self.array[start : start + high] = part
 
 
 def _memory(array: np.ndarray) -> np.ndarray:

@@ -116,6 +116,10 @@ class Op:
     """Whether ``run`` returns a view of its first input: with other strides, or of another shape if contiguous."""
     needs: ClassVar[tuple[str, ...]] = ()
     """The keyword arguments that ``infer`` and ``run`` take in addition to the inputs, such as ``weights``."""
+    takes_stored: ClassVar[int | None] = None
+    """The number of the input that may be a constant as the file has it (``Value.stored``). A kernel that ``prepare``
+    returns for such an input lists it in ``Kernel.prepacked``; otherwise the planner unpacks the constant and asks
+    again."""
     channels_last: ClassVar[bool | Mapping[str, AxisRole]] = False
     """Whether the operation has kernels for values of rank 4 in channels-last layout (NHWC).
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from irrun.opdef.stored import Stored
 from irrun.types import INF, UNKNOWN_RANK, Dim, ElementType, PartialShape, as_dim
 
 __all__ = ["CHANNELS_LAST", "CONTENTS_LIMIT", "ORDER", "Value", "array_of", "few"]
@@ -29,6 +30,8 @@ class Value:
     type: ElementType
     shape: PartialShape
     data: np.ndarray | None = None
+    stored: Stored | None = None
+    """The contents of a constant that the planner leaves as the file has them. ``data`` is then None."""
 
     @staticmethod
     def of(array: np.ndarray, element_type: ElementType | None = None) -> Value:

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from irrun.kernels.elementwise import copied
-from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Request, Site, Stored, Value, attr, op, ports
 from irrun.ops._indices import one_number
 from irrun.types import UNKNOWN_RANK, Dim, blank
 
@@ -31,6 +31,7 @@ class Gather8(Op):
     inputs = ports(data="T", indices="T_IND", axis="T_AXIS")
     types = {"T": "any", "T_IND": "int", "T_AXIS": "int"}
     carries = True
+    takes_stored = 0
     channels_last = {"axis": "axes", "batch_dims": "leading"}
 
     def infer(self, at: Site, data: Value, indices: Value, axis: Value) -> Value:
@@ -77,6 +78,8 @@ class Gather8(Op):
         if self._batch(indices.rank) != 0 or data.type.kind == "string":
             return None
         place %= data.rank
+        if data.stored is not None:
+            return Kernel(partial(self._rows, data.stored), "as stored", prepacked=(0,)) if place == 0 else None
         count, at = data.shape[place].value, indices.exact
         if at is None or count is None or not ((at >= -count) & (at < count)).all():
             if indices.rank == 1 and not (data.shape.is_static and indices.shape.is_static):
@@ -91,6 +94,15 @@ class Gather8(Op):
             return np.take(data, at, place, out, "clip")  # "clip" needs no check and no buffer
 
         return Kernel(call, out="whole")
+
+    def _rows(self, stored: Stored, data: np.ndarray, indices: np.ndarray, axis: np.ndarray) -> np.ndarray:
+        """Unpack the rows at ``indices``. A row of zeros is gathered outside the axis."""
+        count = stored.shape[0]
+        at = indices.astype(np.int64).ravel()
+        inside = (at >= -count) & (at < count)
+        rows = stored.rows(np.where(inside, at % count, 0))
+        rows[~inside] = 0
+        return rows.reshape(*indices.shape, stored.shape[1])
 
     def _taken(
         self, place: int, data: np.ndarray, indices: np.ndarray, axis: np.ndarray, *, out: np.ndarray | None = None

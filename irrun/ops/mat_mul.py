@@ -6,7 +6,8 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.kernels.blocks import BLOCK, SMALL, each_block, report_in_blocks, within
-from irrun.kernels.matmul import TransposedConstant, matmul, narrow, wide
+from irrun.kernels.matmul import TransposedConstant, UnpackedConstant, matmul, narrow, wide
+from irrun.kernels.threads import shared
 from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, ports
 from irrun.ops._broadcasting import refuse
 from irrun.types import Dim, PartialShape
@@ -28,6 +29,7 @@ class MatMul(Op):
     transpose_b = attr.bool(False)
     inputs = ports(a="T", b="T")
     types = {"T": "numeric boolean"}  # OpenVINO multiplies booleans, too
+    takes_stored = 1
 
     def infer(self, at: Site, a: Value, b: Value) -> Value:
         for name, value in ("a", a), ("b", b):
@@ -56,13 +58,15 @@ class MatMul(Op):
             return None
         if a.type.dtype != wide(a.type.dtype):
             return self._widened(b) if b.data is not None else None
-        if request.compiled and ranks[1] == 2 and b.data is not None and b.data.size >= _WORTH_PACKING:
-            return self._compiled(a, b)
+        if request.compiled and (kernel := self._compiled(a, b)) is not None:
+            return kernel
         transpose_a, transpose_b = self.transpose_a, self.transpose_b
         shape = self.infer(Site(), a, b).shape.static
-        transposed = None
-        if transpose_b and ranks[1] == 2 and b.data is not None and b.data.size:
-            transposed, transpose_b = TransposedConstant.of(b.data), False
+        held: TransposedConstant | UnpackedConstant | None = None
+        if b.stored is not None:
+            held, transpose_b = UnpackedConstant.of(b.stored, transpose_b), False
+        elif transpose_b and ranks[1] == 2 and b.data is not None and b.data.size:
+            held, transpose_b = TransposedConstant.of(b.data), False
         inner = a.shape[-2 if transpose_a else -1].value or 0
         flops = 0 if shape is None else 2 * math.prod(shape) * inner
         cuts = None if shape is None or ranks[1] > 2 else _cuts(shape, a.type.dtype.itemsize)
@@ -72,8 +76,8 @@ class MatMul(Op):
         ) -> np.ndarray:
             if transpose_a:
                 a = a.swapaxes(-1, -2)
-            if transposed is not None:
-                b = transposed.array
+            if held is not None:
+                b = held.array
             elif transpose_b:
                 b = b.swapaxes(-1, -2)
             if on_tile_ready is ignore_tile:
@@ -92,17 +96,18 @@ class MatMul(Op):
             each_block(fill, shape, whole.itemsize, work=flops, **cuts)
             return whole
 
-        held = {} if transposed is None else {"prepacked": (1,), "packed": transposed.array.nbytes}
-        return Kernel(call, out="tiles", flops=flops, **held)
+        kept = {} if held is None else {"prepacked": (1,), "packed": held.array.nbytes}
+        return Kernel(call, out="tiles", flops=flops, **kept)
 
     def _compiled(self, a: Value, b: Value) -> Kernel | None:
-        """Return a compiled kernel for f32 and a constant matrix ``b``."""
-        if a.type.name != "f32":
+        """Return a compiled kernel for f32 and a constant matrix ``b``, or None."""
+        size = 0 if b.shape.static is None or b.rank != 2 else math.prod(b.shape.static)
+        source = b.data if b.stored is None else b.stored
+        if a.type.name != "f32" or size < _WORTH_PACKING or source is None:
             return None
-        from irrun.kernels.compiled.product import PackedMatrix
+        from irrun.kernels.compiled.product import packed_matrix
 
-        assert b.data is not None
-        packed = PackedMatrix.of(b.data.T if self.transpose_b else b.data)
+        packed = packed_matrix(source, self.transpose_b)
 
         def call(
             a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
@@ -118,14 +123,16 @@ class MatMul(Op):
                     for part in within(index, whole.itemsize, SMALL):
                         on_tile_ready(part)
 
-            if whole.size:
-                work = 2 * whole.size * rows.shape[-1]
+            work = 2 * whole.size * rows.shape[-1]
+            if on_tile_ready is ignore_tile and not shared(work):  # blocks take as long as a small product
+                packed.multiply(rows.reshape(-1, packed.depth), whole.reshape(-1, packed.columns))
+            elif whole.size:
                 each_block(fill, whole.shape, whole.itemsize, work=work, **_cuts(whole.shape, whole.itemsize))
             return whole
 
         shape = self.infer(Site(), a, b).shape.static
         flops = 0 if shape is None else 2 * math.prod(shape) * packed.depth
-        return Kernel(call, packed.name, out="tiles", flops=flops, prepacked=(1,), packed=packed.panels.nbytes)
+        return Kernel(call, packed.name, out="tiles", flops=flops, prepacked=(1,), packed=packed.nbytes)
 
     def _widened(self, b: Value) -> Kernel:
         """Return a kernel for floats narrower than f32. It converts the constant ``b`` once, not in each call."""

@@ -69,8 +69,11 @@ class Patterns:
         """Return whether a match may be replaced.
 
         Only its members may read its intermediate values, and the result must have the rank of the first input: a
-        constant of higher rank in the pattern would add axes.
+        constant of higher rank in the pattern would add axes. The operation that replaces them accepts no matrix as
+        the file stores it.
         """
+        if any(slot >= 0 and self.values[slot].stored is not None for slot in match.reads):
+            return False
         if self.values[match.reads[0]].rank != self.values[match.members[-1].writes[0]].rank:
             return False
         own = {id(step) for step in match.members}

@@ -19,6 +19,7 @@ from irrun.planning.fuse import fuse
 from irrun.planning.layout import channels_last
 from irrun.planning.patterns import Patterns
 from irrun.planning.steps import Plan, Planning, Step
+from irrun.planning.stored import stored_constants
 from irrun.types import PartialShape
 
 __all__ = ["UNPACKED", "plan"]
@@ -102,16 +103,23 @@ class _Assembly:
         self.values = list(values.values())
         self.constants: dict[int, np.ndarray] = {}
         self.read = {feed for feeds in model.feeds.values() for feed in feeds if feed is not None}
+        self.left: frozenset[int] = frozenset()  # layers whose constants stay as the file has them
         self.unpacked = 0
         self.reserved = 0  # bytes of unpacked, folded and packed constants
 
     def plan(self) -> Plan:
         model, slot = self.model, self.slot
         results = tuple(slot[feed] for r in model.results if (feed := model.feeds[r.id][0]) is not None)
+        if self.how.fuse:
+            stored, self.left = stored_constants(model, self.ops, dict(zip(slot, self.values)))
+            for output, matrix in stored.items():
+                self.values[slot[output]] = replace(self.values[slot[output]], stored=matrix)
         steps: Sequence[Step] = [step for id in model.order if (step := self.step(id)) is not None]
         # the plan keeps the Value of each output, but not large contents, which would stay in memory
         known = {
-            key: value if value.data is None or value.data.size <= _FEW else replace(value, data=None)
+            key: replace(
+                value, data=value.data if value.data is not None and value.data.size <= _FEW else None, stored=None
+            )
             for key, value in zip(slot, self.values)
         }
         if self.how.fuse:
@@ -123,6 +131,11 @@ class _Assembly:
                     self.reserved += step.kernel.packed
                     self.require_memory(step.layer)
                     step.kernel.pack()
+            self.constants |= {
+                number: _without_contents(value.type.dtype, value.stored.shape)
+                for number, value in enumerate(self.values)
+                if value.stored is not None
+            }
         constants, prepacked = self.kept(steps, results) if self.how.fuse else (self.constants, frozenset())
         return Plan(
             model, self.how, self.allocated(steps, results), len(self.values), constants, prepacked,
@@ -139,12 +152,14 @@ class _Assembly:
             read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.prepacked)
         packed = {slot for step in steps for slot in step.reads} & self.constants.keys() - read
         kept = {slot: np.require(array, requirements="A") for slot, array in self.constants.items() if slot in read}
-        return kept | {slot: _without_contents(self.constants[slot]) for slot in packed}, frozenset(packed)
+        for slot in packed:
+            kept[slot] = _without_contents(self.constants[slot].dtype, self.constants[slot].shape)
+        return kept, frozenset(packed)
 
     def step(self, id: int) -> Step | None:
         """Return the step of a layer, or None if a run has nothing to compute: for a constant, for example."""
         layer, op = self.model.layers[id], self.ops[id]
-        if op.type in ("Parameter", "Result"):
+        if op.type in ("Parameter", "Result") or id in self.left:
             return None
         writes = tuple(self.slot[id, i] for i in range(len(layer.outputs)))
         if op.type == "Const":
@@ -158,6 +173,12 @@ class _Assembly:
                 return None
             writes = writes[: self.read_outputs(id)]
         kernel = self.kernel(layer, inputs, len(writes))
+        number = op.takes_stored
+        if number is not None and (value := inputs[number]) and value.stored and number not in kernel.prepacked:
+            self.reserve(layer, value)
+            self.hold(reads[number], value.stored.rows(slice(None)))
+            inputs[number] = self.values[reads[number]]
+            kernel = self.kernel(layer, inputs, len(writes))
         dynamic = op.checked and self.may_be_refused(inputs, writes)
         return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
 
@@ -223,7 +244,9 @@ class _Assembly:
 
         Otherwise packed weights would be in memory twice. ``inputs`` are those of the kernel made last.
         """
-        self.unpacked += sum(v.data.nbytes for v in inputs if v is not None and v.data is not None)
+        for value in inputs:
+            if value is not None and (value.data is not None or value.stored is not None):
+                self.unpacked += (value.data if value.stored is None else value.stored.raw).nbytes  # pyright: ignore
         if self.unpacked > UNPACKED and self.model.weights is not None:
             self.model.weights.release()
             self.unpacked = 0
@@ -271,10 +294,25 @@ class _Assembly:
         for number, position in last_read.items():
             if number not in kept:
                 frees.setdefault(position, []).append(number)
+        passed: dict[object, dict[object, int]] = {}
         return tuple(
-            replace(step, frees=tuple(frees.get(position, ())), out=self.filled(step))
+            replace(
+                step, frees=tuple(frees.get(position, ())), out=self.filled(step),
+                passed=passed.setdefault(self.rule(step), {}),
+            )
             for position, step in enumerate(steps)
-        )
+        )  # fmt: skip
+
+    def rule(self, step: Step) -> object:
+        """Return a key that is equal for steps whose shape rule gives the same for the same inputs.
+
+        Such steps share ``Step.passed``: the layers of a decoder see the same shapes, new ones for each token.
+        """
+        if step.needed or not step.dynamic:
+            return id(step)
+        attributes = tuple([repr(getattr(step.op, name)) for name in step.op.attributes])
+        types = tuple([None if read < 0 else self.values[read].type for read in step.reads])
+        return type(step.op), attributes, types, tuple([output.type for output in step.layer.outputs])
 
     def filled(self, step: Step) -> tuple[tuple[int, ...], np.dtype] | None:
         """Return shape and dtype of the array for ``out=`` of the kernel; None if the kernel allocates its outputs.
@@ -310,9 +348,9 @@ def _wanted(steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
     return wanted[::-1]
 
 
-def _without_contents(array: np.ndarray) -> np.ndarray:
-    """Return an array of the same dtype and shape that takes no memory: one zero with strides of 0."""
-    return np.broadcast_to(np.zeros((), array.dtype), array.shape)
+def _without_contents(dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array that takes no memory: one zero with strides of 0."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def _may_be_shape(value: Value) -> bool:

@@ -7,6 +7,7 @@ matrix product depends. So ``multiply_block`` emits this one loop itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from llvmlite import ir
@@ -17,14 +18,57 @@ from numba.extending import intrinsic
 
 from irrun.kernels.compiled.processor import VECTOR, VECTORS
 
-__all__ = ["multiply_block"]
+__all__ = ["multiply_block", "unpack_block"]
 
 _F32: Final = ir.FloatType()
 _I64: Final = ir.IntType(64)
 _I32: Final = ir.IntType(32)
 _FLOATS: Final = ir.VectorType(_F32, VECTOR)
-_HALVES: Final = ir.VectorType(ir.HalfType(), VECTOR)
+_INTS: Final = ir.VectorType(_I32, VECTOR)
 _FMA: Final = f"llvm.fma.v{VECTOR}f32"
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How the numbers of a panel are stored, and how they become f32 in registers."""
+
+    element: ir.Type
+    bytes: int
+    """Bytes of an element."""
+    widen: Callable[[Any, list[ir.Value]], list[ir.Value]]
+    """From the vectors of a row of a panel to those in f32."""
+    share: int = 1
+    """How many numbers an element holds."""
+
+    @property
+    def stored(self) -> ir.VectorType:
+        return ir.VectorType(self.element, VECTOR)
+
+
+def _from_bf16(builder: Any, loads: list[ir.Value]) -> list[ir.Value]:
+    """bf16 is the upper half of f32."""
+    wide = [builder.shl(builder.zext(load, _INTS), ir.Constant(_INTS, [16] * VECTOR)) for load in loads]
+    return [builder.bitcast(vector, _FLOATS) for vector in wide]
+
+
+def _from_nibbles(builder: Any, loads: list[ir.Value]) -> list[ir.Value]:
+    """The low four bits of all bytes are the first half of the row, the high four bits the second half."""
+    wide = [builder.zext(load, _INTS) for load in loads]
+    low = [builder.and_(vector, ir.Constant(_INTS, [15] * VECTOR)) for vector in wide]
+    high = [builder.lshr(vector, ir.Constant(_INTS, [4] * VECTOR)) for vector in wide]
+    return [builder.sitofp(vector, _FLOATS) for vector in low + high]
+
+
+_FORMS: Final = {
+    types.float32: _Form(_F32, 4, lambda builder, loads: loads),
+    types.uint16: _Form(ir.HalfType(), 2, lambda builder, loads: [builder.fpext(n, _FLOATS) for n in loads]),
+    types.int16: _Form(ir.IntType(16), 2, _from_bf16),
+    types.int8: _Form(
+        ir.IntType(8), 1, lambda builder, loads: [builder.sitofp(builder.sext(n, _INTS), _FLOATS) for n in loads]
+    ),
+    types.uint8: _Form(ir.IntType(8), 1, _from_nibbles, share=2),
+}
+"""The forms of panels: f32, f16 (uint16), bf16 (int16), i8, and two unsigned numbers of four bits in a byte (uint8)."""
 
 
 def _multiply_block(
@@ -34,16 +78,17 @@ def _multiply_block(
     """Multiply ``rows`` rows of ``a`` by ``panels`` panels of ``b``, and store the results in ``c`` or add them to it.
 
     ``rows`` and ``panels`` are literals. ``a``, ``b`` and ``c`` are addresses. The rows of ``a`` and ``c`` are ``lda``
-    and ``ldc`` floats apart. A panel has ``depth`` > 0 rows of ``VECTORS`` vectors, in f16 if the array ``weights``,
-    whose type alone matters, holds uint16, else in f32. The next panel begins ``ldb`` bytes further.
+    and ``ldc`` floats apart. A panel has ``depth`` > 0 rows of ``VECTORS`` vectors, and the next panel begins ``ldb``
+    bytes further. The dtype of the array ``weights``, of which nothing else matters, says how a panel is stored: see
+    ``_FORMS``.
     """
     if not (isinstance(rows, types.IntegerLiteral) and isinstance(panels, types.IntegerLiteral)):
         raise TypingError("the numbers of rows and panels must be literals")
     shape = rows.literal_value, panels.literal_value
-    stored = _HALVES if weights.dtype == types.uint16 else _FLOATS
+    form = _FORMS[weights.dtype]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-        _block(builder, shape, stored, *arguments[3:])
+        _block(builder, shape, form, *arguments[3:])
         return context.get_dummy_value()
 
     return types.void(rows, panels, weights, a, lda, b, ldb, c, ldc, depth, adds), generate
@@ -53,11 +98,10 @@ multiply_block: Final[Callable[..., None]] = intrinsic(prefer_literal=True)(_mul
 
 
 def _block(
-    builder: Any, shape: tuple[int, int], stored: ir.VectorType, a: ir.Value, lda: ir.Value, b: ir.Value,
+    builder: Any, shape: tuple[int, int], form: _Form, a: ir.Value, lda: ir.Value, b: ir.Value,
     ldb: ir.Value, c: ir.Value, ldc: ir.Value, depth: ir.Value, adds: ir.Value,
 ) -> None:  # fmt: skip
     rows, panels = shape
-    step = VECTOR * (2 if stored is _HALVES else 4)  # bytes of a vector of weights
     fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_FLOATS, [_FLOATS] * 3), _FMA)
     begins = [_at(builder, a, builder.mul(lda, _int(4 * row)), _F32) for row in range(rows)]
     before, loop, done = builder.block, builder.append_basic_block("depth"), builder.append_basic_block("done")
@@ -66,13 +110,12 @@ def _block(
     k, address = builder.phi(_I64), builder.phi(_I64)
     sums = [[builder.phi(_FLOATS) for _ in range(panels * VECTORS)] for _ in range(rows)]
     places = [builder.add(address, builder.mul(ldb, _int(panel))) for panel in range(panels)]
-    loads = [builder.load(_at(builder, at, _int(n * step), stored), align=2) for at in places for n in range(VECTORS)]
-    vectors = [builder.fpext(load, _FLOATS) for load in loads] if stored is _HALVES else loads
+    vectors = [vector for place in places for vector in _widened(builder, form, place)]
     added: list[list[ir.Value]] = []
     for begin, row in zip(begins, sums):
         element = _repeated(builder, builder.load(builder.gep(begin, [k]), align=4))
         added.append([builder.call(fma, [element, vector, sum]) for vector, sum in zip(vectors, row)])
-    following = builder.add(k, _int(1)), builder.add(address, _int(VECTORS * step))
+    following = builder.add(k, _int(1)), builder.add(address, _int(VECTORS // form.share * VECTOR * form.bytes))
     for phi, first, next in ((k, _int(0), following[0]), (address, b, following[1])):
         phi.add_incoming(first, before)
         phi.add_incoming(next, loop)
@@ -92,6 +135,48 @@ def _block(
             with if_stores:
                 for n, value in enumerate(values):
                     builder.store(value, _at(builder, line, _int(4 * VECTOR * n), _FLOATS), align=4)
+
+
+def _unpack_block(
+    context: Any, weights: Any, b: Any, zeros: Any, scales: Any, c: Any, depth: Any,
+) -> Any:  # fmt: skip
+    """Store ``(codes - zeros) * scales`` in ``c``, a panel of ``depth`` > 0 rows of f32.
+
+    All but ``depth`` are addresses: ``b`` of a panel as in ``multiply_block``, ``zeros`` and ``scales`` of one row of
+    f32. numba's own loop takes four times as long: before each row, it checks whether the arrays overlap.
+    """
+    form = _FORMS[weights.dtype]
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        _unpack(builder, form, *arguments[1:])
+        return context.get_dummy_value()
+
+    return types.void(weights, b, zeros, scales, c, depth), generate
+
+
+unpack_block: Final[Callable[..., None]] = intrinsic(_unpack_block)
+
+
+def _unpack(
+    builder: Any, form: _Form, b: ir.Value, zeros: ir.Value, scales: ir.Value, c: ir.Value, depth: ir.Value
+) -> None:
+    places = [_int(4 * VECTOR * n) for n in range(VECTORS)]
+    shifts = [builder.load(_at(builder, zeros, place, _FLOATS), align=4) for place in places]
+    factors = [builder.load(_at(builder, scales, place, _FLOATS), align=4) for place in places]
+    step = _int(VECTORS // form.share * VECTOR * form.bytes)
+    with cgutils.for_range(builder, depth) as loop:
+        vectors = _widened(builder, form, builder.add(b, builder.mul(loop.index, step)))
+        row = builder.add(c, builder.mul(loop.index, _int(4 * VECTOR * VECTORS)))
+        for place, vector, shift, factor in zip(places, vectors, shifts, factors):
+            number = builder.fmul(builder.fsub(vector, shift), factor)
+            builder.store(number, _at(builder, row, place, _FLOATS), align=4)
+
+
+def _widened(builder: Any, form: _Form, address: ir.Value) -> list[ir.Value]:
+    """Return the vectors, in f32, of the row of a panel at an address."""
+    step = VECTOR * form.bytes
+    places = (_at(builder, address, _int(n * step), form.stored) for n in range(VECTORS // form.share))
+    return form.widen(builder, [builder.load(place, align=form.bytes) for place in places])
 
 
 def _int(number: int) -> ir.Constant:

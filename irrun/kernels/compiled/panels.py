@@ -1,0 +1,84 @@
+"""Panels: the order in which matrix products read a constant matrix, and the product of a few rows with one of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from irrun.kernels.compiled.block import multiply_block
+from irrun.kernels.compiled.processor import ROWS, VECTOR, VECTORS, compiled
+
+__all__ = ["DEPTH", "HEIGHT", "WIDTH", "address_of", "multiply_panel", "multiply_panels"]
+
+WIDTH: Final = VECTOR * VECTORS
+"""Columns of a panel."""
+DEPTH: Final = 384
+"""The most rows of the constant matrix that a block sums up at once, so that a panel stays in the first-level cache."""
+HEIGHT: Final = 32 * ROWS
+"""Rows of the other matrix that each panel is multiplied with in turn, so that they stay in the second-level cache."""
+
+
+@compiled
+def address_of(array: np.ndarray) -> int:
+    return int(np.intp(array.ctypes.data))  # an unsigned number plus an index would be a float
+
+
+@compiled
+def multiply_panel(
+    panels: np.ndarray, a: int, lda: int, b: int, ldb: int, c: int, ldc: int, rows: int, depth: int, adds: bool
+) -> None:
+    """Multiply rows by a panel (see ``multiply_block``)."""
+    while rows >= ROWS:
+        multiply_block(ROWS, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        a, c, rows = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS
+    if rows == 1:
+        multiply_block(1, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+    elif rows == 2:
+        multiply_block(2, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+    elif rows == 3:
+        multiply_block(3, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+    elif rows == 4:
+        multiply_block(4, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+    elif rows == 5:
+        multiply_block(5, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+
+
+@compiled
+def multiply_panels(a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: int) -> None:
+    """Fill ``out`` with the product of ``a`` and panels of floats from the panel ``first`` on."""
+    rows, depth = a.shape
+    columns = out.shape[1]
+    lda, ldb, ldc = a.strides[0] // 4, panels.strides[0], out.strides[0] // 4
+    edge = np.empty((ROWS, WIDTH), np.float32)
+    parts = -(-depth // DEPTH)
+    for part in range(parts):
+        begin, end = depth * part // parts, depth * (part + 1) // parts
+        adds = part > 0
+        for top in range(0, rows, HEIGHT):
+            height = min(HEIGHT, rows - top)
+            at = address_of(a) + 4 * (top * lda + begin)
+            column = 0
+            while column < columns:
+                b = address_of(panels) + (first + column // WIDTH) * ldb + begin * panels.strides[1]
+                c = address_of(out) + 4 * (top * ldc + column)
+                width = min(WIDTH, columns - column)
+                if height == 1 and column + 4 * WIDTH <= columns:
+                    # a single row leaves registers for four panels, which are read from memory at the same time
+                    multiply_block(1, 4, panels, at, lda, b, ldb, c, ldc, end - begin, adds)
+                    width = 4 * WIDTH
+                elif width == WIDTH:
+                    multiply_panel(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds)
+                else:
+                    for row in range(0, height, ROWS):
+                        high = min(ROWS, height - row)
+                        multiply_panel(
+                            panels, at + 4 * row * lda, lda, b, ldb, address_of(edge), WIDTH, high,
+                            end - begin, False,
+                        )  # fmt: skip
+                        whole = out[top + row : top + row + high, column:]
+                        if adds:
+                            whole += edge[:high, :width]
+                        else:
+                            whole[:] = edge[:high, :width]
+                column += width
