@@ -198,7 +198,7 @@ def test_imports(path: Path) -> None:
         ("irrun.planning.plan", "from irrun.kernels.blocks import _STRIP", "_STRIP is private"),
         ("irrun.running.executor", "def f():\n    from irrun.running.pool import Pool", "within a function"),
         ("irrun.running.executor", "from irrun.ops._rnn import Cell", "irrun.ops._rnn is private to ops"),
-        ("irrun.running.executor", "from irrun.cli._jobs import run", "irrun.cli._jobs is private to cli"),
+        ("irrun.running.executor", "from irrun.cli._fleet import run", "irrun.cli._fleet is private to cli"),
         ("irrun.planning.plan", "import networkx", "planning may not import networkx"),
         ("irrun.extensions.mine.add", "from irrun.ops.tile import Tile1", "an operation may not import irrun.ops.tile"),
         ("irrun.extensions.mine.add", "from irrun.model import Model", "an operation may not import irrun.model"),

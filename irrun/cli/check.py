@@ -7,22 +7,30 @@ import glob
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn
 from xml.parsers import expat
 
 import click
 
-from irrun.checking.checker import check
 from irrun.checking.render import concise, text
 from irrun.checking.reports import FORMATS
-from irrun.checking.reshaping import Shapes, reshaped
-from irrun.cli import _config, _errors, _fixing, _models, _terminal
-from irrun.cli._jobs import default_jobs, in_order, with_bar
+from irrun.checking.reshaping import Shapes
+from irrun.cli import _config, _errors, _fixing, _terminal
+from irrun.cli._fleet import (
+    SUMMARIZED,
+    advancing,
+    cache_of,
+    cache_option,
+    print_summary,
+    tree_jobs_option,
+    tree_workers,
+)
 from irrun.cli._options import format_option, plugin_option, shape_option, weights_option
 from irrun.cli._watch import changes
-from irrun.diagnostics import CODES, Diagnostic, IrrunError, ReadError, counted
+from irrun.diagnostics import CODES, Diagnostic, counted
+from irrun.fleet.trees import Check, Outcome, outcomes, summary
 
 __all__ = ["command"]
 
@@ -53,15 +61,14 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
 )  # fmt: skip
 @click.option("--statistics", is_flag=True, help="Show only how often each code was found.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 despite errors, but with 2 if a file cannot be read.")
-@click.option(
-    "-j", "--jobs", type=click.IntRange(1),
-    help="Number of processes. [default: 1, or one for each CPU if there are more than 8 files]",
-)  # fmt: skip
+@tree_jobs_option
+@cache_option
+@click.option("--summary", "summarized", is_flag=True, help="Also show status, time, memory and findings of each file.")
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
 def command(
     paths: Sequence[str], weights: str | None, form: str, select: Sequence[str], ignore: Sequence[str],
     shapes: Shapes, fixes: bool, diff: bool, unsafe: bool, statistics: bool, exit_zero: bool, jobs: int | None,
-    watch: bool,
+    cached: bool, summarized: bool, watch: bool,
 ) -> int:  # fmt: skip
     """Check every shape and precision that models declare.
 
@@ -95,14 +102,16 @@ def command(
         raise click.UsageError(
             "standard output holds the fixed model: choose --format full or concise for the findings"
         )
-    check_one = functools.partial(_check, weights=weights, shapes=shapes)
+    if summarized and (statistics or form not in SUMMARIZED):
+        raise click.UsageError(f"--summary supports the formats {', '.join(SUMMARIZED)}, not {form}")
 
-    def checked(files: Sequence[str]) -> Iterator[_Checked]:
+    def checked(files: Sequence[str]) -> Iterator[Outcome]:
         """Yield the selected findings of each file, in the order of the files."""
-        processes = 1 if "-" in files else jobs or default_jobs(len(files))
-        for file, one in zip(files, in_order(check_one, files, processes)):
+        cache = cache_of(cached, files)
+        workers = functools.partial(tree_workers, 1 if "-" in files else jobs)
+        for file, one in zip(files, outcomes(Check(weights, shapes or None), files, cache, workers)):
             ignored = (*ignore, *config.ignored_in(file))
-            yield _Checked([d for d in one.diagnostics if _wanted(d, select, ignored)], one.examples)
+            yield replace(one, diagnostics=tuple(d for d in one.diagnostics if _wanted(d, select, ignored)))
 
     if fixes or diff:
         count, left = 0, []
@@ -111,7 +120,7 @@ def command(
             outcome = _fixing.fixed(file, weights, wanted, unsafe=unsafe)
             (_fixing.show_diff if diff else _fixing.write)(file, outcome)
             count += outcome.count
-            left.append(_Checked(outcome.left, outcome.examples))
+            left.append(Outcome(tuple(outcome.left), outcome.examples))
         if diff:
             status = _fixing.summarize_diff(count, [d for one in left for d in one.diagnostics])
         else:
@@ -122,63 +131,42 @@ def command(
             other = "standard input" if "-" in files else f"the format {form}"
             raise click.UsageError(f"--watch cannot be combined with {other}")
         _watch(lambda: _all_files(paths), weights, checked, form, statistics)
-    every = _show(files, checked(files), form, statistics)
+    every = _show(files, checked(files), form, statistics, summarized=summarized)
     status = _errors.exit_status(every)
     return 0 if exit_zero and status != 2 else status
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """The findings of a file, and the number of its examples if it is a page."""
-
-    diagnostics: list[Diagnostic]
-    examples: int = 0
-
-
-def _check(file: str, weights: str | None, shapes: Shapes) -> _Checked:
-    """Check one file; runs in a process of its own if there are several jobs."""
-    diagnostics: list[Diagnostic] = []
-    examples = 0
-    try:
-        for item in _models.load(file, weights, may_be_empty=True):
-            examples += _models.is_example(item)
-            if isinstance(item, ReadError):
-                diagnostics += item.diagnostics
-            else:
-                diagnostics += check(reshaped(item, shapes) if shapes else item)
-    except IrrunError as error:
-        diagnostics += error.diagnostics
-    return _Checked(diagnostics, examples)
-
-
 def _show(
-    files: Sequence[str], checked: Iterable[_Checked], form: str, statistics: bool, fixed: int | None = None,
-    aside: bool = False,
+    files: Sequence[str], checked: Iterable[Outcome], form: str, statistics: bool, fixed: int | None = None,
+    aside: bool = False, summarized: bool = False,
 ) -> list[Diagnostic]:  # fmt: skip
     """Print the findings of each file as soon as they are known, then a summary, and return all findings.
 
-    If ``aside`` is true, the findings go to standard error, because standard output holds the fixed model. ``fixed`` is
-    the number of fixed findings, None without --fix.
+    With ``summarized``, there is also a row for each file. If ``aside`` is true, the findings go to standard error,
+    because standard output holds the fixed model. ``fixed`` is the number of fixed findings, None without --fix.
     """
     out, err = _terminal.console(stderr=aside), _terminal.console(stderr=True)
-    checked = with_bar(checked, len(files), err)
+    checked = advancing(((1, one) for one in checked), len(files), "checking", err)
     if out.is_terminal and err.is_interactive and len(files) > 1:
         checked = list(checked)  # so that findings are not printed into the progress bar
-    findings: dict[str, list[Diagnostic]] = {}
+    found: dict[str, Outcome] = {}
     examples = 0
     for file, one in zip(files, checked):
-        findings[file] = one.diagnostics
+        found[file] = one
         examples += one.examples
         for diagnostic in one.diagnostics if not statistics else ():
             if form == "full":
                 out.print(text(diagnostic))
             elif form == "concise":
                 out.print(concise(diagnostic))
-    every = [d for diagnostics in findings.values() for d in diagnostics]
+    every = [d for one in found.values() for d in one.diagnostics]
+    rows = summary(found) if summarized else []
     if statistics:
         _print_statistics(every, form)
     elif form in FORMATS:
-        sys.stdout.write(FORMATS[form](findings))
+        sys.stdout.write(FORMATS[form]({file: one.diagnostics for file, one in found.items()}, rows))
+    elif rows:
+        print_summary(out, rows)
     if form not in FORMATS:
         out.file.flush()
         err.print(_summary(len(files), examples, every, fixed))
@@ -186,11 +174,11 @@ def _show(
 
 
 def _watch(
-    files: Callable[[], Sequence[str]], weights: str | None, checked: Callable[[Sequence[str]], Iterator[_Checked]],
+    files: Callable[[], Sequence[str]], weights: str | None, checked: Callable[[Sequence[str]], Iterator[Outcome]],
     form: str, statistics: bool,
 ) -> NoReturn:  # fmt: skip
     """Print the findings of all files, and print them again whenever a file changes, until Ctrl-C."""
-    known: dict[str, _Checked] = {}
+    known: dict[str, Outcome] = {}
     out, err = _terminal.console(), _terminal.console(stderr=True)
     for now, changed in changes(files, weights):
         known |= dict(zip(changed, checked(changed)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from irrun.running.generate import declared, draw
 from irrun.source import Source
 from irrun.weights import Weights
 
-__all__ = ["Job", "Packed", "Session", "rows_are_independent", "session"]
+__all__ = ["Job", "Packed", "Result", "Session", "result_types", "rows_are_independent", "session"]
 
 Feeds = Mapping[int, np.ndarray]
 """The arrays of one input, by the position of the Parameter."""
@@ -67,11 +68,11 @@ class Job:
 
 
 class Session:
-    """A model in the memory of this process."""
+    """A model in the memory of this process. ``lock`` is for processes whose threads share it: one runs at a time."""
 
     def __init__(self, job: Job) -> None:
         parsed = job.parsed()
-        self.job, self.model = job, parsed.model
+        self.job, self.model, self.lock = job, parsed.model, threading.Lock()
         self.single = job.compile(parsed)
         self.rows = row_shapes(self.model) if job.batch > 1 else None
         self.batched = None if self.rows is None else job.compile(_batched(parsed, self.rows, job.batch))
@@ -174,13 +175,27 @@ def _equal(together: np.ndarray, alone: Sequence[np.ndarray]) -> bool:
     return np.allclose(one, other, _TOLERANCE, _TOLERANCE * largest, equal_nan=True)
 
 
-_loaded: dict[Job, Session] = {}
+def result_types(running: Session, row: Sequence[int]) -> list[tuple[tuple[int, ...] | None, np.dtype]]:
+    """Return the shape and type of each output for an input of one shape. A shape is None if only a run can tell it.
+
+    Raises ModelError if the model does not take the shape.
+    """
+    parsed = reshaped(running.job.parsed(), {0: list(row)})
+    plan = running.job.compile(parsed).plan
+    values = list(plan.values.values())
+    return [(values[slot].shape.static, values[slot].type.dtype) for slot in plan.results]
+
+
+_loaded: dict[str, Session] = {}
 """The session of the last job of this process."""
+_loading = threading.Lock()
 
 
 def session(job: Job) -> Session:
     """Return the session of a job. A process loads a model once, and forgets the one before."""
-    if job not in _loaded:
-        _loaded.clear()
-        _loaded[job] = Session(job)
-    return _loaded[job]
+    key = repr(replace(job, model=job.model if isinstance(job.model, str) else job.model.path))
+    with _loading:
+        if key not in _loaded:
+            _loaded.clear()
+            _loaded[key] = Session(job)
+        return _loaded[key]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
     from multiprocessing.process import BaseProcess
 
-__all__ = ["Lost", "Processes", "Workers", "cpus", "in_order"]
+__all__ = ["Lost", "Processes", "Workers", "cpus", "in_order", "one_thread_each"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -82,7 +82,7 @@ class Processes:
 
         waiting = iter(tasks)
         others = set(active_children())
-        with _one_thread_each():
+        with one_thread_each():
             pool = self._pool()
             pending: dict[Future[R], T] = {}
             try:
@@ -159,7 +159,7 @@ _THREADS: Final[Mapping[str, str]] = {
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
+def one_thread_each() -> Iterator[None]:
     """Let processes that start meanwhile compute with one thread each."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(_THREADS)
