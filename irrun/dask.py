@@ -67,23 +67,14 @@ def _outputs(model: PathLike, result: Any) -> dict[str, np.ndarray]:
     return result
 
 
-def _run_one(task: tuple[int, Any, Feeds]) -> dict[str, np.ndarray]:
+def _run_one(task: tuple[int, Job, Feeds]) -> dict[str, np.ndarray]:
     """Run one input in a worker."""
-    _, shared, feeds = task
-    running = session(_here(shared))
+    _, job, feeds = task
+    running = session(job)
     executable = running.single
     with running.lock:
         executable.restart()
         return dict(zip(output_names(running.model), executable(feeds).arrays))
-
-
-def _here(shared: Any) -> Job:
-    """Return a job, which a worker holds if it was scattered."""
-    if isinstance(shared, Job):
-        return shared
-    from distributed import get_worker
-
-    return get_worker().data[shared.key]
 
 
 def map_blocks(
@@ -102,7 +93,7 @@ def map_blocks(
 
     Raises the errors of ``irrun.compile``, and FeedError (IR601) if the array or ``output`` does not fit the model.
     """
-    import dask
+    from dask.delayed import delayed
 
     job = _job(model, weights, scatter, exact, max_memory, timeout, batch)
     running = Session(job)
@@ -118,12 +109,12 @@ def map_blocks(
     shape, dtype = result_types(running, row.shape)[at]
     if shape is None or shape[:1] != (1,):
         raise _unfit(model, f'the shape of "{names[at]}" is not known before a run, or has no row', "use run_many")
-    whole = array.rechunk({axis: -1 for axis in range(1, array.ndim)})
-    shared = dask.delayed(job, pure=True) if scatter else job  # one object of the graph, which all blocks share
+    whole = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
+    shared = delayed(job, pure=True) if scatter else job  # one object of the graph, which all blocks share
     return whole.map_blocks(
-        _run_block, job=shared, at=at, shape=shape, result=dtype, name=None, dtype=dtype,
-        token=f"irrun-{Path(model).stem}", chunks=(whole.chunks[0], *((n,) for n in shape[1:])),
-        drop_axis=list(range(1, array.ndim)), new_axis=list(range(1, len(shape))), meta=np.empty((0,) * len(shape), dtype),
+        _run_block, job=shared, at=at, shape=shape, result=dtype, dtype=dtype, token=f"irrun-{Path(model).stem}",
+        chunks=(whole.chunks[0], *((n,) for n in shape[1:])), drop_axis=list(range(1, array.ndim)),
+        new_axis=list(range(1, len(shape))), meta=np.empty((0,) * len(shape), dtype),
     )  # fmt: skip
 
 
@@ -148,7 +139,8 @@ def _job(
     path, file = os.path.abspath(model), weights_of(os.path.abspath(model), None if weights is None else str(weights))
     version = f"{identity(path)} {identity(file)}"
     if not scatter:
-        return Job(path, None if weights is None else os.path.abspath(weights), batch, False, exact, max_memory, timeout, version)
+        own = None if weights is None else os.path.abspath(weights)
+        return Job(path, own, batch, False, exact, max_memory, timeout, version)
     data = read_bytes(Path(file)) if weights is not None or Path(file).exists() else b""
     packed = Packed(path, read_bytes(Path(path)), data)
     return Job(packed, None, batch, False, exact, max_memory, timeout, version)
@@ -160,5 +152,3 @@ def _name(model: PathLike) -> str:
 
 def _unfit(model: PathLike, message: str, help: str) -> FeedError:
     return FeedError(Diagnostic("IR601", "error", message, file=str(model), help=help))
-
-

@@ -60,6 +60,7 @@ MODULES = {
         "opdef",
     ],
     "api": ["api", "build"],
+    "fleet": ["fleet", "dask"],
     "entry": ["pytest_plugin", "__main__"],
 }
 """The modules beside the folders: the foundation, what users import, and what pytest and ``python -m`` start."""
@@ -77,6 +78,8 @@ OUTSIDE = {
     "rich": {"cli", "checking"},
     "PIL": {"fleet"},
     "zarr": {"fleet"},
+    "dask": {"fleet"},
+    "distributed": {"fleet"},
     "openvino": {"engines"},
     "onnx": {"engines"},
     "onnxruntime": {"engines"},

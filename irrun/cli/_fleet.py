@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Final, TypeVar
+from xml.parsers import expat
 
 import click
 from rich.console import Console
@@ -13,11 +18,12 @@ from irrun.checking.reports import FORMATS
 from irrun.cli import _terminal
 from irrun.diagnostics import human
 from irrun.fleet.cache import Cache, default_folder
+from irrun.fleet.cluster import Cluster, connected
 from irrun.fleet.workers import Processes, Workers, cpus
 
 __all__ = [
-    "SUMMARIZED", "advancing", "cache_of", "cache_option", "jobs_option", "print_summary", "tree_jobs_option",
-    "tree_workers", "workers_of",
+    "SUMMARIZED", "advancing", "cache_of", "cache_option", "dask_option", "jobs_option", "model_files", "placed",
+    "print_summary", "tree_jobs_option", "tree_workers", "workers_of",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -47,10 +53,17 @@ def cache_of(wanted: bool, files: Sequence[str]) -> Cache | None:
     return None if folder is None else Cache(folder)
 
 
-def tree_workers(jobs: int | None, count: int) -> Workers | None:
-    """Return the processes for ``count`` models; None if this one does them."""
+def tree_workers(stack: ExitStack, jobs: int | None, address: str | None, count: int) -> Workers | None:
+    """Return the processes for ``count`` models, which ``stack`` closes; None if this one does them."""
+    if address is not None:
+        return stack.enter_context(workers_of(jobs, address))
     wanted = min(jobs or (cpus() if count > _FEW else 1), count)
     return Processes(wanted) if wanted > 1 else None
+
+
+def placed(files: Sequence[str], address: str | None) -> list[str]:
+    """Return paths as the workers need them: absolute for those of a cluster elsewhere."""
+    return [os.path.abspath(f) for f in files] if address not in (None, "local") else list(files)
 
 
 SUMMARIZED: Final = ("full", "concise", *(form for form in FORMATS if form in ("json", "sarif", "junit")))
@@ -71,9 +84,26 @@ def print_summary(out: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     _terminal.print_table(out, columns, cells, right=columns[2:6])
 
 
-def workers_of(jobs: int | None) -> Workers:
-    """Return the workers that the options name."""
-    return Processes(jobs or cpus())
+dask_option = click.option(
+    "--dask", "address", metavar="ADDRESS",
+    help="Use the Dask cluster whose scheduler has this address, or `local` for one on this machine. Its workers must "
+    "see the same files.",
+)  # fmt: skip
+
+
+@contextmanager
+def workers_of(jobs: int | None, address: str | None) -> Iterator[Workers]:
+    """Open the workers that the options name. Raises EngineError (IR702) if a Dask cluster cannot be reached."""
+    if address is None:
+        yield Processes(jobs or cpus())
+        return
+    client, cluster = connected(address, jobs or cpus())
+    try:
+        yield Cluster(client)
+    finally:
+        client.close()
+        if cluster is not None:
+            cluster.close()
 
 
 def advancing(items: Iterable[tuple[int, T]], total: int, what: str, err: Console) -> Iterator[T]:
@@ -84,16 +114,13 @@ def advancing(items: Iterable[tuple[int, T]], total: int, what: str, err: Consol
     if not err.is_interactive or total < 2:
         yield from (item for _, item in items)
         return
-    from rich.progress import (
-        BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn,
-    )  # fmt: skip
+    from rich import progress as bars
 
     since = time.monotonic()
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
+    progress = bars.Progress(
+        bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TaskProgressColumn(), bars.MofNCompleteColumn(),
+        bars.TextColumn("{task.fields[rate]}"), bars.TimeRemainingColumn(), console=err, transient=True,
     )  # fmt: skip
-    progress = Progress(*columns, console=err, transient=True)
     bar = progress.add_task(what, total=total, rate="")
     count = 0
     try:
@@ -106,3 +133,45 @@ def advancing(items: Iterable[tuple[int, T]], total: int, what: str, err: Consol
             yield item
     finally:
         progress.stop()
+
+
+# ---------------------------------------------------------------------------------------------
+# find the files
+
+
+def model_files(paths: Iterable[str]) -> list[str]:
+    """Return the IR files that paths mean: files, folders and globs. Raises click.UsageError if there are none."""
+    return list(dict.fromkeys(file for path in paths for file in _files(path)))
+
+
+def _files(path: str) -> list[str]:
+    """Return the files that a path means. A missing file is among them, so that reading it reports the error."""
+    if Path(path).is_dir():
+        models = sorted(str(p) for p in Path(path).rglob("*.xml") if p.is_file() and _may_be_ir(p))
+        if not models:
+            raise click.UsageError(f"no IR in {path}: no .xml file with <net> as its root element")
+        return models
+    if glob.has_magic(path) and not Path(path).exists():
+        matches = sorted(glob.glob(path, recursive=True))
+        if not matches:
+            raise click.UsageError(f"no file matches {path}")
+        return [file for match in matches for file in (_files(match) if Path(match).is_dir() else [match])]
+    return [path]
+
+
+_BLOCK: Final = 1 << 14
+"""Bytes to read at a time. The root element is nearly always in the first block."""
+
+
+def _may_be_ir(path: Path) -> bool:
+    """Return whether the root element is <net>, or is unknown because the file cannot be read."""
+    root: list[str] = []
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda tag, _: root.append(tag)
+    try:
+        with path.open("rb") as file:
+            while not root and (block := file.read(_BLOCK)):
+                parser.Parse(block, False)
+    except (OSError, expat.ExpatError, ValueError, LookupError):
+        pass  # the file is reported when it is checked
+    return not root or root[0].lower() == "net"

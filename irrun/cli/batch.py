@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import click
 
 from irrun.checking.render import concise, record
 from irrun.cli import _terminal
-from irrun.cli._fleet import advancing, jobs_option, workers_of
+from irrun.cli._fleet import advancing, dask_option, jobs_option, placed, workers_of
 from irrun.cli._options import Size, format_option, plugin_option, weights_option
 from irrun.diagnostics import counted, printable
 from irrun.fleet.batch import Batch, prepare
@@ -31,6 +31,7 @@ __all__ = ["command"]
 @plugin_option
 @format_option("text", "json")
 @jobs_option
+@dask_option
 @click.option(
     "--batch", type=click.IntRange(1), metavar="N",
     help="Inputs to run at once, which the model must allow. [default: 8 if it does, otherwise 1]",
@@ -50,8 +51,8 @@ __all__ = ["command"]
 )  # fmt: skip
 def command(
     model: str, inputs: Sequence[str], output: str, weights: str | None, form: str, jobs: int | None,
-    batch: int | None, fail_fast: bool, overwrite: bool, exact: bool | None, max_memory: int | None,
-    timeout: float | None,
+    address: str | None, batch: int | None, fail_fast: bool, overwrite: bool, exact: bool | None,
+    max_memory: int | None, timeout: float | None,
 ) -> int:  # fmt: skip
     """Run a model for many inputs, in several processes.
 
@@ -62,19 +63,22 @@ def command(
     missing, and the output is the same as without the interruption. An input that cannot be read or run is named and
     skipped; the exit status is then 1.
     """
-    workers = workers_of(jobs)
+    model, output, *inputs = placed([model, output, *inputs], address)
+    weights = None if weights is None else placed([weights], address)[0]
     ready = prepare(
         model, weights, inputs, output, batch=batch, exact=exact, max_memory=max_memory, timeout=timeout,
         overwrite=overwrite,
     )  # fmt: skip
     err = _terminal.console(stderr=True)
-    since = time.monotonic()
     done, bad = 0, []
-    with closing(ready):
-        steps = ready.run(workers)
-        with closing(steps):
-            pairs = ((step.done + len(step.bad), step) for step in steps)
-            for step in advancing(pairs, ready.left, "running", err):
+    with closing(ready), ExitStack() as stack:
+        since = time.monotonic()
+        used = 0
+        if ready.left:
+            workers = stack.enter_context(workers_of(jobs, address))
+            used = workers.jobs
+            steps = stack.enter_context(closing(ready.run(workers)))
+            for step in advancing(((s.done + len(s.bad), s) for s in steps), ready.left, "running", err):
                 done += step.done
                 for number, why in step.bad:
                     name = ready.inputs.name(number)
@@ -82,8 +86,7 @@ def command(
                     err.print(f"{printable(name)}: {'; '.join(concise(d) for d in why)}")
                 if step.bad and fail_fast:
                     break
-        took = time.monotonic() - since
-        summary = _summary(ready, done, bad, took, workers.jobs)
+        summary = _summary(ready, done, bad, time.monotonic() - since, used)
     if form == "json":
         _terminal.print_json(summary)
     else:

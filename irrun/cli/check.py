@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import glob
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
-from typing import Final, NoReturn
-from xml.parsers import expat
+from typing import NoReturn
 
 import click
 
@@ -23,6 +21,9 @@ from irrun.cli._fleet import (
     advancing,
     cache_of,
     cache_option,
+    dask_option,
+    model_files,
+    placed,
     print_summary,
     tree_jobs_option,
     tree_workers,
@@ -62,13 +63,14 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
 @click.option("--statistics", is_flag=True, help="Show only how often each code was found.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 despite errors, but with 2 if a file cannot be read.")
 @tree_jobs_option
+@dask_option
 @cache_option
 @click.option("--summary", "summarized", is_flag=True, help="Also show status, time, memory and findings of each file.")
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
 def command(
     paths: Sequence[str], weights: str | None, form: str, select: Sequence[str], ignore: Sequence[str],
     shapes: Shapes, fixes: bool, diff: bool, unsafe: bool, statistics: bool, exit_zero: bool, jobs: int | None,
-    cached: bool, summarized: bool, watch: bool,
+    address: str | None, cached: bool, summarized: bool, watch: bool,
 ) -> int:  # fmt: skip
     """Check every shape and precision that models declare.
 
@@ -91,7 +93,7 @@ def command(
         raise click.UsageError(f"--statistics supports the formats full, concise and json, not {form}")
     config = _config.read_config()
     select, ignore = select or config.select, ignore or config.ignore
-    files = _all_files(paths)
+    files = placed(model_files(paths), address)
     if weights is not None and len(files) > 1:
         raise click.UsageError(f"-w names one .bin, but there are {len(files)} models: check them one by one")
     if unsafe and not (fixes or diff):
@@ -108,10 +110,11 @@ def command(
     def checked(files: Sequence[str]) -> Iterator[Outcome]:
         """Yield the selected findings of each file, in the order of the files."""
         cache = cache_of(cached, files)
-        workers = functools.partial(tree_workers, 1 if "-" in files else jobs)
-        for file, one in zip(files, outcomes(Check(weights, shapes or None), files, cache, workers)):
-            ignored = (*ignore, *config.ignored_in(file))
-            yield replace(one, diagnostics=tuple(d for d in one.diagnostics if _wanted(d, select, ignored)))
+        with ExitStack() as stack:
+            workers = functools.partial(tree_workers, stack, 1 if "-" in files else jobs, address)
+            for file, one in zip(files, outcomes(Check(weights, shapes or None), files, cache, workers)):
+                ignored = (*ignore, *config.ignored_in(file))
+                yield replace(one, diagnostics=tuple(d for d in one.diagnostics if _wanted(d, select, ignored)))
 
     if fixes or diff:
         count, left = 0, []
@@ -130,7 +133,7 @@ def command(
         if form in FORMATS or "-" in files:
             other = "standard input" if "-" in files else f"the format {form}"
             raise click.UsageError(f"--watch cannot be combined with {other}")
-        _watch(lambda: _all_files(paths), weights, checked, form, statistics)
+        _watch(lambda: placed(model_files(paths), address), weights, checked, form, statistics)
     every = _show(files, checked(files), form, statistics, summarized=summarized)
     status = _errors.exit_status(every)
     return 0 if exit_zero and status != 2 else status
@@ -216,44 +219,3 @@ def _summary(files: int, examples: int, diagnostics: Sequence[Diagnostic], fixed
         return f"checked {checked}: {fixed} fixed; {errors}, {warnings} left"
     fixable = sum(d.fix is not None and d.fix.safe for d in diagnostics)
     return f"checked {checked}: {errors}, {warnings}" + (f" ({fixable} fixable with --fix)" if fixable else "")
-
-
-# ---------------------------------------------------------------------------------------------
-# find the files
-
-
-def _all_files(paths: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(file for path in paths for file in _files(path)))
-
-
-def _files(path: str) -> list[str]:
-    """Return the files that a path means. A missing file is among them, so that reading it reports the error."""
-    if Path(path).is_dir():
-        models = sorted(str(p) for p in Path(path).rglob("*.xml") if p.is_file() and _may_be_ir(p))
-        if not models:
-            raise click.UsageError(f"no IR in {path}: no .xml file with <net> as its root element")
-        return models
-    if glob.has_magic(path) and not Path(path).exists():
-        matches = sorted(glob.glob(path, recursive=True))
-        if not matches:
-            raise click.UsageError(f"no file matches {path}")
-        return [file for match in matches for file in (_files(match) if Path(match).is_dir() else [match])]
-    return [path]
-
-
-_BLOCK: Final = 1 << 14
-"""Bytes to read at a time. The root element is nearly always in the first block."""
-
-
-def _may_be_ir(path: Path) -> bool:
-    """Return whether the root element is <net>, or is unknown because the file cannot be read."""
-    root: list[str] = []
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = lambda tag, _: root.append(tag)
-    try:
-        with path.open("rb") as file:
-            while not root and (block := file.read(_BLOCK)):
-                parser.Parse(block, False)
-    except (OSError, expat.ExpatError, ValueError, LookupError):
-        pass  # the file is reported when it is checked
-    return not root or root[0].lower() == "net"

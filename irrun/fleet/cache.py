@@ -81,6 +81,10 @@ _PACKAGES: Final = ("numpy", "ml_dtypes", "lxml", "numba", "mkl", "regex", "sent
 """The packages on which a result may depend."""
 
 
+_PROCESS: Final = ("IRRUN_CACHE_DIR", "IRRUN_THREADS")
+"""Settings that change no result."""
+
+
 @cache
 def _program() -> str:
     """Return a text that changes with Python, irrun, the packages that it uses, and its settings."""
@@ -97,7 +101,7 @@ def _program() -> str:
         with suppress(metadata.PackageNotFoundError):
             versions.append((package, metadata.version(package)))
     added = [(e.name, e.value, e.dist and e.dist.version) for e in metadata.entry_points(group="irrun.ops")]
-    settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("IRRUN_") and k != "IRRUN_CACHE_DIR")
+    settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("IRRUN_") and k not in _PROCESS)
     return repr((sys.version, irrun.__version__, sources, versions, added, settings))
 
 

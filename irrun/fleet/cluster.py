@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -80,19 +81,24 @@ class _Call:
 
 
 def connected(address: str, jobs: int) -> tuple[Any, Any]:
-    """Return a client of the cluster at ``address``, or of a new one of ``jobs`` processes for ``local``, and the latter.
+    """Return a client of the cluster at ``address`` and None, or for ``local`` that of a new one, and the new one.
+
+    The new one has ``jobs`` processes.
 
     Raises EngineError (IR702) if distributed is not installed or there is no scheduler at the address.
     """
     try:
-        import dask
+        from dask.config import set as configure
         from distributed import Client, LocalCluster
     except ImportError:
         raise _unavailable("--dask needs the package distributed", 'install it: pip install "irrun[dask]"') from None
-    dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "10s"})
+    configure({"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "10s"})
     if address == "local":
         with one_thread_each():
-            cluster = LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None, host="127.0.0.1")
+            cluster = LocalCluster(
+                n_workers=jobs, threads_per_worker=1, host="127.0.0.1", silence_logs=logging.CRITICAL,
+                dashboard_address=None,  # type: ignore[arg-type]
+            )  # fmt: skip
         return Client(cluster), cluster
     try:
         return Client(address, timeout=10), None

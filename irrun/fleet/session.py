@@ -181,9 +181,9 @@ def result_types(running: Session, row: Sequence[int]) -> list[tuple[tuple[int, 
     Raises ModelError if the model does not take the shape.
     """
     parsed = reshaped(running.job.parsed(), {0: list(row)})
-    plan = running.job.compile(parsed).plan
-    values = list(plan.values.values())
-    return [(values[slot].shape.static, values[slot].type.dtype) for slot in plan.results]
+    plan, model = running.job.compile(parsed).plan, running.model
+    values = [plan.values[feed] for result in model.results if (feed := model.feeds[result.id][0])]
+    return [(value.shape.static, value.type.dtype) for value in values]
 
 
 _loaded: dict[str, Session] = {}
