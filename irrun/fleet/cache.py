@@ -87,7 +87,7 @@ _PROCESS: Final = ("IRRUN_CACHE_DIR", "IRRUN_THREADS")
 
 @cache
 def _program() -> str:
-    """Return a text that changes with Python, irrun, the packages that it uses, and its settings."""
+    """Return a hash that changes with Python, irrun, the packages that it uses, and its settings."""
     root = Path(irrun.__file__).parent
     sources = []
     for place, folders, files in os.walk(root):
@@ -102,7 +102,8 @@ def _program() -> str:
             versions.append((package, metadata.version(package)))
     added = [(e.name, e.value, e.dist and e.dist.version) for e in metadata.entry_points(group="irrun.ops")]
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("IRRUN_") and k not in _PROCESS)
-    return repr((sys.version, irrun.__version__, sources, versions, added, settings))
+    parts = (sys.version, irrun.__version__, sources, versions, added, settings)
+    return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def to_record(diagnostic: Diagnostic) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import signal
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,8 +44,7 @@ def numbers(count: int) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["npy", "npz", "compressed", "zarr", "files"])
 def test_kinds(kind: str, ending: str, tripler: Path, tmp_path: Path) -> None:
     """Each kind of input gives each kind of output. 11 inputs are one batch of 8 and three alone."""
-    if "zarr" in (kind, ending[1:]):
-        zarr = pytest.importorskip("zarr")
+    zarr: Any = pytest.importorskip("zarr") if "zarr" in (kind, ending[1:]) else None
     data, given, out = numbers(11), tmp_path / "stack", tmp_path / f"out{ending}"
     match kind:
         case "npy":
