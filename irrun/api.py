@@ -136,6 +136,7 @@ def compile(
     timeout: float | None = None,
     copy_weights: bool = False,
     layered: bool = False,
+    repeatable: bool = False,
 ) -> Executable:
     """Plan a model once, and return an Executable that runs it any number of times.
 
@@ -157,6 +158,8 @@ def compile(
       begins when the time is over.
     - ``layered`` computes each layer in a step of its own, as a run with hooks does: whoever observes every run saves
       the other plan and its memory. ``exact`` implies it.
+    - ``repeatable`` computes each run alike, whatever ran before. Otherwise a model with dynamic shapes is planned
+      again for shapes that recur, which is faster, but may round differently.
     - ``copy_weights`` reads the .bin into memory, so that the file may be changed while the model is in use.
 
     Raises ReadError or ModelError if the model cannot be read or planned, UnsupportedError if irrun does not know one
@@ -176,7 +179,10 @@ def compile(
 
     if max_memory is None:
         max_memory = default_max_memory()
-    return Executable(model, strict=strict, max_memory=max_memory, exact=exact, timeout=timeout, layered=layered)
+    return Executable(
+        model, strict=strict, max_memory=max_memory, exact=exact, timeout=timeout, layered=layered,
+        repeatable=repeatable,
+    )  # fmt: skip
 
 
 def run(

@@ -202,7 +202,8 @@ CODES: Final = _codes(
      "unless the operation is your own. Report it together with the XML of the layer."),
     ("IR604", "out-of-memory", "A tensor, or all tensors that are live at a layer, would take more memory than "
      "--max-memory allows. irrun refuses them before it allocates them. If one tensor is too large, its target shape "
-     "is usually wrong: correct it. Otherwise run smaller inputs, or raise --max-memory."),
+     "is usually wrong: correct it. Otherwise run smaller inputs, or raise --max-memory. `irrun batch` also gives this "
+     "finding for an input whose process the system ends twice: run fewer --jobs."),
     ("IR605", "invalid-value", "The values that a layer received break a rule of its operation: for example, an index "
      "is out of range, or a target shape does not fit. Correct the input that the message names."),
     ("IR606", "bad-selection", "The model has no layer of the given name (--tap, --from, --to), or no path connects "

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,6 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_sessionstart() -> None:
     gc.disable()
+    os.environ["IRRUN_CACHE_DIR"] = ""  # what one test has found is no answer to another
 
 
 def pytest_collection_finish() -> None:

@@ -24,20 +24,22 @@ __all__ = ["FORMATS", "Findings"]
 
 Findings = Mapping[str, Sequence[Diagnostic]]
 """The diagnostics of each file, by its path, in the order of the report."""
+Models = Sequence[Mapping[str, Any]]
+"""A row for each file, if asked for: its status, time and memory."""
 
 
-def _json(findings: Findings) -> str:
-    """Return one JSON object with a list of all diagnostics."""
-    return _dumped({"diagnostics": [record(d) for d in _all(findings)]})
+def _json(findings: Findings, models: Models = ()) -> str:
+    """Return one JSON object with a list of all diagnostics, and one of the models if there are rows."""
+    return _dumped({"diagnostics": [record(d) for d in _all(findings)], **({"models": list(models)} if models else {})})
 
 
-def _json_lines(findings: Findings) -> str:
+def _json_lines(findings: Findings, models: Models = ()) -> str:
     """Return one line of JSON for each diagnostic."""
     return "".join(json.dumps(record(d), allow_nan=False) + "\n" for d in _all(findings))
 
 
-def _sarif(findings: Findings) -> str:
-    """Return a SARIF 2.1.0 log, as GitHub code scanning reads it."""
+def _sarif(findings: Findings, models: Models = ()) -> str:
+    """Return a SARIF 2.1.0 log, as GitHub code scanning reads it, with rows of models as properties of the run."""
     rules = [
         {
             "id": code.id,
@@ -66,7 +68,7 @@ def _sarif(findings: Findings) -> str:
         "tool": {"driver": {"name": "irrun", "rules": rules}},
         "columnKind": "unicodeCodePoints",
         "results": results,
-    }
+    } | ({"properties": {"models": list(models)}} if models else {})
     return _dumped({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]})
 
 
@@ -105,7 +107,7 @@ def _sarif_location(diagnostic: Diagnostic) -> dict[str, Any]:
     return location
 
 
-def _github(findings: Findings) -> str:
+def _github(findings: Findings, models: Models = ()) -> str:
     """Return workflow commands, which GitHub Actions shows beside the lines of a pull request."""
     return "".join(_github_command(d) + "\n" for d in _all(findings))
 
@@ -123,7 +125,7 @@ def _github_escaped(text: str, more: str = "") -> str:
     return "".join(f"%{ord(c):02X}" if c in "%\r\n" + more else c for c in text)
 
 
-def _gitlab(findings: Findings) -> str:
+def _gitlab(findings: Findings, models: Models = ()) -> str:
     """Return a code quality report of GitLab."""
     return _dumped(
         [
@@ -139,14 +141,23 @@ def _gitlab(findings: Findings) -> str:
     )
 
 
-def _junit(findings: Findings) -> str:
-    """Return JUnit XML: a suite for each file and a case for each diagnostic. A warning is a case that passes."""
+def _junit(findings: Findings, models: Models = ()) -> str:
+    """Return JUnit XML: a suite for each file and a case for each diagnostic. A warning is a case that passes.
+
+    The rows of models give the times of suites, and properties.
+    """
     root = ElementTree.Element("testsuites", name="irrun")
+    rows = {row["file"]: row for row in models}
     for file, diagnostics in findings.items():
         errors = [d for d in diagnostics if d.severity == "error"]
         tests, failures = str(len(diagnostics) or 1), str(len(errors))
         suite = ElementTree.SubElement(root, "testsuite", name=printable(file), tests=tests, failures=failures)
         suite.set("errors", "0")
+        if file in rows:
+            suite.set("time", f"{rows[file]['seconds']:.6f}")
+            properties = ElementTree.SubElement(suite, "properties")
+            for name in ("status", "peak_memory", "cached"):
+                ElementTree.SubElement(properties, "property", name=name, value=str(rows[file][name]))
         if not diagnostics:
             ElementTree.SubElement(suite, "testcase", name="irrun check", classname=printable(file))
         for d in diagnostics:
@@ -161,7 +172,7 @@ def _junit(findings: Findings) -> str:
     return ElementTree.tostring(root, "us-ascii").decode("ascii") + "\n"
 
 
-FORMATS: Final[dict[str, Callable[[Findings], str]]] = {
+FORMATS: Final[dict[str, Callable[[Findings, Models], str]]] = {
     "json": _json,
     "json-lines": _json_lines,
     "sarif": _sarif,
@@ -169,7 +180,7 @@ FORMATS: Final[dict[str, Callable[[Findings], str]]] = {
     "gitlab": _gitlab,
     "junit": _junit,
 }
-"""The function that renders a report, by the name of the format."""
+"""The function that renders a report, by the name of the format. JSON, SARIF and JUnit show the rows of models."""
 
 
 def _all(findings: Findings) -> Iterator[Diagnostic]:

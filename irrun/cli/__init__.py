@@ -22,6 +22,7 @@ __all__ = ["cli", "main"]
 
 COMMANDS: Final = {
     "run": "Run a model and show its outputs.",
+    "batch": "Run a model for many inputs, in several processes.",
     "generate": "Generate text with a language model.",
     "compare": "Compare two engines or models; name the layer that goes wrong.",
     "bisect": "Find the smallest part of a model that an engine gets wrong.",

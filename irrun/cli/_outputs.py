@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.cli._inputs import stand_in
 from irrun.files import NewFile
+from irrun.fleet.reading import stand_in
+from irrun.fleet.writing import output_names, write_npz
 from irrun.model import Port
-from irrun.running.dump import storable
 from irrun.running.executor import Executable, Outputs
 from irrun.types import ElementType, PartialShape
 
@@ -57,13 +55,10 @@ def describe(executable: Executable, outputs: Outputs) -> list[Output]:
     """Return the outputs with their statistics, in the order of the model's Results."""
     model, plan = executable.model, executable.plan
     described: list[Output] = []
-    names: set[str] = set()
-    for result, slot, array in zip(model.results, plan.results, outputs.arrays):
-        own = [n for n in model.result_names(result) if n not in names] or [f"output {len(described)}"]
-        names.add(own[0])
+    for name, result, slot, array in zip(output_names(model), model.results, plan.results, outputs.arrays):
         fed = model.fed_by(result, 0)
         port = fed[1] if fed else None
-        described.append(_output(own[0], array, plan.types[slot], port))
+        described.append(_output(name, array, plan.types[slot], port))
     return described
 
 
@@ -131,31 +126,10 @@ def number(value: Any) -> str:
 def save(path: Path, outputs: Iterable[Output]) -> list[Output]:
     """Write a .npz file that holds each output under its name, and return the outputs saved as a stand-in type.
 
-    The file is written as a whole or not at all. numpy.savez is not used because it cannot save an array named
-    ``file``: names are its keyword arguments.
+    The file is written as a whole or not at all.
     """
-    changed: list[Output] = []
+    outputs = list(outputs)
     with NewFile(path) as new:
-        with zipfile.ZipFile(new.file, "w", allowZip64=True) as archive:
-            for output in outputs:
-                array = output.array
-                if array.dtype.isbuiltin == 2 or array.dtype == object:
-                    array = storable(array)
-                    if array.dtype.kind != "U":
-                        changed.append(output)
-                with archive.open(f"{_key(output.name)}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
+        changed = write_npz(new.file, [(output.name, output.array) for output in outputs])
         new.finish()
-    return changed
-
-
-_LONGEST: Final = 60_000
-"""The most bytes of a name in a .npz: a .zip holds names of 65,535 bytes."""
-
-
-def _key(name: str) -> str:
-    """Return the key of an output in a .npz: its name or, if that is too long, its beginning and a hash of it."""
-    data = name.encode()
-    if len(data) <= _LONGEST:
-        return name
-    return f"{data[:_LONGEST].decode(errors='ignore')}…{hashlib.sha256(data).hexdigest()[:16]}"
+    return [outputs[number] for number in changed]

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import functools
-import glob
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, NoReturn
-from xml.parsers import expat
+from typing import NoReturn
 
 import click
 
-from irrun.checking.checker import check
 from irrun.checking.render import concise, text
 from irrun.checking.reports import FORMATS
-from irrun.checking.reshaping import Shapes, reshaped
-from irrun.cli import _config, _errors, _fixing, _models, _terminal
-from irrun.cli._jobs import default_jobs, in_order, with_bar
+from irrun.checking.reshaping import Shapes
+from irrun.cli import _config, _errors, _fixing, _terminal
+from irrun.cli._fleet import (
+    SUMMARIZED,
+    advancing,
+    cache_of,
+    cache_option,
+    dask_option,
+    model_files,
+    placed,
+    print_summary,
+    tree_jobs_option,
+    tree_workers,
+)
 from irrun.cli._options import format_option, plugin_option, shape_option, weights_option
 from irrun.cli._watch import changes
-from irrun.diagnostics import CODES, Diagnostic, IrrunError, ReadError, counted
+from irrun.diagnostics import CODES, Diagnostic, counted
+from irrun.fleet.trees import Check, Outcome, outcomes, summary
 
 __all__ = ["command"]
 
@@ -53,15 +63,15 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
 )  # fmt: skip
 @click.option("--statistics", is_flag=True, help="Show only how often each code was found.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 despite errors, but with 2 if a file cannot be read.")
-@click.option(
-    "-j", "--jobs", type=click.IntRange(1),
-    help="Number of processes. [default: 1, or one for each CPU if there are more than 8 files]",
-)  # fmt: skip
+@tree_jobs_option
+@dask_option
+@cache_option
+@click.option("--summary", "summarized", is_flag=True, help="Also show status, time, memory and findings of each file.")
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
 def command(
     paths: Sequence[str], weights: str | None, form: str, select: Sequence[str], ignore: Sequence[str],
     shapes: Shapes, fixes: bool, diff: bool, unsafe: bool, statistics: bool, exit_zero: bool, jobs: int | None,
-    watch: bool,
+    address: str | None, cached: bool, summarized: bool, watch: bool,
 ) -> int:  # fmt: skip
     """Check every shape and precision that models declare.
 
@@ -85,7 +95,7 @@ def command(
         raise click.UsageError(f"--statistics supports the formats full, concise and json, not {form}")
     config = _config.read_config()
     select, ignore = select or config.select, ignore or config.ignore
-    files = _all_files(paths)
+    files = placed(model_files(paths, folders=True), address)
     if weights is not None and len(files) > 1:
         raise click.UsageError(f"-w names one .bin, but there are {len(files)} models: check them one by one")
     if unsafe and not (fixes or diff):
@@ -96,26 +106,29 @@ def command(
         raise click.UsageError(
             "standard output holds the fixed model: choose --format full or concise for the findings"
         )
-    check_one = functools.partial(_check, weights=weights, shapes=shapes)
+    if summarized and (statistics or form not in SUMMARIZED):
+        raise click.UsageError(f"--summary supports the formats {', '.join(SUMMARIZED)}, not {form}")
 
-    def checked(files: Sequence[str]) -> Iterator[_Checked]:
+    def checked(files: Sequence[str]) -> Iterator[Outcome]:
         """Yield the selected findings of each file, in the order of the files."""
-        processes = 1 if "-" in files else jobs or default_jobs(len(files))
-        for file, one in zip(files, in_order(check_one, files, processes)):
-            ignored = (*ignore, *config.ignored_in(file))
-            yield _Checked([d for d in one.diagnostics if _wanted(d, select, ignored)], one.examples)
+        cache = cache_of(cached, files)
+        with ExitStack() as stack:
+            workers = functools.partial(tree_workers, stack, 1 if "-" in files else jobs, address)
+            for file, one in zip(files, outcomes(Check(weights, shapes or None), files, cache, workers)):
+                ignored = (*ignore, *config.ignored_in(file))
+                yield replace(one, diagnostics=tuple(d for d in one.diagnostics if _wanted(d, select, ignored)))
 
     if fixes or diff:
         count, left = 0, []
         for file in files:
             wanted = functools.partial(_wanted, select=select, ignore=(*ignore, *config.ignored_in(file)))
-            if _is_folder(file):  # no finding about several files has a fix
-                left.append(_Checked([d for d in check_one(file).diagnostics if wanted(d)]))
+            if Path(file).is_dir():  # no finding about several files has a fix
+                left.append(Outcome(tuple(d for d in Check()(file).diagnostics if wanted(d))))
                 continue
             outcome = _fixing.fixed(file, weights, wanted, unsafe=unsafe)
             (_fixing.show_diff if diff else _fixing.write)(file, outcome)
             count += outcome.count
-            left.append(_Checked(outcome.left, outcome.examples))
+            left.append(Outcome(tuple(outcome.left), outcome.examples))
         if diff:
             status = _fixing.summarize_diff(count, [d for one in left for d in one.diagnostics])
         else:
@@ -125,83 +138,55 @@ def command(
         if form in FORMATS or "-" in files:
             other = "standard input" if "-" in files else f"the format {form}"
             raise click.UsageError(f"--watch cannot be combined with {other}")
-        _watch(lambda: _all_files(paths), weights, checked, form, statistics)
-    every = _show(files, checked(files), form, statistics)
+        _watch(lambda: placed(model_files(paths, folders=True), address), weights, checked, form, statistics)
+    every = _show(files, checked(files), form, statistics, summarized=summarized)
     status = _errors.exit_status(every)
     return 0 if exit_zero and status != 2 else status
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """The findings of a file, and the number of its examples if it is a page."""
-
-    diagnostics: list[Diagnostic]
-    examples: int = 0
-
-
-def _check(file: str, weights: str | None, shapes: Shapes) -> _Checked:
-    """Check one file, or whether the files of a folder belong together.
-
-    This runs in a process of its own if there are several jobs.
-    """
-    if _is_folder(file):
-        from irrun import genai  # imported late: most checks need none of it
-
-        return _Checked([] if shapes else list(genai.check(file)))
-    diagnostics: list[Diagnostic] = []
-    examples = 0
-    try:
-        for item in _models.load(file, weights, may_be_empty=True):
-            examples += _models.is_example(item)
-            if isinstance(item, ReadError):
-                diagnostics += item.diagnostics
-            else:
-                diagnostics += check(reshaped(item, shapes) if shapes else item)
-    except IrrunError as error:
-        diagnostics += error.diagnostics
-    return _Checked(diagnostics, examples)
-
-
 def _show(
-    files: Sequence[str], checked: Iterable[_Checked], form: str, statistics: bool, fixed: int | None = None,
-    aside: bool = False,
+    files: Sequence[str], checked: Iterable[Outcome], form: str, statistics: bool, fixed: int | None = None,
+    aside: bool = False, summarized: bool = False,
 ) -> list[Diagnostic]:  # fmt: skip
     """Print the findings of each file as soon as they are known, then a summary, and return all findings.
 
-    If ``aside`` is true, the findings go to standard error, because standard output holds the fixed model. ``fixed`` is
-    the number of fixed findings, None without --fix.
+    With ``summarized``, there is also a row for each file. If ``aside`` is true, the findings go to standard error,
+    because standard output holds the fixed model. ``fixed`` is the number of fixed findings, None without --fix.
     """
     out, err = _terminal.console(stderr=aside), _terminal.console(stderr=True)
-    checked = with_bar(checked, len(files), err)
+    checked = advancing(((1, one) for one in checked), len(files), "checking", err)
     if out.is_terminal and err.is_interactive and len(files) > 1:
         checked = list(checked)  # so that findings are not printed into the progress bar
-    findings: dict[str, list[Diagnostic]] = {}
+    found: dict[str, Outcome] = {}
     examples = 0
     for file, one in zip(files, checked):
-        findings[file] = one.diagnostics
+        found[file] = one
         examples += one.examples
         for diagnostic in one.diagnostics if not statistics else ():
             if form == "full":
                 out.print(text(diagnostic))
             elif form == "concise":
                 out.print(concise(diagnostic))
-    every = [d for diagnostics in findings.values() for d in diagnostics]
+    every = [d for one in found.values() for d in one.diagnostics]
+    rows = summary(found) if summarized else []
     if statistics:
         _print_statistics(every, form)
     elif form in FORMATS:
-        sys.stdout.write(FORMATS[form](findings))
+        sys.stdout.write(FORMATS[form]({file: one.diagnostics for file, one in found.items()}, rows))
+    elif rows:
+        print_summary(out, rows)
     if form not in FORMATS:
         out.file.flush()
-        err.print(_summary(sum(not _is_folder(file) for file in files), examples, every, fixed))
+        err.print(_summary(sum(not Path(file).is_dir() for file in files), examples, every, fixed))
     return every
 
 
 def _watch(
-    files: Callable[[], Sequence[str]], weights: str | None, checked: Callable[[Sequence[str]], Iterator[_Checked]],
+    files: Callable[[], Sequence[str]], weights: str | None, checked: Callable[[Sequence[str]], Iterator[Outcome]],
     form: str, statistics: bool,
 ) -> NoReturn:  # fmt: skip
     """Print the findings of all files, and print them again whenever a file changes, until Ctrl-C."""
-    known: dict[str, _Checked] = {}
+    known: dict[str, Outcome] = {}
     out, err = _terminal.console(), _terminal.console(stderr=True)
     for now, changed in changes(files, weights):
         known |= dict(zip(changed, checked(changed)))
@@ -239,59 +224,3 @@ def _summary(files: int, examples: int, diagnostics: Sequence[Diagnostic], fixed
         return f"checked {checked}: {fixed} fixed; {errors}, {warnings} left"
     fixable = sum(d.fix is not None and d.fix.safe for d in diagnostics)
     return f"checked {checked}: {errors}, {warnings}" + (f" ({fixable} fixable with --fix)" if fixable else "")
-
-
-# ---------------------------------------------------------------------------------------------
-# find the files
-
-
-def _all_files(paths: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(file for path in paths for file in _files(path)))
-
-
-def _files(path: str) -> list[str]:
-    """Return the files that a path means. A missing file is among them, so that reading it reports the error."""
-    if Path(path).is_dir():
-        models = sorted(str(p) for p in Path(path).rglob("*.xml") if p.is_file() and _may_be_ir(p))
-        if not models:
-            raise click.UsageError(f"no IR in {path}: no .xml file with <net> as its root element")
-        return [*models, *_language_models(models)]
-    if glob.has_magic(path) and not Path(path).exists():
-        matches = sorted(glob.glob(path, recursive=True))
-        if not matches:
-            raise click.UsageError(f"no file matches {path}")
-        return [file for match in matches for file in (_files(match) if Path(match).is_dir() else [match])]
-    return [path]
-
-
-def _is_folder(file: str) -> bool:
-    """Return whether an entry of ``_all_files`` is a folder, whose files must belong together."""
-    return Path(file).is_dir()
-
-
-def _language_models(models: Sequence[str]) -> list[str]:
-    """Return the folders of language models among those of IR files."""
-    folders = sorted({str(Path(file).parent) for file in models if Path(file).name.endswith("tokenizer.xml")})
-    if not folders:
-        return []
-    from irrun.genai import is_folder  # imported late: most checks need none of it
-
-    return [folder for folder in folders if is_folder(Path(folder))]
-
-
-_BLOCK: Final = 1 << 14
-"""Bytes to read at a time. The root element is nearly always in the first block."""
-
-
-def _may_be_ir(path: Path) -> bool:
-    """Return whether the root element is <net>, or is unknown because the file cannot be read."""
-    root: list[str] = []
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = lambda tag, _: root.append(tag)
-    try:
-        with path.open("rb") as file:
-            while not root and (block := file.read(_BLOCK)):
-                parser.Parse(block, False)
-    except (OSError, expat.ExpatError, ValueError, LookupError):
-        pass  # the file is reported when it is checked
-    return not root or root[0].lower() == "net"

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import sys
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
-from irrun.checking.render import record
+from irrun.checking.render import concise, record
+from irrun.checking.reports import FORMATS
 from irrun.cli import _errors, _models, _results, _terminal
 from irrun.cli._execution import Run, Settings, execute
+from irrun.cli._fleet import (
+    advancing,
+    cache_of,
+    cache_option,
+    dask_option,
+    model_files,
+    placed,
+    print_summary,
+    tree_jobs_option,
+    tree_workers,
+)
 from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
 from irrun.cli._outputs import save
-from irrun.diagnostics import Diagnostic, IrrunError, ReadError, printable
+from irrun.diagnostics import Diagnostic, IrrunError, ReadError, counted, printable
 from irrun.files import NewFile
+from irrun.fleet.trees import RandomRun, outcomes, summary
 from irrun.ir.parse import Parsed
 from irrun.running.live import default_max_memory
 
@@ -23,7 +40,7 @@ __all__ = ["command"]
 
 
 @click.command("run")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("models", metavar="MODEL.xml", nargs=-1, required=True)
 @weights_option
 @click.option(
     "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
@@ -37,7 +54,14 @@ __all__ = ["command"]
 )  # fmt: skip
 @click.option("--dump", metavar="DIR", help="Write the outputs of every layer to a folder, with an index.json.")
 @plugin_option
-@format_option("text", "json")
+@format_option("text", "json", "sarif", "junit")
+@click.option(
+    "--random", "all_random", is_flag=True,
+    help="Run every model of the named files and folders with random inputs, and show a row for each.",
+)  # fmt: skip
+@tree_jobs_option
+@dask_option
+@cache_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option(
     "--strict/--no-strict", default=True, show_default=True,
@@ -75,13 +99,17 @@ __all__ = ["command"]
 )
 @click.option("--example", type=click.IntRange(min=1), metavar="N", help="Run only the Nth example of a page.")
 def command(
-    model: str,
+    models: Sequence[str],
     weights: str | None,
     inputs: Sequence[str],
     output: str | None,
     taps: Sequence[str],
     dump: str | None,
     form: str,
+    all_random: bool,
+    jobs: int | None,
+    address: str | None,
+    cached: bool,
     seed: int,
     strict: bool,
     profiled: bool,
@@ -109,7 +137,21 @@ def command(
     A file.npz without a name holds several inputs, by their names. An input that is not passed is random, in the
     smallest non-empty shape that the model allows.
     min, mean and max are over the finite values.
+
+    With --random, the arguments are files and folders. Models that have run before, and have not changed since, are
+    not run again (see --no-cache). -j, --dask, --cache and the formats sarif and junit are for --random.
     """
+    if all_random:
+        if weights or inputs or output or taps or dump or trace or profiled or nonfinite or runs > 1 or example:
+            raise click.UsageError("--random runs many models: -w, -i, -o, --tap, --dump, --profile, --nan, --trace, "
+                                   "--runs and --example are for one")  # fmt: skip
+        task = RandomRun(seed, strict, exact, max_memory, timeout)
+        return _run_all(placed(model_files(models), address), task, form, jobs, address, cached)
+    if len(models) > 1:
+        raise click.UsageError(f"there are {len(models)} models; pass one, or run all with --random")
+    if form in ("sarif", "junit"):
+        raise click.UsageError(f"the format {form} is for --random")
+    (model,) = models
     target = None if output is None else new_file(output, model, weights, "-o")
     trace_file = None if trace is None else new_file(trace, model, weights, "--trace")
     items = _models.load(model, weights)
@@ -146,6 +188,30 @@ def command(
     if form == "json":
         _terminal.print_json({"examples": records} if is_page and example is None else records[0])
     return max(status, _errors.exit_status(problems))
+
+
+def _run_all(
+    files: Sequence[str], task: RandomRun, form: str, jobs: int | None, address: str | None, cached: bool
+) -> int:
+    """Run models with random inputs, print a row for each, and return the exit status."""
+    out, err = _terminal.console(), _terminal.console(stderr=True)
+    with ExitStack() as stack:
+        workers = functools.partial(tree_workers, stack, jobs, address)
+        done = outcomes(task, files, cache_of(cached, files), workers)
+        found = dict(zip(files, advancing(((1, one) for one in done), len(files), "running", err)))
+    rows = summary(found)
+    problems = [d for one in found.values() for d in one.diagnostics]
+    if form == "text":
+        print_summary(out, rows)
+        out.file.flush()
+        for diagnostic in problems:
+            err.print(f"{diagnostic.severity}: {concise(diagnostic)}")
+        statuses = Counter(row["status"] for row in rows)
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+        err.print(f"ran {counted(len(files), 'file')}: {counts}")
+    else:
+        sys.stdout.write(FORMATS[form]({file: one.diagnostics for file, one in found.items()}, rows))
+    return _errors.exit_status(problems)
 
 
 def _selected(

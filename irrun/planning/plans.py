@@ -59,8 +59,9 @@ class Plans:
     """
 
     def __init__(
-        self, model: Model, max_memory: int, *, exact: bool, layered: bool, rewrite: Callable[[Plan], Plan] | None
-    ) -> None:
+        self, model: Model, max_memory: int, *, exact: bool, layered: bool, rewrite: Callable[[Plan], Plan] | None,
+        repeatable: bool,
+    ) -> None:  # fmt: skip
         self.model, self._how = model, planning(model, max_memory)
         self._single = exact or layered or rewrite is not None
         plain = Planning(max_memory, specialise=False, fuse=False)
@@ -69,6 +70,7 @@ class Plans:
         self.general: Plan = made if rewrite is None else rewrite(made)
         self._declared: _Shapes = tuple(declared_inside(model, p.id).shape for p in model.parameters)
         self._dynamic = not all(shape.is_static for shape in self._declared)
+        self._narrows = self._dynamic and not self._single and not repeatable
         self._narrow: dict[_Shapes, Plan] = {}
         self._last: _Sizes = ()
         self._common = self._declared
@@ -89,7 +91,8 @@ class Plans:
         stay open. For a decoder, this pins the dims of one token, but not the length of the past. If several plans
         fit, the one with the fewest steps is used.
         """
-        if self._single or not self._dynamic:
+        if not self._narrows:
+            self._last = shapes
             return self.general
         last, self._last = self._last, shapes
         common, self._common = self._common, _common(self._declared, last, shapes)

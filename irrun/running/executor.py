@@ -32,18 +32,18 @@ class Executable:
     own, with the plain kernel (``Op.run``) that defines its operation, on one thread and with numpy's BLAS. ``layered``
     computes each layer in a step of its own, with its fastest kernel. ``timeout`` is the most seconds that a run may
     take, checked before each step. ``rewrite`` gets the plan in which each layer is a step with its plain kernel, and
-    returns the plan that every run uses.
+    returns the plan that every run uses. ``repeatable`` makes a run independent of the runs before it.
     """
 
     def __init__(
         self, model: Model, *, strict: bool, max_memory: int, exact: bool = False, timeout: float | None = None,
-        layered: bool = False, rewrite: Callable[[Plan], Plan] | None = None,
+        layered: bool = False, rewrite: Callable[[Plan], Plan] | None = None, repeatable: bool = False,
     ) -> None:  # fmt: skip
         self.model = model
         self.strict = strict
         self.max_memory = max_memory
         self.exact = exact
-        self._plans = Plans(model, max_memory, exact=exact, layered=layered, rewrite=rewrite)
+        self._plans = Plans(model, max_memory, exact=exact, layered=layered, rewrite=rewrite, repeatable=repeatable)
         self._interpreter = Interpreter(model, max_memory, timeout)
         self._limits = Limits(max_memory, self._interpreter.pool)
         Live(self._limits, self.plan, self._held()).begin(self.plan)

@@ -1,0 +1,120 @@
+"""``irrun batch``: run a model for many inputs, in several processes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from typing import Any
+
+import click
+
+from irrun.checking.render import concise, record
+from irrun.cli import _terminal
+from irrun.cli._fleet import advancing, dask_option, jobs_option, placed, workers_of
+from irrun.cli._options import Size, format_option, plugin_option, weights_option
+from irrun.diagnostics import counted, printable
+from irrun.fleet.batch import Batch, prepare
+
+__all__ = ["command"]
+
+
+@click.command("batch")
+@click.argument("model", metavar="MODEL.xml")
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.option(
+    "-o", "--output", metavar="OUT", required=True,
+    help="A folder, which gets a file for each input; or a .npy, .npz or .zarr, which gets a row for each.",
+)  # fmt: skip
+@weights_option
+@plugin_option
+@format_option("text", "json")
+@jobs_option
+@dask_option
+@click.option(
+    "--batch", type=click.IntRange(1), metavar="N",
+    help="Inputs to run at once, which the model must allow. [default: 8 if it does, otherwise 1]",
+)  # fmt: skip
+@click.option("--fail-fast", is_flag=True, help="Stop at the first input that cannot be read or run.")
+@click.option("--overwrite", is_flag=True, help="Compute every result again, also those that OUT holds.")
+@click.option(
+    "--exact", is_flag=True, default=None, help="Compute each layer on its own, by the kernel that defines it."
+)
+@click.option(
+    "--max-memory", type=Size(), metavar="SIZE",
+    help="The most memory that a run may hold at once in each process. [default: 3/4 of the memory, shared by all]",
+)  # fmt: skip
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    help="The most seconds that one run may take. [default: no limit]",
+)  # fmt: skip
+def command(
+    model: str, inputs: Sequence[str], output: str, weights: str | None, form: str, jobs: int | None,
+    address: str | None, batch: int | None, fail_fast: bool, overwrite: bool, exact: bool | None,
+    max_memory: int | None, timeout: float | None,
+) -> int:  # fmt: skip
+    """Run a model for many inputs, in several processes.
+
+    An INPUT is an array file (.npy, .npz with inputs by name), a picture, or a folder of such files. A single .npy,
+    .npz or .zarr is a stack: each row along its first axis is an input.
+
+    Results are written as soon as they are known. If a run is interrupted or killed, the same command does what is
+    missing, and the output is the same as without the interruption. An input that cannot be read or run is named and
+    skipped; the exit status is then 1.
+    """
+    model, output, *inputs = placed([model, output, *inputs], address)
+    weights = None if weights is None else placed([weights], address)[0]
+    ready = prepare(
+        model, weights, inputs, output, batch=batch, exact=exact, max_memory=max_memory, timeout=timeout,
+        overwrite=overwrite,
+    )  # fmt: skip
+    err = _terminal.console(stderr=True)
+    done, bad = 0, []
+    with closing(ready), ExitStack() as stack:
+        since = time.monotonic()
+        used = 0
+        if ready.left:
+            workers = stack.enter_context(workers_of(jobs, address))
+            used = workers.jobs
+            steps = stack.enter_context(closing(ready.run(workers)))
+            for step in advancing(((s.done + len(s.bad), s) for s in steps), ready.left, "running", err):
+                done += step.done
+                for number, why in step.bad:
+                    name = ready.inputs.name(number)
+                    bad.append({"input": name, "diagnostics": [record(d) for d in why]})
+                    err.print(f"{printable(name)}: {'; '.join(concise(d) for d in why)}")
+                if step.bad and fail_fast:
+                    break
+        summary = _summary(ready, done, bad, time.monotonic() - since, used)
+    if form == "json":
+        _terminal.print_json(summary)
+    else:
+        sys.stdout.flush()
+        err.print(_sentence(summary))
+    return 1 if bad else 0
+
+
+def _summary(ready: Batch, done: int, bad: list[dict[str, Any]], took: float, jobs: int) -> dict[str, Any]:
+    """Return what a run has done as a dict for JSON."""
+    return {
+        "inputs": len(ready.inputs), "done": done, "kept": len(ready.inputs) - ready.left, "bad": bad,
+        "seconds": took, "rate": done / took if took and done else 0.0, "jobs": jobs, "batch": ready.job.batch,
+        "other_files": ready.others,
+    }  # fmt: skip
+
+
+def _sentence(summary: dict[str, Any]) -> str:
+    """Return the last line: how many results were written and kept, and how many inputs have none."""
+    parts = [f"{summary['done']:,} done"]
+    if summary["kept"]:
+        parts.append(f"{summary['kept']:,} kept from before")
+    if summary["bad"]:
+        parts.append(f"{len(summary['bad']):,} bad")
+    left = summary["inputs"] - summary["done"] - summary["kept"] - len(summary["bad"])
+    if left:
+        parts.append(f"{left:,} left")
+    if summary["other_files"]:
+        parts.append(f"{counted(summary['other_files'], 'file')} of another kind left out")
+    rate = f"; {summary['rate']:.1f}/s" if summary["rate"] else ""
+    return f"{counted(summary['inputs'], 'input')}: {', '.join(parts)}{rate}"
