@@ -10,9 +10,9 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -172,7 +172,11 @@ def _junit(findings: Findings, models: Models = ()) -> str:
     return ElementTree.tostring(root, "us-ascii").decode("ascii") + "\n"
 
 
-FORMATS: Final[dict[str, Callable[[Findings, Models], str]]] = {
+class _Form(Protocol):
+    def __call__(self, findings: Findings, models: Models = ()) -> str: ...
+
+
+FORMATS: Final[dict[str, _Form]] = {
     "json": _json,
     "json-lines": _json_lines,
     "sarif": _sarif,

@@ -82,7 +82,7 @@ def test_several_inputs_and_outputs(tmp_path: Path) -> None:
     irrun.save_model(b.model({"sum": b.Add(one, two), "less": b.Less(one, two)}), tmp_path / "m.xml")
     folder = tmp_path / "in"
     folder.mkdir()
-    np.savez(folder / "x.npz", a=np.float32([[1, 2]]), b=np.float32([[3, 1]]))
+    np.savez(folder / "x.npz", a=np.array([[1, 2]], np.float32), b=np.array([[3, 1]], np.float32))
     assert batch(tmp_path / "m.xml", folder, "-o", tmp_path / "out", "-j", 1).exit_code == 0
     with np.load(tmp_path / "out" / "x.npz") as out:
         assert out["sum"].tolist() == [[4, 3]]
