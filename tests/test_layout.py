@@ -93,7 +93,7 @@ OUTSIDE = {
 }
 """Which folder may import which package; the standard library is open to all."""
 
-LATE = {"api", "testing", "compat", "cli", "pytest_plugin", "__main__"}
+LATE = {"api", "testing", "compat", "cli", "fleet", "pytest_plugin", "__main__"}
 """These import irrun within functions, so that `irrun --help`, `irrun check`, and pytest where irrun is not used, start quickly."""
 
 OPTIONAL = "irrun.kernels.compiled."

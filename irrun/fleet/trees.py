@@ -119,9 +119,9 @@ class RandomRun:
 
 
 def _folder(path: str) -> list[Diagnostic]:
-    from irrun import genai  # imported late: most checks need none of it
+    from irrun.genai import check as check_folder  # imported late: most checks need none of it
 
-    return list(genai.check(path))
+    return list(check_folder(path))
 
 
 def _load(file: str, weights: str | None) -> list[Parsed | ReadError]:

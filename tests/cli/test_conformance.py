@@ -30,7 +30,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _relu(folder: Path) -> str:
     """Write the harness of docs/harness.md, and return its command."""
     page = (ROOT / "docs" / "harness.md").read_text("utf-8")
-    match = re.search(r'```python title="relu.py"\n(.*?)```', page, re.DOTALL)
+    match = re.search(r"```python\n(import re\n.*?)```", page, re.DOTALL)
     assert match is not None
     (folder / "relu.py").write_text(match[1])
     return f"{sys.executable} {ROOT / 'irrun' / 'engines' / 'harnesses' / 'serve.py'} {folder / 'relu.py'}"
