@@ -143,7 +143,7 @@ def _unpack_block(
     """Store ``(codes - zeros) * scales`` in ``c``, a panel of ``depth`` > 0 rows of f32.
 
     All but ``depth`` are addresses: ``b`` of a panel as in ``multiply_block``, ``zeros`` and ``scales`` of one row of
-    f32. numba's own loop takes four times as long: before each row, it checks whether the arrays overlap.
+    f32. numba's own loop is slower: before each row, it checks whether the arrays overlap.
     """
     form = _FORMS[weights.dtype]
 
