@@ -27,6 +27,11 @@ class Attribute:
     aliases: tuple[str, ...] = ()
     code: str = "IR203"
     """The code of the diagnostic for a text that cannot be parsed."""
+    kind: str = "str"
+    """The name of the function of ``attr`` that declared the attribute (``int``, ``choice``, ``ints`` …), ``size`` for
+    an int that is not negative, or ``static_shape`` for a shape without unknown dims."""
+    words: tuple[str, ...] = ()
+    """The valid texts of a ``choice``, which may be written in upper or lower case."""
 
     @property
     def required(self) -> bool:
@@ -99,29 +104,36 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
         default: Any,
         name: str,
         aliases: tuple[str, ...],
+        kind: str,
         code: str = "IR203",
+        words: tuple[str, ...] = (),
     ) -> Any:
-        return Attribute(parse, expects, default, name, aliases, code)
+        return Attribute(parse, expects, default, name, aliases, code, kind, words)
 
     @staticmethod
-    def int(default: int | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> int:
-        """Declare an attribute that is an integer."""
-        return attr._make(_int, "an integer", default, name, aliases)
+    def int(
+        default: int | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = (), size: bool = False
+    ) -> int:
+        """Declare an attribute that is an integer.
+
+        With ``size``, a schema says that it is not negative. The operation itself refuses negative ones.
+        """
+        return attr._make(_int, "an integer", default, name, aliases, "size" if size else "int")
 
     @staticmethod
     def float(default: float | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> float:
         """Declare an attribute that is a number."""
-        return attr._make(_float, "a number", default, name, aliases)
+        return attr._make(_float, "a number", default, name, aliases, "float")
 
     @staticmethod
     def bool(default: bool | _Required = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> bool:
         """Declare an attribute that is a boolean: true, false, 1 or 0."""
-        return attr._make(_bool, "true or false", default, name, aliases)
+        return attr._make(_bool, "true or false", default, name, aliases, "bool")
 
     @staticmethod
     def str(default: str | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> str:
         """Declare an attribute that is any text."""
-        return attr._make(lambda text: text, "text", default, name, aliases)
+        return attr._make(lambda text: text, "text", default, name, aliases, "str")
 
     @staticmethod
     def choice(
@@ -140,21 +152,22 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
                 raise ValueError(text)
             return known[word]
 
-        return attr._make(parse, "one of " + ", ".join(values), default, name, aliases)
+        words = (*values, *(also or ()))
+        return attr._make(parse, "one of " + ", ".join(values), default, name, aliases, "choice", words=words)
 
     @staticmethod
     def ints(
         default: tuple[int, ...] | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
     ) -> tuple[int, ...]:
         """Declare an attribute that is a list of integers, separated by commas."""
-        return attr._make(_list(_int), "integers separated by commas", default, name, aliases)
+        return attr._make(_list(_int), "integers separated by commas", default, name, aliases, "ints")
 
     @staticmethod
     def floats(
         default: tuple[float, ...] | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
     ) -> tuple[float, ...]:
         """Declare an attribute that is a list of numbers, separated by commas."""
-        return attr._make(_list(_float), "numbers separated by commas", default, name, aliases)
+        return attr._make(_list(_float), "numbers separated by commas", default, name, aliases, "floats")
 
     @staticmethod
     def element_type(
@@ -162,9 +175,16 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
     ) -> ElementType:
         """Declare an attribute that is an element type. An unknown one is reported as IR305."""
         value = ELEMENT_TYPES[default] if isinstance(default, str) else default
-        return attr._make(_element_type, "an element type such as f32 or i64", value, name, aliases, "IR305")
+        expects = "an element type such as f32 or i64"
+        return attr._make(_element_type, expects, value, name, aliases, "element_type", "IR305")
 
     @staticmethod
-    def shape(default: PartialShape | _Required | None = REQUIRED, *, name: str = "") -> PartialShape:
-        """Declare an attribute that is a partial shape. An invalid one is reported as IR404."""
-        return attr._make(_shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), "IR404")
+    def shape(
+        default: PartialShape | _Required | None = REQUIRED, *, name: str = "", static: bool = False
+    ) -> PartialShape:
+        """Declare an attribute that is a partial shape. An invalid one is reported as IR404.
+
+        With ``static``, a schema says that no dim is unknown. The operation itself refuses unknown ones.
+        """
+        kind = "static_shape" if static else "shape"
+        return attr._make(_shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), kind, "IR404")

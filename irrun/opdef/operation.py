@@ -127,6 +127,9 @@ class Op:
     change. irrun adapts these attributes and inputs, and then uses the kernel of the channels-first layout.
     """
     attributes: ClassVar[dict[str, Attribute]] = {}
+    assumed: ClassVar[tuple[str, ...]] = ()
+    """Attributes with a default although the specification requires them. ``doubts`` reports a layer without them, and
+    a schema requires them."""
 
     def __init_subclass__(cls) -> None:
         attributes = dict(cls.attributes)
