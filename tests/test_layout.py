@@ -72,7 +72,7 @@ ORDER = {name: MODULES["base"].index(name) for name in MODULES["base"]}
 
 OUTSIDE = {
     "lxml": {"ir"},
-    "networkx": {"base", "ir", "debug", "report"},
+    "networkx": {"base", "inference", "ir", "debug", "report"},
     "pytest": {"entry"},
     "hypothesis": {"testing"},
     "threadpoolctl": {"kernels"},
