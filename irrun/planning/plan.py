@@ -136,7 +136,7 @@ class _Assembly:
                 for number, value in enumerate(self.values)
                 if value.stored is not None
             }
-        constants, prepacked = self.kept(steps, results) if self.how.fuse else (self.constants, frozenset())
+        constants, prepacked = self.kept(steps, results)
         return Plan(
             model, self.how, self.allocated(steps, results), len(self.values), constants, prepacked,
             tuple(slot[p.id, 0] for p in model.parameters), results, known, tuple(v.type for v in self.values),
@@ -145,13 +145,16 @@ class _Assembly:
     def kept(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[dict[int, np.ndarray], frozenset[int]]:
         """Return the constants that a run reads, as aligned arrays, and the slots of those without contents.
 
-        A constant that kernels hold only in another form (``Kernel.prepacked``) keeps its dtype and shape alone.
+        A constant that kernels hold only in another form (``Kernel.prepacked``) keeps its dtype and shape alone. Where
+        each layer is a step, hooks may read it: then it stays as it is.
         """
         read = {*results}
         for step in steps:
             read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.prepacked)
         packed = {slot for step in steps for slot in step.reads} & self.constants.keys() - read
         kept = {slot: np.require(array, requirements="A") for slot, array in self.constants.items() if slot in read}
+        if not self.how.fuse:
+            return kept | {slot: self.constants[slot] for slot in packed}, frozenset()
         for slot in packed:
             kept[slot] = _without_contents(self.constants[slot].dtype, self.constants[slot].shape)
         return kept, frozenset(packed)
@@ -197,7 +200,7 @@ class _Assembly:
                 self.reserved += int(layer.attributes["size"])
                 self.require_memory(layer)
             array = self.ops[layer.id].run(weights=weights, element_type=value.type)
-        if not array.flags.aligned and not (self.how.fuse and array.ndim == 2):
+        if not array.flags.aligned and array.ndim != 2:
             self.reserve(layer, value)
             array = array.copy()
         self.hold(slot, array)
