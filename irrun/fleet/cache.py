@@ -20,7 +20,7 @@ import irrun
 from irrun.diagnostics import Diagnostic
 from irrun.edits import Edit, Fix
 from irrun.files import NewFile
-from irrun.fleet.identity import identity, status
+from irrun.identity import identity, status
 from irrun.opdef.plugins import plugins
 from irrun.source import Source, Span
 

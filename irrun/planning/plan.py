@@ -151,13 +151,14 @@ class _Assembly:
         read = {*results}
         for step in steps:
             read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.prepacked)
-        packed = {slot for step in steps for slot in step.reads} & self.constants.keys() - read
-        kept = {slot: np.require(array, requirements="A") for slot, array in self.constants.items() if slot in read}
-        if not self.how.fuse:
-            return kept | {slot: self.constants[slot] for slot in packed}, frozenset()
-        for slot in packed:
-            kept[slot] = _without_contents(self.constants[slot].dtype, self.constants[slot].shape)
-        return kept, frozenset(packed)
+        packed = {slot for step in steps for slot in step.reads} - read
+        kept: dict[int, np.ndarray] = {}
+        for slot, array in self.constants.items():
+            if slot in read:
+                kept[slot] = np.require(array, requirements="A")
+            elif slot in packed:
+                kept[slot] = _without_contents(array.dtype, array.shape) if self.how.fuse else array
+        return kept, frozenset(packed & kept.keys()) if self.how.fuse else frozenset()
 
     def step(self, id: int) -> Step | None:
         """Return the step of a layer, or None if a run has nothing to compute: for a constant, for example."""

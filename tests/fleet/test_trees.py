@@ -15,9 +15,9 @@ import irrun.fleet.cache
 from fleets import write_network
 from irrun.cli import cli
 from irrun.fleet.cache import from_record, to_record
-from irrun.fleet.identity import identity
 from irrun.fleet.trees import Outcome, RandomRun, outcomes
 from irrun.fleet.workers import Processes
+from irrun.identity import identity
 
 SAMPLES = Path(__file__).parent.parent.parent / "samples"
 
@@ -83,7 +83,7 @@ def test_unchanged_files_are_not_read(tree: Path, monkeypatch: pytest.MonkeyPatc
     rows("check", tree, "--summary")
     rows("check", tree, "--summary")
     assert read.count("right.xml") >= 2
-    monkeypatch.setattr("irrun.fleet.identity._TICK", -1.0)
+    monkeypatch.setattr("irrun.identity._TICK", -1.0)
     rows("check", tree, "--summary")
     read.clear()
     assert all(row["cached"] for row in rows("check", tree, "--summary").values())
