@@ -123,7 +123,8 @@ class _Assembly:
             for key, value in zip(slot, self.values)
         }
         if self.how.fuse:
-            steps = Patterns(self.values, self.constants, results).replaced(_wanted(steps, results))
+            patterns = Patterns(self.values, self.constants, results, compiled=self.how.compiled)
+            steps = patterns.replaced(_wanted(steps, results))
             steps = channels_last(steps, self.values, self.constants, results, self.packed)
             steps = fuse(steps, self.values, results)
             for step in steps:
