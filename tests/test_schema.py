@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
+import irrun
 from irrun.conformance.suite import SUITE, Case, read_suite
 from irrun.ir.schema import relax_ng, xsd
 from irrun.opdef import all_ops, find
@@ -197,6 +198,25 @@ def test_a_const_without_a_type() -> None:
         del document.find(".//layer[@type='Const']/data").attrib["element_type"]
         assert _accepts("rng", document) is accepted
         assert _accepts("xsd", document)
+
+
+def _with_reference(folder: Path) -> Path:
+    """Write a sample with the line that names its schema for editors."""
+    sample = ROOT / "samples" / "elementwise.xml"
+    text = sample.read_text("utf-8")
+    assert text.count("<net ") == 1
+    path = folder / "model.xml"
+    path.write_text(text.replace("<net ", '<?xml-model href="ir.xsd"?>\n<net '), "utf-8")
+    path.with_suffix(".bin").write_bytes(sample.with_suffix(".bin").read_bytes())
+    return path
+
+
+def test_irrun_ignores_the_reference_to_a_schema(tmp_path: Path) -> None:
+    assert not irrun.check(_with_reference(tmp_path)).diagnostics
+
+
+def test_openvino_ignores_the_reference_to_a_schema(tmp_path: Path, ov: Any) -> None:
+    assert len(ov.Core().read_model(_with_reference(tmp_path)).outputs) == 1
 
 
 # -- what the page says of an editor ------------------------------------------------------------
