@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from irrun.checking.checker import check as check_parsed
 from irrun.checking.origins import Explanation
-from irrun.checking.questions import at_line, by_name
+from irrun.checking.questions import at_line, only
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.diagnostics import Diagnostic, ModelError, ReadError, Report
 from irrun.inference.propagate import weights_missing
@@ -17,6 +17,7 @@ from irrun.inference.trace import Trace
 from irrun.ir.fragments import read_fragments
 from irrun.ir.pages import has_examples, is_document, is_prose
 from irrun.ir.parse import Parsed, parse, read_bytes, require_file, unreadable
+from irrun.ir.recognition import foreign, foreign_weights
 from irrun.model import Model
 from irrun.source import Source
 from irrun.weights import Weights
@@ -73,6 +74,8 @@ def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None
             if _identity(path) == before:
                 break
         return items
+    if (error := foreign(str(path), data)) is not None:
+        raise error
     name, text = str(path), data.decode("utf-8", "replace")
     if is_document(name) or is_prose(name, text) or has_examples(name, text):
         return read_fragments(str(path), data)
@@ -97,11 +100,17 @@ def _identity(path: PathLike) -> tuple[int, int, int] | None:
 def _weights(path: Path, named: PathLike | None) -> Weights | None:
     """Return the ``.bin`` file ``named`` or, by default, the one beside the ``.xml`` file; None if that does not exist.
 
-    Raises ReadError (IR000) if the file cannot be opened.
+    Without ``named``, a Git LFS pointer or a web page in place of the ``.bin`` counts as none, so that the rest of the
+    model can be looked at. Raises ReadError (IR000) if the file cannot be opened, or if ``named`` holds no weights.
     """
     file = Path(named) if named is not None else path.with_suffix(".bin")
     try:
         require_file(file)  # opening a pipe would wait for a writer
+        if known := foreign_weights(file, is_named=named is not None):
+            if named is None:
+                return None
+            message = f"cannot read {file}: no weights: the file {known[0]}"
+            raise ReadError(Diagnostic("IR000", "error", message, file=str(file), help=known[1]))
         with file.open("rb"):
             opened = Weights(file)
             len(opened)  # map the file now: it belongs to the .xml that was read just before
@@ -229,7 +238,8 @@ def _at(parsed: Parsed, shapes: Shapes | None) -> Parsed:
 def why(model: Model | PathLike, layer: str | int, *, everything: bool = False) -> Explanation:
     """Explain where the dims of a layer come from. ``str()`` of the result is text, ``record()`` is a dict for JSON.
 
-    ``layer`` is the name of a layer or tensor, ``name:port``, or a line number of the file. Layers that only pass a
+    ``layer`` is the name of a layer or tensor, a glob that matches one layer, ``name:port``, or a line number of the
+    file. Layers that only pass a
     number on are counted in one line, unless ``everything`` is true. Raises ReadError if the model cannot be read, and
     ModelError (IR606) if it has no such layer or several.
     """
@@ -237,5 +247,5 @@ def why(model: Model | PathLike, layer: str | int, *, everything: bool = False) 
     traces = [Trace(item.model) for item in parsed if isinstance(item, Parsed)]
     if not traces:
         raise next((item for item in parsed if isinstance(item, ReadError)), no_examples(str(model)))
-    selected = at_line(traces, layer) if isinstance(layer, int) else by_name(traces, layer)
+    selected = at_line(traces, layer) if isinstance(layer, int) else only(traces, layer)
     return Explanation(selected, everything=everything)

@@ -70,8 +70,9 @@ CODES: Final = _codes(
     ("IR002", "doctype", "The file has a DOCTYPE. OpenVINO IR never needs one, and the entities that a DOCTYPE "
      "declares can fill the memory or read other files. irrun therefore refuses every DOCTYPE without reading it. "
      "Remove the declaration."),
-    ("IR003", "not-ir", "The file is XML but not OpenVINO IR: the root element is not <net>, or <layers> is missing. "
-     "Pass the .xml file that OpenVINO's save_model or ovc wrote."),
+    ("IR003", "not-ir", "The file is not OpenVINO IR. It has another format, such as ONNX or a Git LFS pointer, which "
+     "irrun recognises by its contents; or it is XML, but its root element is not <net>, or <layers> is missing. Pass "
+     "the .xml file that OpenVINO's save_model or ovc wrote."),
     ("IR004", "ir-version", "irrun does not read this version of the IR; it reads versions 10 and 11. OpenVINO wrote "
      "versions 2 to 9 before its release 2020.4. Convert the original model again with a current OpenVINO "
      "(openvino.convert_model, then openvino.save_model)."),

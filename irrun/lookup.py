@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from fnmatch import fnmatchcase
 
 from irrun.diagnostics import Diagnostic, FeedError, diagnostic
 from irrun.model import Layer, Model
+from irrun.nearest import nearest, quoted
 
 __all__ = ["bad_feed", "find_layers", "known", "no_such_input", "no_such_layer", "position"]
 
@@ -60,6 +60,6 @@ def find_layers(model: Model, pattern: str) -> list[Layer]:
 
 def no_such_layer(model: Model, pattern: str) -> Diagnostic:
     """Return the diagnostic (IR606) for a layer name that the model does not have."""
-    near = difflib.get_close_matches(pattern, model.unique_names.values(), 1)
-    help = f'did you mean "{near[0]}"?' if near else "pass the name of a layer, or a glob such as 'conv*'"
+    near = nearest(pattern, model.unique_names.values(), 3)
+    help = f"did you mean {' or '.join(map(quoted, near))}?" if near else "pass the name of a layer, or a glob such as 'conv*'"
     return Diagnostic("IR606", "error", f'no layer is called "{pattern}"', file=model.source.path, help=help)

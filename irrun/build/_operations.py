@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from irrun.inference.bind import bind
 from irrun.inference.layer import infer
 from irrun.inference.propagate import needed, refusal
 from irrun.model import Layer
+from irrun.nearest import nearest
 from irrun.opdef import Op, Site, Value, all_ops, find, is_custom, resolve
 from irrun.source import Source
 
@@ -38,7 +38,7 @@ def function_of(name: str, others: Iterable[str]) -> Callable[..., Node]:
         raise AttributeError(f"irrun.build has no function {name}; call {_OWN_FUNCTIONS[name.lower()]}")
     versions = find(name)
     if not versions:
-        near = difflib.get_close_matches(name, {*operation_names(), *others}, 1)
+        near = nearest(name, [*operation_names(), *others])
         help = f"; did you mean {near[0]}?" if near else ""
         raise AttributeError(f"irrun knows no operation {name}{help}")
     function = partial(_operation, name)

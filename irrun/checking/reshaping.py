@@ -27,12 +27,17 @@ def reshaped(parsed: Parsed, shapes: Shapes) -> Parsed:
     wanted: dict[int, str] = {}
     for key, shape in shapes.items():
         parameter = model.parameters[known(model, key)]
-        text = shape.strip().removeprefix("[").removesuffix("]") if isinstance(shape, str) else _text(shape)
+        text = _unbracketed(shape.strip()) if isinstance(shape, str) else _text(shape)
         if PartialShape.parse(text) is None:
             help = "write a shape as [1,3,224,224]: ? is an unknown dim, 1..8 an interval, and ... an unknown rank"
             raise bad_feed(model, parameter, f'cannot have the shape "{text}"', help)
         wanted[parameter.id] = text
     return replace(parsed, model=_undeclared(model, wanted))
+
+
+def _unbracketed(text: str) -> str:
+    """Return a shape without the brackets around it. A bracket without its counterpart stays, and does not parse."""
+    return text[1:-1] if text.startswith("[") and text.endswith("]") else text
 
 
 def _text(shape: PartialShape | Sequence[Dim | int | str]) -> str:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import io
 import os
@@ -57,7 +56,9 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+            from irrun.nearest import nearest
+
+            near = nearest(args[0], COMMANDS)
             help = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
             ctx.fail(f"there is no command {args[0]!r}; {help}")
         return super().resolve_command(ctx, args)

@@ -5,15 +5,16 @@ The texts and examples are the pages in ``irrun/explanations``, one for each cod
 
 from __future__ import annotations
 
-import difflib
 import textwrap
+from collections.abc import Iterable
 from importlib import resources
 
 import click
 from rich.console import Console
 
 from irrun.cli import _terminal
-from irrun.diagnostics import CODES
+from irrun.diagnostics import CODES, Code
+from irrun.nearest import nearest
 
 __all__ = ["command"]
 
@@ -23,17 +24,21 @@ __all__ = ["command"]
 def command(code: str | None) -> None:
     """Explain the code of a finding, such as IR401.
 
-    CODE may also be a name, such as dims-mismatch. Without CODE, all codes are listed.
+    CODE may also be a name, such as dims-mismatch. The beginning of a code or of a word in a name lists the codes that
+    have it: IR4, or dims. Without CODE, all codes are listed.
     """
     out = _terminal.console()
     if code is None:
-        rows = [(c.id, c.severity, c.name) for c in CODES.values()]
-        _terminal.print_table(out, ("code", "severity", "name"), rows)
+        _print_codes(out, CODES.values())
         return
     names = {c.name: c for c in CODES.values()} | {c.id.lower(): c for c in CODES.values()}
     known = names.get(code.lower())
     if known is None:
-        near = difflib.get_close_matches(code.lower(), names, 1)
+        begun = [c for c in CODES.values() if _belongs(c, code.lower())]
+        if begun:
+            _print_codes(out, begun)
+            return
+        near = nearest(code, names)
         help = f"did you mean {names[near[0]].id} {names[near[0]].name}?" if near else "irrun explain lists the codes"
         raise click.UsageError(f"there is no code {code}; {help}")
     _terminal.title(out, f"{known.id} {known.name} ({known.severity})")
@@ -41,6 +46,23 @@ def command(code: str | None) -> None:
     out.print("\n" + textwrap.fill(known.doc, width))
     page = resources.files("irrun") / "explanations" / f"{known.id}.md"
     _print_page(out, page.read_text("utf-8"), width)
+
+
+def _belongs(code: Code, word: str) -> bool:
+    """Return whether a code begins with ``word`` (ir4, 4, ir4xx), or its name has a word that does."""
+    digits = word.removeprefix("ir").rstrip("x")
+    is_group = digits.isdecimal() or (not digits and word.startswith("ir"))
+    return code.id[2:].startswith(digits) if is_group else any(part.startswith(word) for part in _parts(code))
+
+
+def _parts(code: Code) -> list[str]:
+    """Return the ends of a code's name that begin with a word: edge-dims-mismatch, dims-mismatch, mismatch."""
+    words = code.name.split("-")
+    return ["-".join(words[start:]) for start in range(len(words))]
+
+
+def _print_codes(out: Console, codes: Iterable[Code]) -> None:
+    _terminal.print_table(out, ("code", "severity", "name"), [(c.id, c.severity, c.name) for c in codes])
 
 
 def _print_page(out: Console, page: str, width: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 import re
@@ -15,6 +14,7 @@ from rich.console import Console
 
 import irrun
 from irrun.cli import _terminal
+from irrun.nearest import nearest
 from irrun.opdef import Attribute, Input, Op, all_ops, find, labels, named, resolve
 from irrun.types import PartialShape
 
@@ -31,16 +31,20 @@ def command(name: str) -> None:
     """Show an operation: inputs, attributes, constraints.
 
     NAME is a type in upper or lower case (broadcast), which shows all its versions, or a type with the number of
-    an opset (Broadcast-8), which shows the version that this opset contains.
+    an opset (Broadcast-8), which shows the version that this opset contains. The beginning of a word (conv) lists the
+    operations with such a word in their names.
     """
     type, dash, version = name.rpartition("-")
     if not (dash and version.isascii() and version.isdigit()):
         type, version = name, ""
     versions = find(type)
     if not versions:
-        near = difflib.get_close_matches(type.lower(), {c.type.lower(): c.type for c in all_ops()}, 3)
-        known = ", ".join(next(iter(find(n).values())).type for n in near)
-        help = f"did you mean {known}?" if known else "irrun ops lists what irrun knows"
+        if begun := {cls.type: cls for cls in all_ops() if re.search(_word(type), cls.type)} if not version else {}:
+            rows = [(cls.type, summary(cls).splitlines()[0].replace("``", "")) for cls in begun.values()]
+            _terminal.print_table(_terminal.console(), ("operation", ""), rows)
+            return
+        near = nearest(type, [cls.type for cls in all_ops()], 3)
+        help = f"did you mean {', '.join(near)}?" if near else "irrun ops lists what irrun knows"
         raise click.UsageError(f"irrun does not know the operation {type}; {help}")
     others = named(type)
     chosen = [*versions.values(), *others]
@@ -54,6 +58,12 @@ def command(name: str) -> None:
         if position:
             out.print()
         _print(out, cls)
+
+
+def _word(beginning: str) -> str:
+    """Return the pattern of the types in which a word begins so: conv is the beginning of a word of GroupConvolution."""
+    first, rest = re.escape(beginning[:1].upper()), re.escape(beginning[1:])
+    return rf"{first}(?i:{rest})" if beginning else r"(?!)"
 
 
 def _print(out: Console, cls: type[Op]) -> None:

@@ -11,7 +11,7 @@ import click
 
 from irrun.api import no_examples
 from irrun.checking.origins import Explanation
-from irrun.checking.questions import Asked, at_line, by_name, outputs
+from irrun.checking.questions import Asked, at_line, by_glob, by_name, outputs
 from irrun.cli import _models, _terminal
 from irrun.cli._options import format_option, plugin_option, weights_option
 from irrun.diagnostics import ModelError, ReadError
@@ -32,7 +32,7 @@ def command(path: str, what: str | None, weights: str | None, form: str, everyth
 
     Each dim is traced back to Parameters, constants and attributes.
 
-    LAYER is the name of a layer (also of a layer in a body) or of a tensor. PORT is the id of one of the layer's
+    LAYER is the name of a layer (also of a layer in a body), a glob such as 'conv*', or the name of a tensor. PORT is the id of one of the layer's
     ports, as a finding of `irrun check` shows it. A position in the file can replace them, as in MODEL.xml:39 or
     MODEL.xml:39:6: the line of a layer, a port, a <dim> or an <edge>. Without a layer or a position, the outputs of
     the model are explained.
@@ -79,6 +79,8 @@ def _asked(traces: Sequence[Trace], what: str | None, position: Sequence[int]) -
     try:
         return [by_name(traces, what)]
     except ModelError:
+        if found := by_glob(traces, what):
+            return found
         if re.fullmatch(r"\d{1,9}(:\d{1,9})?", what) is None:
             raise
     return [at_line(traces, *map(int, what.split(":")))]
