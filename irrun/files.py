@@ -19,7 +19,7 @@ try:
 except ImportError:  # Windows, where nobody can remove a file that is open, so that no lock is needed
     fcntl = None
 
-__all__ = ["NewFile", "lock", "replace_pair", "sweep"]
+__all__ = ["NewFile", "lock", "replace_pair", "sweep", "write_file", "write_pair"]
 
 _LONGEST: Final = 200
 """The most bytes of the target's name in a temporary name: file systems allow names of 255 bytes."""
@@ -59,6 +59,21 @@ class NewFile:
     def __exit__(self, *_: object) -> None:
         self.partial.unlink(missing_ok=True)
         self.file.close()
+
+
+def write_file(path: str | os.PathLike[str], data: bytes, *, swept: bool = False) -> None:
+    """Write a file that replaces ``path`` as a whole, as ``NewFile`` does."""
+    with NewFile(path, swept=swept) as new:
+        new.file.write(data)
+        new.finish()
+
+
+def write_pair(path: Path, xml: bytes, weights: bytes) -> None:
+    """Write an ``.xml`` and the ``.bin`` beside it, as ``replace_pair`` does."""
+    with NewFile(path.with_suffix(".bin")) as new_weights, NewFile(path) as new_model:
+        new_weights.file.write(weights)
+        new_model.file.write(xml)
+        replace_pair(new_weights, new_model)
 
 
 def replace_pair(weights: NewFile, model: NewFile) -> None:

@@ -61,5 +61,6 @@ def find_layers(model: Model, pattern: str) -> list[Layer]:
 def no_such_layer(model: Model, pattern: str) -> Diagnostic:
     """Return the diagnostic (IR606) for a layer name that the model does not have."""
     near = nearest(pattern, model.unique_names.values(), 3)
-    help = f"did you mean {' or '.join(map(quoted, near))}?" if near else "pass the name of a layer, or a glob such as 'conv*'"
+    known = " or ".join(map(quoted, near))
+    help = f"did you mean {known}?" if near else "pass the name of a layer, or a glob such as 'conv*'"
     return Diagnostic("IR606", "error", f'no layer is called "{pattern}"', file=model.source.path, help=help)

@@ -11,17 +11,18 @@ __all__ = ["nearest", "quoted"]
 def nearest(word: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
     """Return at most ``most`` names that ``word`` may stand for, the likeliest first; none if no name is near.
 
-    Names that begin with the word come first, then names that differ from it in few letters (by ``cutoff``, as in
-    difflib), then names that contain it. Upper and lower case are the same.
+    They are the names that begin with the word; without any, the name that differs from it in fewest letters (by
+    ``cutoff``, as in difflib); without any, those that contain it. Upper and lower case are the same.
     """
     lower = word.lower()
     by_lower: dict[str, str] = {}
     for name in names:
         by_lower.setdefault(name.lower(), name)
-    begin = [name for key, name in by_lower.items() if lower and key.startswith(lower)]
-    close = [by_lower[key] for key in difflib.get_close_matches(lower, by_lower, most, cutoff)]
-    inside = [name for key, name in by_lower.items() if len(lower) > 1 and lower in key]
-    return list(dict.fromkeys([*sorted(begin, key=len), *close, *inside]))[:most]
+    if lower and (begin := [name for key, name in by_lower.items() if key.startswith(lower)]):
+        return sorted(begin, key=len)[:most]
+    if close := difflib.get_close_matches(lower, by_lower, most, cutoff):
+        return [by_lower[key] for key in close[:1]]
+    return [name for key, name in by_lower.items() if len(lower) > 1 and lower in key][:most]
 
 
 def quoted(name: str) -> str:

@@ -58,6 +58,7 @@ MODULES = {
         "diagnostics",
         "weights",
         "model",
+        "nearest",
         "lookup",
         "opdef",
     ],

@@ -526,3 +526,16 @@ def test_a_formula_too_long_to_write_is_counted() -> None:
     text = str(irrun.why(b.model({"y": wide}), "wide"))
     assert "dim 0 = a formula of 70 terms" in text
     assert irrun.why(b.model({"y": wide}), "wide").record()["outputs"][0]["dims"][0]["formula"] is None
+
+
+def test_a_glob_names_the_layers_that_tap_names() -> None:
+    path = str(Path(__file__).parent.parent / "samples" / "convnet.xml")
+    result = CliRunner().invoke(cli, ["why", path, "block*/pool"])
+    assert result.exit_code == 0
+    titles = [line.split(": ")[0] for line in result.stdout.splitlines() if not line.startswith(" ")]
+    assert titles == [f'MaxPool "block{block}/pool" output {port}' for block in (1, 2) for port in (1, 2)]
+    assert str(irrun.why(path, "block1/po*")) == str(irrun.why(path, "block1/pool"))
+    with pytest.raises(irrun.ModelError, match=r'2 layers are called "block\*/pool"'):
+        irrun.why(path, "block*/pool")
+    result = CliRunner().invoke(cli, ["why", path, "block"])
+    assert 'did you mean "block1/add" or "block2/add" or "block1/conv"?' in result.stderr

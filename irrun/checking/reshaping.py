@@ -30,7 +30,8 @@ def reshaped(parsed: Parsed, shapes: Shapes) -> Parsed:
         text = _unbracketed(shape.strip()) if isinstance(shape, str) else _text(shape)
         if PartialShape.parse(text) is None:
             help = "write a shape as [1,3,224,224]: ? is an unknown dim, 1..8 an interval, and ... an unknown rank"
-            raise bad_feed(model, parameter, f'cannot have the shape "{text}"', help)
+            given = shape if isinstance(shape, str) else text
+            raise bad_feed(model, parameter, f'cannot have the shape "{given}"', help)
         wanted[parameter.id] = text
     return replace(parsed, model=_undeclared(model, wanted))
 

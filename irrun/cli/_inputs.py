@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, FeedError
-from irrun.fleet.reading import PICTURE, native, read_array, read_picture, why
+from irrun.fleet.reading import HEAD, PICTURE, native, read_array, read_picture, why
 from irrun.ir.parse import require_file
 from irrun.ir.recognition import kind_of
 from irrun.lookup import bad_feed, position
@@ -183,7 +183,7 @@ def _literal(model: Model, parameter: Layer, text: str, element_type: ElementTyp
         items = np.array(json.loads(text), object)
     except (ValueError, RecursionError):
         help = "pass a .npy, .npz or picture, JSON ([1,2], 3.5, '\"text\"'), or random, zeros, ones or arange"
-        what, advice = _unsuitable(Path(text)) or ("is neither a file nor JSON", "")
+        what, advice = (_unsuitable(Path(text)) if text else None) or ("is neither a file nor JSON", "")
         message = f'cannot be read from "{text}", which {what}'
         raise bad_feed(model, parameter, message, advice or help) from None
     kinds = {type(item) for item in items.flat}
@@ -203,7 +203,7 @@ def _unsuitable(path: Path) -> tuple[str, str] | None:
             return "is a folder", "pass a file in it; `irrun batch` runs all files of a folder"
         require_file(path)
         with path.open("rb") as file:
-            known = kind_of(file.read(_HEAD), str(path))
+            known = kind_of(file.read(HEAD), str(path))
     except (OSError, ValueError):
         return None
     if known is None:
@@ -215,9 +215,6 @@ def _unsuitable(path: Path) -> tuple[str, str] | None:
         return "is a picture", "give its name the ending .png or .jpg"
     return f"{name}, neither an array nor a picture", help if "Git LFS" in name else ""
 
-
-_HEAD: Final = 4096
-"""The number of bytes of a file that are looked at to recognise it."""
 
 _JSON_NAMES: Final[dict[type, str]] = {dict: "an object", type(None): "null"}
 

@@ -14,7 +14,7 @@ import click
 from rich.progress import Progress
 
 from irrun.cli import _terminal
-from irrun.cli._options import Size, file_to_write, format_option
+from irrun.cli._options import Size, format_option, new_file
 from irrun.conformance import Case, Result, Run, Suite, harness, read_run, read_suite, run, starter, write_report
 from irrun.conformance.running import Start
 from irrun.conformance.smoke import smoke_cases
@@ -73,7 +73,7 @@ def _run(
     Exit status: 0 every case with a verdict passed, 1 others did not, 2 bad usage or an unreadable input.
     """
     start, limits = _start(side, program), _limits(timeout, max_memory)
-    target = file_to_write(output, "-o")
+    target = new_file(output, "-o")
     whole = read_suite(suite or SUITE)
     cases = _selected(whole, only)[::every]
     err = _terminal.console(stderr=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -12,7 +11,7 @@ import numpy as np
 
 from irrun import api
 from irrun.cli import _terminal
-from irrun.cli._options import plugin_option, refuse_to_replace, weights_option
+from irrun.cli._options import force_option, model_to_write, plugin_option, weights_option
 from irrun.cli._samples import samples
 from irrun.diagnostics import counted, printable
 from irrun.ir.write import save_model
@@ -84,8 +83,9 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
               "May be repeated. [default: random]")  # fmt: skip
 @click.option("--no-verify", is_flag=True, help="Do not run the original and the result on random inputs.")
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
+@force_option
 def command(
-    model: str, weights: str | None, inputs: Sequence[str], output: str, no_verify: bool, **edits: Any
+    model: str, weights: str | None, inputs: Sequence[str], output: str, force: bool, no_verify: bool, **edits: Any
 ) -> int:  # fmt: skip
     """Rename, expose, merge, fold, or write older operation sets.
 
@@ -94,12 +94,7 @@ def command(
     be equal. Inputs that are not passed with -i are random. A layer in a body is named with its path, such as
     loop/total.
     """
-    if not output.endswith(".xml"):
-        raise click.BadParameter(f"{output} does not end in .xml; the .bin gets the same name", param_hint="-o")
-    for path in (Path(output), Path(output).with_suffix(".bin")):
-        refuse_to_replace(path, model, weights, "-o")
-        if edits["other"] is not None:
-            refuse_to_replace(path, edits["other"], None, "-o")
+    model_to_write(output, "-o", force=force)
     if not edits["other"] and (edits["connect"] or edits["keep"]):
         raise click.UsageError("--connect and --keep say how to merge; add --merge")
     if not any(edits.values()):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
 from irrun import api
 from irrun.cli import _terminal
-from irrun.cli._options import refuse_to_replace, weights_option
+from irrun.cli._options import force_option, model_to_write, weights_option
 from irrun.diagnostics import printable
 from irrun.ir.extract import extract
 from irrun.ir.write import save_model
@@ -29,17 +28,17 @@ __all__ = ["command"]
     help="Last layer of the sub-model, by name or glob. May be repeated. [default: the outputs]",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
-def command(model: str, weights: str | None, begin: Sequence[str], end: Sequence[str], output: str) -> int:
+@force_option
+def command(
+    model: str, weights: str | None, begin: Sequence[str], end: Sequence[str], output: str, force: bool
+) -> int:  # fmt: skip
     """Cut a sub-model out of a model.
 
     The sub-model holds the layers on all paths from the first layers to the last layers, both included. A
     non-constant value that enters the sub-model becomes an input, named after the layer that produced it. The new
     .bin holds only the constants of the sub-model.
     """
-    if not output.endswith(".xml"):
-        raise click.BadParameter(f"{output} does not end in .xml; the .bin gets the same name", param_hint="-o")
-    for path in (Path(output), Path(output).with_suffix(".bin")):
-        refuse_to_replace(path, model, weights, "-o")
+    model_to_write(output, "-o", force=force)
     part = extract(api.read_model(model, weights), begin, end)
     save_model(part, output, compact=True)
     inputs = ", ".join(p.name for p in part.parameters) or "none"

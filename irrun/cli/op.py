@@ -61,7 +61,7 @@ def command(name: str) -> None:
 
 
 def _word(beginning: str) -> str:
-    """Return the pattern of the types in which a word begins so: conv is the beginning of a word of GroupConvolution."""
+    """Return the pattern of the types that have a word with this beginning: conv matches GroupConvolution."""
     first, rest = re.escape(beginning[:1].upper()), re.escape(beginning[1:])
     return rf"{first}(?i:{rest})" if beginning else r"(?!)"
 

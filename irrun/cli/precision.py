@@ -17,7 +17,7 @@ from irrun.cli._samples import samples
 from irrun.debug import Limit, Tolerances, precision, read_tolerances
 from irrun.debug.low_precision import ACCUMULATORS, FORMATS
 from irrun.diagnostics import counted
-from irrun.files import NewFile
+from irrun.files import write_file
 from irrun.model import Model
 from irrun.running.live import default_max_memory
 
@@ -80,7 +80,7 @@ def command(
     if no_search and (keep is not None or scope is not None):
         raise click.UsageError("--no-search finds no layers to keep; leave out --keep and --ignored-scope")
     files = [
-        None if path is None else new_file(path, model, weights, option)
+        None if path is None else new_file(path, option)
         for path, option in ((keep, "--keep"), (scope, "--ignored-scope"))
     ]
     limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
@@ -108,6 +108,4 @@ def command(
 
 def _write(path: Path, data: Any) -> None:
     """Write JSON to a file."""
-    with NewFile(path) as new:
-        new.file.write(json.dumps(data, indent=2).encode("ascii") + b"\n")
-        new.finish()
+    write_file(path, json.dumps(data, indent=2).encode("ascii") + b"\n")

@@ -82,7 +82,7 @@ def command(
         )
     if side is not None and weights is not None:
         raise click.UsageError("--compare reads the .bin next to the .xml; leave -w out")
-    target = None if form == "json" else new_file(output, model, weights, "-o")
+    target = None if form == "json" else new_file(output, "-o")
     parsed = _only(model, weights)
     limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
     limit = max_memory or default_max_memory()

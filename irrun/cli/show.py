@@ -14,7 +14,7 @@ from irrun.checking.reshaping import Shapes, reshaped
 from irrun.cli import _errors, _models, _terminal
 from irrun.cli._options import format_option, new_file, shape_option, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, human, printable
-from irrun.files import NewFile
+from irrun.files import write_file
 from irrun.inference.propagate import weights_missing
 from irrun.ir.parse import Parsed
 from irrun.model import Model
@@ -43,7 +43,7 @@ def command(
     """
     if shapes and not predict_memory:
         raise click.UsageError("--shape changes only what --memory predicts; add --memory, or leave --shape out")
-    target = None if graph is None else new_file(graph, model, weights, "--graph")
+    target = None if graph is None else new_file(graph, "--graph")
     items = _models.load(model, weights)
     if target is not None:
         _draw(items, model, target)
@@ -81,9 +81,7 @@ def _draw(items: Sequence[Parsed | ReadError], path: str, target: Path) -> None:
         raise item
     if len(items) > 1:
         raise click.UsageError(f"--graph needs a single model, but {path} holds {len(items)} examples")
-    with NewFile(target) as new:
-        new.file.write(picture(item.model).encode())
-        new.finish()
+    write_file(target, picture(item.model).encode())
 
 
 def _memory(model: Model) -> dict[str, Any]:

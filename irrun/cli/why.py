@@ -32,10 +32,10 @@ def command(path: str, what: str | None, weights: str | None, form: str, everyth
 
     Each dim is traced back to Parameters, constants and attributes.
 
-    LAYER is the name of a layer (also of a layer in a body), a glob such as 'conv*', or the name of a tensor. PORT is the id of one of the layer's
-    ports, as a finding of `irrun check` shows it. A position in the file can replace them, as in MODEL.xml:39 or
-    MODEL.xml:39:6: the line of a layer, a port, a <dim> or an <edge>. Without a layer or a position, the outputs of
-    the model are explained.
+    LAYER is the name of a layer (also of a layer in a body), a glob such as 'conv*', or the name of a tensor. PORT is
+    the id of one of the layer's ports, as a finding of `irrun check` shows it. A position in the file can replace them,
+    as in MODEL.xml:39 or MODEL.xml:39:6: the line of a layer, a port, a <dim> or an <edge>. Without a layer or a
+    position, the outputs of the model are explained.
 
     Each line shows a formula with its numbers, and beside it the attributes of the layer. If a number does not come
     from an attribute, a line below that begins with this number explains it. Unknown dims are named after their

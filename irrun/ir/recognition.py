@@ -121,7 +121,7 @@ def _neither_xml_nor_known(path: str, data: bytes, *, is_page: bool) -> tuple[st
         return "is the weights of a model (.bin)", pair
     if re.search(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]", data[:_HEAD]):
         return "is binary data", f"{_PASS_XML}; {pair}"
-    if is_page or b"<" in data or not data.strip():
+    if is_page or b"<" in data or not data.strip(b"\0 \t\r\n\xef\xbb\xbf\xff\xfe"):
         return None
     first = data.lstrip()[:_FIRST].decode("utf-8", "replace").split("\n")[0].strip()
     return f"is text that begins with {first!r}", f"{_PASS_XML}; if this is one, download it again"
@@ -212,7 +212,7 @@ def _protocol_buffer(data: bytes) -> str | None:
     return None
 
 
-_MODEL_PROTO: Final = {(1, 0), (2, 2), (3, 2), (4, 2), (5, 0), (6, 2), (7, 2), (8, 2), (14, 2), (20, 2), (25, 2), (26, 2)}
+_MODEL_PROTO: Final = {(1, 0), (5, 0)} | {(number, 2) for number in (2, 3, 4, 6, 7, 8, 14, 20, 25, 26)}
 """The numbers and wire types of the fields of ONNX' ModelProto."""
 
 

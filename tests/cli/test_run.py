@@ -244,7 +244,7 @@ def test_literals(element_type, literal, values, call, tmp_path):
         ("f32", "nosuch.npz:a", "cannot be read from nosuch.npz: no such file or directory"),
         ("f32", "broken.npy", "cannot be read from broken.npy"),
         ("f32", "broken.npz", "cannot be read from broken.npz"),
-        ("f32", "array.npz", "cannot be read from array.npz: the file is a .npy"),
+        ("f32", "array.npz", "cannot be read from array.npz: the file is a NumPy array (.npy)"),
         ("f32", "zip.npy", "cannot be read from zip.npy: the file is a .npz"),
         ("f32", "object.npy", "cannot be read from object.npy"),
         ("f32", "two.npz", "name one as two.npz:KEY; it holds a, b"),

@@ -71,7 +71,7 @@ def _report_undecided(evidence: Evidence, output: _End, input: _End) -> None:
     message = f"{output.name} declares {output.port.shape}, but {input.name} declares {shape}"
     node = output.port.node if shape is None else wrong_dim(source, output.port, shape)
     notes = tuple(
-        f"{end.name} declares {end.port.shape}, line {source.line_of(end.port.node)}" for end in (output, input)
+        f"{end.name}: line {source.line_of(end.port.node)}" for end in (output, input)
     )
     reason = "without the .bin, irrun cannot tell which of the two is wrong"
     evidence.report("IR402", message, output.layer, node, port=output.port.id, notes=(*notes, reason))
