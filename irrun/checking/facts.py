@@ -60,6 +60,5 @@ def _output(model: Model, result: Layer) -> dict[str, Any]:
 
 def _tensor(names: Sequence[str], element_type: ElementType | None, shape: PartialShape | None) -> dict[str, Any]:
     """Return an input or output as a dict for JSON. Its type and shape are None if they are unknown."""
-    dims = None if shape is None or shape.dims is None else [d.value if d.is_static else str(d) for d in shape]
     type = None if element_type is None or element_type.kind == "dynamic" else str(element_type)
-    return {"name": names[0], "names": list(names), "type": type, "shape": dims}
+    return {"name": names[0], "names": list(names), "type": type, "shape": None if shape is None else shape.listed}
