@@ -119,12 +119,20 @@ def _print_cut(
 
 
 def _cut(text: str, width: int, end: Literal["start", "end"]) -> str:
-    """Return a text of at most ``width`` columns, whose start or end is replaced by … if it is longer."""
+    """Return a text of at most ``width`` columns, whose start or end is replaced by … if it is longer.
+
+    A number in it stays whole or is left out.
+    """
     if cell_len(text) <= width:
         return text
-    while text and cell_len(text) > width - 1:
-        text = text[1:] if end == "start" else text[:-1]
-    return f"…{text}" if end == "start" else f"{text}…"
+    if end == "start":
+        return _cut(text[::-1], width, "end")[::-1]
+    kept = text
+    while kept and cell_len(kept) > width - 1:
+        kept = kept[:-1]
+    if text[len(kept)].isdigit():
+        kept = kept.rstrip("0123456789")
+    return f"{kept}…"
 
 
 def _aligned(text: str, width: int, *, is_right: bool) -> str:

@@ -77,7 +77,8 @@ __all__ = ["command"]
 @click.option("--trace", metavar="FILE.json", help="Write a timeline of the steps, for chrome://tracing and Perfetto.")
 @click.option(
     "--runs", type=click.IntRange(min=1), default=1, show_default=True,
-    help="Number of runs. With more than one, the profile leaves the first out.",
+    help="Number of runs. With more than one, their median, least and 90 % times and the throughput are shown, without "
+    "the first, which the profile leaves out as well.",
 )  # fmt: skip
 @click.option(
     "--exact",

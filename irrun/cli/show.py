@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import click
 from rich.console import Console
@@ -147,7 +148,7 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
     size = facts["weight_bytes"]
     where = Path(facts["weights"]).name if facts["weights"] else "no .bin"
     out.print(f"  {facts['parameters']:,} parameters, {size:,} bytes ({human(size)}), {printable(where)}")
-    if any(row["stored_as"] not in _PLAIN for row in facts["stored"]) or len(facts["stored"]) > 1:
+    if facts["stored"]:
         stored = [
             (row["stored_as"], str(row["constants"]), f"{row['parameters']:,}", human(row["bytes"]),
              f"{row['bytes'] / size:.1%}" if size else "")
@@ -165,17 +166,13 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
         _terminal.print_table(out, ("", "size", ""), rows, right=("size",))
 
 
-_PLAIN: Final = ("f32",)
-"""The forms of weights that need no table if there is no other."""
-
-
 def _print_layers(out: Console, listed: Sequence[Entry], sums: Mapping[str, Any]) -> None:
     """Print a row for each layer, and the sums over all layers of the model."""
     _terminal.title(out, "\nlayers")
     columns = ("layer", "type", "attributes", "inputs", "outputs", "consumers", "weights", "FLOPs", "bytes")
     rows = [
         (
-            entry.name, entry.type, " ".join(f"{key}={text}" for key, text in entry.attributes.items()),
+            entry.name, entry.type, " ".join(f"{key}={_tight(text)}" for key, text in entry.attributes.items()),
             " ".join("-" if tensor is None else str(tensor) for tensor in entry.inputs),
             " ".join(map(str, entry.outputs)), " ".join(entry.consumers), human(entry.weights) if entry.weights else "",
             _scaled(entry.flops), _size(entry.bytes),
@@ -192,6 +189,11 @@ def _print_layers(out: Console, listed: Sequence[Entry], sums: Mapping[str, Any]
         f"  {counted(len(listed), 'layer')} of {sums['layers']:,} without constants; in all "
         f"{least}{_scaled(Dim(sums['flops'])) or 0} FLOPs, {least}{human(sums['bytes'])} read and written"
     )
+
+
+def _tight(text: str) -> str:
+    """Return a list without the spaces after its commas."""
+    return re.sub(r",\s+", ",", text)
 
 
 def _scaled(figure: Dim | None) -> str:

@@ -123,7 +123,20 @@ class Profile:
                 }
                 for row in self.rows
             ],
+            "types": self.types(),
         }  # fmt: skip
+
+    def types(self) -> list[dict[str, Any]]:
+        """Return the number of steps and the seconds of each type in one run, for JSON, the most seconds first."""
+        runs, total = self.runs, self.seconds or 1.0
+        seconds: dict[str, list[float]] = {}
+        for row in self.rows:
+            seconds.setdefault(row.type, []).append(row.seconds * row.calls / runs)
+        rows = [
+            {"type": type, "steps": len(times), "seconds": sum(times), "share": sum(times) / total}
+            for type, times in seconds.items()
+        ]
+        return sorted(rows, key=lambda row: -row["seconds"])
 
     def trace(self) -> dict[str, Any]:
         """Return the profile in Chrome's trace event format: one complete event per call, times in microseconds."""
