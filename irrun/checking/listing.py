@@ -43,8 +43,8 @@ class Entry:
 
     ``weights`` are the bytes of the constants that the layer reads, as the file stores them. ``flops`` counts as
     ``Op.flops``; it is None if irrun does not know the operation, or the layer has bodies, whose layers have entries of
-    their own. ``bytes`` are those of all inputs and outputs, 0 for Parameters and Results, and None if a size is unknown. The figures of layers in a body
-    are those of one iteration.
+    their own. ``bytes`` are those of all inputs and outputs, 0 for Parameters and Results, and None if a size is
+    unknown. The figures of layers in a body are those of one iteration.
     """
 
     name: str
@@ -129,7 +129,7 @@ def _entries(trace: Trace, path: str) -> Iterator[Entry]:
 def chosen(
     listed: Iterable[Entry], names: Sequence[str] = (), types: Sequence[str] = (), shape: PartialShape | None = None
 ) -> list[Entry]:
-    """Return the entries whose name matches one of the globs ``names``, whose type one of ``types``, and with ``shape``.
+    """Return the entries whose name matches one of ``names``, whose type one of ``types``, and that have ``shape``.
 
     ``shape`` is that of an input or output; its unknown dims and intervals stand for each dim in them. Types match in
     upper and lower case. Constants, and what is computed from them alone, are left out unless ``names`` or ``types``
@@ -205,9 +205,7 @@ def _forms(model: Model) -> Iterator[tuple[Layer, str, int]]:
             forms |= _compressed(model, readers, constants, id, type)
     for id, layer in constants.items():
         type = ElementType.parse(layer.attributes.get("element_type", ""))
-        shape = _shape(layer)
-        count = shape.count().lo if shape is not None else 0
-        yield layer, forms.get(id) or (str(type) if type else "unknown"), count
+        yield layer, forms.get(id) or (str(type) if type else "unknown"), _count(layer)
     for layer in model.layers.values():
         for body in layer.bodies.values():
             yield from _forms(body)
@@ -219,8 +217,8 @@ def _compressed(
 ) -> dict[int, str]:  # fmt: skip
     """Return the forms of compressed weights and of their scales and zero points; none if they are not compressed.
 
-    Compressed weights are ``Const - Convert - Subtract zero point - Multiply scale``, where the Subtract is optional, or
-    ``Const - Convert - FakeQuantize``.
+    Compressed weights are ``Const - Convert - Subtract zero point - Multiply scale``, where the Subtract is optional,
+    or ``Const - Convert - FakeQuantize``.
     """
     forms: dict[int, str] = {}
     scale: Layer | None = None
@@ -233,8 +231,8 @@ def _compressed(
             return {id: f"{type}, FakeQuantize"}
         if kind in ("Subtract", "Multiply") and at != id:
             other = _constant_behind(model, constants, reader, 1 - position)
-            if other is None:
-                break
+            if other is None or _count(other) > _count(constants[id]):
+                return {}  # this is the scale or zero point of the other one
             forms[other.id] = _SCALES
             is_asymmetric |= kind == "Subtract"
             scale = other if kind == "Multiply" else None
@@ -320,6 +318,12 @@ def _size(layer: Layer) -> int:
 
 def _shape(layer: Layer) -> PartialShape | None:
     return PartialShape.parse(layer.attributes.get("shape", ""))
+
+
+def _count(constant: Layer) -> int:
+    """Return the number of elements of a Const; 0 if its shape cannot be read."""
+    shape = _shape(constant)
+    return 0 if shape is None else shape.count().lo
 
 
 def _covers(pattern: PartialShape, shape: PartialShape) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import click
 from rich.console import Console
@@ -200,14 +200,15 @@ def _scaled(figure: Dim | None) -> str:
     """Return a number of FLOPs with a prefix: ``1.23 M``. It is ``?`` if unknown, and empty if it is 0."""
     if figure is None or figure.value is None:
         return "?"
-    number = float(figure.value)
-    for prefix in ("", " k", " M", " G"):
-        if number < 1000:
-            break
-        number /= 1000
-    else:
-        prefix = " T"
-    return "" if not figure.value else f"{number:.3g}{prefix}" if number < 1000 else f"{number:.0f}{prefix}"
+    if not figure.value:
+        return ""
+    number, power = float(figure.value), 0
+    while number >= 999.5 and power < len(_PREFIXES) - 1:
+        number, power = number / 1000, power + 1
+    return f"{number:.3g}{_PREFIXES[power]}" if number < 999.5 else f"{number:.0f}{_PREFIXES[power]}"
+
+
+_PREFIXES: Final = ("", " k", " M", " G", " T")
 
 
 def _size(figure: Dim | None) -> str:

@@ -85,7 +85,8 @@ class Einsum(Op):
                 return Dim.unknown()
             labels = _labels(text, len(value.shape.dims) - len(text.replace("…", "")))
             for label, dim in zip(labels, value.shape.dims):
-                sizes[label] = dim if sizes.get(label, dim).fits(1) else sizes[label]
+                if label not in sizes or sizes[label].fits(1):
+                    sizes[label] = dim
         return product(sizes.values()) * len(inputs)  # a product of all inputs, and one addition, for each combination
 
     def run(self, *arrays: np.ndarray) -> np.ndarray:

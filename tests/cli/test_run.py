@@ -69,7 +69,7 @@ def test_json_has_the_same_facts(call, tmp_path):
     assert found["outputs"] == [
         {
             "name": "quotient", "type": "f32", "shape": [2], "as_declared": True, "declared_type": "f32",
-            "declared_shape": "[2]", "min": 0.5, "mean": 1.0, "max": 1.5, "nan": 0, "inf": 0, "first": [0.5, 1.5],
+            "declared_shape": [2], "min": 0.5, "mean": 1.0, "max": 1.5, "nan": 0, "inf": 0, "first": [0.5, 1.5],
         }
     ]  # fmt: skip
 

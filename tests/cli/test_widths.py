@@ -21,7 +21,6 @@ from rich.console import Console
 
 from irrun.cli import _execution, _results, _terminal, cli
 from irrun.running.profile import Profile
-from nets import Net
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -91,7 +90,11 @@ TABLES = {"layers": layers, "runs": runs, "profile": profile}
 def test_snapshot(table: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     text = TABLES[table](width, monkeypatch)
     assert text == (SNAPSHOTS / f"{table}-{width}.txt").read_text("utf-8")
-    assert all(len(line) <= width for line in text.splitlines() if line.startswith("  ") and not line.startswith(("  (", "  13 layers")))
+    assert all(
+        len(line) <= width
+        for line in text.splitlines()
+        if line.startswith("  ") and not line.startswith(("  (", "  13 layers"))
+    )
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -70,9 +70,7 @@ def _report_undecided(evidence: Evidence, output: _End, input: _End) -> None:
     source, shape = evidence.model.source, input.port.shape
     message = f"{output.name} declares {output.port.shape}, but {input.name} declares {shape}"
     node = output.port.node if shape is None else wrong_dim(source, output.port, shape)
-    notes = tuple(
-        f"{end.name}: line {source.line_of(end.port.node)}" for end in (output, input)
-    )
+    notes = tuple(f"{end.name}: line {source.line_of(end.port.node)}" for end in (output, input))
     reason = "without the .bin, irrun cannot tell which of the two is wrong"
     evidence.report("IR402", message, output.layer, node, port=output.port.id, notes=(*notes, reason))
 
