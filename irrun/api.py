@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,13 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PathLike",
+    "as_model",
     "check",
     "compile",
+    "extract",
     "load",
     "load_all",
     "no_examples",
     "read_model",
     "run",
+    "save_model",
     "why",
 ]
 
@@ -192,6 +196,44 @@ def compile(
         model, strict=strict, max_memory=max_memory, exact=exact, timeout=timeout, layered=layered,
         repeatable=repeatable,
     )  # fmt: skip
+
+
+def as_model(model: Model | PathLike) -> Model:
+    """Return a model, or read the one at a path. Raises the errors of ``read_model``."""
+    return model if isinstance(model, Model) else read_model(model)
+
+
+def extract(model: Model | PathLike, begin: str | Sequence[str] = (), end: str | Sequence[str] = ()) -> Model:
+    """Return a part of a model: all layers on the paths from the layers ``begin`` to the layers ``end``, both included.
+
+    ``begin`` and ``end`` are names of layers or globs. By default, the part begins at the inputs and ends at the
+    outputs of the model. A constant value that enters the part is included with the layers that compute it. Any other
+    value that enters it becomes an input, named after the layer that produced it. Each output of ``end`` that has a
+    consumer becomes an output, or all its outputs if none has.
+
+    The part shares the weights of ``model``; ``save_model(…, compact=True)`` writes only the bytes that it uses. Raises
+    ModelError (IR606) if a layer does not exist or no path leads from ``begin`` to ``end``.
+    """
+    from irrun.ir import extract as cutting  # imported late: most programs neither cut nor write a model
+
+    return cutting.extract(as_model(model), begin, end)
+
+
+def save_model(
+    model: Model | PathLike, xml: PathLike, weights: PathLike | None = None, *, compact: bool = False
+) -> None:  # fmt: skip
+    """Write a model to the file ``xml``, and its weights to ``weights``, by default the ``.bin`` file beside it.
+
+    Each file is written completely or not at all, and nobody opens the new ``.bin`` with an old ``.xml``: between the
+    two renames, there is no ``.xml``. Elements that irrun does not use (``rt_info``, ``meta_data`` …) are
+    kept from the file that the model was read from. The weights are copied unchanged; ``compact`` leaves out the bytes
+    to which no constant of the model refers. Raises ModelError if the weights are missing (IR501) or, with ``compact``,
+    a constant lies outside of them (IR502), BuildError (IR609) if both files are the same, and WriteError (IR011) if a
+    file cannot be written.
+    """
+    from irrun.ir import write
+
+    write.save_model(as_model(model), xml, weights, compact=compact)
 
 
 def run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from errno import EDQUOT, ENOENT, ENOSPC
 from typing import Final, Literal
 
 from irrun.edits import Fix
@@ -12,6 +13,7 @@ from irrun.types import Dim
 
 __all__ = [
     "CODES",
+    "BuildError",
     "Code",
     "Diagnostic",
     "EngineError",
@@ -23,6 +25,7 @@ __all__ = [
     "Refused",
     "Report",
     "UnsupportedError",
+    "WriteError",
     "counted",
     "diagnostic",
     "human",
@@ -90,6 +93,9 @@ CODES: Final = _codes(
      "<data>. OpenVINO reads only the first, other tools read the last. Remove the wrong one."),
     ("IR010h", "incomplete-layer", "A layer has no version or no name. OpenVINO refuses such a file. irrun takes "
      "opset1 for the version, as files of 2020 leave it out, and an empty name. Add the attribute to <layer>."),
+    ("IR011", "unwritable", "irrun cannot write a file: its folder does not exist, permissions forbid it, or the disk "
+     "is full. Nothing is written, and an existing file stays as it is. Check the path, its permissions and the space "
+     "on the disk."),
     # 1xx graph
     ("IR101", "duplicate-layer", "Two layers have the same id, so that an edge cannot identify one of them. Give each "
      "layer its own id."),
@@ -215,6 +221,9 @@ CODES: Final = _codes(
     ("IR608", "edit-refused", "An edit of a model cannot be made, or its result differs from the original: a name is "
      "taken, an output does not fit the input that it shall become, or an older operation set cannot say what a layer "
      "does. Change the edit or the layer as the help says."),
+    ("IR609", "bad-call", "A call of irrun.build, or another function of irrun, has an argument that it cannot use: a "
+     "value that fits no element type, an input that is passed twice, or outputs that depend on a foreign parameter. "
+     "Change the call as the message says."),
     # 7xx engines and comparisons
     ("IR701", "bad-side", "A side of a comparison is neither a path nor KIND[OPTIONS]:PATH, or its kind or an option "
      "is unknown. The kinds are irrun, exact, openvino, onnx, ort, dump and npz. Write the side as the help says."),
@@ -424,3 +433,27 @@ class FeedError(IrrunError):
 
 class ExecutionError(IrrunError):
     """The model failed while running."""
+
+
+class BuildError(ModelError, ValueError, TypeError):
+    """A call of ``irrun.build`` has an argument that it cannot use. Python's own functions raise the last two bases."""
+
+
+class WriteError(IrrunError, OSError):
+    """A file cannot be written (IR011). ``errno`` is that of the operating system."""
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic], errno: int | None = None) -> None:
+        super().__init__(diagnostics)
+        self.errno = errno
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.diagnostics))
+
+    @staticmethod
+    def of(path: object, error: OSError) -> WriteError:
+        """Return the error for a file that cannot be written because of ``error``."""
+        reason = (error.strerror or str(error)).lower()
+        help = "create the folder, or choose another path" if error.errno == ENOENT else "choose another path"
+        help = "free some space" if error.errno in (ENOSPC, EDQUOT) else help
+        message = f"cannot write {path}: {reason}"
+        return WriteError(Diagnostic("IR011", "error", message, file=str(path), help=help), error.errno)

@@ -49,13 +49,13 @@ Nobody imports ``ops`` and ``extensions``: ``irrun.opdef`` finds an operation by
 
 MODULES = {
     "base": [
-        "files",
         "deadline",
         "types",
         "drawing",
         "source",
         "edits",
         "diagnostics",
+        "files",
         "weights",
         "model",
         "nearest",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from irrun.build._constants import constant, constant_of, preferred_type
+from irrun.build._errors import bad_call
 from irrun.build._nodes import Node, Output
 from irrun.build._text import attribute_text
 from irrun.inference.layer import input_at
@@ -22,7 +23,7 @@ def split_arguments(
 ) -> tuple[list[Any], dict[str, str]]:
     """Return the inputs of a call in order, None for each omitted one, and its attributes as the text of an IR.
 
-    A keyword names an attribute, in the IR or in Python, or an input. Raises TypeError if an input is passed twice.
+    A keyword names an attribute, in the IR or in Python, or an input. Raises BuildError if an input is passed twice.
     """
     spellings = {key: attribute.name for key, attribute in cls.attributes.items()}
     spellings |= {s: s for attribute in cls.attributes.values() for s in (attribute.name, *attribute.aliases)}
@@ -36,7 +37,7 @@ def split_arguments(
     for position, port in enumerate(cls.inputs):
         if port.name in ports and port.name in keywords:
             if position < len(positional):
-                raise TypeError(
+                raise bad_call(
                     f"{cls.type} gets its input {port.name} twice: by position and by keyword; pass it once"
                 )
             value = keywords[port.name]
@@ -69,9 +70,9 @@ def inputs_of(cls: type[Op], given: Sequence[Any]) -> list[Output | None]:
 
 
 def output_of(item: Any) -> Output:
-    """Return a node, output, array or Python value as an output. Raises TypeError for None."""
+    """Return a node, output, array or Python value as an output. Raises BuildError for None."""
     if item is None:
-        raise TypeError("None is not a tensor; pass an output, an array or a number")
+        raise bad_call("None is not a tensor; pass an output, an array or a number")
     if isinstance(item, Output):
         return item
     return (item if isinstance(item, Node) else constant(item)).output
@@ -89,7 +90,7 @@ def _constant_input(cls: type[Op], port: Input | None, item: Any, bound: dict[st
     """
     array = array_from(item)
     if array.dtype == object and as_text(array) is None:
-        raise TypeError(f"{item!r} cannot be an input of {cls.type}; pass an output, an array, or numbers")
+        raise bad_call(f"{item!r} cannot be an input of {cls.type}; pass an output, an array, or numbers")
     if port is None:  # one input too many: inference refuses it later
         return constant(array).output
     element_type = bound.get(port.type) if port.type in cls.types else None

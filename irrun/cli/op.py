@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 from rich.console import Console
@@ -15,15 +15,10 @@ from rich.console import Console
 import irrun
 from irrun.cli import _terminal
 from irrun.nearest import nearest
-from irrun.opdef import Attribute, Input, Op, all_ops, find, labels, named, resolve
+from irrun.opdef import SPECIFICATION, Attribute, Input, Op, all_ops, find, labels, named, resolve
 from irrun.types import PartialShape
 
-__all__ = ["SPECIFICATION", "command", "default_of", "multiplicity", "place", "port_types", "spellings", "summary"]
-
-SPECIFICATION: Final = (
-    "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/{spec}.html"
-)
-
+__all__ = ["command", "default_of", "multiplicity", "place", "port_types", "spellings", "summary"]
 
 @click.command("op")
 @click.argument("name")

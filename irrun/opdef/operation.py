@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NoReturn, Protocol
+from typing import Any, ClassVar, Final, Literal, NoReturn, Protocol
 
 import numpy as np
 
@@ -14,7 +14,13 @@ from irrun.opdef.kernel import AxisRole, Kernel, Request
 from irrun.opdef.values import Value
 from irrun.types import Dim, ElementType
 
-__all__ = ["Body", "Input", "Op", "Site", "Stream", "Variables", "opt", "ports", "variadic"]
+__all__ = ["SPECIFICATION", "Body", "Input", "Op", "Site", "Stream", "Variables", "opt", "ports", "variadic"]
+
+
+SPECIFICATION: Final = (
+    "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/{spec}.html"
+)
+"""The address of an operation's page, by ``Op.spec``."""
 
 
 @dataclass(frozen=True, slots=True)
