@@ -65,8 +65,8 @@ _PACKAGES = ("build", "debug", "genai", "report", "surgery", "testing")
 __all__ = [
     "BuildError", "Diagnostic", "Dump", "EngineError", "Executable", "ExecutionError", "FeedError", "Hook",
     "IrrunError", "Model", "ModelError", "Op", "Outputs", "Profile", "ReadError", "Report", "Site", "Step",
-    "UnsupportedError", "Value", "WriteError", "attr", "check", "compile", "extract", "op", "opt", "ports", "read_model",
-    "run", "save_model", "variadic", "why",
+    "UnsupportedError", "Value", "WriteError", "attr", "check", "compile", "extract", "op", "opt", "ports",
+    "read_model", "run", "save_model", "variadic", "why",
 ]  # fmt: skip
 
 

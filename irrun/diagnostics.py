@@ -8,6 +8,7 @@ from errno import EDQUOT, ENOENT, ENOSPC
 from typing import Final, Literal
 
 from irrun.edits import Fix
+from irrun.html import table
 from irrun.source import Source, Span
 from irrun.types import Dim
 
@@ -203,7 +204,7 @@ CODES: Final = _codes(
     ("IR601", "bad-feed", "A value that is passed to the model has the name of no input, or another element type or "
      "shape than the input. Run `irrun show` to list the inputs."),
     ("IR602", "not-as-declared", "In a strict run, a layer produced another element type or shape than its port "
-     "declares. Run `irrun check` to find out which of the two is wrong, or pass --no-strict to ignore the "
+     "declares. Run `irrun check` to find out which of the two is wrong, or run without --strict to ignore the "
      "difference."),
     ("IR603", "kernel-failed", "A kernel or shape rule failed on a model that has no errors. This is a bug in irrun, "
      "unless the operation is your own. Report it together with the XML of the layer."),
@@ -371,6 +372,23 @@ class Report:
 
     def __len__(self) -> int:
         return len(self.diagnostics)
+
+    def __str__(self) -> str:
+        """Return a line for each diagnostic, and one that counts them."""
+        return "\n".join((*(printable(str(d)) for d in self.diagnostics), self.summary))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (d.code, d.severity, f"{d.file or ''}{f':{d.line}' if d.line else ''}", d.message, d.help or "")
+            for d in self
+        ]
+        return table(self.summary, ("code", "severity", "place", "message", "help"), rows)
+
+    @property
+    def summary(self) -> str:
+        """How many errors and warnings there are."""
+        errors = len(self.errors)
+        return f"{counted(errors, 'error')}, {counted(len(self.diagnostics) - errors, 'warning')}"
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:

@@ -8,7 +8,7 @@ from irrun.diagnostics import Diagnostic, FeedError, diagnostic
 from irrun.model import Layer, Model
 from irrun.nearest import nearest, quoted
 
-__all__ = ["bad_feed", "find_layers", "known", "no_such_input", "no_such_layer", "position"]
+__all__ = ["bad_feed", "find_layers", "known", "no_such_layer", "position"]
 
 
 def position(model: Model, name: str) -> int | None:
@@ -16,26 +16,12 @@ def position(model: Model, name: str) -> int | None:
 
     If no input has the name and ``name`` is a number, the number itself is the position.
     """
-    for number, parameter in enumerate(model.parameters):
-        if name in model.input_names(parameter):
-            return number
-    number = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else -1
-    return number if 0 <= number < len(model.parameters) else None
+    return model.input_position(name)
 
 
 def known(model: Model, key: str | int) -> int:
     """Return the position of the input with the name or position ``key``. Raises FeedError (IR601) if there is none."""
-    index = position(model, str(key))
-    if index is None:
-        raise no_such_input(model, key)
-    return index
-
-
-def no_such_input(model: Model, key: object) -> FeedError:
-    """Return the error (IR601) for an input name or position that the model does not have."""
-    names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"
-    message = f"the model has no input {key!r}"
-    return FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=f"its inputs are {names}"))
+    return model.known_input(key)
 
 
 def bad_feed(model: Model, parameter: Layer, message: str, help: str | None = None) -> FeedError:

@@ -49,6 +49,7 @@ Nobody imports ``ops`` and ``extensions``: ``irrun.opdef`` finds an operation by
 
 MODULES = {
     "base": [
+        "html",
         "deadline",
         "types",
         "drawing",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,12 @@ from irrun.inference.layer import input_at
 from irrun.opdef import Input, Op
 from irrun.types import ElementType, array_from, as_text, type_set
 
-__all__ = ["inputs_of", "listed", "output_of", "split_arguments"]
+__all__ = ["argument_name", "inputs_of", "listed", "output_of", "split_arguments"]
+
+
+def argument_name(name: str) -> str:
+    """Return the name of an input or attribute as an argument: a keyword of Python gets an underscore (``else_``)."""
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def split_arguments(
@@ -25,21 +31,20 @@ def split_arguments(
 
     A keyword names an attribute, in the IR or in Python, or an input. Raises BuildError if an input is passed twice.
     """
+    keywords = {name[:-1] if keyword.iskeyword(name[:-1]) else name: value for name, value in keywords.items()}
     spellings = {key: attribute.name for key, attribute in cls.attributes.items()}
     spellings |= {s: s for attribute in cls.attributes.values() for s in (attribute.name, *attribute.aliases)}
     ports = {port.name for port in cls.inputs} - spellings.keys()
     attributes = {
-        spellings.get(keyword, keyword): attribute_text(value)
-        for keyword, value in keywords.items()
-        if keyword not in ports and value is not None
+        spellings.get(name, name): attribute_text(value)
+        for name, value in keywords.items()
+        if name not in ports and value is not None
     }
     inputs = list(positional)
     for position, port in enumerate(cls.inputs):
         if port.name in ports and port.name in keywords:
             if position < len(positional):
-                raise bad_call(
-                    f"{cls.type} gets its input {port.name} twice: by position and by keyword; pass it once"
-                )
+                raise bad_call(f"{cls.type} gets its input {port.name} twice: by position and by keyword; pass it once")
             value = keywords[port.name]
             inputs += [None] * (position - len(inputs))
             inputs += value if port.variadic else [value]

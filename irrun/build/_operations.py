@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from irrun.build._arguments import inputs_of, split_arguments
+from irrun.build._arguments import argument_name, inputs_of, split_arguments
 from irrun.build._call_site import CallSite, empty_model
 from irrun.build._nodes import Graph, Node, Output, new_layer
 from irrun.diagnostics import ModelError, Refused, UnsupportedError
@@ -62,17 +62,20 @@ def _signature(cls: type[Op]) -> inspect.Signature:
     kinds = inspect.Parameter
     parameters: list[inspect.Parameter] = []
     for port in cls.inputs:
+        name = argument_name(port.name)
         if port.variadic:
-            parameters.append(kinds(port.name, kinds.VAR_POSITIONAL, annotation=_Annotation("Tensor")))
+            parameters.append(kinds(name, kinds.VAR_POSITIONAL, annotation=_Annotation("Tensor")))
         else:
             default = None if port.optional else kinds.empty
             annotation = _Annotation("Tensor | None" if port.optional else "Tensor")
-            parameters.append(kinds(port.name, kinds.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation))
+            parameters.append(kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation))
     taken = {parameter.name for parameter in parameters}
     own = [(key, attribute) for key, attribute in cls.attributes.items() if key not in taken]
     for key, attribute in sorted(own, key=lambda pair: not pair[1].required):
         default = kinds.empty if attribute.required else _Written(attribute.default)
-        parameters.append(kinds(key, kinds.KEYWORD_ONLY, default=default, annotation=_Annotation(attribute.python)))
+        parameters.append(
+            kinds(argument_name(key), kinds.KEYWORD_ONLY, default=default, annotation=_Annotation(attribute.python))
+        )
     taken |= cls.attributes.keys()
     for key, annotation in (("opset", "int | None"), ("name", "str | None"), ("outputs", "int | None")):
         if key not in taken:

@@ -9,7 +9,7 @@ from typing import Any
 from irrun.model import Layer, Model
 from irrun.types import ElementType, PartialShape
 
-__all__ = ["facts_of"]
+__all__ = ["facts_of", "written"]
 
 
 def facts_of(model: Model) -> dict[str, Any]:
@@ -35,6 +35,14 @@ def facts_of(model: Model) -> dict[str, Any]:
         "weight_bytes": sum(int(size) for _, size in bytes),
         "weights": str(weights) if weights else None,
     }
+
+
+def written(model: Model, path: str) -> dict[str, Any]:
+    """Return what a file at ``path`` contains that a command has written, as a dict for JSON."""
+    return {
+        "wrote": path, "layers": len(model.layers), "inputs": [_input(model, p) for p in model.parameters],
+        "outputs": [_output(model, r) for r in model.results],
+    }  # fmt: skip
 
 
 def _layers(model: Model) -> Iterator[Layer]:

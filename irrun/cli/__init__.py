@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import itertools
 import os
 import sys
 from collections.abc import Iterator
@@ -63,9 +64,16 @@ class _Commands(click.Group):
             ctx.fail(f"there is no command {args[0]!r}; {help}")
         return super().resolve_command(ctx, args)
 
-    def make_context(self, *args: Any, **options: Any) -> click.Context:
-        with _printable_errors():
-            return super().make_context(*args, **options)
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **options: Any) -> click.Context:
+        given = list(args)
+        try:
+            with _printable_errors():
+                context = super().make_context(info_name, args, *more, **options)
+        except click.UsageError as error:
+            _report(given, 2, error.format_message())
+            raise
+        context.meta["irrun.arguments"] = given
+        return context
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. Exit with the status that it returns, or the status for the exception that it raises."""
@@ -73,15 +81,20 @@ class _Commands(click.Group):
             with _printable_errors():
                 status = super().invoke(ctx)
             sys.stdout.flush()
-        except (click.ClickException, click.exceptions.Exit):
+        except click.ClickException as error:
+            _report(ctx.meta["irrun.arguments"], error.exit_code, error.format_message())
             raise
-        except KeyboardInterrupt:
+        except click.exceptions.Exit:
+            raise
+        except KeyboardInterrupt as error:
             status = 130
+            _report(ctx.meta["irrun.arguments"], status, "interrupted", error)
         except BrokenPipeError:  # the program that reads the output, such as head, has closed the pipe
             _discard_output()
             status = 141
         except Exception as error:
             status = _failed(error)
+            _report(ctx.meta["irrun.arguments"], status, str(error), error)
         ctx.exit(status or 0)
 
 
@@ -97,6 +110,16 @@ def _printable_errors() -> Iterator[None]:
         from irrun.diagnostics import printable
 
         raise click.UsageError(printable(message), error.ctx) from None
+
+
+def _report(arguments: list[str], status: int, message: str, error: BaseException | None = None) -> None:
+    """Print the error of a command as JSON if the ``arguments`` of the command line ask for this format."""
+    values = [text.partition("=")[2] for text in arguments if text.startswith("--format=")]
+    values += [after for text, after in itertools.pairwise(arguments) if text == "--format"]
+    if values and values[-1] == "json":
+        from irrun.cli import _errors
+
+        _errors.print_json(next((text for text in arguments if text in COMMANDS), None), status, message, error)
 
 
 def _failed(error: Exception) -> int:

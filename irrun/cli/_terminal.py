@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NoReturn
 
+import click
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from irrun.diagnostics import printable
 
-__all__ = ["console", "print_json", "print_table", "title"]
+__all__ = ["VERSION", "console", "print_json", "print_table", "title"]
 
 _UNBOUNDED: Final = 1_000_000
 """The width in columns of an output that is no terminal: so large that no table is wrapped."""
@@ -163,6 +164,15 @@ def _unbounded(columns: Sequence[str], rows: Sequence[Sequence[Text]], right: Se
         yield "  ".join(padded)
 
 
-def print_json(data: Any) -> None:
-    """Print JSON in ASCII, which every terminal and encoding can show."""
-    sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")
+VERSION: Final = 1
+"""The version of the JSON of every command. It changes when a field changes its meaning or goes away."""
+
+
+def print_json(data: Mapping[str, Any], command: str | None = None) -> None:
+    """Print the result of a command as JSON, with its version and the name of the command, in ASCII.
+
+    Every terminal and encoding can show it. The schemas are in ``irrun/schemas``.
+    """
+    name = click.get_current_context().command_path.partition(" ")[2] if command is None else command
+    document = {"version": VERSION, "command": name, **data}
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")

@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from irrun.checking.render import concise, text
-from irrun.checking.reports import FORMATS
+from irrun.checking.reports import FORMATS, records
 from irrun.checking.reshaping import Shapes
 from irrun.cli import _config, _errors, _fixing, _terminal
 from irrun.cli._fleet import (
@@ -171,6 +171,8 @@ def _show(
     rows = summary(found) if summarized else []
     if statistics:
         _print_statistics(every, form)
+    elif form == "json":
+        _terminal.print_json(records({file: one.diagnostics for file, one in found.items()}, rows))
     elif form in FORMATS:
         sys.stdout.write(FORMATS[form]({file: one.diagnostics for file, one in found.items()}, rows))
     elif rows:

@@ -42,8 +42,11 @@ def command(
     try:
         difference = diff(api.read_model(a, weights_a), api.read_model(b, weights_b), rt_info=rt_info)
     except IrrunError as error:
+        status = max(2, _errors.exit_status(error.diagnostics))
         _errors.show(error.diagnostics)
-        return max(2, _errors.exit_status(error.diagnostics))
+        if form == "json":
+            _errors.print_json("diff", status, str(error), error)
+        return status
     if form == "json":
         _terminal.print_json(difference.record())
     else:

@@ -10,8 +10,9 @@ import click
 import numpy as np
 
 from irrun import api
+from irrun.checking.facts import written
 from irrun.cli import _terminal
-from irrun.cli._options import force_option, model_to_write, plugin_option, weights_option
+from irrun.cli._options import force_option, format_option, model_to_write, plugin_option, weights_option
 from irrun.cli._samples import samples
 from irrun.diagnostics import counted, printable
 from irrun.ir.write import save_model
@@ -84,8 +85,10 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
 @click.option("--no-verify", is_flag=True, help="Do not run the original and the result on random inputs.")
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
 @force_option
+@format_option("text", "json")
 def command(
-    model: str, weights: str | None, inputs: Sequence[str], output: str, force: bool, no_verify: bool, **edits: Any
+    model: str, weights: str | None, inputs: Sequence[str], output: str, force: bool, form: str, no_verify: bool,
+    **edits: Any,
 ) -> int:  # fmt: skip
     """Rename, expose, merge, fold, or write older operation sets.
 
@@ -108,6 +111,9 @@ def command(
         reference = original(whole, [_exposed(text)[0] for text in edits["exposed"]])
         require_equal(reference, edited, feeds=_feeds(whole, inputs))
     save_model(edited, output, compact=True)
+    if form == "json":
+        _terminal.print_json({**written(edited, output), "verified": not no_verify})
+        return 0
     names = ", ".join(p.name for p in edited.parameters) or "none"
     outputs = ", ".join(edited.result_name(r) for r in edited.results) or "none"
     given = "the inputs" if inputs else f"{_SAMPLES} random inputs"

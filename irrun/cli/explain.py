@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from irrun.cli import _terminal
+from irrun.cli._options import format_option
 from irrun.diagnostics import CODES, Code
 from irrun.nearest import nearest
 
@@ -21,7 +22,8 @@ __all__ = ["command"]
 
 @click.command("explain")
 @click.argument("code", required=False)
-def command(code: str | None) -> None:
+@format_option("text", "json")
+def command(code: str | None, form: str) -> None:
     """Explain the code of a finding, such as IR401.
 
     CODE may also be a name, such as dims-mismatch. The beginning of a code or of a word in a name lists the codes that
@@ -29,23 +31,25 @@ def command(code: str | None) -> None:
     """
     out = _terminal.console()
     if code is None:
-        _print_codes(out, CODES.values())
+        _print_codes(out, CODES.values(), form)
         return
     names = {c.name: c for c in CODES.values()} | {c.id.lower(): c for c in CODES.values()}
     known = names.get(code.lower())
     if known is None:
         begun = [c for c in CODES.values() if _belongs(c, code.lower())]
         if begun:
-            _print_codes(out, begun)
+            _print_codes(out, begun, form)
             return
         near = nearest(code, names)
         help = f"did you mean {names[near[0]].id} {names[near[0]].name}?" if near else "irrun explain lists the codes"
         raise click.UsageError(f"there is no code {code}; {help}")
+    if form == "json":
+        _terminal.print_json({"codes": [_record(known) | {"page": _page(known)}]})
+        return
     _terminal.title(out, f"{known.id} {known.name} ({known.severity})")
     width = min(out.width, 80)
     out.print("\n" + textwrap.fill(known.doc, width))
-    page = resources.files("irrun") / "explanations" / f"{known.id}.md"
-    _print_page(out, page.read_text("utf-8"), width)
+    _print_page(out, _page(known), width)
 
 
 def _belongs(code: Code, word: str) -> bool:
@@ -61,7 +65,19 @@ def _parts(code: Code) -> list[str]:
     return ["-".join(words[start:]) for start in range(len(words))]
 
 
-def _print_codes(out: Console, codes: Iterable[Code]) -> None:
+def _page(code: Code) -> str:
+    """Return the page of a code: Markdown with a wrong example and a right one."""
+    return (resources.files("irrun") / "explanations" / f"{code.id}.md").read_text("utf-8")
+
+
+def _record(code: Code) -> dict[str, str]:
+    return {"code": code.id, "name": code.name, "severity": code.severity, "text": code.doc}
+
+
+def _print_codes(out: Console, codes: Iterable[Code], form: str) -> None:
+    if form == "json":
+        _terminal.print_json({"codes": [_record(code) for code in codes]})
+        return
     _terminal.print_table(out, ("code", "severity", "name"), [(c.id, c.severity, c.name) for c in codes])
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import click
 
 from irrun import api
+from irrun.checking.facts import written
 from irrun.cli import _terminal
-from irrun.cli._options import force_option, model_to_write, weights_option
+from irrun.cli._options import force_option, format_option, model_to_write, weights_option
 from irrun.diagnostics import printable
 from irrun.ir.extract import extract
 from irrun.ir.write import save_model
@@ -29,8 +30,9 @@ __all__ = ["command"]
 )  # fmt: skip
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
 @force_option
+@format_option("text", "json")
 def command(
-    model: str, weights: str | None, begin: Sequence[str], end: Sequence[str], output: str, force: bool
+    model: str, weights: str | None, begin: Sequence[str], end: Sequence[str], output: str, force: bool, form: str
 ) -> int:  # fmt: skip
     """Cut a sub-model out of a model.
 
@@ -41,6 +43,9 @@ def command(
     model_to_write(output, "-o", force=force)
     part = extract(api.read_model(model, weights), begin, end)
     save_model(part, output, compact=True)
+    if form == "json":
+        _terminal.print_json(written(part, output))
+        return 0
     inputs = ", ".join(p.name for p in part.parameters) or "none"
     outputs = ", ".join(part.result_name(r) for r in part.results) or "none"
     message = printable(f"wrote {output}: {len(part.layers)} layers; inputs {inputs}; outputs {outputs}")

@@ -15,6 +15,7 @@ import click
 
 from irrun.checking.render import concise, record
 from irrun.checking.reports import FORMATS
+from irrun.checking.reports import records as reported
 from irrun.cli import _errors, _models, _results, _terminal
 from irrun.cli._execution import Run, Settings, execute
 from irrun.cli._fleet import (
@@ -64,8 +65,8 @@ __all__ = ["command"]
 @cache_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option(
-    "--strict/--no-strict", default=True, show_default=True,
-    help="Stop at a layer whose outputs differ from the declared type or shape.",
+    "--strict/--no-strict", default=False, show_default=True,
+    help="Stop at a layer whose outputs differ from the declared type or shape, as with strict=True in Python.",
 )  # fmt: skip
 @click.option(
     "--profile", "profiled", is_flag=True, help="Show the time of each step of the run, and how it was computed."
@@ -214,6 +215,8 @@ def _run_all(
         statuses = Counter(row["status"] for row in rows)
         counts = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
         err.print(f"ran {counted(len(files), 'file')}: {counts}")
+    elif form == "json":
+        _terminal.print_json(reported({file: one.diagnostics for file, one in found.items()}, rows))
     else:
         sys.stdout.write(FORMATS[form]({file: one.diagnostics for file, one in found.items()}, rows))
     return _errors.exit_status(problems)

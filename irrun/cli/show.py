@@ -12,6 +12,7 @@ from rich.console import Console
 
 from irrun.checking.facts import facts_of
 from irrun.checking.listing import Entry, chosen, entries, storage, totals
+from irrun.checking.render import record
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.cli import _errors, _models, _terminal
 from irrun.cli._options import format_option, new_file, shape_option, weights_option
@@ -101,7 +102,9 @@ def command(
             if "totals" in facts:
                 _print_layers(out, rows, facts["totals"])
     if form == "json":
-        _terminal.print_json({"examples": records} if _models.is_example(items[0]) else records[0])
+        found = {"diagnostics": [record(d) for d in problems]}
+        is_page = _models.is_example(items[0])
+        _terminal.print_json({"examples": records, **found} if is_page else {**records[0], **found})
     _errors.show(problems)
     return _errors.exit_status(problems)
 

@@ -55,8 +55,7 @@ def command(path: str, what: str | None, weights: str | None, form: str, everyth
         _terminal.console(stderr=True).print(f"irrun: {message}")
     explained = [Explanation(asked, everything=everything) for asked in _asked(traces, what, position)]
     if form == "json":
-        records = [e.record() for e in explained]
-        _terminal.print_json(records[0] if what or position else records)
+        _terminal.print_json({"explanations": [e.record() for e in explained]})
     else:
         sys.stdout.write("\n".join(str(e) for e in explained))
     return 0

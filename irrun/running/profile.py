@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irrun.diagnostics import printable
+from irrun.html import table
 from irrun.kernels.matmul import blas
 from irrun.model import Layer
 
@@ -107,6 +109,25 @@ class Profile:
         """Seconds of one run: the sum over the steps of the median time times the calls in a run."""
         runs = self.runs
         return sum(row.seconds * row.calls / runs for row in self.rows)
+
+    def __str__(self) -> str:
+        """Return a line for each step, the slowest first, and the total."""
+        rows = self._table()
+        widths = [max(map(len, column)) for column in zip(*rows)] if rows else []
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+        return "\n".join(printable(line) for line in (*lines, f"{self.seconds * 1e3:.3f} ms in all"))
+
+    def _repr_html_(self) -> str:
+        return table(f"{self.seconds * 1e3:.3f} ms", ("layer", "type", "algorithm", "time", "share"), self._table())
+
+    def _table(self) -> list[tuple[str, ...]]:
+        """Return the layer, the type, the algorithm, the time and the share of each step, the slowest first."""
+        runs, total = self.runs, self.seconds or 1.0
+        took = [(row.seconds * row.calls / runs, row) for row in self.rows]
+        return [
+            (row.layers[-1], row.type, row.algorithm, f"{seconds * 1e3:.3f} ms", f"{seconds / total:.1%}")
+            for seconds, row in sorted(took, key=lambda pair: -pair[0])
+        ]
 
     def record(self) -> dict[str, Any]:
         """Return the profile for JSON. Times are in seconds; ``matrix_products`` names the library: numpy or mkl."""
