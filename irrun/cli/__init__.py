@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from irrun import __version__
 
@@ -49,6 +50,11 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return importlib.import_module(f"irrun.cli.{cmd_name}").command if cmd_name in COMMANDS else None
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands without importing them."""
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -56,7 +62,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             from irrun.nearest import nearest
 
             near = nearest(args[0], COMMANDS)
@@ -155,7 +161,8 @@ def cli() -> None:
     """Read, check and run OpenVINO IR (model.xml + model.bin) in pure Python.
 
     Exit status: 0 success, 1 an error in the model or a failed run, 2 bad usage or an unreadable input, 3 an
-    operation that irrun does not support yet.
+    operation that irrun does not support yet, 70 a bug in irrun, 130 Ctrl-C, 141 the program that reads the output has
+    closed it.
     """
 
 

@@ -171,7 +171,7 @@ VERSION: Final = 1
 def print_json(data: Mapping[str, Any], command: str | None = None) -> None:
     """Print the result of a command as JSON, with its version and the name of the command, in ASCII.
 
-    Every terminal and encoding can show it. The schemas are in ``irrun/schemas``.
+    Every terminal and encoding can show it. The schemas are in ``irrun/cli/schemas``.
     """
     name = click.get_current_context().command_path.partition(" ")[2] if command is None else command
     document = {"version": VERSION, "command": name, **data}

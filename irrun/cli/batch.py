@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from irrun.checking.render import concise, record
-from irrun.cli import _terminal
+from irrun.cli import _completion, _terminal
 from irrun.cli._fleet import advancing, dask_option, jobs_option, placed, workers_of
 from irrun.cli._options import Size, format_option, plugin_option, refuse_to_replace, weights_option
 from irrun.diagnostics import counted, printable
@@ -22,7 +22,7 @@ __all__ = ["command"]
 
 
 @click.command("batch")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 @click.option(
     "-o", "--output", metavar="OUT", required=True,

@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun import api
 from irrun.checking.facts import written
-from irrun.cli import _terminal
+from irrun.cli import _completion, _terminal
 from irrun.cli._options import force_option, format_option, model_to_write, plugin_option, weights_option
 from irrun.cli._samples import samples
 from irrun.diagnostics import counted, printable
@@ -64,7 +64,7 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
 
 
 @click.command("edit")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
 @plugin_option
 @click.option("--merge", "other", metavar="B.xml", help="Run another model on outputs of this one.")

@@ -12,7 +12,7 @@ from importlib import resources
 import click
 from rich.console import Console
 
-from irrun.cli import _terminal
+from irrun.cli import _completion, _terminal
 from irrun.cli._options import format_option
 from irrun.diagnostics import CODES, Code
 from irrun.nearest import nearest
@@ -21,7 +21,7 @@ __all__ = ["command"]
 
 
 @click.command("explain")
-@click.argument("code", required=False)
+@click.argument("code", required=False, shell_complete=_completion.codes)
 @format_option("text", "json")
 def command(code: str | None, form: str) -> None:
     """Explain the code of a finding, such as IR401.

@@ -8,7 +8,7 @@ import click
 
 from irrun import api
 from irrun.checking.facts import written
-from irrun.cli import _terminal
+from irrun.cli import _completion, _terminal
 from irrun.cli._options import force_option, format_option, model_to_write, weights_option
 from irrun.diagnostics import printable
 from irrun.ir.extract import extract
@@ -18,14 +18,14 @@ __all__ = ["command"]
 
 
 @click.command("extract")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
 @click.option(
-    "--from", "begin", metavar="LAYER", multiple=True,
+    "--from", "begin", metavar="LAYER", multiple=True, shell_complete=_completion.layers,
     help="First layer of the sub-model, by name or glob. May be repeated. [default: the inputs]",
 )  # fmt: skip
 @click.option(
-    "--to", "end", metavar="LAYER", multiple=True,
+    "--to", "end", metavar="LAYER", multiple=True, shell_complete=_completion.layers,
     help="Last layer of the sub-model, by name or glob. May be repeated. [default: the outputs]",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 import irrun
-from irrun.cli import _terminal
+from irrun.cli import _completion, _terminal
 from irrun.cli._options import format_option
 from irrun.nearest import nearest
 from irrun.opdef import SPECIFICATION, Attribute, Input, Op, all_ops, find, labels, named, resolve
@@ -23,7 +23,7 @@ __all__ = ["command", "default_of", "multiplicity", "place", "port_types", "spel
 
 
 @click.command("op")
-@click.argument("name")
+@click.argument("name", shell_complete=_completion.operations)
 @format_option("text", "json")
 def command(name: str, form: str) -> None:
     """Show an operation: inputs, attributes, constraints.

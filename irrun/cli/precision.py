@@ -10,7 +10,7 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from irrun.cli import _precision, _terminal
+from irrun.cli import _completion, _precision, _terminal
 from irrun.cli._comparison_options import sample_options, tolerance_options
 from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
 from irrun.cli._samples import samples
@@ -25,7 +25,7 @@ __all__ = ["command"]
 
 
 @click.command("precision")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
 @sample_options
 @click.option("--to", type=click.Choice([*FORMATS]), default="f16", show_default=True, help="The precision.")

@@ -16,7 +16,7 @@ import click
 from irrun.checking.render import concise, record
 from irrun.checking.reports import FORMATS
 from irrun.checking.reports import records as reported
-from irrun.cli import _errors, _models, _results, _terminal
+from irrun.cli import _completion, _errors, _models, _results, _terminal
 from irrun.cli._execution import Run, Settings, execute
 from irrun.cli._fleet import (
     advancing,
@@ -41,16 +41,16 @@ __all__ = ["command"]
 
 
 @click.command("run")
-@click.argument("models", metavar="MODEL.xml", nargs=-1, required=True)
+@click.argument("models", metavar="MODEL.xml", nargs=-1, required=True, shell_complete=_completion.files)
 @weights_option
 @click.option(
-    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
+    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True, shell_complete=_completion.inputs,
     help="The value of an input, by parameter name, tensor name or position; or a .npz file that holds inputs by name. "
     "May be repeated.",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="FILE", help="Write the outputs to a .npz file, or the only one to a .npy.")
 @click.option(
-    "--tap", "taps", metavar="LAYER", multiple=True,
+    "--tap", "taps", metavar="LAYER", multiple=True, shell_complete=_completion.layers,
     help="Also show, and write with -o, the outputs of this layer, by name or glob. May be repeated.",
 )  # fmt: skip
 @click.option("--dump", metavar="DIR", help="Write the outputs of every layer to a folder, with an index.json.")

@@ -14,7 +14,7 @@ from irrun.checking.facts import facts_of
 from irrun.checking.listing import Entry, chosen, entries, storage, totals
 from irrun.checking.render import record
 from irrun.checking.reshaping import Shapes, reshaped
-from irrun.cli import _errors, _models, _terminal
+from irrun.cli import _completion, _errors, _models, _terminal
 from irrun.cli._options import format_option, new_file, shape_option, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, counted, human, printable
 from irrun.files import write_file
@@ -29,7 +29,7 @@ __all__ = ["command"]
 
 
 @click.command("show")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
 @format_option("text", "json")
 @click.option(
@@ -40,8 +40,14 @@ __all__ = ["command"]
     "--layers", "all_layers", is_flag=True,
     help="Also list the layers: attributes, shapes, consumers, FLOPs and bytes. Constants are left out.",
 )  # fmt: skip
-@click.option("--layer", "names", metavar="GLOB", multiple=True, help="List the layers with such a name.")
-@click.option("--type", "types", metavar="GLOB", multiple=True, help="List the layers of this type, such as '*Conv*'.")
+@click.option(
+    "--layer", "names", metavar="GLOB", multiple=True, shell_complete=_completion.layers,
+    help="List the layers with such a name.",
+)  # fmt: skip
+@click.option(
+    "--type", "types", metavar="GLOB", multiple=True, shell_complete=_completion.operations,
+    help="List the layers of this type, such as '*Conv*'.",
+)  # fmt: skip
 @click.option(
     "--with", "pattern", metavar="SHAPE",
     help="List the layers with an input or output of this shape. [1,?,..64] has a dim of any size, and one up to 64.",

@@ -12,7 +12,7 @@ import click
 from irrun.api import no_examples
 from irrun.checking.origins import Explanation
 from irrun.checking.questions import Asked, at_line, by_glob, by_name, outputs
-from irrun.cli import _models, _terminal
+from irrun.cli import _completion, _models, _terminal
 from irrun.cli._options import format_option, plugin_option, weights_option
 from irrun.diagnostics import ModelError, ReadError
 from irrun.inference.trace import Trace
@@ -21,8 +21,8 @@ __all__ = ["command"]
 
 
 @click.command("why")
-@click.argument("path", metavar="MODEL.xml[:LINE]")
-@click.argument("what", metavar="[LAYER[:PORT]]", required=False)
+@click.argument("path", metavar="MODEL.xml[:LINE]", shell_complete=_completion.files)
+@click.argument("what", metavar="[LAYER[:PORT]]", required=False, shell_complete=_completion.layers)
 @weights_option
 @plugin_option
 @format_option("text", "json")
