@@ -26,7 +26,8 @@ def validated(text: str) -> dict[str, Any]:
     name = "error" if "error" in document else document["command"].replace(" ", "-")
     jsonschema.validate(document, SCHEMAS[name], cls=jsonschema.Draft202012Validator)
     assert document["version"] == 1
-    _require_lists(document)
+    if name != "report":  # the document of a page, whose tables have columns
+        _require_lists(document)
     return document
 
 
@@ -63,7 +64,7 @@ COMMAND_LINES = {
     "show page.txt --layers": 0,
     "run convnet.xml": 0,
     "run convnet.xml --runs 3 --profile --tap logits --nan": 0,
-    "run elementwise.xml -i a=[[[NaN,1e39]]] -i b=[[0]]": 0,
+    "run elementwise.xml -i a=[[[NaN,1e39,1,1],[1,1,1,1],[1,1,1,1]]] -i b=[[0],[1],[2]]": 0,
     "run wrong_dim.xml": 0,
     "run page.txt": 1,
     "run alone.xml": 1,
@@ -115,7 +116,7 @@ COMMAND_LINES = {
     "edit convnet.xml -o x.xml": 2,
     "batch convnet.xml nothing -o results2": 2,
     "op nothing": 2,
-    "explain nothing": 2,
+    "explain zzz": 2,
     "generate nothing -p x": 2,
     "nothing": 2,
     "conformance show nothing": 2,
