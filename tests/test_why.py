@@ -478,7 +478,8 @@ def test_the_command(tmp_path: Path) -> None:
     dim = line_of(CONVNET, 'name="block1/pool"') + 14
     for spelling in ([f"{CONVNET}:{dim}"], [f"{CONVNET}:{dim}:6"], [CONVNET, dim], [CONVNET, f"{dim}:6"]):
         assert call(*spelling) == (0, third, "")
-    assert json.loads(call(CONVNET, "block1/pool", "--format", "json")[1]) == irrun.why(CONVNET, "block1/pool").record()
+    (found,) = json.loads(call(CONVNET, "block1/pool", "--format", "json")[1])["explanations"]
+    assert found == irrun.why(CONVNET, "block1/pool").record()
     status, outputs, _ = call(CONVNET)
     assert status == 0
     assert outputs.startswith('SoftMax "probabilities" output 1: [1,10]')

@@ -27,7 +27,7 @@ def test_ops_as_markdown(call):
 
 
 def test_every_operation_is_found_where_it_is_said_to_be(call):
-    for row in json.loads(call("ops", "--format", "json").stdout):
+    for row in json.loads(call("ops", "--format", "json").stdout)["operations"]:
         line = (HOME / row["file"]).read_text(encoding="utf-8").splitlines()[row["line"] - 1]
         assert row["type"].lower() in line.lower(), row
 

@@ -118,11 +118,11 @@ def test_what_is_not_as_declared(call, tmp_path):
     x = net.parameter("f32", "2", name="x")
     net.result(net.add("Add", [x, x], [("FP32", "3")], name="sum"))
     path = net.save(tmp_path)
-    strict = call("run", path)
+    strict = call("run", path, "--strict")
     assert strict.exit_code == 1
     assert "error[IR602 not-as-declared]" in strict.stderr
     assert strict.stdout == ""
-    loose = call("run", path, "--no-strict")
+    loose = call("run", path)
     assert loose.exit_code == 0
     assert table(loose.stdout)[-1][:4] == ["result2", "f32", "[2]", "no: f32 [3]"]
 
