@@ -1,14 +1,15 @@
-"""Find the inputs of a model by name or position, and its layers by name or glob."""
+"""Find the inputs of a model by name or position, its layers by name or glob, and names near to one that is unknown."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from irrun.diagnostics import Diagnostic, FeedError, diagnostic
 from irrun.model import Layer, Model
-from irrun.nearest import nearest, quoted
 
-__all__ = ["bad_feed", "find_layers", "known", "no_such_layer", "position"]
+__all__ = ["bad_feed", "find_layers", "known", "nearest", "no_such_layer", "position", "quoted"]
 
 
 def position(model: Model, name: str) -> int | None:
@@ -50,3 +51,25 @@ def no_such_layer(model: Model, pattern: str) -> Diagnostic:
     known = " or ".join(map(quoted, near))
     help = f"did you mean {known}?" if near else "pass the name of a layer, or a glob such as 'conv*'"
     return Diagnostic("IR606", "error", f'no layer is called "{pattern}"', file=model.source.path, help=help)
+
+
+def nearest(word: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return at most ``most`` names that ``word`` may stand for, the likeliest first; none if no name is near.
+
+    They are the names that begin with the word; without any, the name that differs from it in fewest letters (by
+    ``cutoff``, as in difflib); without any, those that contain it. Upper and lower case are the same.
+    """
+    lower = word.lower()
+    by_lower: dict[str, str] = {}
+    for name in names:
+        by_lower.setdefault(name.lower(), name)
+    if lower and (begin := [name for key, name in by_lower.items() if key.startswith(lower)]):
+        return sorted(begin, key=len)[:most]
+    if close := difflib.get_close_matches(lower, by_lower, most, cutoff):
+        return [by_lower[key] for key in close[:1]]
+    return [name for key, name in by_lower.items() if len(lower) > 1 and lower in key][:most]
+
+
+def quoted(name: str) -> str:
+    """Return the name of a layer as messages show it."""
+    return f'"{name}"'

@@ -79,7 +79,7 @@ def test_openvino_reads_what_is_right(
 
 def _run(text: str) -> tuple[set[str], str]:
     """The codes that an example gives, and all that was printed."""
-    commands = ["irrun check net.xml"] if "net.xml\n" in text or "```xml" in text else []
+    commands = ["irrun check net.xml"] if "net.xml" in text or "```xml" in text else []
     variables: dict[str, object] = {}
     said = ""
     for language, name, code in re.findall(r"```(\w+) ?(\S*)\n(.*?)```", text, re.DOTALL):

@@ -243,7 +243,7 @@ def test_reshape(tmp_path: Path) -> None:
 def test_the_signature_of_an_operation() -> None:
     signature = str(inspect.signature(b.Convolution))
     assert signature.startswith("(data: Tensor, filters: Tensor, *, strides: Sequence[int], pads_begin: Sequence[int],")
-    assert "auto_pad: Literal[\"explicit\", \"same_upper\", \"same_lower\", \"valid\"] = 'explicit'" in signature
+    assert 'auto_pad: Literal["explicit", "same_upper", "same_lower", "valid"] = \'explicit\'' in signature
     assert signature.endswith("opset: int | None = None, name: str | None = None, outputs: int | None = None) -> Node")
     assert str(inspect.signature(b.Concat)).startswith("(*data: Tensor, axis: int,")
     page = "operation-specs/convolution/convolution-1.html"

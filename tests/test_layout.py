@@ -60,7 +60,6 @@ MODULES = {
         "files",
         "weights",
         "model",
-        "nearest",
         "lookup",
         "opdef",
     ],

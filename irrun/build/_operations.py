@@ -14,8 +14,8 @@ from irrun.diagnostics import ModelError, Refused, UnsupportedError
 from irrun.inference.bind import bind
 from irrun.inference.layer import infer
 from irrun.inference.propagate import needed, refusal
+from irrun.lookup import nearest
 from irrun.model import Layer
-from irrun.nearest import nearest
 from irrun.opdef import SPECIFICATION, Op, Site, Value, all_ops, find, is_custom, resolve
 from irrun.source import Source
 from irrun.types import ElementType, PartialShape

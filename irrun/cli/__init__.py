@@ -63,7 +63,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
-            from irrun.nearest import nearest
+            from irrun.lookup import nearest
 
             near = nearest(args[0], COMMANDS)
             help = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from irrun.diagnostics import Diagnostic, EngineError
-from irrun.nearest import nearest
+from irrun.lookup import nearest
 
 __all__ = ["KINDS", "Side", "parse_side"]
 

@@ -143,7 +143,9 @@ def test_a_case_of_the_suite(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     cases = read_suite(SUITE).cases
     for verdict in ("values", "refuse"):
         name = next(case.name for case in cases if case.verdict == verdict)
-        assert validated(CliRunner().invoke(cli, ["conformance", "show", name, "--format", "json"]).stdout)["case"] == name
+        assert (
+            validated(CliRunner().invoke(cli, ["conformance", "show", name, "--format", "json"]).stdout)["case"] == name
+        )
 
 
 def test_generated_text(tmp_path: Path) -> None:
