@@ -98,6 +98,8 @@ def x() -> Any:
     return b.parameter([1, 3, 8, 8], "f32")
 
 
+NO_SHAPE: Any = {"image": 3}
+
 ERRORS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "element-type": (lambda: b.parameter([1], "float32"), "IR305", "'float32' is not an element type; did you mean f32?"),
     "no-element-type": (lambda: b.parameter([1], "real"), "IR305", "pass a name such as f32 or i64"),
@@ -127,7 +129,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str, str]] = {
         lambda: irrun.save_model(CONVNET, "x.xml", "x.xml"), "IR609", "cannot hold both the model and its weights"),
     "read-nothing": (lambda: irrun.read_model("nothing.xml"), "IR000", "no such file or directory"),
     "shapes-of-no-input": (lambda: irrun.check(CONVNET, shapes={"x": [1]}), "IR601", "the model has no input 'x'"),
-    "shapes-of-no-kind": (lambda: irrun.check(CONVNET, shapes={"image": 3}), "IR601", 'cannot have the shape "3"'),
+    "shapes-of-no-kind": (lambda: irrun.check(CONVNET, shapes=NO_SHAPE), "IR601", 'cannot have the shape "3"'),
 }  # fmt: skip
 
 
