@@ -28,7 +28,7 @@ def text(diagnostic: Diagnostic) -> Text:
     out.append(f"{diagnostic.severity}[{diagnostic.code} {diagnostic.name}]", colour)
     out.append(f": {printable(diagnostic.message)}\n", "bold")
     gutter = len(str(diagnostic.line)) if diagnostic.line else 1
-    if diagnostic.file and diagnostic.code != "IR000":  # the message of a file that cannot be opened names it
+    if diagnostic.file and diagnostic.code not in ("IR000", "IR011"):  # these messages name the file
         out.append(" " * gutter + "--> ", "blue").append(f"{_place(diagnostic)}\n")
     if diagnostic.span and diagnostic.source:
         line, before, marked = _excerpt(

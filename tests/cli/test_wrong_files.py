@@ -51,17 +51,16 @@ def tar() -> bytes:
     return file.getvalue()
 
 
-def onnx_model() -> bytes:
-    from onnx import TensorProto, helper
-
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "graph", [x], [y])
-    return helper.make_model(graph, producer_name="test").SerializeToString()
-
-
 def field(number: int, data: bytes) -> bytes:
     """Return a field of a protocol buffer with fewer than 128 bytes."""
     return bytes([number << 3 | 2, len(data)]) + data
+
+
+def onnx_model() -> bytes:
+    """Return a ModelProto: ir_version, producer_name, a graph of one node, and opset_import, as onnx.proto numbers them."""
+    node = field(1, b"x") + field(2, b"y") + field(4, b"Relu")
+    graph = field(1, node) + field(2, b"graph")
+    return b"\x08\x0a" + field(2, b"test") + field(7, graph) + field(8, field(1, b"") + b"\x10\x12")
 
 
 NODE = field(1, field(1, b"x") + field(2, b"Placeholder"))
@@ -126,6 +125,14 @@ def test_recognised(row, call, tmp_path):
         assert "UTF-8" not in said
     with pytest.raises(irrun.ReadError, match="not an IR"):
         irrun.read_model(name)
+
+
+def test_a_model_of_the_onnx_package(call):
+    onnx = pytest.importorskip("onnx", reason="onnx is an extra of the tests")
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "graph", [x], [y])
+    onnx.save(onnx.helper.make_model(graph), "m.xml")
+    assert "not an IR: the file is an ONNX model" in call("show", "m.xml").stderr
 
 
 def test_a_bin_beside_its_model(call, tmp_path):
