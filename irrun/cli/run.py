@@ -179,6 +179,8 @@ def command(
         try:
             run = execute(item, settings)
         except IrrunError as error:
+            if not is_page:
+                raise
             problems += error.diagnostics
             _errors.show(error.diagnostics)
             records.append({**head, "diagnostics": [record(d) for d in error.diagnostics]})

@@ -536,7 +536,7 @@ def test_a_failed_run_as_json(call, tmp_path):
     net = Net()
     net.add("Nonsense", [net.parameter("f32", "2")], [("FP32", "2")])
     result = call("run", net.save(tmp_path), "--format", "json")
-    assert [d["code"] for d in json.loads(result.stdout)["diagnostics"]] == ["IR201"]
+    assert [d["code"] for d in json.loads(result.stdout)["error"]["diagnostics"]] == ["IR201"]
     assert result.exit_code == 3
 
 
