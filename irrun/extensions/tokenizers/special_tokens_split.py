@@ -83,10 +83,10 @@ class SpecialTokensSplit(Op):
     def _run(self, finder: Finder, arrays: Any) -> tuple[np.ndarray, ...]:
         row_begins, row_ends, begins, ends, chars = arrays[:5]
         skips, _ = self._roles(Site(), *(*arrays, None)[5:7])
+        check_pieces(Site(), begins, ends, chars.size, "C1")
         count = begins.size if skips is None else skips.size
         Site().require(count == begins.size, "C3", f"there are {count} flags, but {begins.size} strings")
         if finder.absent(chars):
-            check_pieces(Site(), begins, ends, chars.size, "C1")
             rows_of(row_begins, row_ends, begins.size)
             special = np.zeros(begins.size, bool) if skips is None else skips.ravel().astype(bool)
             order, offsets = gathered(row_begins, row_ends)
