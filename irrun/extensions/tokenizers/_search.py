@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from irrun.extensions.tokenizers._strings import known_bytes
 from irrun.opdef import Value
 
 __all__ = [
-    "Joint", "byte_offsets", "characters", "check_pattern", "doubtful_pattern", "is_utf8", "joint", "parts", "tiles",
+    "Joint", "byte_offsets", "byte_parts", "characters", "check_pattern", "doubtful_pattern", "is_utf8", "joint", "parts", "tiles",
 ]  # fmt: skip
 
 
@@ -87,6 +88,14 @@ def parts(pattern: Pattern, text: str) -> list[str]:
     except TimeoutError:
         raise pattern.too_slow(text) from None
     return [*found, text[at:]]
+
+
+def byte_parts(pattern: Pattern, data: bytes) -> list[bytes]:
+    """Return what ``parts`` does of bytes."""
+    text, offsets = byte_offsets(data)
+    ends = list(itertools.accumulate(map(len, parts(pattern, text))))
+    edges = [0, *(ends if offsets is None else (int(offsets[end]) for end in ends))]
+    return [data[begin:end] for begin, end in itertools.pairwise(edges)]
 
 
 def tiles(pattern: Pattern, text: str) -> list[str] | None:
