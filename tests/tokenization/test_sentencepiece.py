@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import islice
@@ -20,7 +21,7 @@ from tokenization.corpus import CURIOSITIES, SENTENCES, batches, broken
 from tokenization.test_operations import held, i32, made, strings, texts_of, u8
 
 pytest.importorskip("regex", reason="special tokens need the package regex")
-pytest.importorskip("sentencepiece", reason="the models need the package sentencepiece")
+spm: Any = pytest.importorskip("sentencepiece", reason="the models need the package sentencepiece")
 
 KINDS: Final[dict[str, dict[str, Any]]] = {
     "unigram": {"model_type": "unigram"},
@@ -40,19 +41,15 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
 @cache
 def model(kind: str) -> np.ndarray:
     """A trained model, as the constant that a file holds."""
-    import sentencepiece
-
     found = io.BytesIO()
     options = {"vocab_size": 900, "hard_vocab_limit": False, "minloglevel": 2} | KINDS[kind]
     texts = [*SENTENCES.values()] * 3
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=found, **options)
+    spm.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=found, **options)
     return np.frombuffer(found.getvalue(), np.uint8)
 
 
 def _processor(kind: str) -> Any:
-    import sentencepiece
-
-    return sentencepiece.SentencePieceProcessor(model_proto=model(kind).tobytes())
+    return spm.SentencePieceProcessor(model_proto=model(kind).tobytes())
 
 
 def _rows(outputs: tuple[np.ndarray, ...]) -> list[list[int]]:
@@ -118,15 +115,13 @@ def test_check_names_a_constant_that_is_no_model(tmp_path: Path) -> None:
 # against OpenVINO
 
 
-def _compiled(op: Any, folder: Path) -> tuple[Any, Any]:
+def _compiled(op: Any, folder: Path, ov: Any) -> tuple[Any, Any]:
     """A model in irrun and in OpenVINO."""
-    import openvino
-    import openvino_tokenizers  # noqa: F401  (registers the operations)
-
+    import_module("openvino_tokenizers")  # it registers the operations
     path = folder / "model.xml"
     irrun.save_model(b.model(list(op)), path)
     assert not irrun.check(path).diagnostics
-    return irrun.compile(path, strict=True), openvino.Core().compile_model(path, "CPU")
+    return irrun.compile(path, strict=True), ov.Core().compile_model(path, "CPU")
 
 
 OPTIONS: Final[list[dict[str, Any]]] = [{}, {"add_bos": True, "add_eos": True}, {"add_bos": True, "reverse": True}]
@@ -147,7 +142,7 @@ def test_encoding_is_that_of_openvino(kind: str, special: bool, tmp_path: Path, 
     size = 0
     for number, options in enumerate(OPTIONS):
         texts = b.parameter([None], "string", name="texts")
-        ours, theirs = _compiled(b.SentencepieceTokenizer(model(kind), texts, *more, **options), tmp_path)
+        ours, theirs = _compiled(b.SentencepieceTokenizer(model(kind), texts, *more, **options), tmp_path, ov)
         invalid = [] if special else [[data.decode("utf-8", "surrogateescape")] for data in islice(broken(number), 24)]
         for batch in [*batches(100, number), [f"{t}[MASK]and sand {t}" for t in CURIOSITIES], *invalid]:
             data = [text.encode("utf-8", "surrogateescape") for text in batch]
@@ -171,14 +166,14 @@ def test_encoding_is_that_of_openvino(kind: str, special: bool, tmp_path: Path, 
 @pytest.mark.parametrize("kind", KINDS)
 def test_decoding_is_that_of_openvino(kind: str, type: str, tmp_path: Path, ov: Any) -> None:
     ids = b.parameter([None, None], "i32", name="ids")
-    ours, theirs = _compiled(getattr(b, type)(model(kind), ids), tmp_path)
+    ours, theirs = _compiled(getattr(b, type)(model(kind), ids), tmp_path, ov)
     known, rng = _processor(kind), np.random.default_rng(3)
     for batch in batches(100, 5):
         rows = [known.encode(text.encode("utf-8", "replace").decode()) for text in batch]
         dense = rng.integers(0, 1000, (len(rows) + 1, 12)).astype(np.int32)
         for row, own in zip(dense, rows):
             row[: len(own)] = own[:12]
-        expected = [output for output in theirs({0: dense}).values()]
+        expected = list(theirs({0: dense}).values())
         if not expected[2].size:
             continue  # OpenVINO gives a byte that nobody has written
         assert [output.tolist() for output in ours([dense]).arrays] == [output.tolist() for output in expected], dense
