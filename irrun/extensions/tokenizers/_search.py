@@ -19,8 +19,8 @@ from irrun.extensions.tokenizers._strings import known_bytes
 from irrun.opdef import Value
 
 __all__ = [
-    "Joint", "byte_offsets", "byte_parts", "characters", "check_pattern", "doubtful_pattern", "is_utf8", "joint", "parts",
-    "tiles",
+    "Joint", "byte_offsets", "byte_parts", "characters", "check_pattern", "doubtful_pattern", "is_utf8", "joint",
+    "parts", "tiles",
 ]  # fmt: skip
 
 
