@@ -50,6 +50,7 @@ Nobody imports ``ops`` and ``extensions``: ``irrun.opdef`` finds an operation by
 MODULES = {
     "base": [
         "files",
+        "identity",
         "deadline",
         "types",
         "drawing",

@@ -11,12 +11,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 import irrun
+import irrun.fleet.cache
 from fleets import write_network
 from irrun.cli import cli
 from irrun.fleet.cache import from_record, to_record
-from irrun.fleet.identity import identity
 from irrun.fleet.trees import Outcome, RandomRun, outcomes
 from irrun.fleet.workers import Processes
+from irrun.identity import identity
 
 SAMPLES = Path(__file__).parent.parent.parent / "samples"
 
@@ -67,6 +68,28 @@ def test_what_is_known_is_not_done_again(tree: Path) -> None:
     for path in (tree.parent / "cache").rglob("*.json"):
         path.write_text("[1")
     assert not any(row["cached"] for row in rows(*check).values())
+
+
+def test_unchanged_files_are_not_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless they have just been changed: then their times might stay the same at the next change."""
+    read: list[str] = []
+
+    def identity(path: str) -> str:
+        read.append(Path(path).name)
+        return contents(path)
+
+    contents = irrun.fleet.cache.identity
+    monkeypatch.setattr("irrun.fleet.cache.identity", identity)
+    rows("check", tree, "--summary")
+    rows("check", tree, "--summary")
+    assert read.count("right.xml") >= 2
+    monkeypatch.setattr("irrun.identity._TICK", -1.0)
+    rows("check", tree, "--summary")
+    read.clear()
+    assert all(row["cached"] for row in rows("check", tree, "--summary").values())
+    assert not read
+    (tree / "right.bin").write_bytes((tree / "right.bin").read_bytes()[::-1])
+    assert {name for name, row in rows("check", tree, "--summary").items() if not row["cached"]} == {"right.xml"}
 
 
 def test_a_cache_changes_no_report(tree: Path) -> None:
