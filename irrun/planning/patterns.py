@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.model import Model
 from irrun.opdef import Kernel, Op, Value, resolve
 from irrun.planning import requests
 from irrun.planning.steps import Step
 from irrun.types import PartialShape
 
-__all__ = ["Patterns"]
+__all__ = ["Patterns", "is_quantised"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,3 +407,8 @@ def _clipped(p: Patterns, last: Step) -> _Match | None:
 _RULES: Final[tuple[Callable[[Patterns, Step], _Match | None], ...]] = (
     _normalised, _scaled, _unbroadcast, _mvn, _rms, _gelu, _attention, _slopes, _clipped,
 )  # fmt: skip
+
+
+def is_quantised(model: Model) -> bool:
+    """Return whether values are rounded to integers as they come, for which numpy takes many passes."""
+    return any(layer.type == "FakeQuantize" for layer in model.layers.values())

@@ -12,6 +12,7 @@ from irrun.inference.propagate import declared_inside
 from irrun.kernels.compiled import available
 from irrun.model import Model
 from irrun.opdef import Value
+from irrun.planning.patterns import is_quantised
 from irrun.planning.plan import plan
 from irrun.planning.steps import Plan, Planning
 from irrun.types import Dim, PartialShape
@@ -34,14 +35,9 @@ is one in twelve: with numba, it took 106 MB more and 3 % less time."""
 def planning(model: Model, max_memory: int) -> Planning:
     """Return how a model is planned where nothing else is asked for."""
     size = 0 if model.weights is None else model.weights.data.nbytes
-    pays = size >= _COMPILED and (_matrices(model) * _MATRICES >= size or _is_quantised(model))
+    pays = size >= _COMPILED and (_matrices(model) * _MATRICES >= size or is_quantised(model))
     compiled = pays and available()
     return Planning(max_memory, compiled=compiled)
-
-
-def _is_quantised(model: Model) -> bool:
-    """Return whether values are rounded to integers as they come, for which numpy takes many passes."""
-    return any(layer.type == "FakeQuantize" for layer in model.layers.values())
 
 
 def _matrices(model: Model) -> int:
