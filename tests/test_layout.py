@@ -49,7 +49,7 @@ Nobody imports ``ops`` and ``extensions``: ``irrun.opdef`` finds an operation by
 
 MODULES = {
     "base": [
-        "files",
+        "html",
         "identity",
         "deadline",
         "types",
@@ -57,6 +57,7 @@ MODULES = {
         "source",
         "edits",
         "diagnostics",
+        "files",
         "weights",
         "model",
         "lookup",

@@ -20,8 +20,9 @@ __all__ = ["command"]
 def command(form: str, output: str | None) -> int:
     """Write a schema of the IR for editors.
 
-    It covers IR versions 10 and 11, and is made from the operations that irrun knows. RELAX NG says for each operation which attributes, inputs and outputs a layer has. XSD 1.0 cannot: any <data> may
-    have the attributes of all operations. But it finds ids that occur twice and edges to layers that do not exist.
+    It covers IR versions 10 and 11, and is made from the operations that irrun knows. RELAX NG says for each operation
+    which attributes, inputs and outputs a layer has. XSD 1.0 cannot: any <data> may have the attributes of all
+    operations. But it finds ids that occur twice and edges to layers that do not exist.
     """
     from irrun.ir import schema  # imported here because it imports all operations and lxml
 

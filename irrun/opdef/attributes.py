@@ -27,6 +27,10 @@ class Attribute:
     aliases: tuple[str, ...] = ()
     code: str = "IR203"
     """The code of the diagnostic for a text that cannot be parsed."""
+    python: str = "Any"
+    """The type of the argument in Python, as an annotation."""
+    argument: str = ""
+    """What a call of ``irrun.build`` may pass, in messages."""
     kind: str = "str"
     """The name of the function of ``attr`` that declared the attribute (``int``, ``choice``, ``ints`` …), ``size`` for
     an int that is not negative, or ``static_shape`` for a shape without unknown dims."""
@@ -104,11 +108,14 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
         default: Any,
         name: str,
         aliases: tuple[str, ...],
-        kind: str,
         code: str = "IR203",
+        python: str = "Any",
+        argument: str = "",
+        *,
+        kind: str,
         words: tuple[str, ...] = (),
     ) -> Any:
-        return Attribute(parse, expects, default, name, aliases, code, kind, words)
+        return Attribute(parse, expects, default, name, aliases, code, python, argument or expects, kind, words)
 
     @staticmethod
     def int(
@@ -118,22 +125,24 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
 
         With ``size``, a schema says that it is not negative. The operation itself refuses negative ones.
         """
-        return attr._make(_int, "an integer", default, name, aliases, "size" if size else "int")
+        return attr._make(_int, "an integer", default, name, aliases, python="int", kind="size" if size else "int")
 
     @staticmethod
     def float(default: float | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> float:
         """Declare an attribute that is a number."""
-        return attr._make(_float, "a number", default, name, aliases, "float")
+        return attr._make(_float, "a number", default, name, aliases, python="float", kind="float")
 
     @staticmethod
     def bool(default: bool | _Required = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> bool:
         """Declare an attribute that is a boolean: true, false, 1 or 0."""
-        return attr._make(_bool, "true or false", default, name, aliases, "bool")
+        return attr._make(
+            _bool, "true or false", default, name, aliases, python="bool", argument="True or False", kind="bool"
+        )
 
     @staticmethod
     def str(default: str | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> str:
         """Declare an attribute that is any text."""
-        return attr._make(lambda text: text, "text", default, name, aliases, "str")
+        return attr._make(lambda text: text, "text", default, name, aliases, python="str", argument="a str", kind="str")
 
     @staticmethod
     def choice(
@@ -152,22 +161,31 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
                 raise ValueError(text)
             return known[word]
 
-        words = (*values, *(also or ()))
-        return attr._make(parse, "one of " + ", ".join(values), default, name, aliases, "choice", words=words)
+        quoted = ", ".join(f'"{value}"' for value in values)
+        return attr._make(
+            parse, "one of " + ", ".join(values), default, name, aliases, python=f"Literal[{quoted}]",
+            argument=f"one of {quoted}", kind="choice", words=(*values, *(also or ())),
+        )  # fmt: skip
 
     @staticmethod
     def ints(
         default: tuple[int, ...] | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
     ) -> tuple[int, ...]:
         """Declare an attribute that is a list of integers, separated by commas."""
-        return attr._make(_list(_int), "integers separated by commas", default, name, aliases, "ints")
+        return attr._make(
+            _list(_int), "integers separated by commas", default, name, aliases, python="Sequence[int]",
+            argument="a list of integers", kind="ints",
+        )  # fmt: skip
 
     @staticmethod
     def floats(
         default: tuple[float, ...] | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
     ) -> tuple[float, ...]:
         """Declare an attribute that is a list of numbers, separated by commas."""
-        return attr._make(_list(_float), "numbers separated by commas", default, name, aliases, "floats")
+        return attr._make(
+            _list(_float), "numbers separated by commas", default, name, aliases, python="Sequence[float]",
+            argument="a list of numbers", kind="floats",
+        )  # fmt: skip
 
     @staticmethod
     def element_type(
@@ -175,8 +193,10 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
     ) -> ElementType:
         """Declare an attribute that is an element type. An unknown one is reported as IR305."""
         value = ELEMENT_TYPES[default] if isinstance(default, str) else default
-        expects = "an element type such as f32 or i64"
-        return attr._make(_element_type, expects, value, name, aliases, "element_type", "IR305")
+        return attr._make(
+            _element_type, "an element type such as f32 or i64", value, name, aliases, "IR305",
+            "str | ElementType | DTypeLike", 'an element type such as "f32" or numpy.int64', kind="element_type",
+        )  # fmt: skip
 
     @staticmethod
     def shape(
@@ -186,5 +206,8 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
 
         With ``static``, a schema says that no dim is unknown. The operation itself refuses unknown ones.
         """
-        kind = "static_shape" if static else "shape"
-        return attr._make(_shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), kind, "IR404")
+        return attr._make(
+            _shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), "IR404",
+            "str | PartialShape | Sequence[Dim | int | None]", "a shape such as [1, 3, None]",
+            kind="static_shape" if static else "shape",
+        )  # fmt: skip
