@@ -27,15 +27,15 @@ class Attribute:
     aliases: tuple[str, ...] = ()
     code: str = "IR203"
     """The code of the diagnostic for a text that cannot be parsed."""
-    python: str = "Any"
-    """The type of the argument in Python, as an annotation."""
-    argument: str = ""
-    """What a call of ``irrun.build`` may pass, in messages."""
     kind: str = "str"
     """The name of the function of ``attr`` that declared the attribute (``int``, ``choice``, ``ints`` …), ``size`` for
     an int that is not negative, or ``static_shape`` for a shape without unknown dims."""
     words: tuple[str, ...] = ()
     """The valid texts of a ``choice``, which may be written in upper or lower case."""
+    python: str = "Any"
+    """The type of the argument in Python, as an annotation."""
+    argument: str = ""
+    """What a call of ``irrun.build`` may pass, in messages."""
 
     @property
     def required(self) -> bool:
@@ -108,14 +108,13 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
         default: Any,
         name: str,
         aliases: tuple[str, ...],
+        kind: str,
         code: str = "IR203",
+        words: tuple[str, ...] = (),
         python: str = "Any",
         argument: str = "",
-        *,
-        kind: str,
-        words: tuple[str, ...] = (),
     ) -> Any:
-        return Attribute(parse, expects, default, name, aliases, code, python, argument or expects, kind, words)
+        return Attribute(parse, expects, default, name, aliases, code, kind, words, python, argument or expects)
 
     @staticmethod
     def int(
@@ -125,24 +124,24 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
 
         With ``size``, a schema says that it is not negative. The operation itself refuses negative ones.
         """
-        return attr._make(_int, "an integer", default, name, aliases, python="int", kind="size" if size else "int")
+        return attr._make(_int, "an integer", default, name, aliases, "size" if size else "int", python="int")
 
     @staticmethod
     def float(default: float | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> float:
         """Declare an attribute that is a number."""
-        return attr._make(_float, "a number", default, name, aliases, python="float", kind="float")
+        return attr._make(_float, "a number", default, name, aliases, "float", python="float")
 
     @staticmethod
     def bool(default: bool | _Required = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> bool:
         """Declare an attribute that is a boolean: true, false, 1 or 0."""
         return attr._make(
-            _bool, "true or false", default, name, aliases, python="bool", argument="True or False", kind="bool"
+            _bool, "true or false", default, name, aliases, "bool", python="bool", argument="True or False"
         )
 
     @staticmethod
     def str(default: str | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> str:
         """Declare an attribute that is any text."""
-        return attr._make(lambda text: text, "text", default, name, aliases, python="str", argument="a str", kind="str")
+        return attr._make(lambda text: text, "text", default, name, aliases, "str", python="str", argument="a str")
 
     @staticmethod
     def choice(
@@ -163,8 +162,8 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
 
         quoted = ", ".join(f'"{value}"' for value in values)
         return attr._make(
-            parse, "one of " + ", ".join(values), default, name, aliases, python=f"Literal[{quoted}]",
-            argument=f"one of {quoted}", kind="choice", words=(*values, *(also or ())),
+            parse, "one of " + ", ".join(values), default, name, aliases, "choice", words=(*values, *(also or ())),
+            python=f"Literal[{quoted}]", argument=f"one of {quoted}",
         )  # fmt: skip
 
     @staticmethod
@@ -173,8 +172,8 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
     ) -> tuple[int, ...]:
         """Declare an attribute that is a list of integers, separated by commas."""
         return attr._make(
-            _list(_int), "integers separated by commas", default, name, aliases, python="Sequence[int]",
-            argument="a list of integers", kind="ints",
+            _list(_int), "integers separated by commas", default, name, aliases, "ints", python="Sequence[int]",
+            argument="a list of integers",
         )  # fmt: skip
 
     @staticmethod
@@ -183,8 +182,8 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
     ) -> tuple[float, ...]:
         """Declare an attribute that is a list of numbers, separated by commas."""
         return attr._make(
-            _list(_float), "numbers separated by commas", default, name, aliases, python="Sequence[float]",
-            argument="a list of numbers", kind="floats",
+            _list(_float), "numbers separated by commas", default, name, aliases, "floats", python="Sequence[float]",
+            argument="a list of numbers",
         )  # fmt: skip
 
     @staticmethod
@@ -194,8 +193,8 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
         """Declare an attribute that is an element type. An unknown one is reported as IR305."""
         value = ELEMENT_TYPES[default] if isinstance(default, str) else default
         return attr._make(
-            _element_type, "an element type such as f32 or i64", value, name, aliases, "IR305",
-            "str | ElementType | DTypeLike", 'an element type such as "f32" or numpy.int64', kind="element_type",
+            _element_type, "an element type such as f32 or i64", value, name, aliases, "element_type", "IR305",
+            python="str | ElementType | DTypeLike", argument='an element type such as "f32" or numpy.int64',
         )  # fmt: skip
 
     @staticmethod
@@ -207,7 +206,7 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
         With ``static``, a schema says that no dim is unknown. The operation itself refuses unknown ones.
         """
         return attr._make(
-            _shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), "IR404",
-            "str | PartialShape | Sequence[Dim | int | None]", "a shape such as [1, 3, None]",
-            kind="static_shape" if static else "shape",
+            _shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (),
+            "static_shape" if static else "shape", "IR404",
+            python="str | PartialShape | Sequence[Dim | int | None]", argument="a shape such as [1, 3, None]",
         )  # fmt: skip
