@@ -19,7 +19,7 @@ from typing import Any, Final
 import irrun
 from irrun.diagnostics import Diagnostic
 from irrun.edits import Edit, Fix
-from irrun.files import NewFile
+from irrun.files import write_file
 from irrun.identity import identity, status
 from irrun.opdef.plugins import plugins
 from irrun.source import Source, Span
@@ -81,9 +81,7 @@ class Cache:
         path = self._path(key)
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with NewFile(path, swept=True) as new:
-                new.file.write(json.dumps(entry, separators=(",", ":")).encode("ascii"))
-                new.finish()
+            write_file(path, json.dumps(entry, separators=(",", ":")).encode("ascii"), swept=True)
 
 
 _PACKAGES: Final = ("numpy", "ml_dtypes", "lxml", "numba", "mkl", "regex", "sentencepiece")

@@ -80,7 +80,7 @@ class RandomRun:
     """Run a file with random inputs: a task for ``outcomes``. The options are those of ``irrun.compile``."""
 
     seed: int = 0
-    strict: bool = True
+    strict: bool = False
     exact: bool | None = None
     max_memory: int | None = None
     timeout: float | None = None

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from irrun.api import PathLike, as_model
 from irrun.diagnostics import Refused
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import needed
@@ -24,13 +25,14 @@ Output = tuple[int, int]
 """An output: the id of its layer, and its position among the outputs of the layer."""
 
 
-def fold_constants(model: Model) -> Model:
+def fold_constants(model: Model | PathLike) -> Model:
     """Return the model with a Const for each value that depends only on constants, and without the layers behind it.
 
     That also happens inside bodies. Weights stored in a narrower type, such as f16 or int8, stay as they are, with the
     layers that decompress or quantise them. So does a value that takes over 64 KiB more than the inputs of its layer.
     If a value is folded, the weights are copied into memory.
     """
+    model = as_model(model)
     blob = bytearray() if model.weights is None else bytearray(model.weights.data)
     layers, edges = _folded(model, blob)
     return model if layers is model.layers else rebuilt(model, layers, edges, Weights(data=bytes(blob)))
