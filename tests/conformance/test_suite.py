@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import lzma
 import subprocess
@@ -33,7 +34,12 @@ PARTS = 32
 EARLIER = {"c4-output-not-mapped": "IR104"}
 """Cases that irrun's reader refuses before the operation sees them, with the code that it names."""
 
-stored = cache(read_suite)
+
+@cache
+def stored() -> Suite:
+    suite = read_suite()
+    gc.freeze()  # the collector need not go through 22,000 cases again and again
+    return suite
 
 
 @pytest.mark.parametrize("part", range(PARTS))
