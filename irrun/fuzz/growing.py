@@ -14,11 +14,11 @@ import irrun
 from irrun import build as b
 from irrun.diagnostics import IrrunError
 from irrun.fuzz.graphs import UNARY, Graph, Node, Ref, Stored
-from irrun.fuzz.solving import STRUCTURE, Draft, Port, Solver, contents, name_of, versions
+from irrun.fuzz.solving import STRUCTURE, Draft, Port, Solver, contents, versions
 from irrun.opdef import Op
 from irrun.types import ELEMENT_TYPES
 
-__all__ = ["CALLS", "Grower", "grow"]
+__all__ = ["CALLS", "Grower"]
 
 CALLS: Final = "AABBCA"
 """The shapes of each call of a dynamic model, a letter for each set: they repeat, so that plans of their own are made."""
@@ -120,11 +120,6 @@ def _drop_unless_built(graph: Graph, before: int) -> None:
         graph.built()
     except (IrrunError, ValueError):
         del graph.nodes[before:]
-
-
-def grow(seed: int, number: int) -> Graph:
-    """Return the graph of a number, from a grower of its own."""
-    return Grower(seed).grow(number)
 
 
 def runs(draft: Draft) -> bool:

@@ -11,8 +11,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
@@ -31,6 +30,8 @@ STRUCTURE: Final = ("Parameter", "Const", "Result", "If", "Loop", "TensorIterato
 
 _STEPS: Final = 12000
 """The most drafts that are tried for a layer from nothing. Most operations take fewer than a hundred."""
+_LATER: Final = 1000
+"""The most drafts for an operation of which a solution is known."""
 _RESTART: Final = 1500
 """The number of drafts without progress after which the climb starts again."""
 _REMEMBERED: Final = 6
@@ -69,6 +70,10 @@ class Draft:
     attributes: dict[str, str] = field(default_factory=dict)
     ports: list[Port] = field(default_factory=list)
     outputs: int = 1
+
+    def copy(self) -> Draft:
+        """Return a draft that can be changed on its own. Arrays are shared: a change replaces them."""
+        return Draft(self.cls, dict(self.attributes), [replace(port) for port in self.ports], self.outputs)
 
     def numbers(self) -> list[int]:
         """Return the numbers that the draft consists of."""
@@ -126,18 +131,18 @@ class Solver:
         ``host`` is its first input, if the layer is to read a tensor that is there already.
         """
         memory = self.known[name_of(cls)]
-        if memory and self.rng.random() < 0.9:
-            draft = _hosted(deepcopy(self.rng.choice(memory)), host)
+        if memory and self.rng.random() < 0.97:
+            draft = _hosted(self.rng.choice(memory).copy(), host)
             for _ in range(self.rng.choice((0, 1, 1, 2, 4))):
                 self._change(draft, _Hint())
         else:
             draft = self._first(cls, host)
-        found = self._climb(draft, host, steps)
+        found = self._climb(draft, host, min(steps, _LATER) if memory else steps)
         if found is not None:
             if len(memory) < _REMEMBERED:
-                memory.append(deepcopy(found))
+                memory.append(found.copy())
             elif self.rng.random() < 0.05:
-                memory[self.rng.randrange(_REMEMBERED)] = deepcopy(found)
+                memory[self.rng.randrange(_REMEMBERED)] = found.copy()
         return found
 
     def _climb(self, draft: Draft, host: Port | None, steps: int) -> Draft | None:
@@ -151,7 +156,7 @@ class Solver:
                 draft, best, stuck = self._first(draft.cls, host), -1.0, 0
                 score, hint = self._score(draft)
                 continue
-            new = deepcopy(draft)
+            new = draft.copy()
             for _ in range(self.rng.choice((1, 1, 1, 2, 3))):
                 self._change(new, hint)
             found = self._score(new)
@@ -205,7 +210,7 @@ class Solver:
         if cls.inputs and cls.inputs[-1].variadic:
             count = max(count, 1) + rng.choice((0, 1, 1, 2))
         if host is not None:
-            draft.ports.append(deepcopy(host))
+            draft.ports.append(replace(host))
             if cls.inputs:
                 bound[cls.inputs[0].type] = host.type
         while len(draft.ports) < count:
@@ -326,7 +331,7 @@ class Solver:
         if not pool:
             return
         old, new = self.rng.choice(pool), self.rng.choice([1, 2, 3, 4, 5, *[n for n in numbers if 0 < n < 20]])
-        replace(draft, {old: new}, whole=self.rng.random() < 0.5)
+        substitute(draft, {old: new}, whole=self.rng.random() < 0.5)
 
     def _change_port(self, draft: Draft, position: int, hint: _Hint) -> None:
         rng, port, numbers = self.rng, draft.ports[position], hint.numbers
@@ -393,7 +398,7 @@ _SOLVED: Final = float("inf")
 _WORDS: Final = ("a", "abc->ab", "ab,bc->ac", "ij,jk->ik", "sum", "tanh", "relu,tanh", "sigmoid,tanh,tanh", "ab->ba", "x")
 _FED: Final = frozenset(
     name for name, type in ELEMENT_TYPES.items()
-    if type.kind in ("float", "int", "uint", "boolean", "string") and (type.bits >= 8 or type.kind in ("boolean", "string"))
+    if name != "f8e8m0" and type.kind in ("float", "int", "uint", "boolean", "string") and (type.bits >= 8 or type.kind in ("boolean", "string"))
 )  # fmt: skip
 """Element types of tensors that can be passed to an engine."""
 
@@ -417,18 +422,18 @@ def _hosted(draft: Draft, host: Port | None) -> Draft:
         return draft
     old = draft.ports[0]
     if len(old.shape) == len(host.shape):
-        replace(draft, dict(zip(old.shape, host.shape)), whole=False)
+        substitute(draft, dict(zip(old.shape, host.shape)), whole=False)
     cls = draft.cls
     for position, port in enumerate(draft.ports):
         declared = input_at(cls.inputs, position)
         if declared is not None and declared.type == cls.inputs[0].type and declared.type in cls.types:
             port.type = host.type
             port.data = None
-    draft.ports[0] = deepcopy(host)
+    draft.ports[0] = replace(host)
     return draft
 
 
-def replace(draft: Draft, numbers: dict[int, int], *, whole: bool) -> None:
+def substitute(draft: Draft, numbers: dict[int, int], *, whole: bool) -> None:
     """Replace dims everywhere in the inputs that are not fixed; ``whole`` also in attributes and contents."""
     for port in draft.ports:
         if port.fixed:
