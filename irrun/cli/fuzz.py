@@ -23,10 +23,16 @@ __all__ = ["command"]
 @click.option("--against", "side", metavar="SIDE", help="An engine, such as openvino. [default: irrun against itself]")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="N", help="How long. [default: 1]")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="How many models, instead of how long.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, metavar="N", help="Another seed, other models.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, metavar="N", help="Another seed, other models."
+)
 @click.option("-o", "--output", metavar="FOLDER", help="Write findings.jsonl.xz there, a suite of the findings.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), default=60, show_default=True, metavar="SECONDS",
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
     help="The most seconds that the engine may take for a request.",
 )
 @click.option("--max-memory", type=Size(), help="The most memory of the engine. [default: 1/4 of the memory]")

@@ -26,6 +26,15 @@ from irrun.opdef import labels
 
 __all__ = ["Campaign", "Figures", "Finding", "summary"]
 
+_REASONS: Final = {
+    r"doesn't contain the operation": "an operation that the engine does not have",
+    r"evaluate\(\) is not implemented for op": "no kernel for these inputs: a weight, an axis or a factor is no constant",
+    r"doesn't support Parameter operation with dynamic": "a Parameter of unknown rank",
+    r"unsupported (src|dst)_prc|Element not supported|not support(ed)? .*(type|precision)|[Uu]nsupported .*(type|precision)|"
+    r"(un|not )supported .*'data|supportedPrecisions|m_output_type ==|doesn't support .*precision|does not support \w+ for": "an element type that the engine does not compute in",
+    r"annel_count.get_length\(\) > 0|divisor != 0|greater or equal to 1|out-of-range dimension|[Zz]ero": "a dim of 0",
+}  # fmt: skip
+"""Reasons for which an engine refuses valid models, by a pattern of its messages."""
 _COMMON: Final = {"Parameter-1", "Const-1", "Result-1"}
 
 
@@ -45,8 +54,8 @@ class Finding:
 
 @dataclass
 class Figures:
-    """What a campaign has done. ``reached`` counts the graphs of each version, ``refused`` those that the engine refused
-    or failed at, ``invalid`` those that irrun's defining kernels refused."""
+    """What a campaign has done. ``reached`` counts the graphs of each version, ``invalid`` those that irrun's defining
+    kernels refused, and ``refused`` those that the engine refused or failed at without a known reason or departure."""
 
     graphs: int = 0
     invalid: int = 0
@@ -55,6 +64,8 @@ class Figures:
     seconds: float = 0.0
     reached: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Refusals of the engine with a known reason, by the reason."""
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -79,8 +90,8 @@ class Campaign:
 
     def run(self, *, seconds: float | None = None, first: int = 0, count: int | None = None) -> Figures:
         """Do graphs from ``first`` on, for so long or so many, and return the figures."""
-        grower, begin, number = Grower(self.seed), time.monotonic(), first
-        seen: set[str] = set()
+        grower, begin, number = Grower(self.seed, unranked=self.engine is None), time.monotonic(), first
+        seen: dict[str, str] = {}
         figures = self.figures
         figures.reached = grower.reached
         while (count is None or number < first + count) and (seconds is None or time.monotonic() - begin < seconds):
@@ -90,7 +101,7 @@ class Campaign:
             number += 1
         return figures
 
-    def _one(self, graph: Graph, number: int, seen: set[str]) -> None:
+    def _one(self, graph: Graph, number: int, seen: dict[str, str]) -> None:
         figures = self.figures
         figures.graphs += 1
         if not graph.results:
@@ -104,21 +115,24 @@ class Campaign:
         figures.outcomes["agreed" if found is None else f"{found.judge} {found.kind}"] += 1
         if found is None:
             return
-        figures.refused += found.judge == "engine" and found.kind != "values"
+        if found.judge == "engine" and found.kind == "refusal" and (reason := _reason(found.detail)):
+            figures.reasons[reason] += 1
+            return
         raw = f"{found.judge} {found.kind}: {graph.signature()}"
-        if raw in seen:
+        if raw not in seen:
+            small, last = self._reduced(graph, found)
+            finding = Finding(number, small, last, self._known(small) if last.judge == "engine" else "")
+            if finding.signature not in seen:
+                figures.findings.append(finding)
+                self.on_finding(finding)
+                if self.folder is not None:
+                    self._write(self.folder)
+            else:
+                figures.repeated += 1
+            seen |= {raw: finding.known, finding.signature: finding.known}
+        else:
             figures.repeated += 1
-            return
-        small, last = self._reduced(graph, found)
-        finding = Finding(number, small, last, self._known(small) if last.judge == "engine" else "")
-        if finding.signature in seen:
-            figures.repeated += 1
-            return
-        seen |= {raw, finding.signature}
-        figures.findings.append(finding)
-        self.on_finding(finding)
-        if self.folder is not None:
-            self._write(self.folder)
+        figures.refused += found.judge == "engine" and found.kind != "values" and not seen[raw]
 
     def _reduced(self, graph: Graph, found: Disagreement) -> tuple[Graph, Disagreement]:
         last = found
@@ -187,10 +201,20 @@ class Campaign:
 _PLAIN: Final = {"Parameter", "Const", "Result", "Convert"}
 
 
+def _reason(message: str) -> str:
+    """Return the known reason of a refusal, or an empty text."""
+    return next((reason for pattern, reason in _REASONS.items() if re.search(pattern, message)), "")
+
+
 def summary(figures: Figures) -> Iterable[str]:
     """Yield lines that say what a campaign has done."""
     rate = figures.graphs / figures.seconds if figures.seconds else 0.0
     yield f"{figures.graphs:,} models, {rate:.1f} a second, {len(versions()) - len(figures.missing)} of {len(versions())} versions"
     yield ", ".join(f"{count:,} {outcome}" for outcome, count in figures.outcomes.most_common())
+    if figures.reasons:
+        yield "refused: " + ", ".join(f"{count:,} for {reason}" for reason, count in figures.reasons.most_common())
+    if figures.refused or figures.reasons:
+        share = 100 * (1 - figures.refused / figures.graphs)
+        yield f"{share:.1f} % of the models run in the engine, or do not for a known reason or departure"
     known = sum(bool(finding.known) for finding in figures.findings)
     yield f"{len(figures.findings):,} findings, {known:,} of which resemble known departures, {figures.repeated:,} repeated"

@@ -128,17 +128,31 @@ class Graph:
         results = {f"out{n}": tensors[ref] for n, ref in enumerate(self.results)}
         return b.model(results, inputs=parameters, sinks=sinks)
 
-    def built(self, shapes: Shapes | None = None, *, dynamic: bool = False) -> tuple[dict[Ref, Any], list[Any], list[Any]]:
+    def built(
+        self, shapes: Shapes | None = None, *, dynamic: bool = False
+    ) -> tuple[dict[Ref, Any], list[Any], list[Any]]:
         """Return the built outputs of all nodes, the Parameters and the Assigns."""
         tensors: dict[Ref, Any] = {}
         parameters: list[Any] = []
         sinks: list[Any] = []
-        for number, node in enumerate(self.nodes):
-            inputs = [tensors[ref] for ref in node.inputs]
-            made = self._built_node(number, node, inputs, shapes or {}, parameters, sinks, dynamic=dynamic)
-            outputs = made if isinstance(made, list) else [made[n] for n in range(len(made))]
-            tensors |= {Ref(number, port): output for port, output in enumerate(outputs)}
+        for number in range(len(self.nodes)):
+            self._build(number, tensors, shapes or {}, parameters, sinks, dynamic=dynamic)
         return tensors, parameters, sinks
+
+    def extend(self, tensors: dict[Ref, Any], first: int) -> None:
+        """Build the nodes from ``first`` on, and add their outputs to those of the nodes before."""
+        for number in range(first, len(self.nodes)):
+            self._build(number, tensors, {}, [], [], dynamic=False)
+
+    def _build(
+        self, number: int, tensors: dict[Ref, Any], shapes: Shapes, parameters: list[Any], sinks: list[Any], *,
+        dynamic: bool,
+    ) -> None:  # fmt: skip
+        node = self.nodes[number]
+        inputs = [tensors[ref] for ref in node.inputs]
+        made = self._built_node(number, node, inputs, shapes, parameters, sinks, dynamic=dynamic)
+        outputs = made if isinstance(made, list) else [made[n] for n in range(len(made))]
+        tensors |= {Ref(number, port): output for port, output in enumerate(outputs)}
 
     def _built_node(
         self, number: int, node: Node, inputs: list[Any], shapes: Shapes, parameters: list[Any], sinks: list[Any], *,

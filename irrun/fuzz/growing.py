@@ -6,12 +6,11 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 import irrun
-from irrun import build as b
 from irrun.diagnostics import IrrunError
 from irrun.fuzz.graphs import UNARY, Graph, Node, Ref, Stored
 from irrun.fuzz.solving import STRUCTURE, Draft, Port, Solver, contents, versions
@@ -32,11 +31,11 @@ _HOST_STEPS: Final = 60
 class Grower:
     """Grows one graph after the other; each depends on the seed and on its number.
 
-    ``reached`` counts the versions of operations in the graphs.
+    ``reached`` counts the versions of operations in the graphs. ``unranked`` allows parameters of unknown rank.
     """
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, seed: int, *, unranked: bool = True) -> None:
+        self.seed, self.unranked = seed, unranked
         self.solver = Solver(random.Random(seed), runs)
         self.reached: Counter[str] = Counter()
         self.names = [name for name, cls in sorted(versions().items()) if cls.type not in STRUCTURE]
@@ -48,16 +47,16 @@ class Grower:
         graph = Graph(rng.getrandbits(32), special=rng.random() < 0.05)
         hosts: list[Ref] = []
         used: set[Ref] = set()
+        tensors: dict[Ref, Any] = {}
         for _ in range(layers or rng.randrange(1, _LAYERS + 1)):
             before = len(graph.nodes)
             host = rng.choice(hosts) if hosts and rng.random() < 0.8 else None
             if host is not None and rng.random() < 0.12:
-                self._structure(graph, host, rng)
+                self._structure(graph, tensors, host, rng)
             else:
-                self._layer(graph, host, rng)
+                self._layer(graph, tensors, host, rng)
             if len(graph.nodes) == before:
                 continue
-            tensors, _, _ = graph.built()
             node = graph.nodes[-1]
             used |= set(node.inputs)
             pure = node.cls is None or node.cls.pure
@@ -71,17 +70,17 @@ class Grower:
             for port in range(node.outputs) if Ref(n, port) not in used or rng.random() < 0.1
         ]  # fmt: skip
         graph.results = ends
-        _choose_calls(graph, rng)
+        _choose_calls(graph, rng, unranked=self.unranked)
         self.reached.update(graph.versions())
         return graph
 
-    def _layer(self, graph: Graph, host: Ref | None, rng: random.Random) -> None:
+    def _layer(self, graph: Graph, tensors: dict[Ref, Any], host: Ref | None, rng: random.Random) -> None:
         name = rng.choice(self.names) if rng.random() < 0.5 else min(
             rng.sample(self.names, 12), key=lambda name: self.reached[name])  # fmt: skip
         cls = versions()[name]
         draft = None
         if host is not None and cls.inputs:
-            value = graph.built()[0][host].value
+            value = tensors[host].value
             port = Port(value.type.name, value.shape.static or (), fixed=True)
             draft = self.solver.solve(cls, port, _HOST_STEPS)
         if draft is None:
@@ -90,11 +89,13 @@ class Grower:
         if draft is not None:
             before = len(graph.nodes)
             _put(graph, draft, host, rng)
-            _drop_unless_built(graph, before)  # contents that were known to the draft may be those of a Parameter
+            _drop_unless_built(
+                graph, tensors, before
+            )  # contents that were known to the draft may be those of a Parameter
 
-    def _structure(self, graph: Graph, host: Ref, rng: random.Random) -> None:
+    def _structure(self, graph: Graph, tensors: dict[Ref, Any], host: Ref, rng: random.Random) -> None:
         """Put a body or a variable behind a tensor, if that is possible."""
-        value = graph.built()[0][host].value
+        value = tensors[host].value
         if value.type.name not in _FLOATS or not value.shape.static or len(value.shape) == 0:
             return
         kind = rng.choice(("If", "Loop", "TensorIterator", "state"))
@@ -111,13 +112,13 @@ class Grower:
             plan = [rng.choice(("3", "6"))]
         outputs = 2 if kind in ("Loop", "TensorIterator") else 1
         graph.nodes.append(Node(kind, inputs=inputs, outputs=outputs, type=value.type.name, plan=plan))
-        _drop_unless_built(graph, before)
+        _drop_unless_built(graph, tensors, before)
 
 
-def _drop_unless_built(graph: Graph, before: int) -> None:
-    """Remove the nodes from ``before`` on if they cannot be built."""
+def _drop_unless_built(graph: Graph, tensors: dict[Ref, Any], before: int) -> None:
+    """Build the nodes from ``before`` on, and remove them if that fails."""
     try:
-        graph.built()
+        graph.extend(tensors, before)
     except (IrrunError, ValueError):
         del graph.nodes[before:]
 
@@ -151,7 +152,7 @@ def _put(graph: Graph, draft: Draft, host: Ref | None, rng: random.Random) -> No
 
 def _input(port: Port, position: int, rng: random.Random, cls: type[Op]) -> Node:
     type = ELEMENT_TYPES[port.type]
-    stored_only = type.is_storage or type.bits < 8 and type.kind not in ("boolean", "string")
+    stored_only = type.is_storage or (type.bits < 8 and type.kind not in ("boolean", "string"))
     fixed = port.data is not None and rng.random() < 0.85
     weight = position > 0 and port.data is None and type.kind == "float" and rng.random() < 0.4
     if not (fixed or weight or stored_only):
@@ -163,7 +164,7 @@ def _input(port: Port, position: int, rng: random.Random, cls: type[Op]) -> Node
     return Node("constant", type=port.type, shape=port.shape, data=data, stored=stored)
 
 
-def _choose_calls(graph: Graph, rng: random.Random) -> None:
+def _choose_calls(graph: Graph, rng: random.Random, *, unranked: bool) -> None:
     """Choose the shapes of several calls: other numbers for dims that are equal, if all layers accept them."""
     base = {n: graph.nodes[n].shape for n in graph.parameters}
     graph.calls = [base, base]
@@ -175,14 +176,16 @@ def _choose_calls(graph: Graph, rng: random.Random) -> None:
     opened: set[int] = set()
     for dim in rng.sample(dims, min(len(dims), 2)):
         for other in rng.sample((0, 1, 2, 3, 5, 6), 3):
-            shapes = {n: tuple(other if d == dim else d for d in shape) if n in free else shape for n, shape in base.items()}
+            shapes = {
+                n: tuple(other if d == dim else d for d in shape) if n in free else shape for n, shape in base.items()
+            }
             if other != dim and len(sets) < 3 and graph.accepts(shapes):
                 sets.append(shapes)
                 opened.add(dim)
     graph.open = {
         n: frozenset(i for i, d in enumerate(base[n]) if d in opened or rng.random() < 0.15) for n in free
     }  # fmt: skip
-    graph.unranked = frozenset(n for n in free if rng.random() < 0.05)
+    graph.unranked = frozenset(n for n in free if unranked and rng.random() < 0.05)
     graph.calls = [deepcopy(sets[min("ABC".index(letter), len(sets) - 1)]) for letter in CALLS]
     try:
         graph.model(dynamic=True)

@@ -64,7 +64,7 @@ class _Expected:
 def judge(graph: Graph, engine: Engine | None = None) -> Disagreement | None:
     """Return the first disagreement about a graph, or None. Raises Invalid if the defining kernels refuse it."""
     model = graph.model(dynamic=True)
-    expected = _expected(graph, model)
+    expected = _expected(graph, model, narrow=engine is not None)
     found = _judge_check(graph, model, expected) or _judge_plan(graph, model, expected)
     if found is None and graph.is_dynamic():
         found = _judge_twins(graph, expected)
@@ -73,24 +73,30 @@ def judge(graph: Graph, engine: Engine | None = None) -> Disagreement | None:
     return found
 
 
-def _expected(graph: Graph, model: Model) -> list[_Expected]:
+def _expected(graph: Graph, model: Model, *, narrow: bool) -> list[_Expected]:
+    """Return the outputs of the defining kernels in each call. ``narrow`` counts f64 as f32, in which engines compute
+    it."""
     exact = irrun.compile(model, exact=True, max_memory=_MEMORY)
     loose = _loose(graph)
     expected = []
     try:
         for call in range(len(graph.calls)):
             outputs = _arrays(exact, graph.feeds(call))
-            expected.append(_Expected(outputs, [None if n in loose else np.zeros(o.shape) for n, o in enumerate(outputs)]))
+            expected.append(
+                _Expected(outputs, [None if n in loose else np.zeros(o.shape) for n, o in enumerate(outputs)])
+            )
         jittered: list[list[list[np.ndarray]]] = []
         for attempt in range(_JITTERS):
             if graph.is_stateful():
                 exact = irrun.compile(model, exact=True, max_memory=_MEMORY)
-            jittered.append([_arrays(exact, _moved(graph.feeds(call), attempt)) for call in range(len(graph.calls))])
+            jittered.append(
+                [_arrays(exact, _moved(graph.feeds(call), attempt, narrow=narrow)) for call in range(len(graph.calls))]
+            )
     except IrrunError as error:
         raise Invalid(str(error)) from error
     return [
         _Expected(e.outputs, [
-            None if n in loose else _allowed(o, [run[call][n] for run in jittered]) for n, o in enumerate(e.outputs)
+            None if n in loose else _allowed(o, [run[call][n] for run in jittered], narrow=narrow) for n, o in enumerate(e.outputs)
         ]) for call, e in enumerate(expected)
     ]  # fmt: skip
 
@@ -109,12 +115,12 @@ def _arrays(executable: irrun.Executable, feeds: list[np.ndarray]) -> list[np.nd
     return [np.array(array) for array in executable(feeds).arrays]
 
 
-def _moved(feeds: Sequence[np.ndarray], attempt: int) -> list[np.ndarray]:
+def _moved(feeds: Sequence[np.ndarray], attempt: int, *, narrow: bool) -> list[np.ndarray]:
     """Return inputs that are changed by rounding."""
     numbers = np.random.default_rng(attempt)
     moved = []
     for feed in feeds:
-        jitter = _JITTER.get(_type(feed))
+        jitter = _JITTER.get(_rounded(feed, narrow=narrow))
         if jitter is None:
             moved.append(feed)
         else:
@@ -129,7 +135,13 @@ def _type(array: np.ndarray) -> str:
     return "" if element_type is None else element_type.name
 
 
-def _allowed(output: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray | None:
+def _rounded(array: np.ndarray, *, narrow: bool) -> str:
+    """Return the element type in which engines compute an array."""
+    type = _type(array)
+    return "f32" if narrow and type == "f64" else type
+
+
+def _allowed(output: np.ndarray, others: Sequence[np.ndarray], *, narrow: bool) -> np.ndarray | None:
     """Return the distance that each element may have; None if even the shape depends on rounding."""
     if any(other.shape != output.shape for other in others):
         return None
@@ -137,7 +149,7 @@ def _allowed(output: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray | N
         return np.where([other != output for other in others], np.inf, 0.0).max(axis=0, initial=0.0)
     wide = output.astype(np.float64)
     largest = np.abs(wide[np.isfinite(wide)]).max(initial=0.0)
-    allowed = np.full(wide.shape, _BASE.get(_type(output), 0.0) * largest)
+    allowed = np.full(wide.shape, _BASE.get(_rounded(output, narrow=narrow), 0.0) * largest)
     for other in others:
         with np.errstate(all="ignore"):
             distance = np.abs(other.astype(np.float64) - wide)
@@ -184,7 +196,6 @@ def _judge_check(graph: Graph, model: Model, expected: Sequence[_Expected]) -> D
     return None
 
 
-
 def _judge_plan(graph: Graph, model: Model, expected: Sequence[_Expected]) -> Disagreement | None:
     try:
         executable = irrun.compile(model, exact=False, max_memory=_MEMORY)
@@ -194,6 +205,11 @@ def _judge_plan(graph: Graph, model: Model, expected: Sequence[_Expected]) -> Di
     except IrrunError as error:
         return Disagreement("exact", "refusal", str(error))
     return None
+
+
+def _short(text: str) -> str:
+    """Return the beginning and the end of a long message."""
+    return text if len(text) <= 700 else f"{text[:200]} … {text[-500:]}"
 
 
 def _judge_twins(graph: Graph, expected: Sequence[_Expected]) -> Disagreement | None:
@@ -212,9 +228,7 @@ def _judge_twins(graph: Graph, expected: Sequence[_Expected]) -> Disagreement | 
     return None
 
 
-def _judge_engine(
-    graph: Graph, model: Model, expected: Sequence[_Expected], engine: Engine
-) -> Disagreement | None:
+def _judge_engine(graph: Graph, model: Model, expected: Sequence[_Expected], engine: Engine) -> Disagreement | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.xml")
         irrun.save_model(model, path)
@@ -228,7 +242,7 @@ def _judge_engine(
     match outcome:
         case Refusal(message=message):
             lines = [line for line in message.splitlines() if line.strip()]
-            return Disagreement("engine", "refusal", " ".join(lines)[-300:])
+            return Disagreement("engine", "refusal", _short(" ".join(lines)))
         case Crash(cause=cause):
             return Disagreement("engine", "crash", cause)
         case Timeout(seconds=seconds):

@@ -179,7 +179,7 @@ class Solver:
                 except (ValueError, OverflowError):
                     return -1, _Hint(frozenset([attribute.name]))
         probe = _Probe(draft.outputs, tuple([None] * draft.outputs))
-        needed = {name: None for name in cls.needs}
+        needed = dict.fromkeys(cls.needs)
         try:
             outputs = infer(cls(**parsed), probe, [port.value() for port in draft.ports], needed, contents=False)
         except Refused as refused:
@@ -235,7 +235,8 @@ class Solver:
             allowed = sorted(t.name for t in type_set(cls.types.get(port.type, port.type)) if t.kind != "dynamic")
         if "f32" in allowed and self.rng.random() < 0.6:
             return "f32"
-        return self.rng.choice(allowed)
+        usual = [type for type in allowed if type in _USUAL]
+        return self.rng.choice(usual if usual and self.rng.random() < 0.95 else allowed)
 
     def _fill(self, port: Port, draft: Draft) -> None:
         """Give a setting contents: small integers, distinct ones half of the time."""
@@ -276,7 +277,9 @@ class Solver:
                     return ",".join([str(rng.choice((1, 1, 1, 2, 0, 3)))] * length)
                 return ",".join(str(abs(rng.choice(pool))) for _ in range(length))
             case "numbers", _:
-                return ",".join(str(rng.choice((0.5, 1.0, 2.0, 8.0))) for _ in range(rng.choice((*lengths, 0, 1, 2, 3))))
+                return ",".join(
+                    str(rng.choice((0.5, 1.0, 2.0, 8.0))) for _ in range(rng.choice((*lengths, 0, 1, 2, 3)))
+                )
             case "an", _:
                 return rng.choice(("f32", "f32", "f16", "i64", "i32", "u8", "boolean", "bf16", "f64", "i8"))
             case "dims", _:
@@ -322,7 +325,9 @@ class Solver:
         if len(draft.ports) > max(least, 1) and rng.random() < 0.5:
             draft.ports.pop()
         elif len(draft.ports) < most:
-            bound = {p.type: port.type for n, port in enumerate(draft.ports) if (p := input_at(declared, n)) is not None}
+            bound = {
+                p.type: port.type for n, port in enumerate(draft.ports) if (p := input_at(declared, n)) is not None
+            }
             draft.ports.append(self._port(cls, len(draft.ports), bound, draft))
 
     def _replace(self, draft: Draft, numbers: Sequence[int]) -> None:
@@ -395,7 +400,20 @@ class Solver:
 
 
 _SOLVED: Final = float("inf")
-_WORDS: Final = ("a", "abc->ab", "ab,bc->ac", "ij,jk->ik", "sum", "tanh", "relu,tanh", "sigmoid,tanh,tanh", "ab->ba", "x")
+_WORDS: Final = (
+    "a",
+    "abc->ab",
+    "ab,bc->ac",
+    "ij,jk->ik",
+    "sum",
+    "tanh",
+    "relu,tanh",
+    "sigmoid,tanh,tanh",
+    "ab->ba",
+    "x",
+)
+_USUAL: Final = ("f32", "f16", "bf16", "i64", "i32", "u8", "i8", "boolean", "string")
+"""Element types of activations that engines compute in. The others are drawn seldom: most engines refuse them."""
 _FED: Final = frozenset(
     name for name, type in ELEMENT_TYPES.items()
     if name != "f8e8m0" and type.kind in ("float", "int", "uint", "boolean", "string") and (type.bits >= 8 or type.kind in ("boolean", "string"))
