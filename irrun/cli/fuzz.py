@@ -43,8 +43,8 @@ def command(
     """Grow random models from the declarations of the operations, and compare what engines do with them.
 
     irrun's default plan must give what its defining kernels give, also for the static twins of a dynamic model, and
-    `irrun check` must find no error. With --against, the engine must give the same. A disagreement is reduced to a small
-    model. It is shown once, with the departure of the conformance suite that it resembles.
+    `irrun check` must find no error. With --against, the engine must give the same. A disagreement is reduced to a
+    small model. It is shown once, with the departure of the conformance suite that it resembles.
 
     Exit status: 0 no finding, 1 findings, 2 bad usage.
     """

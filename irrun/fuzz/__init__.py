@@ -1,8 +1,8 @@
 """The fuzzer: grow random models from the declarations of the operations, and let engines disagree about them.
 
 ``Solver`` finds attributes, shapes and contents that an operation accepts, ``Grower`` puts layers together to graphs,
-``judge`` compares what irrun and an engine do with a graph, ``reduced`` makes a graph small, and a ``Campaign`` does all
-of this for a while.
+``judge`` compares what irrun and an engine do with a graph, ``reduced`` makes a graph small, and a ``Campaign`` does
+all of this for a while.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fuzz for a while: grow graphs, judge them, reduce disagreements, leave out those that are known, and keep the others."""
+"""Fuzz for a while: grow graphs, judge them, reduce disagreements, and keep those that are new."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Final
 import irrun
 from irrun.conformance import Case, Suite, read_suite
 from irrun.conformance.suite import Operation, Step, tensor_record, write_suite
-from irrun.diagnostics import IrrunError
+from irrun.diagnostics import IrrunError, counted
 from irrun.engines.engine import Engine
 from irrun.fuzz.graphs import Graph
 from irrun.fuzz.growing import Grower
@@ -27,14 +27,16 @@ from irrun.opdef import labels
 __all__ = ["Campaign", "Figures", "Finding", "summary"]
 
 _REASONS: Final = {
-    r"doesn't contain the operation": "an operation that the engine does not have",
-    r"evaluate\(\) is not implemented for op": "no kernel for these inputs: a weight, an axis or a factor is no constant",
-    r"doesn't support Parameter operation with dynamic": "a Parameter of unknown rank",
-    r"unsupported (src|dst)_prc|Element not supported|not support(ed)? .*(type|precision)|[Uu]nsupported .*(type|precision)|"
-    r"(un|not )supported .*'data|supportedPrecisions|m_output_type ==|doesn't support .*precision|does not support \w+ for": "an element type that the engine does not compute in",
-    r"annel_count.get_length\(\) > 0|divisor != 0|greater or equal to 1|out-of-range dimension|[Zz]ero": "a dim of 0",
-}  # fmt: skip
-"""Reasons for which an engine refuses valid models, by a pattern of its messages."""
+    "an operation that the engine does not have": r"doesn't contain the operation",
+    "an input that must be constant": r"evaluate\(\) is not implemented for op|[Tt]ensor is not constant",
+    "a Parameter of unknown rank": r"doesn't support Parameter operation with dynamic",
+    "an element type": r"unsupported (src|dst)_prc|Element not supported|supportedPrecisions|m_output_type ==|"
+    r"can't convert from|[Uu]nsupported .*(type|precision)|not support(ed)? .*(type|precision)|supported .*'data|"
+    r"doesn't support .*precision|does not support \w+ for|lement type (must be|for the)",
+    "a dim of 0": r"annel_count.get_length\(\) > 0|divisor != 0|greater or equal to 1|"
+    r"out-of-range dimension|dimension=0",
+}
+"""Why engines refuse valid models, each with a pattern of the messages."""
 _COMMON: Final = {"Parameter-1", "Const-1", "Result-1"}
 
 
@@ -203,13 +205,14 @@ _PLAIN: Final = {"Parameter", "Const", "Result", "Convert"}
 
 def _reason(message: str) -> str:
     """Return the known reason of a refusal, or an empty text."""
-    return next((reason for pattern, reason in _REASONS.items() if re.search(pattern, message)), "")
+    return next((reason for reason, pattern in _REASONS.items() if re.search(pattern, message)), "")
 
 
 def summary(figures: Figures) -> Iterable[str]:
     """Yield lines that say what a campaign has done."""
     rate = figures.graphs / figures.seconds if figures.seconds else 0.0
-    yield f"{figures.graphs:,} models, {rate:.1f} a second, {len(versions()) - len(figures.missing)} of {len(versions())} versions"
+    reached = len(versions()) - len(figures.missing)
+    yield f"{figures.graphs:,} models, {rate:.1f} a second, {reached} of {len(versions())} versions"
     yield ", ".join(f"{count:,} {outcome}" for outcome, count in figures.outcomes.most_common())
     if figures.reasons:
         yield "refused: " + ", ".join(f"{count:,} for {reason}" for reason, count in figures.reasons.most_common())
@@ -217,4 +220,5 @@ def summary(figures: Figures) -> Iterable[str]:
         share = 100 * (1 - figures.refused / figures.graphs)
         yield f"{share:.1f} % of the models run in the engine, or do not for a known reason or departure"
     known = sum(bool(finding.known) for finding in figures.findings)
-    yield f"{len(figures.findings):,} findings, {known:,} of which resemble known departures, {figures.repeated:,} repeated"
+    repeated = figures.repeated
+    yield f"{counted(len(figures.findings), 'finding')}, {known:,} like known departures, {repeated:,} repeated"

@@ -20,7 +20,7 @@ from irrun.types import ELEMENT_TYPES
 __all__ = ["CALLS", "Grower"]
 
 CALLS: Final = "AABBCA"
-"""The shapes of each call of a dynamic model, a letter for each set: they repeat, so that plans of their own are made."""
+"""The shapes of each call of a dynamic model, a letter for each set: they repeat, until a plan of their own is made."""
 _LAYERS: Final = 6
 """The most layers of a graph that are drawn."""
 _FLOATS: Final = ("f32", "f16", "bf16", "f64")

@@ -7,6 +7,7 @@ again: an element that moves with them may also move from engine to engine.
 from __future__ import annotations
 
 import tempfile
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,21 @@ class _Expected:
 
 
 def judge(graph: Graph, engine: Engine | None = None) -> Disagreement | None:
-    """Return the first disagreement about a graph, or None. Raises Invalid if the defining kernels refuse it."""
+    """Return the first disagreement about a graph, or None. Raises Invalid if the defining kernels refuse it.
+
+    An exception of irrun that is no IrrunError is a disagreement, too.
+    """
+    try:
+        return _judge(graph, engine)
+    except (IrrunError, Invalid):
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}:{frame.name}"
+        return Disagreement("exact", "crash", f"{type(error).__name__} in {where}: {error}")
+
+
+def _judge(graph: Graph, engine: Engine | None) -> Disagreement | None:
     model = graph.model(dynamic=True)
     expected = _expected(graph, model, narrow=engine is not None)
     found = _judge_check(graph, model, expected) or _judge_plan(graph, model, expected)
@@ -94,11 +109,14 @@ def _expected(graph: Graph, model: Model, *, narrow: bool) -> list[_Expected]:
             )
     except IrrunError as error:
         raise Invalid(str(error)) from error
-    return [
-        _Expected(e.outputs, [
-            None if n in loose else _allowed(o, [run[call][n] for run in jittered], narrow=narrow) for n, o in enumerate(e.outputs)
-        ]) for call, e in enumerate(expected)
-    ]  # fmt: skip
+    settled = []
+    for call, outputs in enumerate(item.outputs for item in expected):
+        others = [[run[call][n] for run in jittered] for n in range(len(outputs))]
+        allowed = [
+            None if n in loose else _allowed(output, others[n], narrow=narrow) for n, output in enumerate(outputs)
+        ]
+        settled.append(_Expected(outputs, allowed))
+    return settled
 
 
 def _loose(graph: Graph) -> set[int]:

@@ -415,9 +415,10 @@ _WORDS: Final = (
 _USUAL: Final = ("f32", "f16", "bf16", "i64", "i32", "u8", "i8", "boolean", "string")
 """Element types of activations that engines compute in. The others are drawn seldom: most engines refuse them."""
 _FED: Final = frozenset(
-    name for name, type in ELEMENT_TYPES.items()
-    if name != "f8e8m0" and type.kind in ("float", "int", "uint", "boolean", "string") and (type.bits >= 8 or type.kind in ("boolean", "string"))
-)  # fmt: skip
+    name
+    for name, type in ELEMENT_TYPES.items()
+    if name != "f8e8m0" and type.kind != "dynamic" and (type.bits >= 8 or type.kind in ("boolean", "string"))
+)
 """Element types of tensors that can be passed to an engine."""
 
 
