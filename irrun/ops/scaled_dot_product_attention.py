@@ -113,9 +113,9 @@ class ScaledDotProductAttention(Op):
         attention_mask: np.ndarray | None = None, scale: np.ndarray | None = None, sink: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         work = wide(query.dtype)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # a width of 0 makes an infinite scale of scores of 0
             factor = 1 / np.sqrt(work.type(query.shape[-1])) if scale is None else work.type(scale.item())
-        weights = matmul(query.astype(work), key.astype(work).swapaxes(-1, -2)) * factor
+            weights = matmul(query.astype(work), key.astype(work).swapaxes(-1, -2)) * factor
         mask = np.tri(*weights.shape[-2:], dtype=bool) if self.causal else attention_mask
         if (
             mask is not None
