@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-import irrun
 from irrun.conformance import Case, Suite, read_suite
 from irrun.conformance.suite import Operation, Step, tensor_record, write_suite
 from irrun.diagnostics import IrrunError, counted
@@ -22,6 +21,7 @@ from irrun.fuzz.growing import Grower
 from irrun.fuzz.judging import Disagreement, Invalid, judge
 from irrun.fuzz.reducing import reduced
 from irrun.fuzz.solving import versions
+from irrun.ir.write import save_model
 from irrun.opdef import labels
 
 __all__ = ["Campaign", "Figures", "Finding", "summary"]
@@ -182,7 +182,7 @@ class Campaign:
         model = graph.model(dynamic=True)
         with tempfile.TemporaryDirectory() as place:
             path = Path(place, "model.xml")
-            irrun.save_model(model, path)
+            save_model(model, path)
             xml, weights = path.read_text("utf-8"), path.with_suffix(".bin")
             data = weights.read_bytes() if weights.exists() else b""
         steps = [

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun import build as b
+import irrun.build as b
 from irrun.diagnostics import IrrunError
 from irrun.fuzz.solving import Port, contents, name_of
 from irrun.model import Model

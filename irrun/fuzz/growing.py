@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-import irrun
+from irrun.api import compile
 from irrun.diagnostics import IrrunError
 from irrun.fuzz.graphs import UNARY, Graph, Node, Ref, Stored
 from irrun.fuzz.solving import STRUCTURE, Draft, Port, Solver, contents, versions
@@ -132,7 +132,7 @@ def runs(draft: Draft) -> bool:
         if any(t.value.shape.count().lo > 1 << 13 for t in tensors.values()):
             return False
         graph.results = [Ref(len(graph.nodes) - 1, port) for port in range(draft.outputs)]
-        irrun.compile(graph.model(), exact=True, max_memory=1 << 22)(graph.feeds())
+        compile(graph.model(), exact=True, max_memory=1 << 22)(graph.feeds())
     except (IrrunError, ValueError):
         return False
     return True

@@ -15,12 +15,14 @@ from typing import Final
 
 import numpy as np
 
-import irrun
+from irrun.api import check, compile
 from irrun.diagnostics import IrrunError
 from irrun.engines.engine import Engine
 from irrun.engines.outcomes import Crash, Loaded, Outputs, Refusal, Timeout
 from irrun.fuzz.graphs import Graph
+from irrun.ir.write import save_model
 from irrun.model import Model
+from irrun.running.executor import Executable
 from irrun.types import ElementType
 
 __all__ = ["Disagreement", "Invalid", "judge"]
@@ -91,7 +93,7 @@ def _judge(graph: Graph, engine: Engine | None) -> Disagreement | None:
 def _expected(graph: Graph, model: Model, *, narrow: bool) -> list[_Expected]:
     """Return the outputs of the defining kernels in each call. ``narrow`` counts f64 as f32, in which engines compute
     it."""
-    exact = irrun.compile(model, exact=True, max_memory=_MEMORY)
+    exact = compile(model, exact=True, max_memory=_MEMORY)
     loose = _loose(graph)
     expected = []
     try:
@@ -103,7 +105,7 @@ def _expected(graph: Graph, model: Model, *, narrow: bool) -> list[_Expected]:
         jittered: list[list[list[np.ndarray]]] = []
         for attempt in range(_JITTERS):
             if graph.is_stateful():
-                exact = irrun.compile(model, exact=True, max_memory=_MEMORY)
+                exact = compile(model, exact=True, max_memory=_MEMORY)
             jittered.append(
                 [_arrays(exact, _moved(graph.feeds(call), attempt, narrow=narrow)) for call in range(len(graph.calls))]
             )
@@ -129,7 +131,7 @@ def _loose(graph: Graph) -> set[int]:
     return {n for n, ref in enumerate(graph.results) if ref.node in tainted}
 
 
-def _arrays(executable: irrun.Executable, feeds: list[np.ndarray]) -> list[np.ndarray]:
+def _arrays(executable: Executable, feeds: list[np.ndarray]) -> list[np.ndarray]:
     return [np.array(array) for array in executable(feeds).arrays]
 
 
@@ -203,7 +205,7 @@ def _differs(outputs: Sequence[np.ndarray], expected: _Expected) -> str:
 
 def _judge_check(graph: Graph, model: Model, expected: Sequence[_Expected]) -> Disagreement | None:
     """No error in a valid model, and what is inferred holds what comes. Warnings are right: the graphs are random."""
-    findings = irrun.check(model).errors
+    findings = check(model).errors
     if findings:
         return Disagreement("check", "finding", f"{findings[0].code} {findings[0].message}")
     for call in expected:
@@ -216,7 +218,7 @@ def _judge_check(graph: Graph, model: Model, expected: Sequence[_Expected]) -> D
 
 def _judge_plan(graph: Graph, model: Model, expected: Sequence[_Expected]) -> Disagreement | None:
     try:
-        executable = irrun.compile(model, exact=False, max_memory=_MEMORY)
+        executable = compile(model, exact=False, max_memory=_MEMORY)
         for call, wanted in enumerate(expected):
             if wrong := _differs(_arrays(executable, graph.feeds(call)), wanted):
                 return Disagreement("exact", "values", f"call {call + 1}: {wrong}")
@@ -238,7 +240,7 @@ def _judge_twins(graph: Graph, expected: Sequence[_Expected]) -> Disagreement | 
             continue
         seen.append(shapes)
         try:
-            twin = irrun.compile(graph.model(shapes), exact=False, max_memory=_MEMORY)
+            twin = compile(graph.model(shapes), exact=False, max_memory=_MEMORY)
             if wrong := _differs(_arrays(twin, graph.feeds(call)), expected[call]):
                 return Disagreement("twin", "values", f"with the shapes of call {call + 1}: {wrong}")
         except IrrunError as error:
@@ -249,7 +251,7 @@ def _judge_twins(graph: Graph, expected: Sequence[_Expected]) -> Disagreement | 
 def _judge_engine(graph: Graph, model: Model, expected: Sequence[_Expected], engine: Engine) -> Disagreement | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.xml")
-        irrun.save_model(model, path)
+        save_model(model, path)
         outcome: object = engine.load(path)
         for call, wanted in enumerate(expected if isinstance(outcome, Loaded) else ()):
             outcome = engine.infer(dict(enumerate(graph.feeds(call))))

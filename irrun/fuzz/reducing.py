@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-import irrun
+from irrun.api import compile
 from irrun.diagnostics import IrrunError
 from irrun.fuzz.graphs import Graph, Node, Ref
 
@@ -67,7 +67,7 @@ def _cut(graph: Graph, number: int) -> Graph | None:
     node = graph.nodes[number]
     refs = [Ref(number, port) for port in range(node.outputs)]
     try:
-        arrays = irrun.compile(replace(graph, results=refs).model(), exact=True)(graph.feeds()).arrays
+        arrays = compile(replace(graph, results=refs).model(), exact=True)(graph.feeds()).arrays
         tensors, _, _ = graph.built(graph.calls[0] if graph.calls else None)
     except (IrrunError, ValueError, KeyError):
         return None
