@@ -40,8 +40,9 @@ def command(
     side: str | None, minutes: float | None, count: int | None, seed: int, output: str | None, timeout: float,
     max_memory: int | None,
 ) -> int:  # fmt: skip
-    """Grow random models from the declarations of the operations, and compare what engines do with them.
+    """Grow random models, and let engines disagree about them.
 
+    The models are grown layer by layer from the declarations of all operations.
     irrun's default plan must give what its defining kernels give, also for the static twins of a dynamic model, and
     `irrun check` must find no error. With --against, the engine must give the same. A disagreement is reduced to a
     small model. It is shown once, with the departure of the conformance suite that it resembles.
