@@ -3,8 +3,9 @@
 Most programs use ``irrun.read_model``, ``irrun.check``, ``irrun.compile``, ``irrun.run`` and ``irrun.save_model``.
 ``irrun.build`` builds models in Python, ``irrun.surgery`` edits them, ``irrun.extract`` cuts a part out of a model,
 ``irrun.debug`` finds where two models differ, ``irrun.genai`` generates text, ``irrun.report`` describes a model on a
-page, ``irrun.op`` registers your own operations, and hooks observe a run (``irrun.Hook``, ``irrun.Dump``). Every error
-that a user can cause is an ``irrun.IrrunError``. A module is imported when one of its names is first used.
+page, ``irrun.testing`` has assertions, ``irrun.op`` registers your own operations, and hooks observe a run
+(``irrun.Hook``, ``irrun.Dump``). Every error that a user can cause is an ``irrun.IrrunError``. A module is imported
+when one of its names is first used: ``import irrun`` makes all of these reachable.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from irrun import genai as genai
     from irrun import report as report
     from irrun import surgery as surgery
-    from irrun.api import check, compile, read_model, run, why
+    from irrun import testing as testing
+    from irrun.api import check, compile, extract, read_model, run, save_model, why
     from irrun.diagnostics import (
+        BuildError,
         Diagnostic,
         EngineError,
         ExecutionError,
@@ -29,9 +32,8 @@ if TYPE_CHECKING:
         ReadError,
         Report,
         UnsupportedError,
+        WriteError,
     )
-    from irrun.ir.extract import extract
-    from irrun.ir.write import save_model
     from irrun.model import Model
     from irrun.opdef import Op, Site, Value, attr, op, opt, ports, variadic
     from irrun.planning.steps import Step
@@ -43,15 +45,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "irrun.api": ("check", "compile", "read_model", "run", "why"),
+    "irrun.api": ("check", "compile", "extract", "read_model", "run", "save_model", "why"),
     "irrun.diagnostics": (
-        "Diagnostic", "EngineError", "ExecutionError", "FeedError", "IrrunError", "ModelError", "ReadError", "Report",
-        "UnsupportedError",
+        "BuildError", "Diagnostic", "EngineError", "ExecutionError", "FeedError", "IrrunError", "ModelError",
+        "ReadError", "Report", "UnsupportedError", "WriteError",
     ),
     "irrun.model": ("Model",),
     "irrun.running.executor": ("Executable", "Outputs"),
-    "irrun.ir.write": ("save_model",),
-    "irrun.ir.extract": ("extract",),
     "irrun.running.dump": ("Dump",),
     "irrun.running.hooks": ("Hook",),
     "irrun.opdef": ("Op", "Site", "Value", "attr", "op", "opt", "ports", "variadic"),
@@ -59,14 +59,19 @@ _HOMES = {
     "irrun.running.profile": ("Profile",),
 }  # fmt: skip
 
-_PACKAGES = ("build", "debug", "genai", "report", "surgery")
+_PACKAGES = ("build", "debug", "genai", "report", "surgery", "testing")
 """The sub-packages with functions of their own."""
 
 __all__ = [
-    "Diagnostic", "Dump", "EngineError", "Executable", "ExecutionError", "FeedError", "Hook", "IrrunError", "Model",
-    "ModelError", "Op", "Outputs", "Profile", "ReadError", "Report", "Site", "Step", "UnsupportedError", "Value",
-    "attr", "check", "compile", "extract", "op", "opt", "ports", "read_model", "run", "save_model", "variadic", "why",
+    "BuildError", "Diagnostic", "Dump", "EngineError", "Executable", "ExecutionError", "FeedError", "Hook",
+    "IrrunError", "Model", "ModelError", "Op", "Outputs", "Profile", "ReadError", "Report", "Site", "Step",
+    "UnsupportedError", "Value", "WriteError", "attr", "check", "compile", "extract", "op", "opt", "ports",
+    "read_model", "run", "save_model", "variadic", "why",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_PACKAGES, "__version__"})
 
 
 def __getattr__(name: str) -> Any:

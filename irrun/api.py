@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from irrun.checking.checker import check as check_parsed
 from irrun.checking.origins import Explanation
-from irrun.checking.questions import at_line, by_name
+from irrun.checking.questions import at_line, only
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.diagnostics import Diagnostic, ModelError, ReadError, Report
 from irrun.inference.propagate import weights_missing
@@ -17,6 +18,7 @@ from irrun.inference.trace import Trace
 from irrun.ir.fragments import read_fragments
 from irrun.ir.pages import has_examples, is_document, is_prose
 from irrun.ir.parse import Parsed, parse, read_bytes, require_file, unreadable
+from irrun.ir.recognition import foreign, foreign_weights
 from irrun.model import Model
 from irrun.source import Source
 from irrun.weights import Weights
@@ -26,13 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PathLike",
+    "as_model",
     "check",
     "compile",
+    "extract",
     "load",
     "load_all",
     "no_examples",
     "read_model",
     "run",
+    "save_model",
     "why",
 ]
 
@@ -73,6 +78,8 @@ def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None
             if _identity(path) == before:
                 break
         return items
+    if (error := foreign(str(path), data)) is not None:
+        raise error
     name, text = str(path), data.decode("utf-8", "replace")
     if is_document(name) or is_prose(name, text) or has_examples(name, text):
         return read_fragments(str(path), data)
@@ -97,11 +104,17 @@ def _identity(path: PathLike) -> tuple[int, int, int] | None:
 def _weights(path: Path, named: PathLike | None) -> Weights | None:
     """Return the ``.bin`` file ``named`` or, by default, the one beside the ``.xml`` file; None if that does not exist.
 
-    Raises ReadError (IR000) if the file cannot be opened.
+    Without ``named``, a Git LFS pointer or a web page in place of the ``.bin`` counts as none, so that the rest of the
+    model can be looked at. Raises ReadError (IR000) if the file cannot be opened, or if ``named`` holds no weights.
     """
     file = Path(named) if named is not None else path.with_suffix(".bin")
     try:
         require_file(file)  # opening a pipe would wait for a writer
+        if known := foreign_weights(file, is_named=named is not None):
+            if named is None:
+                return None
+            message = f"cannot read {file}: no weights: the file {known[0]}"
+            raise ReadError(Diagnostic("IR000", "error", message, file=str(file), help=known[1]))
         with file.open("rb"):
             opened = Weights(file)
             len(opened)  # map the file now: it belongs to the .xml that was read just before
@@ -185,6 +198,44 @@ def compile(
     )  # fmt: skip
 
 
+def as_model(model: Model | PathLike) -> Model:
+    """Return a model, or read the one at a path. Raises the errors of ``read_model``."""
+    return model if isinstance(model, Model) else read_model(model)
+
+
+def extract(model: Model | PathLike, begin: str | Sequence[str] = (), end: str | Sequence[str] = ()) -> Model:
+    """Return a part of a model: all layers on the paths from the layers ``begin`` to the layers ``end``, both included.
+
+    ``begin`` and ``end`` are names of layers or globs. By default, the part begins at the inputs and ends at the
+    outputs of the model. A constant value that enters the part is included with the layers that compute it. Any other
+    value that enters it becomes an input, named after the layer that produced it. Each output of ``end`` that has a
+    consumer becomes an output, or all its outputs if none has.
+
+    The part shares the weights of ``model``; ``save_model(…, compact=True)`` writes only the bytes that it uses. Raises
+    ModelError (IR606) if a layer does not exist or no path leads from ``begin`` to ``end``.
+    """
+    from irrun.ir import extract as cutting  # imported late: most programs neither cut nor write a model
+
+    return cutting.extract(as_model(model), begin, end)
+
+
+def save_model(
+    model: Model | PathLike, xml: PathLike, weights: PathLike | None = None, *, compact: bool = False
+) -> None:  # fmt: skip
+    """Write a model to the file ``xml``, and its weights to ``weights``, by default the ``.bin`` file beside it.
+
+    Each file is written completely or not at all, and nobody opens the new ``.bin`` with an old ``.xml``: between the
+    two renames, there is no ``.xml``. Elements that irrun does not use (``rt_info``, ``meta_data`` …) are
+    kept from the file that the model was read from. The weights are copied unchanged; ``compact`` leaves out the bytes
+    to which no constant of the model refers. Raises ModelError if the weights are missing (IR501) or, with ``compact``,
+    a constant lies outside of them (IR502), BuildError (IR609) if both files are the same, and WriteError (IR011) if a
+    file cannot be written.
+    """
+    from irrun.ir import write
+
+    write.save_model(as_model(model), xml, weights, compact=compact)
+
+
 def run(
     model: Model | PathLike, feeds: Feeds = None, *, weights: PathLike | None = None, strict: bool = False,
     max_memory: int | None = None,
@@ -229,7 +280,8 @@ def _at(parsed: Parsed, shapes: Shapes | None) -> Parsed:
 def why(model: Model | PathLike, layer: str | int, *, everything: bool = False) -> Explanation:
     """Explain where the dims of a layer come from. ``str()`` of the result is text, ``record()`` is a dict for JSON.
 
-    ``layer`` is the name of a layer or tensor, ``name:port``, or a line number of the file. Layers that only pass a
+    ``layer`` is the name of a layer or tensor, a glob that matches one layer, ``name:port``, or a line number of the
+    file. Layers that only pass a
     number on are counted in one line, unless ``everything`` is true. Raises ReadError if the model cannot be read, and
     ModelError (IR606) if it has no such layer or several.
     """
@@ -237,5 +289,5 @@ def why(model: Model | PathLike, layer: str | int, *, everything: bool = False) 
     traces = [Trace(item.model) for item in parsed if isinstance(item, Parsed)]
     if not traces:
         raise next((item for item in parsed if isinstance(item, ReadError)), no_examples(str(model)))
-    selected = at_line(traces, layer) if isinstance(layer, int) else by_name(traces, layer)
+    selected = at_line(traces, layer) if isinstance(layer, int) else only(traces, layer)
     return Explanation(selected, everything=everything)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from errno import EDQUOT, ENOENT, ENOSPC
 from typing import Final, Literal
 
 from irrun.edits import Fix
+from irrun.html import table
 from irrun.source import Source, Span
 from irrun.types import Dim
 
 __all__ = [
     "CODES",
+    "BuildError",
     "Code",
     "Diagnostic",
     "EngineError",
@@ -23,6 +26,7 @@ __all__ = [
     "Refused",
     "Report",
     "UnsupportedError",
+    "WriteError",
     "counted",
     "diagnostic",
     "human",
@@ -70,8 +74,9 @@ CODES: Final = _codes(
     ("IR002", "doctype", "The file has a DOCTYPE. OpenVINO IR never needs one, and the entities that a DOCTYPE "
      "declares can fill the memory or read other files. irrun therefore refuses every DOCTYPE without reading it. "
      "Remove the declaration."),
-    ("IR003", "not-ir", "The file is XML but not OpenVINO IR: the root element is not <net>, or <layers> is missing. "
-     "Pass the .xml file that OpenVINO's save_model or ovc wrote."),
+    ("IR003", "not-ir", "The file is not OpenVINO IR. It has another format, such as ONNX or a Git LFS pointer, which "
+     "irrun recognises by its contents; or it is XML, but its root element is not <net>, or <layers> is missing. Pass "
+     "the .xml file that OpenVINO's save_model or ovc wrote."),
     ("IR004", "ir-version", "irrun does not read this version of the IR; it reads versions 10 and 11. OpenVINO wrote "
      "versions 2 to 9 before its release 2020.4. Convert the original model again with a current OpenVINO "
      "(openvino.convert_model, then openvino.save_model)."),
@@ -89,6 +94,9 @@ CODES: Final = _codes(
      "<data>. OpenVINO reads only the first, other tools read the last. Remove the wrong one."),
     ("IR010h", "incomplete-layer", "A layer has no version or no name. OpenVINO refuses such a file. irrun takes "
      "opset1 for the version, as files of 2020 leave it out, and an empty name. Add the attribute to <layer>."),
+    ("IR011", "unwritable", "irrun cannot write a file: its folder does not exist, permissions forbid it, or the disk "
+     "is full. Nothing is written, and an existing file stays as it is. Check the path, its permissions and the space "
+     "on the disk."),
     # 1xx graph
     ("IR101", "duplicate-layer", "Two layers have the same id, so that an edge cannot identify one of them. Give each "
      "layer its own id."),
@@ -196,7 +204,7 @@ CODES: Final = _codes(
     ("IR601", "bad-feed", "A value that is passed to the model has the name of no input, or another element type or "
      "shape than the input. Run `irrun show` to list the inputs."),
     ("IR602", "not-as-declared", "In a strict run, a layer produced another element type or shape than its port "
-     "declares. Run `irrun check` to find out which of the two is wrong, or pass --no-strict to ignore the "
+     "declares. Run `irrun check` to find out which of the two is wrong, or run without --strict to ignore the "
      "difference."),
     ("IR603", "kernel-failed", "A kernel or shape rule failed on a model that has no errors. This is a bug in irrun, "
      "unless the operation is your own. Report it together with the XML of the layer."),
@@ -214,6 +222,9 @@ CODES: Final = _codes(
     ("IR608", "edit-refused", "An edit of a model cannot be made, or its result differs from the original: a name is "
      "taken, an output does not fit the input that it shall become, or an older operation set cannot say what a layer "
      "does. Change the edit or the layer as the help says."),
+    ("IR609", "bad-call", "A call of irrun.build, or another function of irrun, has an argument that it cannot use: a "
+     "value that fits no element type, an input that is passed twice, or outputs that depend on a foreign parameter. "
+     "Change the call as the message says."),
     # 7xx engines and comparisons
     ("IR701", "bad-side", "A side of a comparison is neither a path nor KIND[OPTIONS]:PATH, or its kind or an option "
      "is unknown. The kinds are irrun, exact, openvino, onnx, ort, dump and npz. Write the side as the help says."),
@@ -362,6 +373,23 @@ class Report:
     def __len__(self) -> int:
         return len(self.diagnostics)
 
+    def __str__(self) -> str:
+        """Return a line for each diagnostic, and one that counts them."""
+        return "\n".join((*(printable(str(d)) for d in self.diagnostics), self.summary))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (d.code, d.severity, f"{d.file or ''}{f':{d.line}' if d.line else ''}", d.message, d.help or "")
+            for d in self
+        ]
+        return table(self.summary, ("code", "severity", "place", "message", "help"), rows)
+
+    @property
+    def summary(self) -> str:
+        """How many errors and warnings there are."""
+        errors = len(self.errors)
+        return f"{counted(errors, 'error')}, {counted(len(self.diagnostics) - errors, 'warning')}"
+
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
         return tuple(d for d in self.diagnostics if d.severity == "error")
@@ -423,3 +451,27 @@ class FeedError(IrrunError):
 
 class ExecutionError(IrrunError):
     """The model failed while running."""
+
+
+class BuildError(ModelError, ValueError, TypeError):
+    """A call of ``irrun.build`` has an argument that it cannot use. Python's own functions raise the last two bases."""
+
+
+class WriteError(IrrunError, OSError):
+    """A file cannot be written (IR011). ``errno`` is that of the operating system."""
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic], errno: int | None = None) -> None:
+        super().__init__(diagnostics)
+        self.errno = errno
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.diagnostics))
+
+    @staticmethod
+    def of(path: object, error: OSError) -> WriteError:
+        """Return the error for a file that cannot be written because of ``error``."""
+        reason = (error.strerror or str(error)).lower()
+        help = "create the folder, or choose another path" if error.errno == ENOENT else "choose another path"
+        help = "free some space" if error.errno in (ENOSPC, EDQUOT) else help
+        message = f"cannot write {path}: {reason}"
+        return WriteError(Diagnostic("IR011", "error", message, file=str(path), help=help), error.errno)

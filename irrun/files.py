@@ -11,18 +11,25 @@ import os
 import re
 import secrets
 from contextlib import suppress
+from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from irrun.diagnostics import WriteError
 
 try:
     import fcntl
 except ImportError:  # Windows, where nobody can remove a file that is open, so that no lock is needed
     fcntl = None
 
-__all__ = ["NewFile", "lock", "replace_pair", "sweep"]
+__all__ = ["NewFile", "lock", "replace_pair", "sweep", "write_file", "write_pair"]
 
 _LONGEST: Final = 200
 """The most bytes of the target's name in a temporary name: file systems allow names of 255 bytes."""
+
+
+_OF_THE_DISK: Final = (EDQUOT, EFBIG, EIO, ENOSPC)
+"""The errors of writing, in contrast to those of what else happens while a file is open."""
 
 
 class NewFile:
@@ -30,7 +37,7 @@ class NewFile:
 
     Use it as ``with NewFile(path) as new: new.file.write(data); new.finish()``. Without ``finish``, nothing changes. A
     symbolic link stays, and its target is replaced. A writer of many files calls ``sweep`` once for their folder, and
-    passes ``swept=True``.
+    passes ``swept=True``. Raises WriteError (IR011) if the file cannot be written.
     """
 
     file: BinaryIO
@@ -44,21 +51,45 @@ class NewFile:
             sweep(self.path.parent, self.path.name)
         while True:
             self.partial = self.path.with_name(f"{_prefix(self.path.name)}{secrets.token_hex(4)}.part")
-            self.file = self.partial.open("xb")
+            try:
+                self.file = self.partial.open("xb")
+            except OSError as error:
+                raise WriteError.of(self.path, error) from None
             if lock(self.file) and os.fstat(self.file.fileno()).st_nlink:
                 return self
             self.file.close()  # another process swept the file away before it was locked
 
     def finish(self) -> None:
-        """Replace the target."""
-        self.file.flush()
-        if fcntl is None:
-            self.file.close()  # Windows renames no open file
-        self.partial.replace(self.path)
+        """Replace the target. Raises WriteError (IR011) if this is impossible."""
+        try:
+            self.file.flush()
+            if fcntl is None:
+                self.file.close()  # Windows renames no open file
+            self.partial.replace(self.path)
+        except OSError as error:
+            raise WriteError.of(self.path, error) from None
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         self.partial.unlink(missing_ok=True)
-        self.file.close()
+        with suppress(OSError):  # what is still in the buffer does not fit on the disk either
+            self.file.close()
+        if isinstance(error, OSError) and error.errno in _OF_THE_DISK and not isinstance(error, WriteError):
+            raise WriteError.of(self.path, error) from None
+
+
+def write_file(path: str | os.PathLike[str], data: bytes, *, swept: bool = False) -> None:
+    """Write a file that replaces ``path`` as a whole, as ``NewFile`` does."""
+    with NewFile(path, swept=swept) as new:
+        new.file.write(data)
+        new.finish()
+
+
+def write_pair(path: Path, xml: bytes, weights: bytes) -> None:
+    """Write an ``.xml`` and the ``.bin`` beside it, as ``replace_pair`` does."""
+    with NewFile(path.with_suffix(".bin")) as new_weights, NewFile(path) as new_model:
+        new_weights.file.write(weights)
+        new_model.file.write(xml)
+        replace_pair(new_weights, new_model)
 
 
 def replace_pair(weights: NewFile, model: NewFile) -> None:

@@ -6,15 +6,17 @@ This module depends on no operation, no execution and no XML.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from irrun.diagnostics import Diagnostic, FeedError, counted, diagnostic, printable
+from irrun.html import table
 from irrun.source import Source
-from irrun.types import ElementType, PartialShape
+from irrun.types import Dim, ElementType, PartialShape
 from irrun.weights import Weights
 
 if TYPE_CHECKING:
@@ -23,7 +25,14 @@ if TYPE_CHECKING:
 # Layers, ports and edges are never changed after they are made. Their classes are not declared frozen because creating
 # a frozen instance takes four times as long.
 
-__all__ = ["VERSIONS", "Edge", "Layer", "MapEntry", "Model", "Port", "is_constant"]
+__all__ = [
+    "VERSIONS", "Edge", "Layer", "MapEntry", "Model", "Port", "Shape", "Shapes", "Tensor", "is_constant",
+    "no_such_input", "signature",
+]  # fmt: skip
+
+Shape = str | PartialShape | Sequence[Dim | int | str | None]
+Shapes = Mapping[str, Shape] | Mapping[int, Shape] | Mapping[str | int, Shape]
+"""Shapes by the name or position of an input: ``[1, 3, 224, 224]``, ``"?,3,64..512"``, or ``"..."`` for any rank."""
 
 VERSIONS: Final = (10, 11)
 """The versions of the IR that irrun reads."""
@@ -106,7 +115,23 @@ class Edge:
     node: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output of a model. ``names`` are all its names, and ``name`` is the first of them.
+
+    The type and the shape are None if they are unknown.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    type: ElementType | None
+    shape: PartialShape | None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type or '?'}{'[...]' if self.shape is None else self.shape}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """An IR model as the file declares it. Inference and execution never change it.
 
@@ -124,6 +149,96 @@ class Model:
     weights: Weights | None = None
     contents: Mapping[int, tuple[np.ndarray, int]] = field(default_factory=dict)
     """For a fragment: the contents of Parameters that comments state, by layer id, with the line of the comment."""
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name}: {counted(len(self.layers), 'layer')}, {signature(self.inputs, self.outputs)}>"
+
+    def __str__(self) -> str:
+        """Return the inputs, the outputs, and the number of layers of each type, in lines."""
+        lines = [f"{self.name}  IR v{self.version}, {self.source.path}"]
+        for title, tensors in (("input", self.inputs), ("output", self.outputs)):
+            lines += [f"  {title:<7} {tensor}" for tensor in tensors]
+        counts = Counter(layer.type for layer in self.layers.values()).most_common()
+        lines.append(f"  {counted(len(self.layers), 'layer')}: {', '.join(f'{n} {type}' for type, n in counts)}")
+        return "\n".join(map(printable, lines))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (side, tensor.name, tensor.type or "?", tensor.shape or "?")
+            for side, tensors in (("input", self.inputs), ("output", self.outputs)) for tensor in tensors
+        ]  # fmt: skip
+        return table(f"{self.name}: {counted(len(self.layers), 'layer')}", ("", "name", "type", "shape"), rows)
+
+    @cached_property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The inputs of the model, as the file declares them."""
+        return tuple(
+            Tensor(
+                parameter.name, self.input_names(parameter),
+                ElementType.parse(parameter.attributes.get("element_type", "")),
+                PartialShape.parse(parameter.attributes.get("shape", "...")),
+            )
+            for parameter in self.parameters
+        )  # fmt: skip
+
+    @cached_property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """The outputs of the model, as the ports that feed its Results declare them."""
+        tensors: list[Tensor] = []
+        for result in self.results:
+            fed = self.fed_by(result, 0) if result.inputs else None
+            type, shape = (fed[1].type, fed[1].shape) if fed else (None, None)
+            tensors.append(Tensor(self.result_name(result), self.result_names(result), type, shape))
+        return tuple(tensors)
+
+    def reshape(self, shapes: Shapes | Shape) -> Model:
+        """Return a copy of the model whose inputs have other shapes, as ``openvino.Model.reshape`` makes it.
+
+        ``shapes`` are by name or position of an input: ``{"data": [1, 3, 224, 224], "ids": "?,1..512"}``; for a model
+        with one input, its shape alone. Inputs that are not named keep their shapes. The ports of the copy declare no
+        dims: inference determines them, and ``irrun.check`` reports a layer that cannot take them. Raises FeedError
+        (IR601) if there is no such input or a shape cannot be parsed.
+        """
+        if not isinstance(shapes, Mapping):
+            if len(self.parameters) != 1:
+                message = f"the model has {counted(len(self.parameters), 'input')}, and one shape is passed"
+                raise FeedError(
+                    Diagnostic("IR601", "error", message, file=self.source.path, help="pass a dict of shapes by name")
+                )
+            shapes = {0: shapes}
+        wanted: dict[int, str] = {}
+        for key, shape in shapes.items():
+            parameter = self.parameters[self.known_input(key)]
+            text = _shape_text(shape)
+            if text is None or PartialShape.parse(text) is None:
+                help = "write a shape as [1,3,224,224]: ? is an unknown dim, 1..8 an interval, and ... an unknown rank"
+                given = shape if isinstance(shape, str) or text is None else text
+                message = f'input "{parameter.name}" cannot have the shape "{given}"'
+                raise FeedError(
+                    diagnostic(
+                        "IR601", message, source=self.source, node=parameter.node, layer=parameter.name, help=help
+                    )
+                )
+            wanted[parameter.id] = text
+        return _undeclared(self, wanted)
+
+    def known_input(self, key: str | int) -> int:
+        """Return the position of the input with a name or position. Raises FeedError (IR601) if there is none."""
+        position = self.input_position(str(key))
+        if position is None:
+            raise no_such_input(self, key)
+        return position
+
+    def input_position(self, name: str) -> int | None:
+        """Return the position of the input with this name, or None if there is none.
+
+        If no input has the name and ``name`` is a number, the number itself is the position.
+        """
+        for number, parameter in enumerate(self.parameters):
+            if name in self.input_names(parameter):
+                return number
+        number = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else -1
+        return number if 0 <= number < len(self.parameters) else None
 
     @property
     def is_fragment(self) -> bool:
@@ -245,6 +360,54 @@ class Model:
         """Return all names by which a model input can be passed: the layer's name first, then those of its port."""
         names = parameter.outputs[0].names if parameter.outputs else ()
         return tuple(dict.fromkeys((parameter.name, *names)))
+
+
+def no_such_input(model: Model, key: object) -> FeedError:
+    """Return the error (IR601) for an input name or position that the model does not have."""
+    names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"
+    message = f"the model has no input {key!r}"
+    return FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=f"its inputs are {names}"))
+
+
+def signature(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> str:
+    """Return the inputs and outputs of a model in one line."""
+    return " -> ".join(", ".join(map(str, tensors)) or "nothing" for tensors in (inputs, outputs))
+
+
+def _shape_text(shape: Shape) -> str | None:
+    """Return a shape as the text of an attribute, or None for what is no shape."""
+    if isinstance(shape, str):
+        text = shape.strip()
+        return text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    if isinstance(shape, PartialShape) and shape.dims is None:
+        return "..."
+    try:
+        return ",".join("?" if dim is None else str(dim) for dim in shape)
+    except TypeError:
+        return None
+
+
+def _undeclared(model: Model, wanted: Mapping[int, str]) -> Model:
+    """Return the model without the dims that its ports declare, bodies included.
+
+    ``wanted`` holds new ``shape`` attributes by layer id. Known contents of these layers are dropped.
+    """
+
+    def ports(declared: Sequence[Port]) -> tuple[Port, ...]:
+        return tuple(replace(port, shape=None) for port in declared)
+
+    layers = {
+        id: replace(
+            layer,
+            attributes={**layer.attributes, "shape": wanted[id]} if id in wanted else layer.attributes,
+            inputs=ports(layer.inputs),
+            outputs=ports(layer.outputs),
+            bodies={tag: _undeclared(body, {}) for tag, body in layer.bodies.items()},
+        )
+        for id, layer in model.layers.items()
+    }
+    contents = {id: stated for id, stated in model.contents.items() if id not in wanted}
+    return replace(model, layers=layers, contents=contents)
 
 
 def is_constant(layer: Layer) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
-from typing import Final
+from typing import ClassVar, Final
 from xml.parsers import expat
 
 __all__ = ["STDIN", "Source", "Span", "codec_of", "encoding_of"]
@@ -54,6 +54,8 @@ class Source:
     For each line of the fragment: the column in the larger document of every character, and of the end of the line.
     """
 
+    is_script: ClassVar[bool] = False
+    """Whether the source is a Python script that builds a model, so that messages speak of arguments, not of XML."""
     _last_tag: tuple[int, _Tag] | None = field(default=None, init=False, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:

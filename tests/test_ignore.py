@@ -5,6 +5,10 @@ from pathlib import Path
 import pytest
 
 import irrun
+from irrun.api import load_all
+from irrun.checking import ignore
+from irrun.checking.checker import check
+from irrun.ir.parse import Parsed
 from nets import Net
 
 
@@ -97,3 +101,20 @@ def test_a_long_line_takes_no_time(tmp_path: Path) -> None:
     lines[number] += f"<rt_info>{hostile[1]}</rt_info>{hostile[0]}\n-->"
     path.write_text("\n".join(lines))
     assert codes(path) == ["IR303", "IR401"]
+
+
+def test_a_line_with_all_examples_of_a_page_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    codes_of = ignore._ignored_codes
+
+    def counted(line: str) -> tuple[str, ...]:
+        read.append(len(line))
+        return codes_of(line)
+
+    monkeypatch.setattr(ignore, "_ignored_codes", counted)
+    path = tmp_path / "page.md"
+    one = '<layer type="ReLU"><input><port id="0"><dim>2</dim></port></input><output><port id="1"><dim>3</dim></port>'
+    path.write_text(f"```xml\n{f'{one}</output></layer>' * 9}\n```\n")
+    found = [d.code for one in load_all(path) if isinstance(one, Parsed) for d in check(one)]
+    assert found == ["IR401"] * 9
+    assert len(read) <= 2

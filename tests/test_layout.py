@@ -50,13 +50,15 @@ Nobody imports ``ops`` and ``extensions``: ``irrun.opdef`` finds an operation by
 
 MODULES = {
     "base": [
-        "files",
+        "html",
+        "identity",
         "deadline",
         "types",
         "drawing",
         "source",
         "edits",
         "diagnostics",
+        "files",
         "weights",
         "model",
         "lookup",

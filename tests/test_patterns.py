@@ -250,3 +250,27 @@ def test_what_is_broadcast_for_more_stays() -> None:
     assert "Broadcast" in found(b.Multiply(wide, wide), feeds[1])
     explicit = b.Broadcast(b.parameter([3], "f32", name="z"), [1, 3, 4], [1], mode="explicit")
     assert "Broadcast" in found(b.Subtract(x, explicit), random(1, 3, 4), random(3))
+
+
+LIMITS = (2.0, 0.0, 2.0)
+
+
+def _keeps_relu(output: Any) -> bool:
+    """Whether a ReLU is computed on its own, before the FakeQuantize that is fused with it."""
+    assert found(output, random(4, 64))[-1] in ("FakeQuantize", "Add")
+    steps = irrun.compile(b.model({"y": output}), exact=False).plan.steps
+    return len(steps) > 1 or [step.kernel.algorithm for step in steps] == ["in tiles"]
+
+
+def test_a_relu_before_a_range_without_negative_numbers_is_dropped() -> None:
+    relu = b.ReLU(b.parameter([4, 64], "f32", name="x"))
+    assert not _keeps_relu(b.FakeQuantize(relu, 0.0, *LIMITS, levels=16))
+    low = b.constant(np.linspace(0, 1, 4, dtype=np.float32).reshape(4, 1))
+    assert not _keeps_relu(b.FakeQuantize(relu, low, *LIMITS, levels=16))
+
+
+def test_a_relu_that_clips_more_stays() -> None:
+    relu = b.ReLU(b.parameter([4, 64], "f32", name="x"))
+    assert _keeps_relu(b.FakeQuantize(relu, -1.0, *LIMITS, levels=16))
+    assert _keeps_relu(b.FakeQuantize(relu, 3.0, *LIMITS, levels=16))  # low above high
+    assert _keeps_relu(b.Add(b.FakeQuantize(relu, 0.0, *LIMITS, levels=16), relu))

@@ -39,9 +39,9 @@ def test_without_a_place():
     assert concise(Diagnostic("IR501", "error", "gone")) == "IR501 gone"
 
 
-def test_a_file_that_is_not_there_takes_one_line():
+def test_a_file_that_is_not_there_has_no_place():
     nofile = Diagnostic("IR000", "error", "cannot read a.xml: no such file", file="a.xml", help="check the path")
-    assert text(nofile).plain == "error[IR000 unreadable]: cannot read a.xml: no such file\n"
+    assert text(nofile).plain == "error[IR000 unreadable]: cannot read a.xml: no such file\n  = help: check the path\n"
 
 
 @pytest.mark.parametrize(

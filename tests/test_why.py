@@ -478,7 +478,8 @@ def test_the_command(tmp_path: Path) -> None:
     dim = line_of(CONVNET, 'name="block1/pool"') + 14
     for spelling in ([f"{CONVNET}:{dim}"], [f"{CONVNET}:{dim}:6"], [CONVNET, dim], [CONVNET, f"{dim}:6"]):
         assert call(*spelling) == (0, third, "")
-    assert json.loads(call(CONVNET, "block1/pool", "--format", "json")[1]) == irrun.why(CONVNET, "block1/pool").record()
+    (found,) = json.loads(call(CONVNET, "block1/pool", "--format", "json")[1])["explanations"]
+    assert found == irrun.why(CONVNET, "block1/pool").record()
     status, outputs, _ = call(CONVNET)
     assert status == 0
     assert outputs.startswith('SoftMax "probabilities" output 1: [1,10]')
@@ -526,3 +527,16 @@ def test_a_formula_too_long_to_write_is_counted() -> None:
     text = str(irrun.why(b.model({"y": wide}), "wide"))
     assert "dim 0 = a formula of 70 terms" in text
     assert irrun.why(b.model({"y": wide}), "wide").record()["outputs"][0]["dims"][0]["formula"] is None
+
+
+def test_a_glob_names_the_layers_that_tap_names() -> None:
+    path = str(Path(__file__).parent.parent / "samples" / "convnet.xml")
+    result = CliRunner().invoke(cli, ["why", path, "block*/pool"])
+    assert result.exit_code == 0
+    titles = [line.split(": ")[0] for line in result.stdout.splitlines() if line[:1].strip()]
+    assert titles == [f'MaxPool "block{block}/pool" output {port}' for block in (1, 2) for port in (1, 2)]
+    assert str(irrun.why(path, "block1/po*")) == str(irrun.why(path, "block1/pool"))
+    with pytest.raises(irrun.ModelError, match=r'2 layers are called "block\*/pool"'):
+        irrun.why(path, "block*/pool")
+    result = CliRunner().invoke(cli, ["why", path, "block"])
+    assert 'did you mean "block1/add" or "block2/add" or "block1/conv"?' in result.stderr

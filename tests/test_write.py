@@ -223,8 +223,8 @@ def test_nothing_is_left_half_written(tmp_path: Path, monkeypatch: pytest.Monkey
 
     with monkeypatch.context() as m:
         m.setattr(Path, "replace", full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(irrun.WriteError, match="no space left on device; free some space"):
             irrun.save_model(model, out)
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(irrun.WriteError, match=r"IR011.*no such file or directory; create the folder"):
         irrun.save_model(model, tmp_path / "nowhere" / "out.xml")

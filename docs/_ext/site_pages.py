@@ -20,10 +20,10 @@ import click
 
 import irrun
 from irrun.cli import COMMANDS, cli
-from irrun.cli.op import SPECIFICATION, default_of, multiplicity, place, port_types, spellings, summary
+from irrun.cli.op import default_of, multiplicity, place, port_types, spellings, summary
 from irrun.diagnostics import CODES, Code
 from irrun.inference.layer import infer
-from irrun.opdef import Input, Op, Site, Value, all_ops, is_custom, labels
+from irrun.opdef import SPECIFICATION, Input, Op, Site, Value, all_ops, is_custom, labels
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, ElementType, type_set
 
 __all__ = ["DOCS", "FOLDER", "Departure", "departures", "pages", "relinked"]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from irrun.build._constants import constant, constant_of, preferred_type
+from irrun.build._errors import bad_call
 from irrun.build._nodes import Node, Output
 from irrun.build._text import attribute_text
 from irrun.inference.layer import input_at
 from irrun.opdef import Input, Op
 from irrun.types import ElementType, array_from, as_text, type_set
 
-__all__ = ["inputs_of", "listed", "output_of", "split_arguments"]
+__all__ = ["argument_name", "inputs_of", "listed", "output_of", "split_arguments"]
+
+
+def argument_name(name: str) -> str:
+    """Return the name of an input or attribute as an argument: a keyword of Python gets an underscore (``else_``)."""
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def split_arguments(
@@ -22,23 +29,22 @@ def split_arguments(
 ) -> tuple[list[Any], dict[str, str]]:
     """Return the inputs of a call in order, None for each omitted one, and its attributes as the text of an IR.
 
-    A keyword names an attribute, in the IR or in Python, or an input. Raises TypeError if an input is passed twice.
+    A keyword names an attribute, in the IR or in Python, or an input. Raises BuildError if an input is passed twice.
     """
+    keywords = {name[:-1] if keyword.iskeyword(name[:-1]) else name: value for name, value in keywords.items()}
     spellings = {key: attribute.name for key, attribute in cls.attributes.items()}
     spellings |= {s: s for attribute in cls.attributes.values() for s in (attribute.name, *attribute.aliases)}
     ports = {port.name for port in cls.inputs} - spellings.keys()
     attributes = {
-        spellings.get(keyword, keyword): attribute_text(value)
-        for keyword, value in keywords.items()
-        if keyword not in ports and value is not None
+        spellings.get(name, name): attribute_text(value)
+        for name, value in keywords.items()
+        if name not in ports and value is not None
     }
     inputs = list(positional)
     for position, port in enumerate(cls.inputs):
         if port.name in ports and port.name in keywords:
             if position < len(positional):
-                raise TypeError(
-                    f"{cls.type} gets its input {port.name} twice: by position and by keyword; pass it once"
-                )
+                raise bad_call(f"{cls.type} gets its input {port.name} twice: by position and by keyword; pass it once")
             value = keywords[port.name]
             inputs += [None] * (position - len(inputs))
             inputs += value if port.variadic else [value]
@@ -69,9 +75,9 @@ def inputs_of(cls: type[Op], given: Sequence[Any]) -> list[Output | None]:
 
 
 def output_of(item: Any) -> Output:
-    """Return a node, output, array or Python value as an output. Raises TypeError for None."""
+    """Return a node, output, array or Python value as an output. Raises BuildError for None."""
     if item is None:
-        raise TypeError("None is not a tensor; pass an output, an array or a number")
+        raise bad_call("None is not a tensor; pass an output, an array or a number")
     if isinstance(item, Output):
         return item
     return (item if isinstance(item, Node) else constant(item)).output
@@ -89,7 +95,7 @@ def _constant_input(cls: type[Op], port: Input | None, item: Any, bound: dict[st
     """
     array = array_from(item)
     if array.dtype == object and as_text(array) is None:
-        raise TypeError(f"{item!r} cannot be an input of {cls.type}; pass an output, an array, or numbers")
+        raise bad_call(f"{item!r} cannot be an input of {cls.type}; pass an output, an array, or numbers")
     if port is None:  # one input too many: inference refuses it later
         return constant(array).output
     element_type = bound.get(port.type) if port.type in cls.types else None

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from irrun.build._errors import bad_call
 from irrun.build._nodes import Graph, Node, Output
 from irrun.build._text import shape_text
 from irrun.model import VERSIONS, Edge, Layer, Model, Port
@@ -36,7 +37,7 @@ class Blob:
 def assemble(graph: Graph, blob: Blob, source: Source, names: Sequence[str] | None = None) -> Model:
     """Return a graph as a model, and add its constants to ``blob``.
 
-    ``names`` are the names of the results; None if they have none. Raises ValueError if two layers have the same name.
+    ``names`` are the names of the results; None if they have none. Raises BuildError if two layers have the same name.
     """
     taken = _chosen_names(graph.nodes)
     tensor_names: dict[tuple[int, int], str] = {}
@@ -65,12 +66,12 @@ def assemble(graph: Graph, blob: Blob, source: Source, names: Sequence[str] | No
 
 
 def _chosen_names(nodes: Sequence[Node]) -> set[str]:
-    """Return the names that the caller chose for layers. Raises ValueError if two layers have the same name."""
+    """Return the names that the caller chose for layers. Raises BuildError if two layers have the same name."""
     names: set[str] = set()
     for node in nodes:
         name = node.layer.name
         if name in names:
-            raise ValueError(f'two layers have the name "{name}"; rename one of them')
+            raise bad_call(f'two layers have the name "{name}"; rename one of them')
         if name:
             names.add(name)
     return names

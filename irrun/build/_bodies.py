@@ -9,6 +9,7 @@ from typing import Any
 from irrun.build._arguments import listed, output_of
 from irrun.build._assembly import Blob, assemble
 from irrun.build._call_site import CallSite
+from irrun.build._errors import bad_call
 from irrun.build._nodes import Graph, Node, Output, new_layer
 from irrun.build._operations import infer_node
 from irrun.build._parameters import parameter_node
@@ -28,7 +29,7 @@ def If(  # noqa: N802
 ) -> Node:
     """Return an If: ``then(*inputs)`` if ``cond`` is true, otherwise ``otherwise(*inputs)``.
 
-    Raises ValueError if the two functions return different numbers of outputs.
+    Raises BuildError if the two functions return different numbers of outputs.
     """
     source = CallSite()
     outer = [output_of(item) for item in (cond, *inputs)]
@@ -44,7 +45,7 @@ def If(  # noqa: N802
         )
     count, other = (len(graph.results) for graph in graphs.values())
     if count != other:
-        raise ValueError(f"then returns {count} outputs, but otherwise returns {other}; return as many from both")
+        raise bad_call(f"then returns {count} outputs, but otherwise returns {other}; return as many from both")
     return _node_with_bodies("If", name, outer, graphs, maps, (), count, source)
 
 
@@ -111,7 +112,7 @@ def _trace(
 
     ``values`` are the types and shapes of the parameters in the first iteration. ``carried`` are the positions of those
     that get a new value in each iteration: the results of the body from position ``first`` on. The body is called with
-    wider and wider shapes for them, until they include the shapes of all iterations. Raises ValueError if the body
+    wider and wider shapes for them, until they include the shapes of all iterations. Raises BuildError if the body
     returns too few results.
     """
     while True:
@@ -120,7 +121,7 @@ def _trace(
         results = [_output_of_body(item) for item in items]
         if len(results) < first + len(carried):
             condition = "the condition and " if first else ""
-            raise ValueError(
+            raise bad_call(
                 f"the body of {type} returns {len(results)} values, but it must return {condition}{len(carried)} "
                 "values, one for each input that is neither sliced nor invariant"
             )

@@ -18,6 +18,8 @@ _PACKAGE: Final = os.path.dirname(__file__)
 class CallSite(Source):
     """The innermost line outside ``irrun.build`` on the call stack, as the source of diagnostics."""
 
+    is_script = True
+
     def __init__(self) -> None:
         frame = sys._getframe(1)
         while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _PACKAGE:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.build._errors import bad_call
 from irrun.build._nodes import Node, new_layer
 from irrun.build._text import element_type_of
 from irrun.opdef import Value
@@ -26,7 +27,7 @@ def constant(data: Any, element_type: Any = None, *, name: str | None = None) ->
     """Return a constant (a Const) with the values ``data``.
 
     Without ``element_type``, an array keeps its own type, and Python values become i64, f32, boolean or string. Raises
-    ValueError if a value does not fit ``element_type``, and TypeError if ``data`` has no matching element type.
+    BuildError if a value does not fit ``element_type``, and BuildError if ``data`` has no matching element type.
     """
     array = array_from(data)
     if element_type is not None:
@@ -38,17 +39,17 @@ def constant(data: Any, element_type: Any = None, *, name: str | None = None) ->
     if own is not None and own.kind == "string":
         return constant_of(array, own, name)
     if own is None:
-        raise TypeError(f"no element type has the dtype {array.dtype}; convert the array, for example to float32")
+        raise bad_call(f"no element type has the dtype {array.dtype}; convert the array, for example to float32")
     return _node(array, own, name)
 
 
 def constant_of(array: np.ndarray, element_type: ElementType, name: str | None = None) -> Node:
-    """Return a constant of a certain element type. Raises ValueError if the element type cannot hold a value."""
+    """Return a constant of a certain element type. Raises BuildError if the element type cannot hold a value."""
     return _node(_cast(array, element_type), element_type, name)
 
 
 def preferred_type(array: np.ndarray, allowed: Iterable[ElementType]) -> ElementType:
-    """Return the best element type for Python values among ``allowed``. Raises TypeError if none can hold them."""
+    """Return the best element type for Python values among ``allowed``. Raises BuildError if none can hold them."""
     kind = "i" if not array.size else "U" if array.dtype == object and as_text(array) is not None else array.dtype.kind
     # numpy makes an empty list float64
     types = {element_type.name: element_type for element_type in allowed}
@@ -56,11 +57,11 @@ def preferred_type(array: np.ndarray, allowed: Iterable[ElementType]) -> Element
         if name in types:
             return types[name]
     names = ", ".join(sorted(types))
-    raise TypeError(f"{array.tolist()!r} cannot be of type {names}; pass values that fit one of these types")
+    raise bad_call(f"{array.tolist()!r} cannot be of type {names}; pass values that fit one of these types")
 
 
 def _cast(array: np.ndarray, element_type: ElementType) -> np.ndarray:
-    """Return an array in another element type. Raises ValueError if an integer type cannot hold its values."""
+    """Return an array in another element type. Raises BuildError if an integer type cannot hold its values."""
     if element_type.kind == "string":
         text = as_text(array)
         return text_array(map(str, array.ravel().tolist()), array.shape) if text is None else text
@@ -71,7 +72,7 @@ def _cast(array: np.ndarray, element_type: ElementType) -> np.ndarray:
         fits = array.size == 0 or (array.min() >= lowest and array.max() <= highest)
         if not fits or (array.dtype.kind == "f" and (cast != array).any()):
             range = f"integers from {lowest} to {highest}"
-            raise ValueError(f"{array.tolist()!r} does not fit {element_type}; pass {range}")
+            raise bad_call(f"{array.tolist()!r} does not fit {element_type}; pass {range}")
     return cast
 
 

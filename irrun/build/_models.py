@@ -28,7 +28,7 @@ def model(
     """Return the model that computes ``outputs``: one output, a sequence of them, or a mapping from names to outputs.
 
     ``inputs`` are the parameters of the model in order; by default, all that it uses, in the order of their creation.
-    ``sinks`` are nodes that must be computed although no output depends on them (Assign). Raises ValueError if the
+    ``sinks`` are nodes that must be computed although no output depends on them (Assign). Raises BuildError if the
     outputs depend on a parameter that ``inputs`` leaves out, or if two layers have the same name.
     """
     names = list(outputs) if isinstance(outputs, Mapping) else None

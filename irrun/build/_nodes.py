@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.build._errors import bad_call
 from irrun.model import Layer
 from irrun.opdef import Value
 from irrun.types import ElementType, PartialShape
@@ -67,9 +68,9 @@ class Node(Sequence[Output]):
 
     @property
     def output(self) -> Output:
-        """The only output. Raises TypeError if there are several."""
+        """The only output. Raises BuildError if there are several."""
         if len(self) != 1:
-            raise TypeError(f"{self.layer.type} has {len(self)} outputs; choose one by its index")
+            raise bad_call(f"{self.layer.type} has {len(self)} outputs; choose one by its index")
         return Output(self, 0)
 
     @property
@@ -104,7 +105,7 @@ class Graph:
         """Return the graph of all nodes on which ``results`` and ``sinks`` depend.
 
         ``parameters`` are its parameters in order; if None, all that it uses, in the order of their creation. ``owner``
-        is the type of the layer to which a body belongs, and None for the graph of a model. Raises ValueError if the
+        is the type of the layer to which a body belongs, and None for the graph of a model. Raises BuildError if the
         graph uses a parameter that is not among ``parameters``.
         """
         nodes = _ancestors([*(result.node for result in results), *sinks])
@@ -151,8 +152,8 @@ def _require_parameters(used: Sequence[Node], parameters: Sequence[Node], owner:
             continue
         which = f'parameter "{node.layer.name}"' if node.layer.name else "a parameter"
         if owner is None:
-            raise ValueError(f"the outputs depend on {which}, which is not among the inputs; add it to inputs")
-        raise ValueError(
+            raise bad_call(f"the outputs depend on {which}, which is not among the inputs; add it to inputs")
+        raise bad_call(
             f"the body of {owner} uses {which} of the model around it; pass it to {owner} as an input, and use the "
             "parameter of the body instead"
         )

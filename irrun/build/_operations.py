@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
-from irrun.build._arguments import inputs_of, split_arguments
+from irrun.build._arguments import argument_name, inputs_of, split_arguments
 from irrun.build._call_site import CallSite, empty_model
 from irrun.build._nodes import Graph, Node, Output, new_layer
 from irrun.diagnostics import ModelError, Refused, UnsupportedError
 from irrun.inference.bind import bind
 from irrun.inference.layer import infer
 from irrun.inference.propagate import needed, refusal
+from irrun.lookup import nearest
 from irrun.model import Layer
-from irrun.opdef import Op, Site, Value, all_ops, find, is_custom, resolve
+from irrun.opdef import SPECIFICATION, Op, Site, Value, all_ops, find, is_custom, resolve
 from irrun.source import Source
+from irrun.types import ElementType, PartialShape
 
 __all__ = ["function_of", "infer_node", "operation_names"]
 
@@ -38,12 +39,83 @@ def function_of(name: str, others: Iterable[str]) -> Callable[..., Node]:
         raise AttributeError(f"irrun.build has no function {name}; call {_OWN_FUNCTIONS[name.lower()]}")
     versions = find(name)
     if not versions:
-        near = difflib.get_close_matches(name, {*operation_names(), *others}, 1)
+        near = nearest(name, [*operation_names(), *others])
         help = f"; did you mean {near[0]}?" if near else ""
         raise AttributeError(f"irrun knows no operation {name}{help}")
-    function = partial(_operation, name)
-    function.__doc__ = versions[max(versions)].__doc__
+    newest = versions[max(versions)]
+
+    def function(*inputs: Any, **keywords: Any) -> Node:
+        return _operation(name, *inputs, **keywords)
+
+    function.__name__ = function.__qualname__ = newest.type
+    function.__module__ = "irrun.build"
+    function.__signature__ = _signature(newest)  # type: ignore[attr-defined]
+    function.__doc__ = _documentation(newest, versions)
     return function
+
+
+def _signature(cls: type[Op]) -> inspect.Signature:
+    """Return the signature of the function of an operation: its inputs, its attributes, and what every function takes.
+
+    Inputs come by position or by name, everything else by name.
+    """
+    kinds = inspect.Parameter
+    parameters: list[inspect.Parameter] = []
+    for port in cls.inputs:
+        name = argument_name(port.name)
+        if port.variadic:
+            parameters.append(kinds(name, kinds.VAR_POSITIONAL, annotation=_Annotation("Tensor")))
+        else:
+            default = None if port.optional else kinds.empty
+            annotation = _Annotation("Tensor | None" if port.optional else "Tensor")
+            parameters.append(kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation))
+    taken = {parameter.name for parameter in parameters}
+    own = [(key, attribute) for key, attribute in cls.attributes.items() if key not in taken]
+    for key, attribute in sorted(own, key=lambda pair: not pair[1].required):
+        default = kinds.empty if attribute.required else _Written(attribute.default)
+        parameters.append(
+            kinds(argument_name(key), kinds.KEYWORD_ONLY, default=default, annotation=_Annotation(attribute.python))
+        )
+    taken |= cls.attributes.keys()
+    for key, annotation in (("opset", "int | None"), ("name", "str | None"), ("outputs", "int | None")):
+        if key not in taken:
+            parameters.append(kinds(key, kinds.KEYWORD_ONLY, default=None, annotation=_Annotation(annotation)))
+    return inspect.Signature(parameters, return_annotation=_Annotation("Node"))
+
+
+class _Annotation(str):
+    """An annotation that ``help`` shows without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class _Written:
+    """The default of an attribute in a signature, as a call would write it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        if isinstance(self.value, (ElementType, PartialShape)):
+            return repr(str(self.value))
+        return repr(list(self.value) if isinstance(self.value, tuple) else self.value)
+
+
+def _documentation(cls: type[Op], versions: Iterable[int]) -> str:
+    """Return the documentation of the function of an operation: its page, its attributes, and its versions."""
+    lines = [inspect.cleandoc(cls.__doc__ or "")]
+    if cls.inputs:
+        ports = ", ".join(f"{port.name} ({cls.types.get(port.type, port.type)})" for port in cls.inputs)
+        lines.append(f"Inputs: {ports}. A Tensor is a Node, an Output, an array, or numbers, which become a constant.")
+    if cls.attributes:
+        listed = "; ".join(f"{key}: {attribute.argument}" for key, attribute in cls.attributes.items())
+        lines.append(f"Attributes: {listed}.")
+    others = ", ".join(str(number) for number in sorted(versions))
+    lines.append(f"Versions: opset {others}. ``opset`` chooses one, by default the newest.")
+    if cls.spec:
+        lines.append(f"Specification: {SPECIFICATION.format(spec=cls.spec)}")
+    return "\n\n".join(lines)
 
 
 def operation_names() -> list[str]:

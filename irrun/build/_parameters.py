@@ -19,7 +19,7 @@ def parameter(
     """Return an input of the model (a Parameter).
 
     A dim is a number; None, -1 or ``"?"`` if it is unknown; ``"1..8"`` or ``(1, 8)`` for an interval. The shape may
-    also be one text, as in a file: ``"1,3,?"``, or ``"..."`` for an unknown rank. Raises ValueError if the shape or the
+    also be one text, as in a file: ``"1,3,?"``, or ``"..."`` for an unknown rank. Raises BuildError if the shape or the
     element type is invalid.
     """
     value = Value(element_type_of(element_type), shape_of(shape))

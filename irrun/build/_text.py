@@ -7,29 +7,40 @@ from typing import Any
 
 import numpy as np
 
+from irrun.build._errors import bad_call
 from irrun.types import ElementType, PartialShape
 
 __all__ = ["attribute_text", "element_type_of", "shape_of", "shape_text"]
 
 
 def element_type_of(value: Any) -> ElementType:
-    """Return an element type, its name, or a numpy dtype as an element type. Raises ValueError if there is none."""
+    """Return an element type, its name, or a numpy dtype as an element type. Raises BuildError if there is none."""
     if isinstance(value, ElementType):
         return value
-    element_type = ElementType.parse(value) if isinstance(value, str) else ElementType.of(np.dtype(value))
+    element_type = ElementType.parse(value) if isinstance(value, str) else _of_dtype(value)
     if element_type is None:
-        raise ValueError(f"{value!r} is not an element type; pass a name such as f32 or i64")
+        known = _of_dtype(value) if isinstance(value, str) else None
+        help = "pass a name such as f32 or i64" if known is None else f"did you mean {known}?"
+        raise bad_call(f"{value!r} is not an element type; {help}", "IR305")
     return element_type
 
 
+def _of_dtype(value: Any) -> ElementType | None:
+    """Return the element type of a numpy dtype, or of what numpy takes for one."""
+    try:
+        return ElementType.of(np.dtype(value))
+    except (TypeError, ValueError):
+        return None
+
+
 def shape_of(value: str | PartialShape | Iterable[Any]) -> PartialShape:
-    """Return a shape, the text of one, or a sequence of dims as a shape. Raises ValueError if it is invalid."""
+    """Return a shape, the text of one, or a sequence of dims as a shape. Raises BuildError if it is invalid."""
     if isinstance(value, PartialShape):
         return value
     text = value if isinstance(value, str) else ",".join(map(_dim_text, value))
     shape = PartialShape.parse(text)
     if shape is None:
-        raise ValueError(f"{value!r} is not a shape; pass one such as [1, 3, None] or '1,3,?'")
+        raise bad_call(f"{value!r} is not a shape; pass one such as [1, 3, None] or '1,3,?'", "IR404")
     return shape
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from irrun.model import Layer, Model
 from irrun.types import ElementType, PartialShape
 
-__all__ = ["facts_of"]
+__all__ = ["facts_of", "written"]
 
 
 def facts_of(model: Model) -> dict[str, Any]:
@@ -37,6 +37,14 @@ def facts_of(model: Model) -> dict[str, Any]:
     }
 
 
+def written(model: Model, path: str) -> dict[str, Any]:
+    """Return what a file at ``path`` contains that a command has written, as a dict for JSON."""
+    return {
+        "wrote": path, "layers": len(model.layers), "inputs": [_input(model, p) for p in model.parameters],
+        "outputs": [_output(model, r) for r in model.results],
+    }  # fmt: skip
+
+
 def _layers(model: Model) -> Iterator[Layer]:
     """Yield the layers of a model, including those in bodies."""
     for layer in model.layers.values():
@@ -60,6 +68,5 @@ def _output(model: Model, result: Layer) -> dict[str, Any]:
 
 def _tensor(names: Sequence[str], element_type: ElementType | None, shape: PartialShape | None) -> dict[str, Any]:
     """Return an input or output as a dict for JSON. Its type and shape are None if they are unknown."""
-    dims = None if shape is None or shape.dims is None else [d.value if d.is_static else str(d) for d in shape]
     type = None if element_type is None or element_type.kind == "dynamic" else str(element_type)
-    return {"name": names[0], "names": list(names), "type": type, "shape": dims}
+    return {"name": names[0], "names": list(names), "type": type, "shape": None if shape is None else shape.listed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from irrun.diagnostics import Diagnostic
@@ -25,13 +26,17 @@ def without_ignored(source: Source, diagnostics: Iterable[Diagnostic]) -> Iterat
         line = diagnostic.line
         if line is not None:
             if line not in codes:
-                before = source.line(line - 1)
-                codes[line] = _ignored_codes(source.line(line))
-                if not _COMMENT.sub("", before).strip():
-                    codes[line] += _ignored_codes(before)
+                codes[line] = _suppressed(source.line(line - 1), source.line(line))
             if diagnostic.code.startswith(codes[line]):
                 continue
         yield diagnostic
+
+
+@lru_cache(maxsize=1)
+def _suppressed(before: str, line: str) -> tuple[str, ...]:
+    """Return the codes that are suppressed on a line. A line of a page may hold all its examples: hence the cache."""
+    alone = not _COMMENT.sub("", before).strip()
+    return _ignored_codes(line) + (_ignored_codes(before) if alone else ())
 
 
 def _ignored_codes(line: str) -> tuple[str, ...]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from irrun.diagnostics import ModelError, diagnostic
 from irrun.inference.trace import Trace
+from irrun.lookup import nearest, quoted
 from irrun.model import Layer
 
-__all__ = ["Asked", "at_line", "by_name", "outputs"]
+__all__ = ["Asked", "at_line", "by_glob", "by_name", "only", "outputs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,35 @@ def by_name(traces: Sequence[Trace], name: str) -> Asked:
         return _at_port(asked.trace, asked.layer, int(port))
     names = list(dict.fromkeys(n for t in everywhere for n in t.model.unique_names.values()))
     wanted = layer if colon and port.isdecimal() and len(port) < 10 else name
-    near = difflib.get_close_matches(wanted, names, 1) or [n for n in names if wanted.lower() in n.lower()][:3]
-    known = ", ".join(f'"{n}"' for n in near)
-    help = f"did you mean {known}?" if near else "name a layer, or a line as FILE.xml:LINE"
+    near = nearest(wanted, names, 3)
+    help = f"did you mean {' or '.join(map(quoted, near))}?" if near else "name a layer, or a line as FILE.xml:LINE"
     source = traces[0].model.source
     raise ModelError(diagnostic("IR606", f'no layer is called "{wanted}"', source=source, help=help))
+
+
+def by_glob(traces: Sequence[Trace], pattern: str) -> list[Asked]:
+    """Return the outputs of each layer, also of bodies, whose unique name matches a glob; none if none matches."""
+    return [
+        _whole(trace, layer)
+        for top in traces
+        for trace in top.all()
+        for layer in _layers([trace])
+        if fnmatchcase(trace.model.unique_names[layer.id], pattern) and (layer.outputs or layer.inputs)
+    ]
+
+
+def only(traces: Sequence[Trace], name: str) -> Asked:
+    """Return the outputs that a name means, as ``by_name``, or those of the only layer that matches it as a glob.
+
+    Raises ModelError (IR606).
+    """
+    try:
+        return by_name(traces, name)
+    except ModelError:
+        matching = by_glob(traces, name)
+        if not matching:
+            raise
+    return _only(matching, name)
 
 
 def at_line(traces: Sequence[Trace], line: int, column: int | None = None) -> Asked:

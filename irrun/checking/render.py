@@ -27,10 +27,8 @@ def text(diagnostic: Diagnostic) -> Text:
     out = Text()
     out.append(f"{diagnostic.severity}[{diagnostic.code} {diagnostic.name}]", colour)
     out.append(f": {printable(diagnostic.message)}\n", "bold")
-    if diagnostic.code == "IR000":  # the file cannot be opened, so there is no place to show
-        return out
     gutter = len(str(diagnostic.line)) if diagnostic.line else 1
-    if diagnostic.file:
+    if diagnostic.file and diagnostic.code not in ("IR000", "IR011"):  # these messages name the file
         out.append(" " * gutter + "--> ", "blue").append(f"{_place(diagnostic)}\n")
     if diagnostic.span and diagnostic.source:
         line, before, marked = _excerpt(

@@ -20,7 +20,7 @@ from irrun.checking.render import record, text
 from irrun.diagnostics import CODES, Diagnostic, printable
 from irrun.edits import Fix
 
-__all__ = ["FORMATS", "Findings"]
+__all__ = ["FORMATS", "Findings", "records"]
 
 Findings = Mapping[str, Sequence[Diagnostic]]
 """The diagnostics of each file, by its path, in the order of the report."""
@@ -30,7 +30,12 @@ Models = Sequence[Mapping[str, Any]]
 
 def _json(findings: Findings, models: Models = ()) -> str:
     """Return one JSON object with a list of all diagnostics, and one of the models if there are rows."""
-    return _dumped({"diagnostics": [record(d) for d in _all(findings)], **({"models": list(models)} if models else {})})
+    return _dumped(records(findings, models))
+
+
+def records(findings: Findings, models: Models = ()) -> dict[str, Any]:
+    """Return a list of all diagnostics, and one of the models if there are rows, as a dict for JSON."""
+    return {"diagnostics": [record(d) for d in _all(findings)], **({"models": list(models)} if models else {})}
 
 
 def _json_lines(findings: Findings, models: Models = ()) -> str:

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import io
+import itertools
 import os
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from irrun import __version__
 
@@ -50,6 +51,11 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return importlib.import_module(f"irrun.cli.{cmd_name}").command if cmd_name in COMMANDS else None
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands without importing them."""
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -57,15 +63,24 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from irrun.lookup import nearest
+
+            near = nearest(args[0], COMMANDS)
             help = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
             ctx.fail(f"there is no command {args[0]!r}; {help}")
         return super().resolve_command(ctx, args)
 
-    def make_context(self, *args: Any, **options: Any) -> click.Context:
-        with _printable_errors():
-            return super().make_context(*args, **options)
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **options: Any) -> click.Context:
+        given = list(args)
+        try:
+            with _printable_errors():
+                context = super().make_context(info_name, args, *more, **options)
+        except click.UsageError as error:
+            _report(given, 2, error.format_message())
+            raise
+        context.meta["irrun.arguments"] = given
+        return context
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. Exit with the status that it returns, or the status for the exception that it raises."""
@@ -73,15 +88,20 @@ class _Commands(click.Group):
             with _printable_errors():
                 status = super().invoke(ctx)
             sys.stdout.flush()
-        except (click.ClickException, click.exceptions.Exit):
+        except click.ClickException as error:
+            _report(ctx.meta["irrun.arguments"], error.exit_code, error.format_message())
             raise
-        except KeyboardInterrupt:
+        except click.exceptions.Exit:
+            raise
+        except KeyboardInterrupt as error:
             status = 130
+            _report(ctx.meta["irrun.arguments"], status, "interrupted", error)
         except BrokenPipeError:  # the program that reads the output, such as head, has closed the pipe
             _discard_output()
             status = 141
         except Exception as error:
             status = _failed(error)
+            _report(ctx.meta["irrun.arguments"], status, str(error), error)
         ctx.exit(status or 0)
 
 
@@ -97,6 +117,16 @@ def _printable_errors() -> Iterator[None]:
         from irrun.diagnostics import printable
 
         raise click.UsageError(printable(message), error.ctx) from None
+
+
+def _report(arguments: list[str], status: int, message: str, error: BaseException | None = None) -> None:
+    """Print the error of a command as JSON if the ``arguments`` of the command line ask for this format."""
+    values = [text.partition("=")[2] for text in arguments if text.startswith("--format=")]
+    values += [after for text, after in itertools.pairwise(arguments) if text == "--format"]
+    if values and values[-1] == "json":
+        from irrun.cli import _errors
+
+        _errors.print_json(next((text for text in arguments if text in COMMANDS), None), status, message, error)
 
 
 def _failed(error: Exception) -> int:
@@ -132,7 +162,8 @@ def cli() -> None:
     """Read, check and run OpenVINO IR (model.xml + model.bin) in pure Python.
 
     Exit status: 0 success, 1 an error in the model or a failed run, 2 bad usage or an unreadable input, 3 an
-    operation that irrun does not support yet.
+    operation that irrun does not support yet, 70 a bug in irrun, 130 Ctrl-C, 141 the program that reads the output has
+    closed it.
     """
 
 

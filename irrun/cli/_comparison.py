@@ -39,7 +39,8 @@ def show(out: Console, comparison: Comparison) -> None:
     differing = [layer for layer in comparison.layers if not layer.agrees]
     if differing:
         out.print()
-        _terminal.title(out, f"{len(differing)} of {counted(len(comparison.layers), 'layer output')} differ")
+        verb = "differs" if len(comparison.layers) == 1 else "differ"
+        _terminal.title(out, f"{len(differing)} of {counted(len(comparison.layers), 'layer output')} {verb}")
         _table(out, differing[:_LAYERS], with_type=True)
         if len(differing) > _LAYERS:
             out.print(f"  and {len(differing) - _LAYERS} more")
@@ -153,6 +154,8 @@ def _show_first(out: Console, first: First, samples: int) -> None:
         notes.append(
             f"max abs {_number(m.max_abs)} (rtol {layer.rtol:g}, atol {layer.atol:g}), worst at {_index(m.worst)}"
         )
+    if special := _special(m):
+        notes.append(f"{special}: reference and candidate")
     notes += [f"input {number}: {_input(item)}" for number, item in enumerate(first.inputs)]
     notes += map(printable, first.differences)
     notes.append(_role(first))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
@@ -15,6 +14,7 @@ from typing import Any, Final
 import click
 
 from irrun.diagnostics import CODES
+from irrun.lookup import nearest
 
 __all__ = ["Config", "codes", "read_config"]
 
@@ -87,7 +87,7 @@ def _config(folder: Path, table: Any) -> Config:
         raise ValueError(f"tool.irrun is not a table; write [tool.irrun] with the keys {', '.join(_KEYS)}")
     for key in table:
         if key not in _KEYS:
-            near = difflib.get_close_matches(key, _KEYS, 1)
+            near = nearest(key, _KEYS)
             help = f"did you mean {near[0]}?" if near else f"its keys are {', '.join(_KEYS)}"
             raise ValueError(f"tool.irrun has no key {key}; {help}")
     per_file = table.get("per-file-ignores", {})

@@ -7,11 +7,11 @@ import traceback
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from irrun.checking.render import text
+from irrun.checking.render import record, text
 from irrun.cli import _terminal
 from irrun.diagnostics import Diagnostic, IrrunError, printable
 
-__all__ = ["UNREADABLE", "exit_status", "failed", "show"]
+__all__ = ["UNREADABLE", "exit_status", "failed", "print_json", "show"]
 
 UNREADABLE: Final = ("IR000", "IR001", "IR002", "IR003", "IR004", "IR005", "IR006")
 """The codes of files that cannot be read, so that there is no model to check."""
@@ -35,7 +35,7 @@ def exit_status(diagnostics: Iterable[Diagnostic]) -> int:
     codes = {d.code for d in diagnostics if d.severity == "error"}
     if not codes:
         return 0
-    if codes & {*UNREADABLE, *_UNUSABLE, *_NO_LANGUAGE_MODEL, "IR601", "IR606"}:
+    if codes & {*UNREADABLE, *_UNUSABLE, *_NO_LANGUAGE_MODEL, "IR011", "IR601", "IR606", "IR609"}:
         return 2
     return 3 if codes <= {*_UNSUPPORTED} else 1
 
@@ -50,6 +50,13 @@ def show(diagnostics: Sequence[Diagnostic]) -> None:
         err.print(text(diagnostic), end="")
     if len(diagnostics) > _MOST:
         err.print(f"\nand {len(diagnostics) - _MOST} more; `irrun check` lists them")
+
+
+def print_json(command: str | None, status: int, message: str, error: BaseException | None) -> None:
+    """Print the error that ends a command as JSON, with its diagnostics if it is an IrrunError."""
+    diagnostics = [record(d) for d in error.diagnostics] if isinstance(error, IrrunError) else []
+    first = diagnostics[0]["message"] if diagnostics else (message or type(error).__name__).splitlines()[0]
+    _terminal.print_json({"error": {"status": status, "message": first, "diagnostics": diagnostics}}, command or "")
 
 
 def failed(error: Exception) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,13 +53,18 @@ class Settings:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: the inputs, the outputs, the tapped values, and the profile and the NaN report if asked for."""
+    """A finished run: the inputs, the outputs, the tapped values, and the profile and the NaN report if asked for.
+
+    ``seconds`` are the times of the measured runs: of all but the first, which prepares memory, and without a last one
+    that is observed (a dump, taps, or a search for NaN). There are none if there is only one run.
+    """
 
     inputs: Sequence[Input]
     outputs: Sequence[Output]
     taps: Sequence[Output]
     profile: Profile | None
     nonfinite: Report | None
+    seconds: Sequence[float]
 
 
 def execute(item: Parsed | ReadError, settings: Settings) -> Run:
@@ -82,22 +87,32 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
     profile = Profile() if settings.profiled else None
     nonfinite = NonFinite(executable.model) if settings.nonfinite else None
     try:
-        outputs = _outputs(executable, [i.array for i in inputs], settings, profile, nonfinite, err)
+        outputs, seconds = _outputs(executable, [i.array for i in inputs], settings, profile, nonfinite, err)
     except ExecutionError:
         _print_chosen_shapes(inputs, err)
         raise
     report = nonfinite.report() if nonfinite else None
-    return Run(inputs, describe(executable, outputs), describe_taps(executable, outputs), profile, report)
+    return Run(inputs, describe(executable, outputs), describe_taps(executable, outputs), profile, report, seconds)
 
 
 def _outputs(
     executable: Executable, arrays: Sequence[np.ndarray], settings: Settings, profile: Profile | None,
     nonfinite: NonFinite | None, err: Console,
-) -> Outputs:  # fmt: skip
-    """Return the outputs of the last run. The profile covers all runs but the first, if there are several."""
+) -> tuple[Outputs, Sequence[float]]:  # fmt: skip
+    """Return the outputs of the last run, and the times of the measured runs.
+
+    The profile covers all runs but the first, if there are several.
+    """
     measuring: list[Hook] = [profile] if profile is not None else []
+    seconds: list[float] = []
     for number in range(settings.runs - 1):
-        executable(arrays, hooks=measuring if number else ())
+        if number:
+            since = time.perf_counter()
+            executable(arrays, hooks=measuring)
+            seconds.append(time.perf_counter() - since)
+        else:
+            with _bar(executable, err) as bar:
+                executable(arrays, hooks=bar)
         executable.reset_state()
     hooks: list[Hook] = [*measuring, *([nonfinite] if nonfinite else [])]
     with ExitStack() as stack:
@@ -106,9 +121,24 @@ def _outputs(
             for parameter, array in zip(executable.model.parameters, arrays):
                 values.add(parameter, parameter.outputs[0], array)
             hooks.append(values)
-        if err.is_interactive:
-            hooks.append(stack.enter_context(_Bar(len(executable.plan.steps), err)))
-        return executable(arrays, hooks=hooks, taps=settings.taps)
+        is_observed = bool(settings.dump or settings.taps or nonfinite)
+        if settings.runs == 1:  # the bar would slow down a run that is measured
+            hooks += stack.enter_context(_bar(executable, err))
+        since = time.perf_counter()
+        outputs = executable(arrays, hooks=hooks, taps=settings.taps)
+        if settings.runs > 1 and not is_observed:
+            seconds.append(time.perf_counter() - since)
+        return outputs, seconds
+
+
+@contextmanager
+def _bar(executable: Executable, err: Console) -> Iterator[Sequence[Hook]]:
+    """Provide the hooks of a run with a progress bar; none if standard error is no terminal."""
+    if not err.is_interactive:
+        yield ()
+        return
+    with _Bar(len(executable.plan.steps), err) as bar:
+        yield (bar,)
 
 
 class _Bar:

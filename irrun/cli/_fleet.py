@@ -173,7 +173,7 @@ def _language_models(models: Sequence[str]) -> list[str]:
     return [folder for folder in folders if is_folder(Path(folder))]
 
 
-_BLOCK: Final = 1 << 14
+_BLOCK: Final = 1 << 10
 """Bytes to read at a time. The root element is nearly always in the first block."""
 
 
@@ -183,7 +183,7 @@ def _may_be_ir(path: Path) -> bool:
     parser = expat.ParserCreate()
     parser.StartElementHandler = lambda tag, _: root.append(tag)
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=0) as file:
             while not root and (block := file.read(_BLOCK)):
                 parser.Parse(block, False)
     except (OSError, expat.ExpatError, ValueError, LookupError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -16,9 +15,10 @@ import click
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, FeedError
-from irrun.fleet.reading import PICTURE, native, read_array, read_picture, why
+from irrun.fleet.reading import HEAD, PICTURE, native, read_array, read_picture, why
 from irrun.ir.parse import require_file
-from irrun.lookup import bad_feed, position
+from irrun.ir.recognition import kind_of
+from irrun.lookup import bad_feed, nearest, position
 from irrun.model import Layer, Model
 from irrun.running.generate import GENERATORS, declared, element_types, generate
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, text_array
@@ -85,7 +85,7 @@ def split(model: Model, text: str) -> list[tuple[int, str]]:
     if text.lower().endswith(".npz") and (not equals or os.path.exists(text)):
         return _archived(model, text)
     names = [f'"{p.name}"' for p in model.parameters]
-    near = difflib.get_close_matches(name, [n for p in model.parameters for n in model.input_names(p)], 1, 0.5)
+    near = nearest(name, [n for p in model.parameters for n in model.input_names(p)], cutoff=0.5)
     help = f'did you mean "{near[0]}"?' if near else f"its inputs are {', '.join(names) or 'none'}"
     if not equals:
         raise click.BadParameter(f"{text} is not NAME=SPEC; write it as x=random", param_hint="-i")
@@ -182,9 +182,9 @@ def _literal(model: Model, parameter: Layer, text: str, element_type: ElementTyp
         items = np.array(json.loads(text), object)
     except (ValueError, RecursionError):
         help = "pass a .npy, .npz or picture, JSON ([1,2], 3.5, '\"text\"'), or random, zeros, ones or arange"
-        raise bad_feed(
-            model, parameter, f'cannot be read from "{text}", which is neither a file nor JSON', help
-        ) from None
+        what, advice = (_unsuitable(Path(text)) if text else None) or ("is neither a file nor JSON", "")
+        message = f'cannot be read from "{text}", which {what}'
+        raise bad_feed(model, parameter, message, advice or help) from None
     kinds = {type(item) for item in items.flat}
     if free and kinds in ({bool}, {str}):
         element_type = ELEMENT_TYPES["string" if str in kinds else "boolean"]
@@ -193,6 +193,26 @@ def _literal(model: Model, parameter: Layer, text: str, element_type: ElementTyp
         return _converted(items, element_type)
     except (ValueError, OverflowError) as error:
         raise bad_feed(model, parameter, f"has type {element_type}: {error}") from None
+
+
+def _unsuitable(path: Path) -> tuple[str, str] | None:
+    """Return what a file or folder is that can be no input, and advice if there is any; None if there is no file."""
+    try:
+        if path.is_dir():
+            return "is a folder", "pass a file in it; `irrun batch` runs all files of a folder"
+        require_file(path)
+        with path.open("rb") as file:
+            known = kind_of(file.read(HEAD), str(path))
+    except (OSError, ValueError):
+        return None
+    if known is None:
+        return "is a file, but neither an array nor a picture", ""
+    name, help = known
+    if "(.npy)" in name:
+        return "is a NumPy array", f"rename it to {path.with_suffix('.npy')}"
+    if "picture" in name:
+        return "is a picture", "give its name the ending .png or .jpg"
+    return f"{name}, neither an array nor a picture", help if "Git LFS" in name else ""
 
 
 _JSON_NAMES: Final[dict[type, str]] = {dict: "an object", type(None): "null"}

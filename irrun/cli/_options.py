@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +14,8 @@ from irrun.checking.reshaping import Shapes
 from irrun.opdef.plugins import load_plugin
 
 __all__ = [
-    "Size", "file_to_write", "format_option", "new_file", "plugin_option", "refuse_to_replace", "shape_option",
-    "weights_option",
+    "Size", "file_to_write", "force_option", "format_option", "model_to_write", "new_file", "plugin_option",
+    "refuse_to_replace", "refuse_to_replace_in", "shape_option", "weights_option",
 ]  # fmt: skip
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -67,18 +67,75 @@ def file_to_write(path: str, option: str) -> Path:
     return target
 
 
-def refuse_to_replace(path: Path | None, model: str, weights: str | None, option: str) -> None:
-    """Raise click.BadParameter if a file to write is the model or its .bin, under whatever name."""
-    for other in (Path(model), Path(model).with_suffix(".bin") if weights is None else Path(weights)):
-        if path is not None and path.exists() and other.exists() and path.samefile(other):
-            message = f"{path} is {'the model' if other == Path(model) else 'its .bin'}; choose another file"
+def refuse_to_replace(path: Path, option: str, advice: str = "choose another file") -> None:
+    """Raise click.BadParameter if a file to write is one that the command reads, under whatever name.
+
+    The command reads the files that its other arguments name: models with their .bin, inputs, tolerances, suites.
+    """
+    for other in _other_paths(option) if path.exists() else ():
+        if _same(path, other):
+            what = {".xml": "the model", ".bin": "its .bin"}.get(other.suffix, "a file that the command reads")
+            raise click.BadParameter(f"{path} is {what}; {advice}", param_hint=option)
+
+
+def refuse_to_replace_in(folder: str, option: str) -> None:
+    """Raise click.BadParameter if the command reads a .npy in a folder to which it will write such files."""
+    for other in _other_paths(option):
+        if other.suffix.lower() == ".npy" and other.is_file() and _same(Path(folder), other.parent):
+            message = f"the command reads {other}, and would write such files to {folder}; choose another folder"
             raise click.BadParameter(message, param_hint=option)
 
 
-def new_file(path: str, model: str, weights: str | None, option: str) -> Path:
-    """Return the path of a file to write, as ``file_to_write``, but neither the model nor its .bin."""
+def _other_paths(option: str) -> Iterator[Path]:
+    """Yield each path that an argument other than ``option`` may mean. Most of them do not exist."""
+    context = click.get_current_context()
+    for param in context.command.params:
+        values = context.params.get(param.name or "") if option not in param.opts else None
+        for text in (values,) if isinstance(values, str) else values if isinstance(values, (tuple, list)) else ():
+            if isinstance(text, str):
+                yield from _paths_in(text)
+
+
+def _paths_in(text: str) -> Iterator[Path]:
+    """Yield each path that an argument may mean: PATH, NAME=PATH, PATH:KEY or KIND[weights=PATH]:PATH.
+
+    The .bin beside an .xml comes after the .xml.
+    """
+    starts = [0, *(match.end() for match in re.finditer(r"[=:]", text))]
+    ends = [len(text), *(match.start() for match in re.finditer(r"[:\],]", text))]
+    for path in [Path(text[start:end]) for start in starts for end in ends if start < end]:
+        yield path
+        if path.suffix.lower() == ".xml":
+            yield path.with_suffix(".bin")
+
+
+def _same(a: Path, b: Path) -> bool:
+    try:
+        return a.samefile(b)
+    except (OSError, ValueError):  # there is no such file
+        return False
+
+
+def model_to_write(path: str, option: str, *, force: bool) -> Path:
+    """Return the path of an .xml to write with its .bin. Unless ``force``, neither is a file that the command reads.
+
+    Raises click.BadParameter, before the model is read.
+    """
+    if not path.endswith(".xml"):
+        raise click.BadParameter(f"{path} does not end in .xml; the .bin gets the same name", param_hint=option)
+    for target in (file_to_write(path, option), Path(path).with_suffix(".bin")):
+        if not force:
+            refuse_to_replace(target, option, "choose another file, or replace it with --force")
+    return Path(path)
+
+
+force_option: Final = click.option("--force", is_flag=True, help="Let OUT.xml replace a model that the command reads.")
+
+
+def new_file(path: str, option: str) -> Path:
+    """Return the path of a file to write, as ``file_to_write``, but none that the command reads."""
     target = file_to_write(path, option)
-    refuse_to_replace(target, model, weights, option)
+    refuse_to_replace(target, option)
     return target
 
 

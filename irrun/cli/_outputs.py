@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.files import NewFile
 from irrun.fleet.reading import stand_in
-from irrun.fleet.writing import output_names, write_npz
+from irrun.fleet.writing import output_names, write_npy, write_npz
 from irrun.model import Port
 from irrun.running.executor import Executable, Outputs
 from irrun.types import ElementType, PartialShape
@@ -124,12 +124,15 @@ def number(value: Any) -> str:
 
 
 def save(path: Path, outputs: Iterable[Output]) -> list[Output]:
-    """Write a .npz file that holds each output under its name, and return the outputs saved as a stand-in type.
+    """Write a .npz file that holds each output under its name, or a .npy file that holds the only one.
 
-    The file is written as a whole or not at all.
+    Return the outputs saved as a stand-in type. The file is written as a whole or not at all.
     """
     outputs = list(outputs)
     with NewFile(path) as new:
-        changed = write_npz(new.file, [(output.name, output.array) for output in outputs])
+        if path.suffix.lower() == ".npy":
+            changed = [0] if write_npy(new.file, outputs[0].array) else []
+        else:
+            changed = write_npz(new.file, [(output.name, output.array) for output in outputs])
         new.finish()
     return [outputs[number] for number in changed]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -17,7 +19,7 @@ from irrun.diagnostics import counted, printable
 from irrun.running.profile import Profile
 from irrun.types import PartialShape
 
-__all__ = ["record", "show"]
+__all__ = ["record", "show", "timing"]
 
 
 def show(out: Console, run: Run, *, profiled: bool) -> None:
@@ -35,10 +37,31 @@ def show(out: Console, run: Run, *, profiled: bool) -> None:
             columns.insert(-1, "not finite")
         rows = [_row(o, has_special) for o in values]
         _terminal.print_table(out, columns, rows, right=("min", "mean", "max"))
+    if run.seconds:
+        _print_times(out, timing(run.seconds))
     if run.profile and profiled:
         _print_profile(out, run.profile)
     if run.nonfinite:
         _print_nonfinite(out, run.nonfinite)
+
+
+def timing(seconds: Sequence[float]) -> dict[str, Any]:
+    """Return the times of several runs for JSON, in seconds. ``throughput`` is the number of runs in a second."""
+    return {
+        "count": len(seconds), "median": statistics.median(seconds), "min": min(seconds),
+        "p90": float(np.percentile(seconds, 90)), "throughput": len(seconds) / sum(seconds),
+    }  # fmt: skip
+
+
+def _print_times(out: Console, times: Mapping[str, Any]) -> None:
+    _terminal.title(out, "times")
+    columns = ("runs", "median", "min", "p90", "throughput")
+    row = (str(times["count"]), *(_milliseconds(times[name]) for name in columns[1:4]), f"{times['throughput']:.4g}/s")
+    _terminal.print_table(out, columns, [row], right=columns, cut={})
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f} ms"
 
 
 def _print_nonfinite(out: Console, report: Report) -> None:
@@ -87,7 +110,7 @@ def _print_profile(out: Console, profile: Profile) -> None:
     _terminal.title(out, "profile")
     columns = ("layer", "type", "algorithm", "ms", "share", "GFLOP/s", "GB/s", "MB")
     summary = profile.record()
-    steps = summary["steps"]
+    steps = sorted(summary["steps"], key=lambda step: -step["share"])
     rows = [
         (
             step["layers"][-1], step["type"], step["algorithm"] or "", f"{step['seconds'] * 1e3:.3f}",
@@ -97,8 +120,19 @@ def _print_profile(out: Console, profile: Profile) -> None:
         for step in steps
     ]  # fmt: skip
     total = f"{profile.seconds * 1e3:.3f}"
-    rows.append((f"{len(steps)} steps", "", f"matrix products: {summary['matrix_products']}", total, "", "", "", ""))
-    _terminal.print_table(out, columns, rows, right=columns[3:])
+    rows.append((f"{len(steps)} steps", "", "", total, "", "", "", ""))
+    _terminal.print_table(
+        out, columns, rows, right=columns[3:], cut={"layer": "start", "type": "end", "algorithm": "end"},
+        spare=("MB", "GB/s", "GFLOP/s", "algorithm", "share"),
+    )  # fmt: skip
+    _terminal.title(out, "by type")
+    columns = ("type", "steps", "ms", "share")
+    rows = [
+        (row["type"], str(row["steps"]), f"{row['seconds'] * 1e3:.3f}", f"{row['share']:.1%}")
+        for row in summary["types"]
+    ]
+    _terminal.print_table(out, columns, rows, right=columns[1:], cut={"type": "end"})
+    out.print(f"  matrix products: {summary['matrix_products']}")
 
 
 def _rate(number: float | None) -> str:
@@ -141,6 +175,7 @@ def record(run: Run, *, profiled: bool) -> dict[str, Any]:
         ],
         "outputs": [_fields(o) for o in run.outputs],
         **({"taps": [_fields(o) for o in run.taps]} if run.taps else {}),
+        **({"runs": timing(run.seconds)} if run.seconds else {}),
         **({"profile": run.profile.record()} if run.profile and profiled else {}),
         **({"nonfinite": run.nonfinite.record()} if run.nonfinite else {}),
     }
@@ -153,7 +188,7 @@ def _fields(output: Output) -> dict[str, Any]:
         "shape": list(output.array.shape),
         "as_declared": output.as_declared,
         "declared_type": None if output.declared_type is None else str(output.declared_type),
-        "declared_shape": None if output.declared_shape is None else str(output.declared_shape),
+        "declared_shape": None if output.declared_shape is None else output.declared_shape.listed,
         "min": _json(output.least),
         "mean": _json(output.mean),
         "max": _json(output.most),

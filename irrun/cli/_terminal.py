@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NoReturn
 
+import click
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from irrun.diagnostics import printable
 
-__all__ = ["console", "print_json", "print_table", "title"]
+__all__ = ["VERSION", "console", "print_json", "print_table", "title"]
 
 _UNBOUNDED: Final = 1_000_000
 """The width in columns of an output that is no terminal: so large that no table is wrapped."""
@@ -62,13 +63,82 @@ def title(out: Console, text: str) -> None:
 
 
 def print_table(
-    out: Console, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], *, right: Sequence[str] = ()
-) -> None:
-    """Print an indented table. The columns named in ``right`` are aligned to the right."""
+    out: Console, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], *, right: Sequence[str] = (),
+    cut: Mapping[str, Literal["start", "end"]] | None = None, spare: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Print an indented table. The columns named in ``right`` are aligned to the right.
+
+    On a terminal that is too narrow, cells are wrapped. With ``cut``, each row stays one line instead: the cells of the
+    columns in ``cut`` lose their start or end, marked with …, and if this is not enough, the columns in ``spare`` are
+    left out, the first one first. A number is never broken.
+    """
+    if cut is not None and out.is_terminal:
+        _print_cut(out, columns, rows, right, cut, spare)
+        return
     cells = [[Text(printable(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows]
     lines = _fitted(out, columns, cells, right) if out.is_terminal else _unbounded(columns, cells, right)
     for line in lines:
         out.file.write(f"  {line.rstrip()}\n")
+
+
+_LEAST: Final = 10
+"""The least width to which a column of text is cut: enough to tell most names apart."""
+
+
+def _print_cut(
+    out: Console, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], right: Sequence[str],
+    cut: Mapping[str, Literal["start", "end"]], spare: Sequence[str],
+) -> None:  # fmt: skip
+    """Print a table with a line for each row, as ``print_table`` describes."""
+    texts = [[printable(c) if isinstance(c, str) else printable(c.plain) for c in row] for row in (columns, *rows)]
+    widths = {name: max(map(cell_len, column)) for name, column in zip(columns, zip(*texts))}
+    kept, left_out, room = list(columns), [], out.width - 2
+
+    def needed(least: bool) -> int:
+        return sum(min(widths[n], _LEAST) if least and n in cut else widths[n] for n in kept) + 2 * (len(kept) - 1)
+
+    for name in spare:
+        if needed(least=True) <= room:
+            break
+        if name in kept:
+            kept.remove(name)
+            left_out.append(name)
+    while needed(least=False) > room:
+        widest = max((n for n in kept if n in cut), key=lambda n: widths[n], default=None)
+        if widest is None or widths[widest] <= _LEAST:
+            break
+        widths[widest] -= 1
+    for number, row in enumerate(texts):
+        cells = [
+            _aligned(_cut(cell, widths[name], cut.get(name, "end")), widths[name], is_right=name in right)
+            for name, cell in zip(columns, row) if name in kept
+        ]  # fmt: skip
+        line = f"  {'  '.join(cells)}".rstrip()
+        out.print(Text(line, "dim") if number == 0 else Text(line))
+    if left_out:
+        out.print(Text(f"  (a wider terminal also shows {', '.join(left_out)})", "dim"))
+
+
+def _cut(text: str, width: int, end: Literal["start", "end"]) -> str:
+    """Return a text of at most ``width`` columns, whose start or end is replaced by … if it is longer.
+
+    A number in it stays whole or is left out.
+    """
+    if cell_len(text) <= width:
+        return text
+    if end == "start":
+        return _cut(text[::-1], width, "end")[::-1]
+    kept = text
+    while kept and cell_len(kept) > width - 1:
+        kept = kept[:-1]
+    if text[len(kept)].isdigit():
+        kept = kept.rstrip("0123456789")
+    return f"{kept}…"
+
+
+def _aligned(text: str, width: int, *, is_right: bool) -> str:
+    gap = " " * (width - cell_len(text))
+    return gap + text if is_right else text + gap
 
 
 def _fitted(out: Console, columns: Sequence[str], rows: Sequence[Sequence[Text]], right: Sequence[str]) -> list[str]:
@@ -94,6 +164,15 @@ def _unbounded(columns: Sequence[str], rows: Sequence[Sequence[Text]], right: Se
         yield "  ".join(padded)
 
 
-def print_json(data: Any) -> None:
-    """Print JSON in ASCII, which every terminal and encoding can show."""
-    sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")
+VERSION: Final = 1
+"""The version of the JSON of every command. It changes when a field changes its meaning or goes away."""
+
+
+def print_json(data: Mapping[str, Any], command: str | None = None) -> None:
+    """Print the result of a command as JSON, with its version and the name of the command, in ASCII.
+
+    Every terminal and encoding can show it. The schemas are in ``irrun/cli/schemas``.
+    """
+    name = click.get_current_context().command_path.partition(" ")[2] if command is None else command
+    document = {"version": VERSION, "command": name, **data}
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")

@@ -6,14 +6,15 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import click
 
 from irrun.checking.render import concise, record
-from irrun.cli import _terminal
+from irrun.cli import _completion, _terminal
 from irrun.cli._fleet import advancing, dask_option, jobs_option, placed, workers_of
-from irrun.cli._options import Size, format_option, plugin_option, weights_option
+from irrun.cli._options import Size, format_option, plugin_option, refuse_to_replace, weights_option
 from irrun.diagnostics import counted, printable
 from irrun.fleet.batch import Batch, prepare
 
@@ -21,7 +22,7 @@ __all__ = ["command"]
 
 
 @click.command("batch")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 @click.option(
     "-o", "--output", metavar="OUT", required=True,
@@ -63,6 +64,7 @@ def command(
     missing, and the output is the same as without the interruption. An input that cannot be read or run is named and
     skipped; the exit status is then 1.
     """
+    refuse_to_replace(Path(output), "-o")
     model, output, *inputs = placed([model, output, *inputs], address)
     weights = None if weights is None else placed([weights], address)[0]
     ready = prepare(

@@ -14,9 +14,9 @@ from typing import NoReturn
 import click
 
 from irrun.checking.render import concise, text
-from irrun.checking.reports import FORMATS
+from irrun.checking.reports import FORMATS, records
 from irrun.checking.reshaping import Shapes
-from irrun.cli import _config, _errors, _fixing, _terminal
+from irrun.cli import _completion, _config, _errors, _fixing, _terminal
 from irrun.cli._fleet import (
     SUMMARIZED,
     advancing,
@@ -46,14 +46,26 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
 
 
 @click.command("check")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, shell_complete=_completion.files)
 @weights_option
 @plugin_option
 @format_option("full", "concise", *FORMATS, "text")
 @click.option(
-    "--select", metavar="CODE", multiple=True, callback=_codes, help="Report only these codes, such as IR401 or IR4."
+    "--select",
+    metavar="CODE",
+    multiple=True,
+    callback=_codes,
+    shell_complete=_completion.codes,
+    help="Report only these codes, such as IR401 or IR4.",
 )
-@click.option("--ignore", metavar="CODE", multiple=True, callback=_codes, help="Report all codes but these.")
+@click.option(
+    "--ignore",
+    metavar="CODE",
+    multiple=True,
+    callback=_codes,
+    shell_complete=_completion.codes,
+    help="Report all codes but these.",
+)
 @shape_option("Check the model with this input at another shape, such as [1,3,224,224], [?,1..512] or [...].")
 @click.option("--fix", "fixes", is_flag=True, help="Apply the safe fixes and report the rest.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, but change nothing.")
@@ -171,6 +183,8 @@ def _show(
     rows = summary(found) if summarized else []
     if statistics:
         _print_statistics(every, form)
+    elif form == "json":
+        _terminal.print_json(records({file: one.diagnostics for file, one in found.items()}, rows))
     elif form in FORMATS:
         sys.stdout.write(FORMATS[form]({file: one.diagnostics for file, one in found.items()}, rows))
     elif rows:

@@ -17,13 +17,12 @@ from rich.progress import Progress
 from irrun.cli import _comparison, _terminal
 from irrun.cli._comparison_options import limit_options, model_options, sample_options, sides, tolerance_options
 from irrun.cli._execution import PATIENCE
-from irrun.cli._options import file_to_write, format_option, refuse_to_replace
+from irrun.cli._options import format_option, new_file
 from irrun.cli._samples import samples
 from irrun.debug import Comparator, Comparison, Limit, Tolerances, compare, read_tolerances, record
 from irrun.debug.measurements import apply_tolerances, read_measurements, write_measurements
 from irrun.diagnostics import Diagnostic, EngineError
 from irrun.engines import Limits
-from irrun.engines.sides import parse_side
 from irrun.model import Model
 from irrun.running.live import default_max_memory
 
@@ -90,7 +89,7 @@ def command(
     else:
         if reference is None or candidate is None:
             raise click.UsageError("pass REFERENCE and CANDIDATE, such as openvino:model.xml model.xml")
-        target = None if save is None else _target(save, reference, candidate)
+        target = None if save is None else new_file(save, "--save")
         memory = max_memory or default_max_memory()
 
         def draw(model: Model) -> Iterator[dict[str | int, np.ndarray]]:
@@ -137,18 +136,6 @@ def _print(comparison: Comparison, form: str) -> None:
         _terminal.print_json(record(comparison))
     else:
         _comparison.show(_terminal.console(), comparison)
-
-
-def _target(path: str, *sides: str) -> Path:
-    """Return the path of a file to write, which is none that one of ``sides`` reads.
-
-    Raises click.BadParameter, before the run, if it cannot be written.
-    """
-    target = file_to_write(path, "--save")
-    for side in map(parse_side, sides):
-        if side.path is not None:
-            refuse_to_replace(target, str(side.path), side.options.get("weights"), "--save")
-    return target
 
 
 def _imported(text: str) -> Comparator:

@@ -14,7 +14,7 @@ import click
 from rich.progress import Progress
 
 from irrun.cli import _terminal
-from irrun.cli._options import Size, file_to_write, format_option
+from irrun.cli._options import Size, format_option, new_file
 from irrun.conformance import Case, Result, Run, Suite, harness, read_run, read_suite, run, starter, write_report
 from irrun.conformance.running import Start
 from irrun.conformance.smoke import smoke_cases
@@ -62,9 +62,10 @@ def _engine_options(function: Any) -> Any:
 )
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Engines at a time.")
 @_suite
+@format_option("text", "json")
 def _run(
     side: str | None, program: str | None, timeout: float, max_memory: int | None, output: str, only: Sequence[str],
-    every: int, jobs: int, suite: str | None,
+    every: int, jobs: int, suite: str | None, form: str,
 ) -> int:  # fmt: skip
     """Let an engine do the cases of the suite.
 
@@ -73,7 +74,7 @@ def _run(
     Exit status: 0 every case with a verdict passed, 1 others did not, 2 bad usage or an unreadable input.
     """
     start, limits = _start(side, program), _limits(timeout, max_memory)
-    target = file_to_write(output, "-o")
+    target = new_file(output, "-o")
     whole = read_suite(suite or SUITE)
     cases = _selected(whole, only)[::every]
     err = _terminal.console(stderr=True)
@@ -84,14 +85,17 @@ def _run(
             bar.update(task, description=printable(result.name)[:40].ljust(40), completed=done, total=total)
 
         found = run(whole, cases, start, target, limits=limits, jobs=jobs, on_result=show)
-    _terminal.console().print(f"{found.engine}: {_summary(found)}")
+    _print_run(found, form)
     return 0 if found.count("failed") + found.count("skipped") == 0 else 1
 
 
 @command.command("smoke")
 @_engine_options
 @_suite
-def _smoke(side: str | None, program: str | None, timeout: float, max_memory: int | None, suite: str | None) -> int:
+@format_option("text", "json")
+def _smoke(
+    side: str | None, program: str | None, timeout: float, max_memory: int | None, suite: str | None, form: str
+) -> int:  # fmt: skip
     """Try a harness on a few cases, each of which needs another part of the protocol.
 
     Exit status: 0 every case passed, 1 others did not, 2 bad usage or an unreadable input.
@@ -102,6 +106,14 @@ def _smoke(side: str | None, program: str | None, timeout: float, max_memory: in
     purposes = smoke_cases(whole)
     with TemporaryDirectory() as folder:
         found = run(whole, [case for _, case in purposes], start, Path(folder, "results"), limits=limits)
+    if form == "json":
+        rows = [
+            {"purpose": purpose, "case": case.name, "status": found.results[case.name].status,
+             "detail": found.results[case.name].detail}
+            for purpose, case in purposes
+        ]  # fmt: skip
+        _terminal.print_json({"engine": found.engine, "cases": rows})
+        return int(any(row["status"] != "passed" for row in rows))
     out.print(f"{found.engine}")
     for purpose, case in purposes:
         result = found.results[case.name]
@@ -127,7 +139,6 @@ def _compare(old: str, new: str, form: str) -> int:
     if form == "json":
         _terminal.print_json(
             {
-                "version": 1,
                 "old": first.engine,
                 "new": second.engine,
                 "compared": len(names),
@@ -151,7 +162,8 @@ def _compare(old: str, new: str, form: str) -> int:
 @click.argument("files", metavar="RESULTS.jsonl...", nargs=-1, required=True)
 @click.option("-o", "--output", metavar="FOLDER", required=True, help="The folder of the pages. It is made if needed.")
 @_suite
-def _report(files: Sequence[str], output: str, suite: str | None) -> int:
+@format_option("text", "json")
+def _report(files: Sequence[str], output: str, suite: str | None, form: str) -> int:
     """Write pages that show what engines passed, with each case that one of them did not pass.
 
     The folder gets index.html, a page for each operation, and badges for https://shields.io. They need no server.
@@ -160,6 +172,9 @@ def _report(files: Sequence[str], output: str, suite: str | None) -> int:
     if folder.exists() and not folder.is_dir():
         raise click.BadParameter(f"{output} is a file; pass a folder", param_hint="-o")
     pages = write_report(read_suite(suite or SUITE), [read_run(file) for file in files], folder)
+    if form == "json":
+        _terminal.print_json({"wrote": output, "pages": pages})
+        return 0
     _terminal.console(stderr=True).print(f"wrote {printable(output)}: {counted(pages, 'page')}")
     return 0
 
@@ -168,7 +183,8 @@ def _report(files: Sequence[str], output: str, suite: str | None) -> int:
 @click.argument("name", metavar="CASE")
 @click.option("-o", "--output", metavar="FOLDER", help="Write the model to a folder, as model.xml and model.bin.")
 @_suite
-def _show(name: str, output: str | None, suite: str | None) -> int:
+@format_option("text", "json")
+def _show(name: str, output: str | None, suite: str | None, form: str) -> int:
     """Show a case of the suite: its verdict, its source, and the sentence of the specification."""
     whole = read_suite(suite or SUITE)
     cases = [case for case in whole.cases if case.name == name]
@@ -181,6 +197,15 @@ def _show(name: str, output: str | None, suite: str | None) -> int:
         "tolerance": f"rtol {case.rtol:g}, atol {case.atol:g}" if case.verdict == "values" else "", "note": case.note,
         **{f"observed, {engine}": text for engine, text in case.observed.items()},
     }  # fmt: skip
+    written = None
+    if output is not None:
+        Path(output).mkdir(parents=True, exist_ok=True)
+        written = str(case.write(Path(output)))
+    if form == "json":
+        steps = [{"inputs": [*step.inputs], "outputs": [*step.outputs]} for step in case.steps]
+        _terminal.print_json({"case": name, **{key: text for key, text in rows.items() if text}, "steps": steps,
+                              "wrote": written})  # fmt: skip
+        return 0
     for key, text in rows.items():
         if text:
             out.print(f"{key:<10} {printable(text)}")
@@ -188,10 +213,8 @@ def _show(name: str, output: str | None, suite: str | None) -> int:
         for title, records in (("input", step.inputs), ("output", step.outputs)):
             for position, record in enumerate(records):
                 out.print(f"{title} {position} of inference {number + 1}: {record['type']}{record['shape']}")
-    if output is not None:
-        folder = Path(output)
-        folder.mkdir(parents=True, exist_ok=True)
-        out.print(f"wrote {printable(str(case.write(folder)))}")
+    if written is not None:
+        out.print(f"wrote {printable(written)}")
     return 0
 
 
@@ -220,6 +243,15 @@ def _selected(suite: Suite, patterns: Sequence[str]) -> list[Case]:
     if not cases:
         raise click.BadParameter(f"no case has a name like {patterns[0]!r}; write 'Tile-1/*'", param_hint="--only")
     return cases
+
+
+def _print_run(run: Run, form: str) -> None:
+    """Print how many cases of a run have each status."""
+    if form == "json":
+        statuses = ("passed", "failed", "skipped", "recorded")
+        _terminal.print_json({"engine": run.engine, "cases": run.cases, **{s: run.count(s) for s in statuses}})
+    else:
+        _terminal.console().print(f"{run.engine}: {_summary(run)}")
 
 
 def _summary(run: Run) -> str:

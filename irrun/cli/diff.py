@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from irrun import api
-from irrun.cli import _errors, _terminal
+from irrun.cli import _completion, _errors, _terminal
 from irrun.cli._options import format_option, plugin_option
 from irrun.debug.difference import Change, Difference, LayerDifference, Place, diff
 from irrun.diagnostics import IrrunError, counted, printable
@@ -19,8 +19,8 @@ __all__ = ["command"]
 
 
 @click.command("diff")
-@click.argument("a", metavar="A.xml")
-@click.argument("b", metavar="B.xml")
+@click.argument("a", metavar="A.xml", shell_complete=_completion.files)
+@click.argument("b", metavar="B.xml", shell_complete=_completion.files)
 @click.option("--weights-a", metavar="BIN", help="The .bin file of A. [default: next to the .xml, with the same name]")
 @click.option("--weights-b", metavar="BIN", help="The .bin file of B. [default: next to the .xml, with the same name]")
 @click.option("--rt-info", is_flag=True, help="Also compare rt_info and other elements that irrun does not use.")
@@ -42,8 +42,11 @@ def command(
     try:
         difference = diff(api.read_model(a, weights_a), api.read_model(b, weights_b), rt_info=rt_info)
     except IrrunError as error:
+        status = max(2, _errors.exit_status(error.diagnostics))
         _errors.show(error.diagnostics)
-        return max(2, _errors.exit_status(error.diagnostics))
+        if form == "json":
+            _errors.print_json("diff", status, str(error), error)
+        return status
     if form == "json":
         _terminal.print_json(difference.record())
     else:

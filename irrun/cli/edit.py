@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import click
 import numpy as np
 
 from irrun import api
-from irrun.cli import _terminal
-from irrun.cli._options import plugin_option, refuse_to_replace, weights_option
+from irrun.checking.facts import written
+from irrun.cli import _completion, _terminal
+from irrun.cli._options import force_option, format_option, model_to_write, plugin_option, weights_option
 from irrun.cli._samples import samples
 from irrun.diagnostics import counted, printable
 from irrun.ir.write import save_model
@@ -64,7 +64,7 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
 
 
 @click.command("edit")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
 @plugin_option
 @click.option("--merge", "other", metavar="B.xml", help="Run another model on outputs of this one.")
@@ -84,8 +84,11 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
               "May be repeated. [default: random]")  # fmt: skip
 @click.option("--no-verify", is_flag=True, help="Do not run the original and the result on random inputs.")
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
+@force_option
+@format_option("text", "json")
 def command(
-    model: str, weights: str | None, inputs: Sequence[str], output: str, no_verify: bool, **edits: Any
+    model: str, weights: str | None, inputs: Sequence[str], output: str, force: bool, form: str, no_verify: bool,
+    **edits: Any,
 ) -> int:  # fmt: skip
     """Rename, expose, merge, fold, or write older operation sets.
 
@@ -94,12 +97,7 @@ def command(
     be equal. Inputs that are not passed with -i are random. A layer in a body is named with its path, such as
     loop/total.
     """
-    if not output.endswith(".xml"):
-        raise click.BadParameter(f"{output} does not end in .xml; the .bin gets the same name", param_hint="-o")
-    for path in (Path(output), Path(output).with_suffix(".bin")):
-        refuse_to_replace(path, model, weights, "-o")
-        if edits["other"] is not None:
-            refuse_to_replace(path, edits["other"], None, "-o")
+    model_to_write(output, "-o", force=force)
     if not edits["other"] and (edits["connect"] or edits["keep"]):
         raise click.UsageError("--connect and --keep say how to merge; add --merge")
     if not any(edits.values()):
@@ -113,6 +111,9 @@ def command(
         reference = original(whole, [_exposed(text)[0] for text in edits["exposed"]])
         require_equal(reference, edited, feeds=_feeds(whole, inputs))
     save_model(edited, output, compact=True)
+    if form == "json":
+        _terminal.print_json({**written(edited, output), "verified": not no_verify})
+        return 0
     names = ", ".join(p.name for p in edited.parameters) or "none"
     outputs = ", ".join(edited.result_name(r) for r in edited.results) or "none"
     given = "the inputs" if inputs else f"{_SAMPLES} random inputs"

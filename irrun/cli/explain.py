@@ -5,42 +5,80 @@ The texts and examples are the pages in ``irrun/explanations``, one for each cod
 
 from __future__ import annotations
 
-import difflib
 import textwrap
+from collections.abc import Iterable
 from importlib import resources
 
 import click
 from rich.console import Console
 
-from irrun.cli import _terminal
-from irrun.diagnostics import CODES
+from irrun.cli import _completion, _terminal
+from irrun.cli._options import format_option
+from irrun.diagnostics import CODES, Code
+from irrun.lookup import nearest
 
 __all__ = ["command"]
 
 
 @click.command("explain")
-@click.argument("code", required=False)
-def command(code: str | None) -> None:
+@click.argument("code", required=False, shell_complete=_completion.codes)
+@format_option("text", "json")
+def command(code: str | None, form: str) -> None:
     """Explain the code of a finding, such as IR401.
 
-    CODE may also be a name, such as dims-mismatch. Without CODE, all codes are listed.
+    CODE may also be a name, such as dims-mismatch. The beginning of a code or of a word in a name lists the codes that
+    have it: IR4, or dims. Without CODE, all codes are listed.
     """
     out = _terminal.console()
     if code is None:
-        rows = [(c.id, c.severity, c.name) for c in CODES.values()]
-        _terminal.print_table(out, ("code", "severity", "name"), rows)
+        _print_codes(out, CODES.values(), form)
         return
     names = {c.name: c for c in CODES.values()} | {c.id.lower(): c for c in CODES.values()}
     known = names.get(code.lower())
     if known is None:
-        near = difflib.get_close_matches(code.lower(), names, 1)
+        begun = [c for c in CODES.values() if _belongs(c, code.lower())]
+        if begun:
+            _print_codes(out, begun, form)
+            return
+        near = nearest(code, names)
         help = f"did you mean {names[near[0]].id} {names[near[0]].name}?" if near else "irrun explain lists the codes"
         raise click.UsageError(f"there is no code {code}; {help}")
+    if form == "json":
+        _terminal.print_json({"codes": [_record(known) | {"page": _page(known)}]})
+        return
     _terminal.title(out, f"{known.id} {known.name} ({known.severity})")
     width = min(out.width, 80)
     out.print("\n" + textwrap.fill(known.doc, width))
-    page = resources.files("irrun") / "explanations" / f"{known.id}.md"
-    _print_page(out, page.read_text("utf-8"), width)
+    _print_page(out, _page(known), width)
+
+
+def _belongs(code: Code, word: str) -> bool:
+    """Return whether a code begins with ``word`` (ir4, 4, ir4xx), or its name has a word that does."""
+    digits = word.removeprefix("ir").rstrip("x")
+    is_group = digits.isdecimal() or (not digits and word.startswith("ir"))
+    return code.id[2:].startswith(digits) if is_group else any(part.startswith(word) for part in _parts(code))
+
+
+def _parts(code: Code) -> list[str]:
+    """Return the ends of a code's name that begin with a word: edge-dims-mismatch, dims-mismatch, mismatch."""
+    words = code.name.split("-")
+    return ["-".join(words[start:]) for start in range(len(words))]
+
+
+def _page(code: Code) -> str:
+    """Return the page of a code: Markdown with a wrong example and a right one."""
+    return (resources.files("irrun") / "explanations" / f"{code.id}.md").read_text("utf-8")
+
+
+def _record(code: Code) -> dict[str, str]:
+    return {"code": code.id, "name": code.name, "severity": code.severity, "text": code.doc}
+
+
+def _print_codes(out: Console, codes: Iterable[Code], form: str) -> None:
+    if form == "json":
+        _terminal.print_json({"codes": [_record(code) for code in codes]})
+        return
+    _terminal.print_table(out, ("code", "severity", "name"), [(c.id, c.severity, c.name) for c in codes])
 
 
 def _print_page(out: Console, page: str, width: int) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
 from irrun import api
-from irrun.cli import _terminal
-from irrun.cli._options import refuse_to_replace, weights_option
+from irrun.checking.facts import written
+from irrun.cli import _completion, _terminal
+from irrun.cli._options import force_option, format_option, model_to_write, weights_option
 from irrun.diagnostics import printable
 from irrun.ir.extract import extract
 from irrun.ir.write import save_model
@@ -18,30 +18,34 @@ __all__ = ["command"]
 
 
 @click.command("extract")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
 @click.option(
-    "--from", "begin", metavar="LAYER", multiple=True,
+    "--from", "begin", metavar="LAYER", multiple=True, shell_complete=_completion.layers,
     help="First layer of the sub-model, by name or glob. May be repeated. [default: the inputs]",
 )  # fmt: skip
 @click.option(
-    "--to", "end", metavar="LAYER", multiple=True,
+    "--to", "end", metavar="LAYER", multiple=True, shell_complete=_completion.layers,
     help="Last layer of the sub-model, by name or glob. May be repeated. [default: the outputs]",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
-def command(model: str, weights: str | None, begin: Sequence[str], end: Sequence[str], output: str) -> int:
+@force_option
+@format_option("text", "json")
+def command(
+    model: str, weights: str | None, begin: Sequence[str], end: Sequence[str], output: str, force: bool, form: str
+) -> int:  # fmt: skip
     """Cut a sub-model out of a model.
 
     The sub-model holds the layers on all paths from the first layers to the last layers, both included. A
     non-constant value that enters the sub-model becomes an input, named after the layer that produced it. The new
     .bin holds only the constants of the sub-model.
     """
-    if not output.endswith(".xml"):
-        raise click.BadParameter(f"{output} does not end in .xml; the .bin gets the same name", param_hint="-o")
-    for path in (Path(output), Path(output).with_suffix(".bin")):
-        refuse_to_replace(path, model, weights, "-o")
+    model_to_write(output, "-o", force=force)
     part = extract(api.read_model(model, weights), begin, end)
     save_model(part, output, compact=True)
+    if form == "json":
+        _terminal.print_json(written(part, output))
+        return 0
     inputs = ", ".join(p.name for p in part.parameters) or "none"
     outputs = ", ".join(part.result_name(r) for r in part.results) or "none"
     message = printable(f"wrote {output}: {len(part.layers)} layers; inputs {inputs}; outputs {outputs}")

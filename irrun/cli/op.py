@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 import re
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 from rich.console import Console
 
 import irrun
-from irrun.cli import _terminal
-from irrun.opdef import Attribute, Input, Op, all_ops, find, labels, named, resolve
+from irrun.cli import _completion, _terminal
+from irrun.cli._options import format_option
+from irrun.lookup import nearest
+from irrun.opdef import SPECIFICATION, Attribute, Input, Op, all_ops, find, labels, named, resolve
 from irrun.types import PartialShape
 
-__all__ = ["SPECIFICATION", "command", "default_of", "multiplicity", "place", "port_types", "spellings", "summary"]
-
-SPECIFICATION: Final = (
-    "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/{spec}.html"
-)
+__all__ = ["command", "default_of", "multiplicity", "place", "port_types", "spellings", "summary"]
 
 
 @click.command("op")
-@click.argument("name")
-def command(name: str) -> None:
+@click.argument("name", shell_complete=_completion.operations)
+@format_option("text", "json")
+def command(name: str, form: str) -> None:
     """Show an operation: inputs, attributes, constraints.
 
     NAME is a type in upper or lower case (broadcast), which shows all its versions, or a type with the number of
-    an opset (Broadcast-8), which shows the version that this opset contains.
+    an opset (Broadcast-8), which shows the version that this opset contains. The beginning of a word (conv) lists the
+    operations with such a word in their names.
     """
     type, dash, version = name.rpartition("-")
     if not (dash and version.isascii() and version.isdigit()):
         type, version = name, ""
     versions = find(type)
     if not versions:
-        near = difflib.get_close_matches(type.lower(), {c.type.lower(): c.type for c in all_ops()}, 3)
-        known = ", ".join(next(iter(find(n).values())).type for n in near)
-        help = f"did you mean {known}?" if known else "irrun ops lists what irrun knows"
+        if begun := {cls.type: cls for cls in all_ops() if re.search(_word(type), cls.type)} if not version else {}:
+            if form == "json":
+                _terminal.print_json({"operations": [_record(cls) for cls in begun.values()]})
+                return
+            rows = [(cls.type, summary(cls).splitlines()[0].replace("``", "")) for cls in begun.values()]
+            _terminal.print_table(_terminal.console(), ("operation", ""), rows)
+            return
+        near = nearest(type, [cls.type for cls in all_ops()], 3)
+        help = f"did you mean {', '.join(near)}?" if near else "irrun ops lists what irrun knows"
         raise click.UsageError(f"irrun does not know the operation {type}; {help}")
     others = named(type)
     chosen = [*versions.values(), *others]
@@ -49,11 +54,40 @@ def command(name: str) -> None:
         if cls is None:
             raise click.UsageError(f"opset{version} has no {chosen[0].type}; opset{min(versions)} added it")
         chosen = [cls]
+    chosen = sorted(chosen, key=lambda c: -c.since)
+    if form == "json":
+        _terminal.print_json({"operations": [_record(cls) for cls in chosen]})
+        return
     out = _terminal.console()
-    for position, cls in enumerate(sorted(chosen, key=lambda c: -c.since)):
+    for position, cls in enumerate(chosen):
         if position:
             out.print()
         _print(out, cls)
+
+
+def _word(beginning: str) -> str:
+    """Return the pattern of the types that have a word with this beginning: conv matches GroupConvolution."""
+    first, rest = re.escape(beginning[:1].upper()), re.escape(beginning[1:])
+    return rf"{first}(?i:{rest})" if beginning else r"(?!)"
+
+
+def _record(cls: type[Op]) -> dict[str, Any]:
+    """Return the declaration of an operation as a dict for JSON."""
+    file, line = place(cls)
+    return {
+        "type": cls.type, "version": cls.since, "summary": summary(cls).replace("``", ""), "specification": cls.spec,
+        "file": file, "line": line,
+        "inputs": [
+            {"name": port.name, "types": port_types(cls, port), "multiplicity": multiplicity(port) or "once"}
+            for port in cls.inputs
+        ],
+        "attributes": [
+            {"name": a.name, "aliases": list(a.aliases), "values": a.expects, "required": a.required,
+             "default": None if a.required else default_of(a)}
+            for a in cls.attributes.values()
+        ],
+        "constraints": [{"label": label, "text": clause.replace("``", "")} for label, clause in labels(cls).items()],
+    }  # fmt: skip
 
 
 def _print(out: Console, cls: type[Op]) -> None:

@@ -21,7 +21,7 @@ def command(form: str) -> None:
     each of these constraints.
     """
     if form == "json":
-        _terminal.print_json([_record(cls) for cls in all_ops()])
+        _terminal.print_json({"operations": [_record(cls) for cls in all_ops()]})
         return
     if form == "markdown":
         print("| operation | element types | constraints | specification | file |\n| --- | --- | --- | --- | --- |")

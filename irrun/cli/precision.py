@@ -10,14 +10,14 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from irrun.cli import _precision, _terminal
+from irrun.cli import _completion, _precision, _terminal
 from irrun.cli._comparison_options import sample_options, tolerance_options
 from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
 from irrun.cli._samples import samples
 from irrun.debug import Limit, Tolerances, precision, read_tolerances
 from irrun.debug.low_precision import ACCUMULATORS, FORMATS
 from irrun.diagnostics import counted
-from irrun.files import NewFile
+from irrun.files import write_file
 from irrun.model import Model
 from irrun.running.live import default_max_memory
 
@@ -25,7 +25,7 @@ __all__ = ["command"]
 
 
 @click.command("precision")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
 @sample_options
 @click.option("--to", type=click.Choice([*FORMATS]), default="f16", show_default=True, help="The precision.")
@@ -80,7 +80,7 @@ def command(
     if no_search and (keep is not None or scope is not None):
         raise click.UsageError("--no-search finds no layers to keep; leave out --keep and --ignored-scope")
     files = [
-        None if path is None else new_file(path, model, weights, option)
+        None if path is None else new_file(path, option)
         for path, option in ((keep, "--keep"), (scope, "--ignored-scope"))
     ]
     limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
@@ -108,6 +108,4 @@ def command(
 
 def _write(path: Path, data: Any) -> None:
     """Write JSON to a file."""
-    with NewFile(path) as new:
-        new.file.write(json.dumps(data, indent=2).encode("ascii") + b"\n")
-        new.finish()
+    write_file(path, json.dumps(data, indent=2).encode("ascii") + b"\n")

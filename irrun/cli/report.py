@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from irrun.cli import _errors, _models, _terminal
+from irrun.cli import _completion, _errors, _models, _terminal
 from irrun.cli._inputs import gather
 from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
 from irrun.debug import Limit, Tolerances, read_tolerances
@@ -19,10 +19,10 @@ __all__ = ["command"]
 
 
 @click.command("report")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
 @click.option(
-    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
+    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True, shell_complete=_completion.inputs,
     help="The value of an input, as in `irrun run`. May be repeated. [default: random]",
 )  # fmt: skip
 @click.option(
@@ -82,7 +82,7 @@ def command(
         )
     if side is not None and weights is not None:
         raise click.UsageError("--compare reads the .bin next to the .xml; leave -w out")
-    target = None if form == "json" else new_file(output, model, weights, "-o")
+    target = None if form == "json" else new_file(output, "-o")
     parsed = _only(model, weights)
     limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
     limit = max_memory or default_max_memory()

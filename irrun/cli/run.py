@@ -15,7 +15,8 @@ import click
 
 from irrun.checking.render import concise, record
 from irrun.checking.reports import FORMATS
-from irrun.cli import _errors, _models, _results, _terminal
+from irrun.checking.reports import records as reported
+from irrun.cli import _completion, _errors, _models, _results, _terminal
 from irrun.cli._execution import Run, Settings, execute
 from irrun.cli._fleet import (
     advancing,
@@ -28,10 +29,10 @@ from irrun.cli._fleet import (
     tree_jobs_option,
     tree_workers,
 )
-from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
+from irrun.cli._options import Size, format_option, new_file, plugin_option, refuse_to_replace_in, weights_option
 from irrun.cli._outputs import save
 from irrun.diagnostics import Diagnostic, IrrunError, ReadError, counted, printable
-from irrun.files import NewFile
+from irrun.files import write_file
 from irrun.fleet.trees import RandomRun, outcomes, summary
 from irrun.ir.parse import Parsed
 from irrun.running.live import default_max_memory
@@ -40,16 +41,16 @@ __all__ = ["command"]
 
 
 @click.command("run")
-@click.argument("models", metavar="MODEL.xml", nargs=-1, required=True)
+@click.argument("models", metavar="MODEL.xml", nargs=-1, required=True, shell_complete=_completion.files)
 @weights_option
 @click.option(
-    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
+    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True, shell_complete=_completion.inputs,
     help="The value of an input, by parameter name, tensor name or position; or a .npz file that holds inputs by name. "
     "May be repeated.",
 )  # fmt: skip
-@click.option("-o", "--output", metavar="OUT.npz", help="Write the outputs to a .npz file.")
+@click.option("-o", "--output", metavar="FILE", help="Write the outputs to a .npz file, or the only one to a .npy.")
 @click.option(
-    "--tap", "taps", metavar="LAYER", multiple=True,
+    "--tap", "taps", metavar="LAYER", multiple=True, shell_complete=_completion.layers,
     help="Also show, and write with -o, the outputs of this layer, by name or glob. May be repeated.",
 )  # fmt: skip
 @click.option("--dump", metavar="DIR", help="Write the outputs of every layer to a folder, with an index.json.")
@@ -64,8 +65,8 @@ __all__ = ["command"]
 @cache_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option(
-    "--strict/--no-strict", default=True, show_default=True,
-    help="Stop at a layer whose outputs differ from the declared type or shape.",
+    "--strict/--no-strict", default=False, show_default=True,
+    help="Stop at a layer whose outputs differ from the declared type or shape, as with strict=True in Python.",
 )  # fmt: skip
 @click.option(
     "--profile", "profiled", is_flag=True, help="Show the time of each step of the run, and how it was computed."
@@ -77,7 +78,8 @@ __all__ = ["command"]
 @click.option("--trace", metavar="FILE.json", help="Write a timeline of the steps, for chrome://tracing and Perfetto.")
 @click.option(
     "--runs", type=click.IntRange(min=1), default=1, show_default=True,
-    help="Number of runs. With more than one, the profile leaves the first out.",
+    help="Number of runs. With more than one, their median, least and 90 % times and the throughput are shown, without "
+    "the first, which the profile leaves out as well.",
 )  # fmt: skip
 @click.option(
     "--exact",
@@ -152,11 +154,15 @@ def command(
     if form in ("sarif", "junit"):
         raise click.UsageError(f"the format {form} is for --random")
     (model,) = models
-    target = None if output is None else new_file(output, model, weights, "-o")
-    trace_file = None if trace is None else new_file(trace, model, weights, "--trace")
+    target = None if output is None else new_file(output, "-o")
+    trace_file = None if trace is None else new_file(trace, "--trace")
+    if dump is not None:
+        refuse_to_replace_in(dump, "--dump")
     items = _models.load(model, weights)
     is_page = _models.is_example(items[0])
     items = _selected(model, items, example, needs_one=bool(inputs or output or taps or dump or trace))
+    if target is not None:
+        _require_format(target, items[0], taps)
     settings = Settings(
         inputs=inputs, taps=taps, dump=dump, runs=runs, seed=seed, strict=strict, exact=exact,
         max_memory=max_memory or default_max_memory(), timeout=timeout, copy_weights=copy_weights,
@@ -173,6 +179,8 @@ def command(
         try:
             run = execute(item, settings)
         except IrrunError as error:
+            if not is_page:
+                raise
             problems += error.diagnostics
             _errors.show(error.diagnostics)
             records.append({**head, "diagnostics": [record(d) for d in error.diagnostics]})
@@ -209,6 +217,8 @@ def _run_all(
         statuses = Counter(row["status"] for row in rows)
         counts = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
         err.print(f"ran {counted(len(files), 'file')}: {counts}")
+    elif form == "json":
+        _terminal.print_json(reported({file: one.diagnostics for file, one in found.items()}, rows))
     else:
         sys.stdout.write(FORMATS[form]({file: one.diagnostics for file, one in found.items()}, rows))
     return _errors.exit_status(problems)
@@ -232,19 +242,33 @@ def _selected(
     return [items[example - 1]]
 
 
+def _require_format(target: Path, item: Parsed | ReadError, taps: Sequence[str]) -> None:
+    """Raise click.BadParameter unless the outputs fit into the format of the file name: .npz, or .npy for one.
+
+    A name without an ending is a .npz.
+    """
+    count = len(item.model.results) if isinstance(item, Parsed) else 1
+    ending = target.suffix.lower()
+    if ending not in (".npz", ".npy", ""):
+        message = f"{target} ends neither in .npz nor in .npy; write .npz, or .npy for a single output"
+        raise click.BadParameter(message, param_hint="-o")
+    if ending == ".npy" and (count != 1 or taps):
+        held = "taps" if taps else counted(count, "output")
+        message = f"a .npy holds one array, but there are {held}; write {target.with_suffix('.npz')}"
+        raise click.BadParameter(message, param_hint="-o")
+
+
 def _write(run: Run, target: Path | None, trace_file: Path | None) -> None:
     """Write the timeline of a run and, to a .npz file, its outputs and tapped values. Both paths may be None.
 
     Print a note for each value that is saved as another type.
     """
     if run.profile and trace_file is not None:
-        with NewFile(trace_file) as new:
-            new.file.write(json.dumps(run.profile.trace()).encode())
-            new.finish()
+        write_file(trace_file, json.dumps(run.profile.trace()).encode())
     if target is None:
         return
     names = {o.name for o in run.outputs}
     for output in save(target, [*run.outputs, *(o for o in run.taps if o.name not in names)]):
-        message = f'note: "{printable(output.name)}" is {output.type}, which a .npz cannot hold; '
+        message = f'note: "{printable(output.name)}" is {output.type}, which a {target.suffix} cannot hold; '
         stored = {"float": "float32", "string": "uint8, in the layout of a .bin"}.get(output.type.kind, "int8")
         _terminal.console(stderr=True).print(f"{message}saved as {stored}")

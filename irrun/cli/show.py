@@ -2,48 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import click
 from rich.console import Console
 
 from irrun.checking.facts import facts_of
+from irrun.checking.listing import Entry, chosen, entries, storage, totals
+from irrun.checking.render import record
 from irrun.checking.reshaping import Shapes, reshaped
-from irrun.cli import _errors, _models, _terminal
+from irrun.cli import _completion, _errors, _models, _terminal
 from irrun.cli._options import format_option, new_file, shape_option, weights_option
-from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, human, printable
-from irrun.files import NewFile
+from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, counted, human, printable
+from irrun.files import write_file
 from irrun.inference.propagate import weights_missing
 from irrun.ir.parse import Parsed
 from irrun.model import Model
 from irrun.running.live import default_max_memory
 from irrun.running.memory import predicted
+from irrun.types import Dim, PartialShape
 
 __all__ = ["command"]
 
 
 @click.command("show")
-@click.argument("model", metavar="MODEL.xml")
+@click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
 @format_option("text", "json")
 @click.option(
     "--graph", metavar="FILE.svg",
     help="Also draw the graph as an SVG picture. More than 200 layers are drawn in groups; `irrun report` shows all.",
 )  # fmt: skip
+@click.option(
+    "--layers", "all_layers", is_flag=True,
+    help="Also list the layers: attributes, shapes, consumers, FLOPs and bytes. Constants are left out.",
+)  # fmt: skip
+@click.option(
+    "--layer", "names", metavar="GLOB", multiple=True, shell_complete=_completion.layers,
+    help="List the layers with such a name.",
+)  # fmt: skip
+@click.option(
+    "--type", "types", metavar="GLOB", multiple=True, shell_complete=_completion.operations,
+    help="List the layers of this type, such as '*Conv*'.",
+)  # fmt: skip
+@click.option(
+    "--with", "pattern", metavar="SHAPE",
+    help="List the layers with an input or output of this shape. [1,?,..64] has a dim of any size, and one up to 64.",
+)  # fmt: skip
 @click.option("--memory", "predict_memory", is_flag=True, help="Predict the peak memory of a run from its plan.")
-@shape_option("With --memory: the shape of an input, such as [1,3,224,224].")
+@shape_option("With --memory or --layers: the shape of an input, such as [1,3,224,224].")
 def command(
-    model: str, weights: str | None, form: str, graph: str | None, predict_memory: bool, shapes: Shapes
+    model: str, weights: str | None, form: str, graph: str | None, all_layers: bool, names: Sequence[str],
+    types: Sequence[str], pattern: str | None, predict_memory: bool, shapes: Shapes,
 ) -> int:  # fmt: skip
     """Show the inputs, outputs, operations and weights of a model.
 
-    The .bin is needed only for --memory. Layers in the bodies of If, Loop and TensorIterator are counted as well.
+    The .bin is needed only for --memory, and for shapes that depend on constants. Layers in the bodies of If, Loop and
+    TensorIterator are counted as well.
+
+    FLOPs count multiplications and additions on elements, and each other function of an element once. bytes are those
+    of the inputs and outputs of a layer. Both are zero for a layer that needs none, and for a layer in a body, those of
+    one iteration. --layer, --type and --with list the layers that satisfy all of them.
     """
-    if shapes and not predict_memory:
-        raise click.UsageError("--shape changes only what --memory predicts; add --memory, or leave --shape out")
-    target = None if graph is None else new_file(graph, model, weights, "--graph")
+    listed = all_layers or bool(names or types or pattern is not None)
+    if shapes and not predict_memory and not listed:
+        raise click.UsageError(
+            "--shape changes only what --memory and --layers show; add one of them, or leave --shape out"
+        )
+    wanted = None if pattern is None else _pattern(pattern)
+    target = None if graph is None else new_file(graph, "--graph")
     items = _models.load(model, weights)
     if target is not None:
         _draw(items, model, target)
@@ -55,6 +85,15 @@ def command(
         if isinstance(item, ReadError):
             continue
         facts = facts_of(item.model)
+        facts["stored"] = [row.record() for row in storage(item.model)]
+        rows: list[Entry] = []
+        if listed:
+            try:
+                found = entries((reshaped(item, shapes) if shapes else item).model)
+                rows, facts["totals"] = chosen(found, names, types, wanted), totals(found)
+                facts["listed"] = [row.record() for row in rows]
+            except IrrunError as error:
+                problems += error.diagnostics
         if predict_memory:
             try:
                 facts["memory"] = _memory(reshaped(item, shapes).model)
@@ -66,8 +105,12 @@ def command(
             if position:
                 out.print()
             _print(out, printable(title or f"{facts['name']}  IR v{facts['ir_version']}, {model}"), facts)
+            if "totals" in facts:
+                _print_layers(out, rows, facts["totals"])
     if form == "json":
-        _terminal.print_json({"examples": records} if _models.is_example(items[0]) else records[0])
+        found = {"diagnostics": [record(d) for d in problems]}
+        is_page = _models.is_example(items[0])
+        _terminal.print_json({"examples": records, **found} if is_page else {**records[0], **found})
     _errors.show(problems)
     return _errors.exit_status(problems)
 
@@ -81,9 +124,7 @@ def _draw(items: Sequence[Parsed | ReadError], path: str, target: Path) -> None:
         raise item
     if len(items) > 1:
         raise click.UsageError(f"--graph needs a single model, but {path} holds {len(items)} examples")
-    with NewFile(target) as new:
-        new.file.write(picture(item.model).encode())
-        new.finish()
+    write_file(target, picture(item.model).encode())
 
 
 def _memory(model: Model) -> dict[str, Any]:
@@ -116,6 +157,14 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
     size = facts["weight_bytes"]
     where = Path(facts["weights"]).name if facts["weights"] else "no .bin"
     out.print(f"  {facts['parameters']:,} parameters, {size:,} bytes ({human(size)}), {printable(where)}")
+    if facts["stored"]:
+        stored = [
+            (row["stored_as"], str(row["constants"]), f"{row['parameters']:,}", human(row["bytes"]),
+             f"{row['bytes'] / size:.1%}" if size else "")
+            for row in facts["stored"]
+        ]  # fmt: skip
+        columns = ("stored as", "constants", "parameters", "size", "share")
+        _terminal.print_table(out, columns, stored, right=columns[1:])
     if memory := facts.get("memory"):
         _terminal.title(out, "\nmemory of a run")
         at = f'at "{printable(memory["at"])}"' if memory["at"] else "before a run, while weights are packed"
@@ -124,6 +173,64 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
             ("values at the peak", human(memory["values"]), at), ("in all", human(memory["total"]), ""),
         ]  # fmt: skip
         _terminal.print_table(out, ("", "size", ""), rows, right=("size",))
+
+
+def _print_layers(out: Console, listed: Sequence[Entry], sums: Mapping[str, Any]) -> None:
+    """Print a row for each layer, and the sums over all layers of the model."""
+    _terminal.title(out, "\nlayers")
+    columns = ("layer", "type", "attributes", "inputs", "outputs", "consumers", "weights", "FLOPs", "bytes")
+    rows = [
+        (
+            entry.name, entry.type, " ".join(f"{key}={_tight(text)}" for key, text in entry.attributes.items()),
+            " ".join("-" if tensor is None else str(tensor) for tensor in entry.inputs),
+            " ".join(map(str, entry.outputs)), " ".join(entry.consumers), human(entry.weights) if entry.weights else "",
+            _scaled(entry.flops), _size(entry.bytes),
+        )
+        for entry in listed
+    ]  # fmt: skip
+    cut: dict[str, Literal["start", "end"]] = {"layer": "start", "type": "end", "attributes": "end"}
+    cut |= {"inputs": "end", "outputs": "end", "consumers": "end"}
+    _terminal.print_table(
+        out, columns, rows, right=columns[6:], cut=cut, spare=("attributes", "consumers", "inputs", "weights", "bytes")
+    )
+    least = "" if sums["exact"] else "at least "
+    out.print(
+        f"  {counted(len(listed), 'layer')} of {sums['layers']:,} without constants; in all "
+        f"{least}{_scaled(Dim(sums['flops'])) or 0} FLOPs, {least}{human(sums['bytes'])} read and written"
+    )
+
+
+def _tight(text: str) -> str:
+    """Return a list without the spaces after its commas."""
+    return re.sub(r",\s+", ",", text)
+
+
+def _scaled(figure: Dim | None) -> str:
+    """Return a number of FLOPs with a prefix: ``1.23 M``. It is ``?`` if unknown, and empty if it is 0."""
+    if figure is None or figure.value is None:
+        return "?"
+    if not figure.value:
+        return ""
+    number, power = float(figure.value), 0
+    while number >= 999.5 and power < len(_PREFIXES) - 1:
+        number, power = number / 1000, power + 1
+    return f"{number:.3g}{_PREFIXES[power]}" if number < 999.5 else f"{number:.0f}{_PREFIXES[power]}"
+
+
+_PREFIXES: Final = ("", " k", " M", " G", " T")
+
+
+def _size(figure: Dim | None) -> str:
+    return "?" if figure is None or figure.value is None else human(figure.value) if figure.value else ""
+
+
+def _pattern(text: str) -> PartialShape:
+    """Return the shape that ``--with`` names. Raises click.BadParameter."""
+    shape = PartialShape.parse(text[1:-1] if text.startswith("[") and text.endswith("]") else text)
+    if shape is None:
+        message = f"{text} is not a shape; write it as [1,3,224,224]: ? is any dim, 1..8 an interval, ... any rank"
+        raise click.BadParameter(message, param_hint="--with")
+    return shape
 
 
 def _shape(dims: Sequence[int | str] | None) -> str:

@@ -11,8 +11,8 @@ import click
 
 from irrun.api import no_examples
 from irrun.checking.origins import Explanation
-from irrun.checking.questions import Asked, at_line, by_name, outputs
-from irrun.cli import _models, _terminal
+from irrun.checking.questions import Asked, at_line, by_glob, by_name, outputs
+from irrun.cli import _completion, _models, _terminal
 from irrun.cli._options import format_option, plugin_option, weights_option
 from irrun.diagnostics import ModelError, ReadError
 from irrun.inference.trace import Trace
@@ -21,8 +21,8 @@ __all__ = ["command"]
 
 
 @click.command("why")
-@click.argument("path", metavar="MODEL.xml[:LINE]")
-@click.argument("what", metavar="[LAYER[:PORT]]", required=False)
+@click.argument("path", metavar="MODEL.xml[:LINE]", shell_complete=_completion.files)
+@click.argument("what", metavar="[LAYER[:PORT]]", required=False, shell_complete=_completion.layers)
 @weights_option
 @plugin_option
 @format_option("text", "json")
@@ -32,10 +32,10 @@ def command(path: str, what: str | None, weights: str | None, form: str, everyth
 
     Each dim is traced back to Parameters, constants and attributes.
 
-    LAYER is the name of a layer (also of a layer in a body) or of a tensor. PORT is the id of one of the layer's
-    ports, as a finding of `irrun check` shows it. A position in the file can replace them, as in MODEL.xml:39 or
-    MODEL.xml:39:6: the line of a layer, a port, a <dim> or an <edge>. Without a layer or a position, the outputs of
-    the model are explained.
+    LAYER is the name of a layer (also of a layer in a body), a glob such as 'conv*', or the name of a tensor. PORT is
+    the id of one of the layer's ports, as a finding of `irrun check` shows it. A position in the file can replace them,
+    as in MODEL.xml:39 or MODEL.xml:39:6: the line of a layer, a port, a <dim> or an <edge>. Without a layer or a
+    position, the outputs of the model are explained.
 
     Each line shows a formula with its numbers, and beside it the attributes of the layer. If a number does not come
     from an attribute, a line below that begins with this number explains it. Unknown dims are named after their
@@ -55,8 +55,7 @@ def command(path: str, what: str | None, weights: str | None, form: str, everyth
         _terminal.console(stderr=True).print(f"irrun: {message}")
     explained = [Explanation(asked, everything=everything) for asked in _asked(traces, what, position)]
     if form == "json":
-        records = [e.record() for e in explained]
-        _terminal.print_json(records[0] if what or position else records)
+        _terminal.print_json({"explanations": [e.record() for e in explained]})
     else:
         sys.stdout.write("\n".join(str(e) for e in explained))
     return 0
@@ -79,6 +78,8 @@ def _asked(traces: Sequence[Trace], what: str | None, position: Sequence[int]) -
     try:
         return [by_name(traces, what)]
     except ModelError:
+        if found := by_glob(traces, what):
+            return found
         if re.fullmatch(r"\d{1,9}(:\d{1,9})?", what) is None:
             raise
     return [at_line(traces, *map(int, what.split(":")))]

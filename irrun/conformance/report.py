@@ -14,7 +14,7 @@ from irrun.conformance.running import Run
 from irrun.conformance.suite import Case, Suite
 from irrun.diagnostics import printable
 from irrun.engines.values import read_tensor
-from irrun.files import NewFile
+from irrun.files import write_file
 
 __all__ = ["write_report"]
 
@@ -63,9 +63,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    with NewFile(path) as new:
-        new.file.write(text.encode("utf-8"))
-        new.finish()
+    write_file(path, text.encode("utf-8"))
 
 
 def _page(title: str, body: str) -> str:

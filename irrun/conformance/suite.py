@@ -22,7 +22,7 @@ import numpy as np
 from irrun.diagnostics import Diagnostic, ReadError
 from irrun.engines.tensors import encoded
 from irrun.engines.values import read_tensor
-from irrun.files import NewFile
+from irrun.files import write_file, write_pair
 
 __all__ = ["SUITE", "Case", "Operation", "Step", "Suite", "read_suite", "tensor_record", "write_suite"]
 
@@ -87,8 +87,7 @@ class Case:
     def write(self, folder: Path) -> Path:
         """Write the model to ``folder`` as ``model.xml`` and ``model.bin``, and return the path of the former."""
         path = folder / "model.xml"
-        path.write_text(self.xml, "utf-8")
-        path.with_suffix(".bin").write_bytes(self.bin)
+        write_pair(path, self.xml.encode(), self.bin)
         return path
 
 
@@ -134,9 +133,7 @@ def tensor_record(array: np.ndarray, type: str | None = None) -> dict[str, Any]:
 def write_suite(suite: Suite, path: str | os.PathLike[str]) -> int:
     """Write a suite to a file, as a whole or not at all, and return its size in bytes."""
     data = lzma.compress(b"".join(_lines(suite)), preset=9)
-    with NewFile(path) as new:
-        new.file.write(data)
-        new.finish()
+    write_file(path, data)
     return len(data)
 
 

@@ -14,7 +14,7 @@ from irrun.debug.results import Comparison, First, InputError, Layer, SideFailur
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import Diagnostic, EngineError
 from irrun.engines import from_record, to_record
-from irrun.files import NewFile
+from irrun.files import write_file
 
 __all__ = ["apply_tolerances", "read_measurements", "write_measurements"]
 
@@ -32,9 +32,7 @@ def write_measurements(comparison: Comparison, path: Path) -> None:
             "side": comparison.failure.side, "sample": comparison.failure.sample,
             "outcome": to_record(comparison.failure.outcome),
         }  # fmt: skip
-    with NewFile(path) as new:
-        new.file.write(json.dumps(_storable(fields), allow_nan=False).encode("ascii"))
-        new.finish()
+    write_file(path, json.dumps(_storable(fields), allow_nan=False).encode("ascii"))
 
 
 def read_measurements(path: Path) -> Comparison:

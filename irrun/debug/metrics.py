@@ -36,7 +36,7 @@ class Measurement:
     """The number of elements outside."""
     size: int
     excess: float
-    """The greatest error, in units of what its tolerance allows; infinite if NaN or Inf differ."""
+    """The greatest error, in units of what its tolerance allows; infinite if NaN, Inf or strings differ."""
     worst: tuple[int, ...] | None
     """The index of the element with the greatest excess, or None without elements."""
     max_abs: float
@@ -44,7 +44,8 @@ class Measurement:
     cosine: float | None
     snr: float | None
     error: float
-    """The root mean square of the errors divided by that of the reference; infinite if the reference is 0."""
+    """The root mean square of the errors divided by that of the reference; infinite if the reference is 0, and if NaN,
+    Inf or strings differ."""
     nan: tuple[int, int]
     """The numbers of NaNs in the reference and in the candidate."""
     inf: tuple[int, int]
@@ -120,6 +121,7 @@ class _Sums:
         self.max_abs = self.max_rel = 0.0
         self.rr = self.cc = self.rc = self.dd = 0.0
         self.nan, self.inf = [0, 0], [0, 0]
+        self.least_error = 0.0
         self.buckets = np.full(1 << _BITS, -1.0) if frontier else None
 
     def add_text(self, reference: np.ndarray, candidate: np.ndarray) -> None:
@@ -127,7 +129,8 @@ class _Sums:
         differ = np.asarray(reference.astype(object) != candidate.astype(object)).reshape(-1)
         self.outside = int(np.count_nonzero(differ))
         self.excess, self.worst = (math.inf, int(np.argmax(differ))) if self.outside else (0.0, 0)
-        self.mark(0.0, math.inf if self.outside else 0.0)
+        self.least_error = math.inf if self.outside else 0.0
+        self.mark(0.0, self.least_error)
 
     def add(self, start: int, first: np.ndarray, second: np.ndarray) -> None:
         """Add the elements from position ``start`` on: ``first`` of the reference, ``second`` of the candidate."""
@@ -178,6 +181,7 @@ class _Sums:
         special = ~(np.isfinite(r) & np.isfinite(c))
         same = (r == c) | (np.isnan(r) & np.isnan(c))
         distance = np.where(special, np.where(same, 0, np.inf), distance)
+        self.least_error = max(self.least_error, float(distance[special].max(initial=0)))
         return np.where(special, 0, r), np.where(special, 0, c), distance, np.where(special, 0, magnitude)
 
     def mark(self, magnitude: float, error: float) -> None:
@@ -193,7 +197,7 @@ class _Sums:
             self.outside, self.size, max(self.excess, 0.0),
             tuple(int(i) for i in np.unravel_index(self.worst, self.shape)) if self.size else None,
             self.max_abs, self.max_rel, min(1.0, self.rc / length) if length else None,
-            -20 * math.log10(noise) if 0 < noise < math.inf else None, noise,
+            -20 * math.log10(noise) if 0 < noise < math.inf else None, max(noise, self.least_error),
             (self.nan[0], self.nan[1]), (self.inf[0], self.inf[1]), "", self.frontier(),
         )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irrun.diagnostics import Diagnostic, EngineError
+from irrun.lookup import nearest
 from irrun.types import ELEMENT_TYPES
 
 __all__ = ["TOLERANCES", "Limit", "Tolerances", "read_tolerances"]
@@ -103,7 +103,7 @@ def _table(name: str, table: Any) -> dict[str, Limit]:
         raise ValueError(f"{name} is no table")
     for key in table if name == "types" else ():
         if key not in ELEMENT_TYPES:
-            near = difflib.get_close_matches(key, ELEMENT_TYPES, 1)
+            near = nearest(key, ELEMENT_TYPES)
             raise ValueError(f"{key!r} is no element type" + (f"; did you mean {near[0]}?" if near else ""))
     return {key: _limit(f"{name}.{key}", limits) for key, limits in table.items()}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from irrun.diagnostics import Diagnostic, EngineError
+from irrun.lookup import nearest
 
 __all__ = ["KINDS", "Side", "parse_side"]
 
@@ -90,7 +90,7 @@ def parse_side(text: str, *, needs_path: bool = True) -> Side:
     if kind not in KINDS:
         if match[2] is not None and ":" not in text:
             return Side(_kind_of(text), Path(text))  # a file name with a bracket
-        near = difflib.get_close_matches(kind.lower(), KINDS, 1)
+        near = nearest(kind, KINDS)
         help = f"did you mean {near[0]}?" if near else f"the kinds are {', '.join(KINDS)}; a path needs none"
         raise _bad(text, f"there is no engine {kind!r}", help)
     options, rest = _options(text, kind, match.end()) if match[2] is not None else ({}, rest)
@@ -156,7 +156,7 @@ def _require_option(text: str, kind: str, name: str, value: str | None, earlier:
     """Raise EngineError (IR701) unless the kind has the option, the option takes the value, and it is new."""
     known = KINDS[kind]
     if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
+        near = nearest(name, known)
         listed = f"its options are {', '.join(known)}" if known else f"write {kind}:PATH"
         raise _bad(text, f"{kind} has no option {name!r}", f"did you mean {near[0]}?" if near else listed)
     pattern, words = _OPTIONS[name]

@@ -19,13 +19,13 @@ import numpy as np
 
 from irrun import __version__
 from irrun.diagnostics import Diagnostic, FeedError
-from irrun.files import NewFile, lock, sweep
-from irrun.fleet.identity import identity, weights_of
+from irrun.files import lock, sweep, write_file
 from irrun.fleet.inputs import Files, Inputs, Stack, files_of, stack_of
 from irrun.fleet.session import Job, rows_are_independent, session
 from irrun.fleet.targets import Bad, Folder, Stacked, Target, target_of
 from irrun.fleet.workers import Lost, Workers
 from irrun.fleet.writing import output_names
+from irrun.identity import identity, weights_of
 from irrun.model import Model
 from irrun.running.live import default_max_memory
 
@@ -316,6 +316,4 @@ def _claim(target: Folder | Stacked, out: str, manifest: dict[str, Any], inputs:
         differing = [words for key, words in _WORDS.items() if earlier.get(key) != manifest[key]]
         message = f"holds results of {' and '.join(differing) or 'another command'}"
         raise _occupied(out, f"{message}; choose another output, or pass --overwrite")
-    with NewFile(path, swept=True) as new:
-        new.file.write(json.dumps(manifest, indent=1).encode())
-        new.finish()
+    write_file(path, json.dumps(manifest, indent=1).encode(), swept=True)

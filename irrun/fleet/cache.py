@@ -19,8 +19,8 @@ from typing import Any, Final
 import irrun
 from irrun.diagnostics import Diagnostic
 from irrun.edits import Edit, Fix
-from irrun.files import NewFile
-from irrun.fleet.identity import identity
+from irrun.files import write_file
+from irrun.identity import identity, status
 from irrun.opdef.plugins import plugins
 from irrun.source import Source, Span
 
@@ -46,15 +46,24 @@ class Cache:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._program = _hash(_program(), sorted(map(identity, plugins())))
 
     def key(self, file: str, weights: str, options: Any) -> str:
         """Return the hash of what the result for a model depends on.
 
         It covers irrun and the packages that it uses, plugins, the options, and the path and contents of the .xml and
         of the .bin (see ``identity``). ``options`` must have a ``repr`` that tells them apart.
+
+        An entry under a hash of the times of the files holds their key, so that unchanged files are not read.
         """
-        parts = (_program(), tuple(map(identity, plugins())), options, file, identity(file), weights, identity(weights))
-        return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()
+        times = (status(file), status(weights))
+        known = None if None in times else _hash(self._program, "times", options, file, weights, times)
+        if known is not None and isinstance(key := (self.get(known) or {}).get("key"), str):
+            return key
+        key = _hash(self._program, options, file, identity(file), weights, identity(weights))
+        if known is not None and (status(file), status(weights)) == times:
+            self.put(known, {"key": key})
+        return key
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key[2:]}.json"
@@ -72,9 +81,7 @@ class Cache:
         path = self._path(key)
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with NewFile(path, swept=True) as new:
-                new.file.write(json.dumps(entry, separators=(",", ":")).encode("ascii"))
-                new.finish()
+            write_file(path, json.dumps(entry, separators=(",", ":")).encode("ascii"), swept=True)
 
 
 _PACKAGES: Final = ("numpy", "ml_dtypes", "lxml", "numba", "mkl", "regex", "sentencepiece")
@@ -83,6 +90,10 @@ _PACKAGES: Final = ("numpy", "ml_dtypes", "lxml", "numba", "mkl", "regex", "sent
 
 _PROCESS: Final = ("IRRUN_CACHE_DIR", "IRRUN_THREADS")
 """Settings that change no result."""
+
+
+def _hash(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 @cache
@@ -102,8 +113,7 @@ def _program() -> str:
             versions.append((package, metadata.version(package)))
     added = [(e.name, e.value, e.dist and e.dist.version) for e in metadata.entry_points(group="irrun.ops")]
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("IRRUN_") and k not in _PROCESS)
-    parts = (sys.version, irrun.__version__, sources, versions, added, settings)
-    return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()
+    return _hash(sys.version, irrun.__version__, sources, versions, added, settings)
 
 
 def to_record(diagnostic: Diagnostic) -> dict[str, Any]:

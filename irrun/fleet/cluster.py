@@ -61,7 +61,7 @@ class Cluster:
                 future.release()
                 yield task, result
                 self.jobs = max(1, sum(self.client.nthreads().values()))  # workers come and go
-                for new in submitted(_AHEAD * self.jobs - len(pending)):
+                for new in submitted(max(0, _AHEAD * self.jobs - len(pending))):
                     done.add(new)
         finally:
             self.client.cancel(list(pending))

@@ -13,12 +13,13 @@ import numpy as np
 
 from irrun.diagnostics import FeedError, human
 from irrun.ir.parse import require_file
+from irrun.ir.recognition import kind_of
 from irrun.lookup import bad_feed
 from irrun.model import Layer, Model
 from irrun.running.generate import declared
 from irrun.types import ElementType, PartialShape
 
-__all__ = ["PICTURE", "native", "read_array", "read_picture", "stand_in", "why"]
+__all__ = ["HEAD", "PICTURE", "native", "read_array", "read_picture", "stand_in", "why"]
 
 PICTURE: Final = re.compile(r".+\.(png|jpe?g|bmp|gif|webp|tiff?|p[bgpn]m)", re.IGNORECASE | re.DOTALL)
 """The names of files that are pictures."""
@@ -37,6 +38,7 @@ def read_array(model: Model, number: int, path: str, key: str | None, max_memory
     try:
         require_file(Path(path))
         with open(path, "rb") as file:  # np.load leaves a broken file open if it opens the file itself
+            _refuse_foreign(model, parameter, path, file.read(HEAD))
             is_archive = zipfile.is_zipfile(file)
             if is_archive != path.lower().endswith(".npz"):
                 raise ValueError(f"the file is a {'.npz' if is_archive else '.npy'}")
@@ -60,6 +62,21 @@ def read_array(model: Model, number: int, path: str, key: str | None, max_memory
         raise bad_feed(model, parameter, f"cannot be read from {path}: out of memory", help) from None
     except Exception as error:  # numpy, zipfile and the decompressors raise whatever a corrupt file leads them to
         raise bad_feed(model, parameter, f"cannot be read from {path}: {error}", "write it with numpy.save") from None
+
+
+HEAD: Final = 4096
+"""The number of bytes of a file that are looked at to recognise it."""
+
+
+def _refuse_foreign(model: Model, parameter: Layer, path: str, head: bytes) -> None:
+    """Raise FeedError (IR601) if the first bytes of a file are those of a format that its name does not tell."""
+    known = kind_of(head, path)
+    if known is None or head.startswith(b"PK") or Path(path).suffix.lower() in known[0]:
+        return
+    if "picture" in known[0] and PICTURE.fullmatch(path):
+        return
+    help = f"rename it to {Path(path).with_suffix('.npy')}" if "(.npy)" in known[0] else known[1]
+    raise bad_feed(model, parameter, f"cannot be read from {path}: the file {known[0]}", help)
 
 
 def _require_size(file: IO[bytes], size: int, max_memory: int) -> None:
@@ -153,6 +170,9 @@ def read_picture(model: Model, number: int, path: str, element_type: ElementType
         raise bad_feed(model, parameter, message, "pass an array instead")
     dims = dict(zip(order, shape))
     try:
+        require_file(Path(path))
+        with open(path, "rb") as file:
+            _refuse_foreign(model, parameter, path, file.read(HEAD))
         with Image.open(path) as opened:
             image = ImageOps.exif_transpose(opened).convert("L" if "C" not in dims or dims["C"] == 1 else "RGB")
         width, height = (dims[a].value or n for a, n in zip("WH", image.size))

@@ -16,8 +16,8 @@ from irrun.checking.checker import check
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.diagnostics import Diagnostic, IrrunError, ModelError, ReadError
 from irrun.fleet.cache import Cache, from_record, to_record
-from irrun.fleet.identity import weights_of
 from irrun.fleet.workers import Lost, Workers, in_order
+from irrun.identity import weights_of
 from irrun.ir.parse import Parsed
 from irrun.running.generate import draw
 from irrun.source import STDIN, Source
@@ -80,7 +80,7 @@ class RandomRun:
     """Run a file with random inputs: a task for ``outcomes``. The options are those of ``irrun.compile``."""
 
     seed: int = 0
-    strict: bool = True
+    strict: bool = False
     exact: bool | None = None
     max_memory: int | None = None
     timeout: float | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Iterable
-from typing import BinaryIO, Final
+from typing import IO, Final
 
 import numpy as np
 
@@ -24,12 +24,15 @@ def output_names(model: Model) -> list[str]:
     return names
 
 
-def write_npy(file: BinaryIO, array: np.ndarray) -> None:
-    """Write a .npy. Values of types that it cannot hold are written as ``storable`` says."""
-    np.lib.format.write_array(file, storable(np.asarray(array)), allow_pickle=False)
+def write_npy(file: IO[bytes], array: np.ndarray) -> bool:
+    """Write a .npy, and return whether the array is saved as a stand-in type, as ``storable`` says."""
+    array = np.asarray(array)
+    stored = storable(array)
+    np.lib.format.write_array(file, stored, allow_pickle=False)
+    return stored is not array and stored.dtype.kind != "U"
 
 
-def write_npz(file: BinaryIO, arrays: Iterable[tuple[str, np.ndarray]]) -> list[int]:
+def write_npz(file: IO[bytes], arrays: Iterable[tuple[str, np.ndarray]]) -> list[int]:
     """Write a .npz with each array under its name, and return the positions of those saved as a stand-in type.
 
     It holds no times, so that equal arrays give equal bytes. numpy.savez is not used because it cannot save an array
@@ -38,12 +41,9 @@ def write_npz(file: BinaryIO, arrays: Iterable[tuple[str, np.ndarray]]) -> list[
     changed: list[int] = []
     with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
         for number, (name, array) in enumerate(arrays):
-            if array.dtype.isbuiltin == 2 or array.dtype == object:
-                array = storable(array)
-                if array.dtype.kind != "U":
-                    changed.append(number)
             with archive.open(f"{_key(name)}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+                if write_npy(member, array):
+                    changed.append(number)
     return changed
 
 

@@ -78,7 +78,8 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
             continue
         if name is None:
             near = difflib.get_close_matches(text_name, spellings, 1)
-            message = f"{cls.type}-{cls.since} has no attribute {text_name}"
+            kind = "argument" if model.source.is_script else "attribute"
+            message = f"{cls.type}-{cls.since} has no {kind} {text_name}"
             help = f"did you mean {near[0]}?" if near else None
             fix = renamed(text_name, near[0]) if near else None
             unknown[text_name] = at("IR204", message, data(), text_name, help=help, fix=fix)
@@ -88,6 +89,8 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
             values[name] = attribute.parse(text)
         except (ValueError, OverflowError):
             message = f'{text_name}="{text}" should be {attribute.expects}'
+            if model.source.is_script:
+                message = f"{name} should be {attribute.argument}, not {text}"
             problems.append(at(attribute.code, message, data(), text_name))
             values[name] = None
     missing = [a for name, a in cls.attributes.items() if name not in values and _is_due(model, layer, a)]
@@ -96,10 +99,14 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
     for attribute in missing:
         message = f"the attribute {attribute.name} is missing"
         help, fix = f'write {attribute.name}="…" ({attribute.expects}) in <data>', None
+        if model.source.is_script:
+            name = next(name for name, own in cls.attributes.items() if own is attribute)
+            message, help = f"the argument {name} is missing", f"pass {name}=…, {attribute.argument}"
         misspelt = difflib.get_close_matches(attribute.name, unknown, 1)
         if misspelt:  # the unknown attribute is a misspelling of this one: report one fault, not two
             del unknown[misspelt[0]]
-            help = f"{misspelt[0]} is not one of its attributes; did you mean {attribute.name}?"
+            kind = "arguments" if model.source.is_script else "attributes"
+            help = f"{misspelt[0]} is not one of its {kind}; did you mean {attribute.name}?"
             fix = renamed(misspelt[0], attribute.name)
         elif (value := _declared(layer, attribute)) and layer.attributes:
             edits = add_attribute(model.source, data(), attribute.name, value)

@@ -81,12 +81,26 @@ def wrong_output_count(layer: Layer, op: Op | None, count: int) -> str:
 def weights_missing(model: Model) -> Diagnostic:
     """Return the diagnostic (IR501) for a model with constants but without a ``.bin``."""
     path = model.source.path
-    lacking = "no .bin is named" if path == STDIN else f"{Path(path).with_suffix('.bin')} is missing"
+    weights = Path(path).with_suffix(".bin")
+    if path == STDIN:
+        lacking, help = "no .bin is named", "name it with -w"
+    elif _is_file(weights):  # the reader has refused it
+        lacking, help = f"{weights} is a Git LFS pointer", "get the file itself: git lfs pull"
+        if not weights.read_bytes().startswith(b"version "):
+            lacking, help = f"{weights} is a web page", "download the .bin itself, not the page about it"
+    else:
+        lacking, help = f"{weights} is missing", "put it beside the .xml under the same name, or name it with -w"
     count = "one constant has its" if model.constants == 1 else f"{model.constants} constants have their"
     return Diagnostic(
-        "IR501", "error", f"{lacking}; {count} values in it", file=path, source=model.source,
-        help="name it with -w" if path == STDIN else "put it beside the .xml under the same name, or name it with -w",
+        "IR501", "error", f"{lacking}; {count} values in it", file=path, source=model.source, help=help
     )  # fmt: skip
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def declared(layer: Layer) -> tuple[Value, ...]:

@@ -15,6 +15,7 @@ from typing import Final
 
 from irrun.diagnostics import Diagnostic, ReadError
 from irrun.ir.reader import Reader
+from irrun.ir.recognition import what_to_do_with_folder
 from irrun.ir.safe_xml import read_xml
 from irrun.model import Model
 from irrun.source import Source
@@ -78,9 +79,8 @@ def require_file(path: Path) -> None:
 def unreadable(path: Path, error: OSError | ValueError) -> ReadError:
     """Return the error (IR000) for a file that cannot be read because of ``error``."""
     reason = (getattr(error, "strerror", None) or str(error)).lower()
-    return ReadError(
-        Diagnostic("IR000", "error", f"cannot read {path}: {reason}", file=str(path), help="check the path")
-    )
+    help = what_to_do_with_folder(path) if path.is_dir() else "check the path"
+    return ReadError(Diagnostic("IR000", "error", f"cannot read {path}: {reason}", file=str(path), help=help))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
-from irrun.diagnostics import ModelError, Refused
+from irrun.diagnostics import BuildError, Diagnostic, ModelError, Refused
 from irrun.files import NewFile, replace_pair
 from irrun.inference.bind import bind
 from irrun.inference.propagate import refusal, weights_missing
@@ -40,15 +40,16 @@ def save_model(
     two renames, there is no ``.xml``. Elements that irrun does not use (``rt_info``, ``meta_data`` …) are
     kept from the file that the model was read from. The weights are copied unchanged; ``compact`` leaves out the bytes
     to which no constant of the model refers. Raises ModelError if the weights are missing (IR501) or, with ``compact``,
-    a constant lies outside of them (IR502), ValueError if both files are the same, and OSError if a file cannot be
-    written.
+    a constant lies outside of them (IR502), BuildError (IR609) if both files are the same, and WriteError (IR011) if
+    a file cannot be written.
     """
     if model.weights is None and model.constants:
         raise ModelError(weights_missing(model))
     target = Path(xml).resolve()
     beside = target.with_suffix(".bin") if weights is None else Path(weights).resolve()
     if beside == target:
-        raise ValueError(f"{target} cannot hold both the model and its weights")
+        message, help = f"{target} cannot hold both the model and its weights", "name another file for the weights"
+        raise BuildError(Diagnostic("IR609", "error", message, file=str(target), help=help))
     data = np.empty(0, np.uint8) if model.weights is None else model.weights.data
     parts = _parts(model) if compact else [_Part(0, len(data), 0)]
     text = to_xml(model, (lambda offset: _moved(parts, offset)) if compact else None)

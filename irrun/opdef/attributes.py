@@ -27,6 +27,10 @@ class Attribute:
     aliases: tuple[str, ...] = ()
     code: str = "IR203"
     """The code of the diagnostic for a text that cannot be parsed."""
+    python: str = "Any"
+    """The type of the argument in Python, as an annotation."""
+    argument: str = ""
+    """What a call of ``irrun.build`` may pass, in messages."""
 
     @property
     def required(self) -> bool:
@@ -100,28 +104,30 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
         name: str,
         aliases: tuple[str, ...],
         code: str = "IR203",
+        python: str = "Any",
+        argument: str = "",
     ) -> Any:
-        return Attribute(parse, expects, default, name, aliases, code)
+        return Attribute(parse, expects, default, name, aliases, code, python, argument or expects)
 
     @staticmethod
     def int(default: int | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> int:
         """Declare an attribute that is an integer."""
-        return attr._make(_int, "an integer", default, name, aliases)
+        return attr._make(_int, "an integer", default, name, aliases, python="int")
 
     @staticmethod
     def float(default: float | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> float:
         """Declare an attribute that is a number."""
-        return attr._make(_float, "a number", default, name, aliases)
+        return attr._make(_float, "a number", default, name, aliases, python="float")
 
     @staticmethod
     def bool(default: bool | _Required = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> bool:
         """Declare an attribute that is a boolean: true, false, 1 or 0."""
-        return attr._make(_bool, "true or false", default, name, aliases)
+        return attr._make(_bool, "true or false", default, name, aliases, python="bool", argument="True or False")
 
     @staticmethod
     def str(default: str | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> str:
         """Declare an attribute that is any text."""
-        return attr._make(lambda text: text, "text", default, name, aliases)
+        return attr._make(lambda text: text, "text", default, name, aliases, python="str", argument="a str")
 
     @staticmethod
     def choice(
@@ -140,21 +146,31 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
                 raise ValueError(text)
             return known[word]
 
-        return attr._make(parse, "one of " + ", ".join(values), default, name, aliases)
+        quoted = ", ".join(f'"{value}"' for value in values)
+        return attr._make(
+            parse, "one of " + ", ".join(values), default, name, aliases, python=f"Literal[{quoted}]",
+            argument=f"one of {quoted}",
+        )  # fmt: skip
 
     @staticmethod
     def ints(
         default: tuple[int, ...] | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
     ) -> tuple[int, ...]:
         """Declare an attribute that is a list of integers, separated by commas."""
-        return attr._make(_list(_int), "integers separated by commas", default, name, aliases)
+        return attr._make(
+            _list(_int), "integers separated by commas", default, name, aliases, python="Sequence[int]",
+            argument="a list of integers",
+        )  # fmt: skip
 
     @staticmethod
     def floats(
         default: tuple[float, ...] | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()
     ) -> tuple[float, ...]:
         """Declare an attribute that is a list of numbers, separated by commas."""
-        return attr._make(_list(_float), "numbers separated by commas", default, name, aliases)
+        return attr._make(
+            _list(_float), "numbers separated by commas", default, name, aliases, python="Sequence[float]",
+            argument="a list of numbers",
+        )  # fmt: skip
 
     @staticmethod
     def element_type(
@@ -162,9 +178,15 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
     ) -> ElementType:
         """Declare an attribute that is an element type. An unknown one is reported as IR305."""
         value = ELEMENT_TYPES[default] if isinstance(default, str) else default
-        return attr._make(_element_type, "an element type such as f32 or i64", value, name, aliases, "IR305")
+        return attr._make(
+            _element_type, "an element type such as f32 or i64", value, name, aliases, "IR305",
+            "str | ElementType | DTypeLike", 'an element type such as "f32" or numpy.int64',
+        )  # fmt: skip
 
     @staticmethod
     def shape(default: PartialShape | _Required | None = REQUIRED, *, name: str = "") -> PartialShape:
         """Declare an attribute that is a partial shape. An invalid one is reported as IR404."""
-        return attr._make(_shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), "IR404")
+        return attr._make(
+            _shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), "IR404",
+            "str | PartialShape | Sequence[Dim | int | None]", "a shape such as [1, 3, None]",
+        )  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NoReturn, Protocol
+from typing import Any, ClassVar, Final, Literal, NoReturn, Protocol
 
 import numpy as np
 
@@ -14,7 +14,13 @@ from irrun.opdef.kernel import AxisRole, Kernel, Request
 from irrun.opdef.values import Value
 from irrun.types import Dim, ElementType
 
-__all__ = ["Body", "Input", "Op", "Site", "Stream", "Variables", "opt", "ports", "variadic"]
+__all__ = ["SPECIFICATION", "Body", "Input", "Op", "Site", "Stream", "Variables", "opt", "ports", "variadic"]
+
+
+SPECIFICATION: Final = (
+    "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/{spec}.html"
+)
+"""The address of an operation's page, by ``Op.spec``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +132,8 @@ class Op:
     True: ``prepare`` answers such requests. Names of attributes and constant inputs, each with its role: only the axes
     change. irrun adapts these attributes and inputs, and then uses the kernel of the channels-first layout.
     """
+    per_element: ClassVar[int] = 0
+    """FLOPs for each element of the first output, if their number does not depend on anything else: see ``flops``."""
     attributes: ClassVar[dict[str, Attribute]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -162,6 +170,14 @@ class Op:
     def run(self, *inputs: Any, **needed: Any) -> Any:
         """The defining kernel: return the outputs as arrays. It never changes an input and may return a view of one."""
         raise TypeError(f"{self.type} has no kernel")
+
+    def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
+        """Return the arithmetic operations on elements that the layer needs, by the definition of the operation.
+
+        A multiplication and an addition count one each, so that a multiply-add counts two, and so does any other
+        function of an element. Moving, selecting and converting elements counts nothing.
+        """
+        return outputs[0].shape.count() * self.per_element if self.per_element else Dim(0)
 
     def working(self, *inputs: Any) -> int:
         """Return the bytes that ``run`` allocates for these arrays beside those that the shapes of its outputs tell."""

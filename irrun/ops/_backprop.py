@@ -37,6 +37,10 @@ class BackpropBase(Filtering):
     inputs = ports(data="T", filters="T", output_shape=opt("T_SHAPE"))
     channels_last = True
 
+    def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
+        data = inputs[0]
+        return Dim.unknown() if data is None else data.shape.count() * self.each(inputs[1]) * 2
+
     def infer(self, at: Site, data: Value, filters: Value, output_shape: Value | None = None) -> Value:
         spatial = self.spatial(at, data, filters)
         if output_shape is not None:

@@ -17,7 +17,7 @@ from irrun.kernels.convolution.winograd import packed, suits, transformed_bytes,
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Index, Kernel, OnTileReady, Request, Site, Value, attr, ignore_tile, ports
 from irrun.ops._sliding import Sliding
-from irrun.types import Dim, PartialShape
+from irrun.types import Dim, PartialShape, product
 
 
 class Filtering(Sliding):
@@ -55,6 +55,16 @@ class Filtering(Sliding):
         filter_dims = filters.shape.dims or tuple(PartialShape.of_rank(self.leading + spatial))
         out = self.channels(at, channels, filter_dims[: self.leading])
         return data.reshaped([batch, out, *self.slide(at, sizes, filter_dims[self.leading :])])
+
+    def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
+        filters = inputs[-1] if len(inputs) == 2 else inputs[2]
+        return outputs[0].shape.count() * self.each(filters) * 2
+
+    def each(self, filters: Value | None) -> Dim:
+        """Return how many filter elements one element of the output (of the input, if transposed) is multiplied by."""
+        if filters is None or filters.shape.dims is None:
+            return Dim.unknown()
+        return product(filters.shape.dims[self.leading - 1 :])
 
 
 def ungrouped(at: Site, data: Dim, ins: Dim, outs: Dim) -> Dim:

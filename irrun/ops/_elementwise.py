@@ -16,6 +16,7 @@ from irrun.types import Dim, ElementType, PartialShape, as_dim, holds_text
 class Elementwise(Op):
     """An operation whose inputs are broadcast to one shape by the rules of ``auto_broadcast``."""
 
+    per_element = 1
     auto_broadcast = attr.choice("none", "numpy", "pdpd", default="numpy", also={"explicit": "none"})
     # OpenVINO does not read the spelling ``axis``, and takes 0 where the attribute is missing
     axis = attr.int(default=-1, name="auto_broadcast.auto_broadcast_axis", aliases=("axis",))

@@ -13,7 +13,7 @@ from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.kernels.recurrence import Packed, gru, gru_linear, lstm, rnn
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr
-from irrun.types import Dim
+from irrun.types import Dim, product
 
 Function = Callable[[np.ndarray], np.ndarray]
 States = tuple[np.ndarray, ...]
@@ -152,6 +152,14 @@ class _Recurrent(Op):
             "P": "3*hidden_size",
             "A": "batch_size seq_length 1",
         }
+
+    def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
+        ports = dict(zip((port.name for port in self.inputs), inputs))
+        x, weights = ports["X"], [ports[name] for name in ("W", "R")]
+        if x is None or not x.shape.dims:
+            return Dim.unknown()
+        counts = [Dim.unknown() if matrix is None else matrix.shape.count() for matrix in weights]
+        return product(x.shape.dims[:-1]) * (counts[0] + counts[1]) * 2  # the rest is small beside the products
 
     def dims(self, at: Site, inputs: Sequence[Value | None], **known: Dim) -> Callable[[str], list[Dim]]:
         """Check the inputs, and return a function that maps the names of dims to the inferred dims.

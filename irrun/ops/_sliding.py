@@ -126,6 +126,9 @@ class Pooling(Sliding):
     types = {"T": "numeric boolean"}  # OpenVINO pools booleans, too
     channels_last = True
 
+    def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
+        return outputs[0].shape.count() * math.prod(self.kernel)
+
     def pooled(self, at: Site, data: Value) -> Value:
         """Return an output of the element type of ``data``. Refuses by C1 to C4."""
         rank = 2 + len(self.kernel)

@@ -11,6 +11,7 @@ from irrun.ops._unary import through_floats
 class AlongAxis(Op):
     """Base of the operations that normalise along one axis."""
 
+    per_element = 4
     axis = attr.int(default=1)
     inputs = ports(data="T")
     # OpenVINO takes integers and booleans, too

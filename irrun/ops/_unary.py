@@ -16,6 +16,7 @@ from irrun.types import Dim, ElementType, as_dim
 class Unary(Op):
     """An operation on one tensor. The output has its type and shape."""
 
+    per_element = 1
     inputs = ports(data="T")
     types = {"T": "numeric"}
     exact = False

@@ -17,6 +17,7 @@ class BatchNormInference5(Op):
     C3  ``epsilon`` is not negative.
     """
 
+    per_element = 2
     epsilon = attr.float()
     order = (0, 1, 2, 3, 4)
     """The positions of data, gamma, beta, mean and variance among the inputs."""

@@ -18,6 +18,7 @@ class CumSum(Op):
     C3  ``axis`` is at least -rank and less than the rank of ``data``.
     """
 
+    per_element = 1
     exclusive = attr.bool(default=False)
     reverse = attr.bool(default=False)
     inputs = ports(data="T", axis=opt("T_AXIS"))

@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, ports, variadic
-from irrun.types import UNKNOWN_RANK, Dim
+from irrun.types import UNKNOWN_RANK, Dim, product
 
 Labels = Sequence[str]
 """A label for each axis: a letter, or for an axis under an ellipsis its number, counted from the right."""
@@ -77,6 +77,17 @@ class Einsum(Op):
             once = sorted(label for label in set(left) if label.isalpha() and left.count(label) == 1)
             output = "…" * ("…" in left) + "".join(once)
         return left.split(","), output
+
+    def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
+        sizes: dict[str, Dim] = {}
+        for text, value in zip(self._subscripts()[0], inputs):
+            if value is None or value.shape.dims is None:
+                return Dim.unknown()
+            labels = _labels(text, len(value.shape.dims) - len(text.replace("…", "")))
+            for label, dim in zip(labels, value.shape.dims):
+                if label not in sizes or sizes[label].fits(1):
+                    sizes[label] = dim
+        return product(sizes.values()) * len(inputs)  # a product of all inputs, and one addition, for each combination
 
     def run(self, *arrays: np.ndarray) -> np.ndarray:
         subscripts, output = self._subscripts()

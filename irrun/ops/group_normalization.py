@@ -18,6 +18,7 @@ class GroupNormalization(Op):
     C3  ``num_groups`` is positive and divides the number of channels.
     """
 
+    per_element = 7
     num_groups = attr.int()
     epsilon = attr.float()
     inputs = ports(data="T", scale="T", bias="T")

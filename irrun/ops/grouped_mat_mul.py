@@ -1,6 +1,7 @@
 """GroupedMatMul: a matrix product for each group of rows.  Spec: matrix/grouped-matmul-17."""
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,6 +26,10 @@ class GroupedMatMul(Op):
     # OpenVINO has mat_b as (G, N, K) and no product of 2D with 2D, unlike early drafts of the specification
     inputs = ports(mat_a="T", mat_b="T", offsets=opt("T_IND"))
     types = {"T": "numeric", "T_IND": "i32 i64"}
+
+    def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
+        a = inputs[0]
+        return outputs[0].shape.count() * a.shape.dims[-1] * 2 if a is not None and a.shape.dims else Dim.unknown()
 
     def infer(self, at: Site, mat_a: Value, mat_b: Value, offsets: Value | None = None) -> Value:
         rank = 3 if offsets is None else 2

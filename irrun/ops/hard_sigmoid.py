@@ -14,6 +14,7 @@ class HardSigmoid(Op):
     C1  ``alpha`` and ``beta`` are scalars.
     """
 
+    per_element = 4
     inputs = ports(data="T", alpha="T", beta="T")
     # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}

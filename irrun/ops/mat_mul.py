@@ -1,6 +1,7 @@
 """MatMul: products of matrices and vectors.  Spec: matrix/matmul-1."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -50,6 +51,13 @@ class MatMul(Op):
             message = f"the batch dims of a {a.shape} and b {b.shape} cannot be broadcast"
             refuse(at, "C3", message, ("batch of a", "batch of b"), *batches)
         return a.reshaped([*batch, *([rows] if a.rank != 1 else []), *([columns] if b.rank != 1 else [])])
+
+    def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
+        a = inputs[0]
+        if a is None or not a.shape.dims:
+            return Dim.unknown()
+        inner = a.shape.dims[-2 if self.transpose_a and len(a.shape.dims) > 1 else -1]
+        return outputs[0].shape.count() * inner * 2
 
     def prepare(self, request: Request) -> Kernel | None:
         a, b = (value for value in request.inputs if value is not None)

@@ -18,6 +18,7 @@ class MVN6(Op):
     C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     """
 
+    per_element = 5
     normalize_variance = attr.bool()
     eps = attr.float()
     eps_mode = attr.choice("inside_sqrt", "outside_sqrt")
@@ -57,6 +58,7 @@ class MVN2(Op):
     C1  Each entry of ``reduction_axes`` is at least -rank and less than the rank of ``data``.
     """
 
+    per_element = 5
     # OpenVINO writes across_channels beside reduction_axes, which take precedence; its CPU plugin uses across_channels
     across_channels = attr.bool(default=False)
     reduction_axes = attr.ints(default=())

@@ -23,6 +23,7 @@ class NormalizeL2(Op):
     C3  ``axes`` has no duplicates.
     """
 
+    per_element = 3
     eps = attr.float()
     eps_mode = attr.choice("add", "max")
     inputs = ports(data="T", axes="T_IND")

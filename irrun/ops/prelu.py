@@ -16,6 +16,7 @@ class PReLU(Op):
         broadcast to the shape of ``data`` by the rules of numpy.
     """
 
+    per_element = 1
     inputs = ports(data="T", slope="T")
     # OpenVINO takes integers and booleans, too
     types = {"T": "boolean numeric"}

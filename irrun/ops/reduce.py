@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import ClassVar
 
@@ -33,6 +33,9 @@ class _Reduce(Op):
     ufunc: ClassVar[np.ufunc | None] = None
     """The numpy function whose ``reduce`` computes this reduction of f32 and f64, or None."""
     mean: ClassVar[bool] = False
+
+    def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
+        return Dim.unknown() if inputs[0] is None else inputs[0].shape.count()
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
         at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}, not a scalar or 1D")

@@ -22,6 +22,7 @@ class RMS(Op):
     C2  ``gamma`` can be broadcast to the shape of ``data`` by the rules of numpy.
     """
 
+    per_element = 4
     epsilon = attr.float()
     output_type: ElementType = attr.element_type("dynamic")
     elementwise_affine = attr.bool(default=True)

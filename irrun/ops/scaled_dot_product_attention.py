@@ -8,7 +8,7 @@ from irrun.kernels.attention import attention
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.opdef import Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, opt, ports
-from irrun.types import Dim, PartialShape
+from irrun.types import Dim, PartialShape, product
 
 
 @op("ScaledDotProductAttention", since=13, spec="sequence/scaled-dot-product-attention")
@@ -33,6 +33,14 @@ class ScaledDotProductAttention(Op):
         query="T", key="T", value="T", attention_mask=opt("float boolean"), scale=opt("T"), sink=opt("T")
     )  # fmt: skip
     types = {"T": "float"}
+
+    def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
+        query, key = inputs[0], inputs[1]
+        if query is None or key is None or not query.shape.dims or not key.shape.dims or not outputs[0].shape.dims:
+            return Dim.unknown()
+        *batch, queries, width = outputs[0].shape.dims
+        scores = product(batch) * queries * key.shape.dims[-2]
+        return scores * (query.shape.dims[-1] * 2 + width * 2 + 4)  # two products, and a softmax as in SoftMax
 
     def infer(
         self, at: Site, query: Value, key: Value, value: Value,

@@ -19,6 +19,7 @@ class Select(Elementwise):
         ``else`` and ``cond`` is at most that of ``then``.
     """
 
+    per_element = 0
     inputs = ports(cond="boolean", then="T", **{"else": "T"})
     carries = True
 

@@ -14,6 +14,7 @@ class Selu(Op):
     C1  ``alpha`` and ``lambda`` have one element each.
     """
 
+    per_element = 1
     inputs = ports(data="T", alpha="T", **{"lambda": "T"})
     types = {"T": "float"}
 

@@ -14,6 +14,7 @@ class Swish(Op):
     C1  ``beta`` is a scalar.
     """
 
+    per_element = 2
     inputs = ports(data="T", beta=opt("T"))
     types = {"T": "float"}
 

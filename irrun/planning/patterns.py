@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.model import Model
 from irrun.opdef import Kernel, Op, Value, resolve
 from irrun.planning import requests
 from irrun.planning.steps import Step
 from irrun.types import PartialShape
 
-__all__ = ["Patterns"]
+__all__ = ["Patterns", "is_quantised"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,15 @@ class _Match:
 class Patterns:
     """Replaces patterns among steps. ``results`` are the slots of the model's outputs.
 
-    ``values`` and ``constants`` are by slot. The constants that a replacement needs are added to both.
+    ``values`` and ``constants`` are by slot. The constants that a replacement needs are added to both. ``compiled``
+    allows compiled kernels.
     """
 
-    def __init__(self, values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int]) -> None:
+    def __init__(
+        self, values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int], *, compiled: bool
+    ) -> None:
         self.values, self.constants, self.results = values, constants, frozenset(results)
+        self.compiled = compiled
         self.made: dict[int, Step] = {}
         self.readers: dict[int, set[int]] = {}
 
@@ -85,7 +90,7 @@ class Patterns:
         inputs = [None if slot < 0 else self.values[slot] for slot in match.reads]
         if match.keys_swapped:
             inputs[1] = _swapped(inputs[1])
-        kernel = requests.kernel(match.op, inputs)
+        kernel = requests.kernel(match.op, inputs, compiled=self.compiled)
         if match.keys_swapped:
             kernel = replace(kernel, call=_swapping_keys(kernel.call))
         *before, last = match.members
@@ -390,6 +395,20 @@ def _unbroadcast(p: Patterns, last: Step) -> _Match | None:
     return None
 
 
+def _clipped(p: Patterns, last: Step) -> _Match | None:
+    """Match a FakeQuantize of a ReLU whose range has no negative numbers, and drop the ReLU, since it clips."""
+    before = p.of(last.reads[0], "ReLU") if last.op.type == "FakeQuantize" else None
+    low, high = (p.constants.get(slot) for slot in last.reads[1:3]) if before is not None else (None, None)
+    if before is None or low is None or high is None or not (low >= 0).all() or not (low < high).all():
+        return None
+    return _Match(last.op, (before.reads[0], *last.reads[1:]), (before, last))
+
+
 _RULES: Final[tuple[Callable[[Patterns, Step], _Match | None], ...]] = (
-    _normalised, _scaled, _unbroadcast, _mvn, _rms, _gelu, _attention, _slopes,
+    _normalised, _scaled, _unbroadcast, _mvn, _rms, _gelu, _attention, _slopes, _clipped,
 )  # fmt: skip
+
+
+def is_quantised(model: Model) -> bool:
+    """Return whether values are rounded to integers as they come, for which numpy takes many passes."""
+    return any(layer.type == "FakeQuantize" for layer in model.layers.values())

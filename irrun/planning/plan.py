@@ -123,7 +123,8 @@ class _Assembly:
             for key, value in zip(slot, self.values)
         }
         if self.how.fuse:
-            steps = Patterns(self.values, self.constants, results).replaced(_wanted(steps, results))
+            patterns = Patterns(self.values, self.constants, results, compiled=self.how.compiled)
+            steps = patterns.replaced(_wanted(steps, results))
             steps = channels_last(steps, self.values, self.constants, results, self.packed)
             steps = fuse(steps, self.values, results)
             for step in steps:
@@ -136,7 +137,7 @@ class _Assembly:
                 for number, value in enumerate(self.values)
                 if value.stored is not None
             }
-        constants, prepacked = self.kept(steps, results) if self.how.fuse else (self.constants, frozenset())
+        constants, prepacked = self.kept(steps, results)
         return Plan(
             model, self.how, self.allocated(steps, results), len(self.values), constants, prepacked,
             tuple(slot[p.id, 0] for p in model.parameters), results, known, tuple(v.type for v in self.values),
@@ -145,16 +146,20 @@ class _Assembly:
     def kept(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[dict[int, np.ndarray], frozenset[int]]:
         """Return the constants that a run reads, as aligned arrays, and the slots of those without contents.
 
-        A constant that kernels hold only in another form (``Kernel.prepacked``) keeps its dtype and shape alone.
+        A constant that kernels hold only in another form (``Kernel.prepacked``) keeps its dtype and shape alone. Where
+        each layer is a step, hooks may read it: then it stays as it is.
         """
         read = {*results}
         for step in steps:
             read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.prepacked)
-        packed = {slot for step in steps for slot in step.reads} & self.constants.keys() - read
-        kept = {slot: np.require(array, requirements="A") for slot, array in self.constants.items() if slot in read}
-        for slot in packed:
-            kept[slot] = _without_contents(self.constants[slot].dtype, self.constants[slot].shape)
-        return kept, frozenset(packed)
+        packed = {slot for step in steps for slot in step.reads} - read
+        kept: dict[int, np.ndarray] = {}
+        for slot, array in self.constants.items():
+            if slot in read:
+                kept[slot] = np.require(array, requirements="A")
+            elif slot in packed:
+                kept[slot] = _without_contents(array.dtype, array.shape) if self.how.fuse else array
+        return kept, frozenset(packed & kept.keys()) if self.how.fuse else frozenset()
 
     def step(self, id: int) -> Step | None:
         """Return the step of a layer, or None if a run has nothing to compute: for a constant, for example."""
@@ -197,7 +202,7 @@ class _Assembly:
                 self.reserved += int(layer.attributes["size"])
                 self.require_memory(layer)
             array = self.ops[layer.id].run(weights=weights, element_type=value.type)
-        if not array.flags.aligned and not (self.how.fuse and array.ndim == 2):
+        if not array.flags.aligned and array.ndim != 2:
             self.reserve(layer, value)
             array = array.copy()
         self.hold(slot, array)

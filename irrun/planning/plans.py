@@ -12,6 +12,7 @@ from irrun.inference.propagate import declared_inside
 from irrun.kernels.compiled import available
 from irrun.model import Model
 from irrun.opdef import Value
+from irrun.planning.patterns import is_quantised
 from irrun.planning.plan import plan
 from irrun.planning.steps import Plan, Planning
 from irrun.types import Dim, PartialShape
@@ -34,7 +35,8 @@ is one in twelve: with numba, it took 106 MB more and 3 % less time."""
 def planning(model: Model, max_memory: int) -> Planning:
     """Return how a model is planned where nothing else is asked for."""
     size = 0 if model.weights is None else model.weights.data.nbytes
-    compiled = size >= _COMPILED and available() and _matrices(model) * _MATRICES >= size
+    pays = size >= _COMPILED and (_matrices(model) * _MATRICES >= size or is_quantised(model))
+    compiled = pays and available()
     return Planning(max_memory, compiled=compiled)
 
 

@@ -16,7 +16,7 @@ from irrun.debug import Comparison, Tolerances, compare
 from irrun.debug.inputs import Feeds, samples_of
 from irrun.diagnostics import Diagnostic, EngineError, FeedError, IrrunError, ModelError, ReadError
 from irrun.engines import Limits, Side, parse_side
-from irrun.files import NewFile
+from irrun.files import write_file
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed, no_garbage
 from irrun.lookup import known
@@ -46,9 +46,7 @@ class ModelReport(Contents):
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, as a whole or not at all. Raises OSError."""
-        with NewFile(path) as new:
-            new.file.write(self.html().encode("utf-8"))
-            new.finish()
+        write_file(path, self.html().encode("utf-8"))
 
 
 def collect(

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Final
 from xml.sax.saxutils import escape
 
+from irrun.api import PathLike, as_model
 from irrun.diagnostics import printable
 from irrun.model import Model
 from irrun.report.entries import Entries
@@ -51,13 +52,13 @@ _STYLE: Final = """
 """
 
 
-def picture(model: Model) -> str:
+def picture(model: Model | PathLike) -> str:
     """Return an SVG picture of a model: its layers, and the declared shapes of the values between them.
 
     Constants are left out, and so are the layers computed from them alone. If more than ``MOST_NODES`` nodes are left,
     groups of layers are nodes: see ``irrun.report.tree``.
     """
-    entries = Entries(model)
+    entries = Entries(as_model(model))
     return _Picture(entries, Tree(entries)).svg()
 
 

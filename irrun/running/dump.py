@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irrun.files import NewFile, sweep
+from irrun.files import NewFile, sweep, write_file
 from irrun.model import Layer, Port
 from irrun.running.statistics import blocks, numbers, statistics
 from irrun.types import ELEMENT_TYPES, ElementType, fixed_width
@@ -46,9 +46,7 @@ class Dump:
 
     def __exit__(self, *_: object) -> None:
         rows = ",\n".join(json.dumps(row, allow_nan=False) for row in self.rows)
-        with NewFile(self.folder / "index.json", swept=True) as new:
-            new.file.write(f"[\n{rows}\n]\n".encode("ascii"))
-            new.finish()
+        write_file(self.folder / "index.json", f"[\n{rows}\n]\n".encode("ascii"), swept=True)
 
     def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
         self._path.append(_layer_name(step.layer))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from irrun.deadline import ends_at
-from irrun.diagnostics import ExecutionError, Refused, diagnostic
+from irrun.diagnostics import ExecutionError, Refused, counted, diagnostic, printable
+from irrun.html import table
 from irrun.kernels.threads import one_thread, products_are_shared_here
-from irrun.model import Model
+from irrun.model import Model, Tensor, signature
 from irrun.planning.plans import Plans
 from irrun.planning.steps import Plan
 from irrun.running.hooks import Hook, Tap
@@ -49,6 +51,42 @@ class Executable:
         Live(self._limits, self.plan, self._held()).begin(self.plan)
         self._output_names = [model.result_names(r) for r in model.results]
         self._strict = Strict(model) if strict else None
+
+    def __repr__(self) -> str:
+        return f"<Executable {self.model.name}: {signature(self.inputs, self.outputs)}>"
+
+    def __str__(self) -> str:
+        """Return the inputs, the outputs and the number of steps, in lines."""
+        lines = [f"{self.model.name}: {counted(len(self.plan.steps), 'step')}"]
+        for title, tensors in (("input", self.inputs), ("output", self.outputs)):
+            lines += [f"  {title:<7} {tensor}" for tensor in tensors]
+        return "\n".join(map(printable, lines))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (side, tensor.name, tensor.type or "?", tensor.shape or "?")
+            for side, tensors in (("input", self.inputs), ("output", self.outputs)) for tensor in tensors
+        ]  # fmt: skip
+        title = f"{self.model.name}: {counted(len(self.plan.steps), 'step')}"
+        return table(title, ("", "name", "type", "shape"), rows)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The inputs, in the order of the Parameters, with the types and shapes that the model accepts."""
+        values = [self.plan.values[parameter.id, 0] for parameter in self.model.parameters]
+        return tuple(
+            replace(tensor, type=value.type, shape=value.shape) for tensor, value in zip(self.model.inputs, values)
+        )
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """The outputs, in the order of the Results, with the inferred types and shapes."""
+        tensors: list[Tensor] = []
+        for tensor, result in zip(self.model.outputs, self.model.results):
+            feed = self.model.feeds[result.id][0] if result.inputs else None
+            value = None if feed is None else self.plan.values.get(feed)
+            tensors.append(tensor if value is None else replace(tensor, type=value.type, shape=value.shape))
+        return tuple(tensors)
 
     @property
     def plan(self) -> Plan:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irrun.diagnostics import printable
+from irrun.html import table
 from irrun.kernels.matmul import blas
 from irrun.model import Layer
 
@@ -108,6 +110,25 @@ class Profile:
         runs = self.runs
         return sum(row.seconds * row.calls / runs for row in self.rows)
 
+    def __str__(self) -> str:
+        """Return a line for each step, the slowest first, and the total."""
+        rows = self._table()
+        widths = [max(map(len, column)) for column in zip(*rows)] if rows else []
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+        return "\n".join(printable(line) for line in (*lines, f"{self.seconds * 1e3:.3f} ms in all"))
+
+    def _repr_html_(self) -> str:
+        return table(f"{self.seconds * 1e3:.3f} ms", ("layer", "type", "algorithm", "time", "share"), self._table())
+
+    def _table(self) -> list[tuple[str, ...]]:
+        """Return the layer, the type, the algorithm, the time and the share of each step, the slowest first."""
+        runs, total = self.runs, self.seconds or 1.0
+        took = [(row.seconds * row.calls / runs, row) for row in self.rows]
+        return [
+            (row.layers[-1], row.type, row.algorithm, f"{seconds * 1e3:.3f} ms", f"{seconds / total:.1%}")
+            for seconds, row in sorted(took, key=lambda pair: -pair[0])
+        ]
+
     def record(self) -> dict[str, Any]:
         """Return the profile for JSON. Times are in seconds; ``matrix_products`` names the library: numpy or mkl."""
         total, runs = self.seconds or 1.0, self.runs
@@ -123,7 +144,20 @@ class Profile:
                 }
                 for row in self.rows
             ],
+            "types": self.types(),
         }  # fmt: skip
+
+    def types(self) -> list[dict[str, Any]]:
+        """Return the number of steps and the seconds of each type in one run, for JSON, the most seconds first."""
+        runs, total = self.runs, self.seconds or 1.0
+        seconds: dict[str, list[float]] = {}
+        for row in self.rows:
+            seconds.setdefault(row.type, []).append(row.seconds * row.calls / runs)
+        rows = [
+            {"type": type, "steps": len(times), "seconds": sum(times), "share": sum(times) / total}
+            for type, times in seconds.items()
+        ]
+        return sorted(rows, key=lambda row: -row["seconds"])
 
     def trace(self) -> dict[str, Any]:
         """Return the profile in Chrome's trace event format: one complete event per call, times in microseconds."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from irrun.api import PathLike, as_model
 from irrun.diagnostics import Refused
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import needed
@@ -24,22 +25,30 @@ Output = tuple[int, int]
 """An output: the id of its layer, and its position among the outputs of the layer."""
 
 
-def fold_constants(model: Model) -> Model:
+def fold_constants(model: Model | PathLike) -> Model:
     """Return the model with a Const for each value that depends only on constants, and without the layers behind it.
 
-    Weights stored in a narrower type, such as f16 or int8, stay as they are, with the layers that decompress or
-    quantise them. So do values inside bodies, and a value that takes over 64 KiB more than the inputs of its layer. If
-    a value is folded, the weights are copied into memory.
+    That also happens inside bodies. Weights stored in a narrower type, such as f16 or int8, stay as they are, with the
+    layers that decompress or quantise them. So does a value that takes over 64 KiB more than the inputs of its layer.
+    If a value is folded, the weights are copied into memory.
     """
+    model = as_model(model)
+    blob = bytearray() if model.weights is None else bytearray(model.weights.data)
+    layers, edges = _folded(model, blob)
+    return model if layers is model.layers else rebuilt(model, layers, edges, Weights(data=bytes(blob)))
+
+
+def _folded(model: Model, blob: bytearray) -> tuple[Mapping[int, Layer], Sequence[Edge]]:
+    """Return the layers and edges of a model, or the same objects if nothing is folded. Add the values to ``blob``."""
+    layers = {id: _inside(layer, blob) for id, layer in model.layers.items()}
     types = {key: value.type for key, value in settled(model).items()}
     arrays = _arrays(model, types)
     constant = {id for id, _ in arrays}
     read = {feed for id, feeds in model.feeds.items() if id not in constant for feed in feeds if feed is not None}
     folded = [key for key in arrays if key in read and not is_constant(model.layers[key[0]])]
     if not folded:
-        return model
-    blob = bytearray() if model.weights is None else bytearray(model.weights.data)
-    layers = dict(model.layers)
+        same = all(layers[id] is layer for id, layer in model.layers.items())
+        return (model.layers if same else layers), model.edges
     moved: dict[Output, int] = {}
     fresh = max(layers) + 1
     for key in folded:
@@ -49,16 +58,27 @@ def fold_constants(model: Model) -> Model:
         fresh += own == fresh
         layers[own] = _constant(old, position, own, model.output_name(*key), arrays[key], types[key], blob)
         moved[id, old.outputs[position].id] = own
+    replaced = set(moved.values())  # a Const has no inputs
     edges = [
         replace(e, from_layer=moved[e.from_layer, e.from_port], from_port=0)
         if (e.from_layer, e.from_port) in moved
         else e
         for e in model.edges
-        if layers.get(e.to_layer) is model.layers.get(e.to_layer)  # a Const has no inputs
+        if e.to_layer not in replaced
     ]
     kept = _kept(model, layers, edges, constant)
     edges = [e for e in edges if e.from_layer in kept and e.to_layer in kept]
-    return rebuilt(model, {id: layer for id, layer in layers.items() if id in kept}, edges, Weights(data=bytes(blob)))
+    return {id: layer for id, layer in layers.items() if id in kept}, edges
+
+
+def _inside(layer: Layer, blob: bytearray) -> Layer:
+    """Return a layer with folded bodies, or the same object if nothing is folded."""
+    bodies = {}
+    for tag, body in layer.bodies.items():
+        layers, edges = _folded(body, blob)
+        same = layers is body.layers
+        bodies[tag] = body if same else replace(body, layers=layers, edges=tuple(edges))
+    return layer if all(bodies[tag] is body for tag, body in layer.bodies.items()) else replace(layer, bodies=bodies)
 
 
 def _kept(model: Model, layers: dict[int, Layer], edges: list[Edge], constant: set[int]) -> set[int]:
@@ -94,6 +114,7 @@ def _arrays(model: Model, types: Mapping[Output, ElementType]) -> dict[Output, n
         if (
             op is None
             or layer.bodies
+            or not layer.outputs
             or layer.type.lower() in _QUANTISING
             or not (is_constant(layer) or (op.pure and model.feeds[id]))
         ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from irrun.api import PathLike, as_model
 from irrun.inference.settled import settled
 from irrun.ir.join import join
 from irrun.lookup import known
@@ -15,7 +16,9 @@ from irrun.surgery._names import find_output
 __all__ = ["links", "merge"]
 
 
-def merge(a: Model, b: Model, connect: Mapping[str, str] | None = None, *, keep: bool = False) -> Model:
+def merge(
+    a: Model | PathLike, b: Model | PathLike, connect: Mapping[str, str] | None = None, *, keep: bool = False
+) -> Model:  # fmt: skip
     """Return one model that runs ``a`` and then ``b`` on outputs of ``a``.
 
     ``connect`` maps outputs of ``a`` to the inputs of ``b`` that they become; by default, those of equal names. Inputs
@@ -24,6 +27,7 @@ def merge(a: Model, b: Model, connect: Mapping[str, str] | None = None, *, keep:
     weights of both are copied into memory. Raises ModelError if an output does not exist (IR606) or does not fit its
     input (IR608), and FeedError (IR601) if an input does not exist.
     """
+    a, b = as_model(a), as_model(b)
     pairs = links(a, b, connect)
     if a.version != b.version:
         message = f"the IR versions {a.version} and {b.version} differ"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from irrun.api import PathLike, as_model
 from irrun.diagnostics import Diagnostic, ModelError
 from irrun.lookup import find_layers, known
 from irrun.model import Edge, Layer, Model
@@ -12,13 +13,14 @@ from irrun.surgery._models import layer_of, rebuilt, refused
 __all__ = ["expose", "find_output", "find_value", "rename_input", "rename_layer", "rename_output"]
 
 
-def rename_layer(model: Model, name: str, to: str) -> Model:
+def rename_layer(model: Model | PathLike, name: str, to: str) -> Model:
     """Return the model with another name for the layer ``name``. The names of tensors stay.
 
     A layer in a body is named with the path that leads there, such as ``loop/total``; ``to`` has no path. Raises
     ModelError if there is no such layer (IR606), or if ``to`` is the name of another layer of its model or body
     (IR608).
     """
+    model = as_model(model)
     return rebuilt(model, _renamed(model, name, to).layers)
 
 
@@ -49,12 +51,13 @@ def _bodies(model: Model, path: str) -> list[tuple[Layer, str, str]]:
     ]
 
 
-def rename_input(model: Model, name: str, to: str) -> Model:
+def rename_input(model: Model | PathLike, name: str, to: str) -> Model:
     """Return the model with another name for an input: that of its layer, and of its tensor where that is ``name``.
 
     ``name`` is any of the names of the input. Raises FeedError (IR601) if there is no such input, and ModelError
     (IR608) if ``to`` is the name of another layer.
     """
+    model = as_model(model)
     parameter = model.parameters[known(model, name)]
     _require_free(model, to, parameter)
     old = {name, parameter.name}
@@ -65,12 +68,13 @@ def rename_input(model: Model, name: str, to: str) -> Model:
     return rebuilt(model, {**model.layers, parameter.id: replace(parameter, name=to, outputs=ports)})
 
 
-def rename_output(model: Model, name: str, to: str) -> Model:
+def rename_output(model: Model | PathLike, name: str, to: str) -> Model:
     """Return the model with another name for an output. ``name`` is any of the names of the output.
 
     The name of the tensor that the output holds is changed, too, unless another output holds the same tensor. Raises
     ModelError if there is no such output (IR606), or if another output has the name ``to`` (IR608).
     """
+    model = as_model(model)
     result = find_output(model, name)
     others = [r for r in model.results if r is not result]
     if any(to in model.result_names(other) for other in others):
@@ -84,13 +88,14 @@ def rename_output(model: Model, name: str, to: str) -> Model:
     return rebuilt(model, layers)
 
 
-def expose(model: Model, value: str, name: str | None = None) -> Model:
+def expose(model: Model | PathLike, value: str, name: str | None = None) -> Model:
     """Return the model with one more output, the last: the inner value ``value``.
 
     ``value`` is the name of a layer, for its first output; ``layer:port``; or the name of a tensor. ``name`` is the
     name of the output, by default the first name of the tensor or otherwise ``value``. Raises ModelError if there is no
     such value (IR606), or if another output has the name (IR608).
     """
+    model = as_model(model)
     id, position = find_value(model, value)
     port = model.layers[id].outputs[position]
     called = name or next(iter(port.names), value)

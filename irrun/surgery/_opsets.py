@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from irrun.api import PathLike, as_model
 from irrun.inference.bind import bind, opset_of
 from irrun.inference.settled import settled
 from irrun.model import Layer, Model, is_constant
@@ -14,7 +15,7 @@ from irrun.surgery._models import rebuilt, refused
 __all__ = ["downgrade"]
 
 
-def downgrade(model: Model, opset: int) -> Model:
+def downgrade(model: Model | PathLike, opset: int) -> Model:
     """Return the model with no operation set newer than ``opset``, also inside bodies.
 
     A layer gets the newest version of its operation that ``opset`` has. Attributes that this version lacks are left out
@@ -22,6 +23,7 @@ def downgrade(model: Model, opset: int) -> Model:
     operation sets cannot say: the operation or an attribute came later, the inputs mean something else, or the outputs
     would have other types or shapes.
     """
+    model = as_model(model)
     older = rebuilt(model, _layers(model, opset))
     before, after = settled(model), settled(older)
     for (id, position), value in before.items():

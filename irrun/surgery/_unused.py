@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from irrun.api import PathLike, as_model
 from irrun.model import Layer, Model
 from irrun.surgery._models import rebuilt
 
 __all__ = ["drop_unused"]
 
 
-def drop_unused(model: Model) -> Model:
+def drop_unused(model: Model | PathLike) -> Model:
     """Return the model without the layers on which no output and no variable depends, also inside bodies.
 
     Inputs stay, because callers pass them, and so do the Parameters of bodies.
     """
+    model = as_model(model)
     return rebuilt(model, *_used(model))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from irrun.api import compile
+from irrun.api import PathLike, as_model, compile
 from irrun.diagnostics import IrrunError
 from irrun.model import Model
 from irrun.running.generate import draw
@@ -20,8 +20,9 @@ Reference = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 """What a model should compute: its outputs from its inputs, both in the order of the edited model."""
 
 
-def original(model: Model, exposed: Sequence[str] = ()) -> Reference:
+def original(model: Model | PathLike, exposed: Sequence[str] = ()) -> Reference:
     """Return what ``model`` computes: its outputs and then the values named ``exposed``, as ``expose`` takes them."""
+    model = as_model(model)
     executable = compile(model, exact=True)
     values = [find_value(model, name) for name in exposed]
     layers = [model.unique_names[id] for id, _ in values]
@@ -34,8 +35,11 @@ def original(model: Model, exposed: Sequence[str] = ()) -> Reference:
     return run
 
 
-def merged(a: Model, b: Model, connect: Mapping[str, str] | None, *, keep: bool = False) -> Reference:
+def merged(
+    a: Model | PathLike, b: Model | PathLike, connect: Mapping[str, str] | None, *, keep: bool = False
+) -> Reference:  # fmt: skip
     """Return what ``merge(a, b, connect, keep=keep)`` should compute: ``b`` run on outputs of ``a``."""
+    a, b = as_model(a), as_model(b)
     first, second = original(a), original(b)
     pairs = {parameter.id: a.results.index(result) for result, parameter in links(a, b, connect)}
     count = len(a.parameters)
@@ -50,8 +54,9 @@ def merged(a: Model, b: Model, connect: Mapping[str, str] | None, *, keep: bool 
 
 
 def require_equal(
-    reference: Reference, edited: Model, *, samples: int = 2, feeds: Iterable[Mapping[int, np.ndarray]] | None = None
-) -> None:
+    reference: Reference, edited: Model | PathLike, *, samples: int = 2,
+    feeds: Iterable[Mapping[int, np.ndarray]] | None = None,
+) -> None:  # fmt: skip
     """Run an edited model, and raise ModelError (IR608) if an output differs from the reference.
 
     The inputs are random in each of the ``samples``. ``feeds`` are samples in their place: arrays by position, where
@@ -59,6 +64,7 @@ def require_equal(
     Both run with the kernels that define the operations, so that every bit must be equal. A stateful model keeps its
     variables from one sample to the next.
     """
+    edited = as_model(edited)
     executable = compile(edited, exact=True)
     none: Mapping[int, np.ndarray] = {}
     for seed, given in enumerate([none] * samples if feeds is None else feeds):

@@ -79,6 +79,11 @@ class PartialShape:
             raise TypeError("the rank is unknown")
         return iter(self.dims)
 
+    @property
+    def listed(self) -> list[int | str] | None:
+        """The dims for JSON: numbers, and texts such as ``?`` and ``1..8``. None if the rank is unknown."""
+        return None if self.dims is None else [d.value if d.value is not None else str(d) for d in self.dims]
+
     def count(self) -> Dim:
         """Return the number of elements."""
         if self.dims is None:

@@ -87,7 +87,7 @@ def test_examples_are_counted(call: Callable) -> None:
         ("image=[1,1,32,32]", 1, 'MatMul "logits"'),
         ("0=[1,2,28,28]", 1, "Convolution"),
         ("imag=[1]", 2, 'its inputs are "image"'),
-        ("image=[x]", 2, 'the shape "x"'),
+        ("image=[x]", 2, 'the shape "[x]"'),
         ("image", 2, "is not NAME=SHAPE"),
     ],
 )

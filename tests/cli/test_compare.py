@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,7 +73,7 @@ def test_json(call):
     result = call("compare", RIGHT, WRONG, *INPUTS, "--format", "json")
     assert result.exit_code == 1
     fields = json.loads(result.stdout)
-    assert list(fields) == ["verdict", "first", "outputs", "layers"]
+    assert list(fields) == ["version", "command", "verdict", "first", "outputs", "layers"]
     assert (fields["verdict"], fields["first"]["layer"], fields["first"]["line"]) == ("differ", "multiply", 31)
 
 
@@ -205,3 +207,38 @@ def test_measurements_do_not_replace_a_model(target: str, call: Any, tmp_path: P
     assert result.exit_code == 2
     assert "choose another file" in result.stderr
     assert (tmp_path / target).read_bytes() == before
+
+
+def test_weights_elsewhere(tmp_path: Path) -> None:
+    """-w names the .bin of both sides, and the option ``weights`` that of one."""
+    for name, scale in (("one", 1.0), ("two", 2.0)):
+        irrun.save_model(
+            b.model(b.Multiply(b.parameter([2], name="x"), np.full(2, scale, np.float32))), tmp_path / f"{name}.xml"
+        )
+    xml = tmp_path / "model.xml"
+    copy(tmp_path / "one.xml", xml)
+    one, two = tmp_path / "one.bin", tmp_path / "two.bin"
+    assert _compare(xml, f"exact:{xml}", "-w", one) == "agree"
+    assert _compare(f"irrun[weights={one}]:{xml}", f"exact[weights={two}]:{xml}") == "differ"
+    assert _compare(xml, f"exact:{xml}") == "refused"
+
+
+def test_operations_of_a_plugin(tmp_path: Path) -> None:
+    """--plugin registers them in the processes of irrun, too."""
+    plugin, xml = tmp_path / "double.py", tmp_path / "model.xml"
+    plugin.write_text(
+        'import irrun\n\n\n@irrun.op("Double", since=1)\nclass Double(irrun.Op):\n    """Double ``data``."""\n\n'
+        '    inputs = irrun.ports(data="T")\n    types = {"T": "numeric"}\n\n    def infer(self, at, data):\n'
+        "        return data.reshaped(data.shape)\n\n    def run(self, data):\n        return data + data\n"
+    )
+    irrun.save_model(b.model(b.ReLU(b.parameter([2], name="x"))), xml)
+    xml.write_text(xml.read_text().replace('type="ReLU" version="opset1"', 'type="Double" version="extension"'))
+    assert _compare(xml, f"exact:{xml}", "--plugin", plugin) == "agree"
+    assert _compare(xml, f"exact:{xml}") == "refused"
+
+
+def _compare(*arguments: object) -> str:
+    """Return the verdict of a comparison whose engines are processes of its own."""
+    command = [sys.executable, "-m", "irrun", "compare", *map(str, arguments), "--format", "json"]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    return json.loads(done.stdout)["verdict"]

@@ -19,6 +19,20 @@ def test_one_code(name, call):
     assert "Right" in page
 
 
+@pytest.mark.parametrize(("beginning", "ids"), [
+    ("IR4", ["IR401", "IR402", "IR403", "IR404", "IR405", "IR406", "IR407"]), ("ir4xx", "as above"), ("4", "as above"),
+    ("IR70", ["IR701", "IR702", "IR703", "IR704", "IR705", "IR706"]),
+    ("dims", ["IR401", "IR402", "IR405"]), ("edge-", ["IR304", "IR402"]),
+])  # fmt: skip
+def test_the_beginning_of_a_code_lists_the_group(beginning, ids, call):
+    group = ["IR401", "IR402", "IR403", "IR404", "IR405", "IR406", "IR407"] if ids == "as above" else ids
+    result = call("explain", beginning)
+    assert result.exit_code == 0
+    head, *rows = [line.split() for line in result.stdout.splitlines()]
+    assert head == ["code", "severity", "name"]
+    assert [row[0] for row in rows] == group
+
+
 @pytest.mark.parametrize(
     ("code", "said"), [("IR999", "there is no code IR999"), ("dims-mismach", "did you mean IR401 dims-mismatch?")]
 )

@@ -27,7 +27,7 @@ def test_ops_as_markdown(call):
 
 
 def test_every_operation_is_found_where_it_is_said_to_be(call):
-    for row in json.loads(call("ops", "--format", "json").stdout):
+    for row in json.loads(call("ops", "--format", "json").stdout)["operations"]:
         line = (HOME / row["file"]).read_text(encoding="utf-8").splitlines()[row["line"] - 1]
         assert row["type"].lower() in line.lower(), row
 
@@ -80,3 +80,14 @@ def test_an_unknown_operation(name, said, call):
 def test_clauses_are_printed_once(call):
     """Also those of an operation whose first clause is not C1."""
     assert call("op", "TensorIterator").stdout.count("C2  ") == 1
+
+
+def test_the_beginning_of_a_word_lists_the_operations(call):
+    result = call("op", "conv")
+    assert result.exit_code == 0
+    names = [line.split()[0] for line in result.stdout.splitlines()[1:]]
+    convolutions = {"Convolution", "ConvolutionBackpropData", "GroupConvolution", "GroupConvolutionBackpropData",
+                    "DeformableConvolution", "BinaryConvolution"}  # fmt: skip
+    assert convolutions <= set(names)
+    assert set(names) - convolutions == {"Convert", "ConvertLike", "ConvertPromoteTypes", "FakeConvert"}
+    assert "irrun does not know the operation cnvolution; did you mean Convolution?" in call("op", "cnvolution").stderr

@@ -41,6 +41,9 @@ def test_text(call, tmp_path):
         ["in", "all", "7"],
         ["weights"],
         ["7", "parameters,", "14", "bytes", "(14", "bytes),", "net.bin"],
+        ["stored", "as", "constants", "parameters", "size", "share"],
+        ["i64", "1", "1", "8", "bytes", "57.1%"],
+        ["f16", "2", "6", "6", "bytes", "42.9%"],
     ]
 
 
@@ -59,7 +62,7 @@ def test_the_weights_are_not_needed(call, tmp_path):
     path.with_suffix(".bin").unlink()
     result = call("show", path)
     assert result.exit_code == 0
-    assert result.stdout.endswith("7 parameters, 14 bytes (14 bytes), no .bin\n")
+    assert "7 parameters, 14 bytes (14 bytes), no .bin\n" in result.stdout
 
 
 def test_a_model_with_faults_is_shown_nevertheless(call, tmp_path):
@@ -75,7 +78,8 @@ def test_a_model_with_faults_is_shown_nevertheless(call, tmp_path):
 def test_what_is_no_model(form, call):
     Path("net.xml").write_text("<html/>")
     result = call("show", "net.xml", "--format", form)
-    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.exit_code == 2
+    assert form == "json" or result.stdout == ""
     assert "error[IR003" in result.stderr
 
 

@@ -85,15 +85,15 @@ def test_a_faulty_harness_loses_exactly_the_cases_that_its_faults_touch(faulty: 
     for number, operation in enumerate(TOUCHED):
         cases += [well[number % len(well)]] if number < len(well) else []
         cases += _first(operation)
-    limits = Limits(seconds=6, memory=1 << 30)
+    limits = Limits(seconds=12, memory=1 << 29)
     found = run(SUITE, cases, lambda limits: harness(faulty, limits), tmp_path / "results", limits=limits, jobs=2)
     assert len(found.results) == len(cases)
     lost = {result.name.split("/")[0]: result.outcome for result in found.results.values() if result.status == "failed"}
     assert lost == TOUCHED
     assert found.count("passed") == len(cases) - len(TOUCHED)
     details = {result.name.split("/")[0]: result.detail for result in found.results.values()}
-    assert details["Sinh-1"] == "no answer within 6 s"
-    assert "of memory, more than the 1.0 GiB allowed" in details["Cosh-1"]
+    assert details["Sinh-1"] == "no answer within 12 s"
+    assert "of memory, more than the 512.0 MiB allowed" in details["Cosh-1"]
     assert details["SoftSign-9"].startswith("it was ended by SIGABRT")
     assert details["Tan-1"] == "it ended with status 3"
     assert details["Acosh-4"].startswith("it broke the protocol")

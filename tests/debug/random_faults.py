@@ -120,7 +120,7 @@ def campaign(count: int, seed: int = 0) -> Iterator[Outcome]:
 def searched(right: Path, wrong: Path, samples: Samples, fault: planted.Fault, folder: Path) -> Outcome:
     """Return what ``compare`` and ``bisect`` say of a fault, and whether the reproduction in ``folder`` shows it."""
     first = compare(str(right), str(wrong), samples, keep_state=True).first
-    side = f"openvino:{wrong}"
+    side = f"openvino[precision=f32]:{wrong}"
     bisection = bisect(str(right), side, samples)
     fails = False
     if bisection.part is not None:

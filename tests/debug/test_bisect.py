@@ -147,7 +147,7 @@ def test_a_fault_in_a_fused_region_and_its_reproduction(tmp_path: Path) -> None:
     before = b.Tanh(b.MatMul(x, weights(8, 8), name="m1"), name="t1")
     fused = b.Add(b.MatMul(before, weights(8, 8), name="m2"), weights(1, 1, 8), name="bias")
     good, _ = planted(b.model(b.Sigmoid(fused, name="y")), tmp_path)
-    side = parse_side(f"openvino:{good}")
+    side = parse_side(f"openvino[precision=f32]:{good}")
     bisection = bisect(good, side, {"x": weights(1, 8)})
     assert names(bisection) == ["m2", "bias"]
     assert bisection.wrong is not None
@@ -169,9 +169,9 @@ def test_a_candidate_that_crashes(tmp_path: Path) -> None:
     (crashing,) = (layer for layer in departure.layers.values() if layer.type == "Col2Im")
     edited = surgery.merge(departure, b.model({"z": b.Tanh(b.parameter("?,?,?", name="out"), name="after")}))
     irrun.save_model(edited, tmp_path / "model.xml")
-    bisection = bisect(str(tmp_path / "model.xml"), f"openvino:{tmp_path / 'model.xml'}")
+    bisection = bisect(str(tmp_path / "model.xml"), f"openvino[precision=f32]:{tmp_path / 'model.xml'}")
     assert (bisection.verdict, names(bisection)) == ("crashed", [crashing.name])
-    write_reproduction(bisection, parse_side("openvino:model.xml"), tmp_path / "alone", 1e-4, 1e-5)
+    write_reproduction(bisection, parse_side("openvino[precision=f32]:model.xml"), tmp_path / "alone", 1e-4, 1e-5)
     script = subprocess.run([sys.executable, tmp_path / "alone" / "reproduce.py"], capture_output=True, check=False)
     assert script.returncode not in (0, 1)
 

@@ -85,6 +85,7 @@ def test_nan_and_inf(
 ) -> None:
     m = measure(np.array(reference, np.float32), np.array(candidate, np.float32), 1e-3, 1e-3)
     assert (m.outside, m.nan, m.inf) == (outside, nan, inf)
+    assert (m.error == math.inf) == (outside > 0)  # whatever the other elements are
     assert m.max_abs == m.max_rel == 0  # of the elements that are finite on both sides
     if outside:
         assert m.excess == math.inf

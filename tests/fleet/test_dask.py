@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -72,3 +73,22 @@ def test_killed_in_full(campaign, tmp_path: Path) -> None:
     if campaign is dask:
         pytest.importorskip("distributed")
     assert list(campaign(60 if campaign is check else 600, tmp_path))
+
+
+@pytest.mark.slow
+def test_a_cluster_that_shrinks() -> None:
+    """Fewer tasks are handed out than wait already."""
+    distributed = pytest.importorskip("distributed")
+    from irrun.fleet.cluster import Cluster
+
+    with (
+        distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        results = Cluster(client).results(abs, range(-40, 0), "abs")
+        found = dict([next(results)])
+        cluster.scale(1)
+        while len(client.nthreads()) > 1:
+            time.sleep(0.01)
+        found.update(results)
+    assert found == {number: -number for number in range(-40, 0)}

@@ -143,3 +143,54 @@ def test_nothing_imports_numba_before_it_is_needed(tmp_path: Path) -> None:
     code = f"import sys, irrun, numpy as np; irrun.run({str(path)!r}, np.ones((1, 1, 8), np.float32))"
     code += "; assert 'numba' not in sys.modules and 'llvmlite' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, 3e38, -3e38, 0.5, 1.5, 2.5, 127.5], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("levels", "limits"),
+    [(256, (0, 255, 0, 255)), (255, (-1.27, 1.3, -1.27, 1.3)), (2, (0.2, 0.7, -1, 1)), (65536, (-3, 5, 4, -4))],
+)
+def test_fake_quantize(levels: int, limits: tuple[float, ...]) -> None:
+    """The same steps as the defining kernel, in place, of an array of any size, and of one that is not contiguous."""
+    op = operation("FakeQuantize-1", {"levels": levels})
+    arrays = [np.float32(limit).reshape(1, 1) for limit in limits]
+    inputs = (Value.of(np.zeros((3, 8), np.float32)), *map(Value.of, arrays))
+    kernel = op.prepare(Request(inputs, 1, compiled=True))
+    assert kernel is not None
+    ulp = 2**-22 * max(map(abs, limits))
+    for x in (SPECIAL.reshape(3, 4), normal(0, 3), normal(1, 1), normal(37, 1001) * 3, (normal(50, 60) * 3)[:, 7:]):
+        wanted = op.run(x, *arrays)
+        np.testing.assert_allclose(kernel.call(x, *arrays), wanted, rtol=0, atol=ulp)
+        tile = x.copy() if x.flags.c_contiguous else np.tile(x, 2)[:, : x.shape[1]]
+        assert kernel.call(tile, *arrays, out=tile) is tile
+        np.testing.assert_allclose(tile, wanted, rtol=0, atol=ulp)
+
+
+def test_fake_quantize_of_channels_is_left_to_numpy() -> None:
+    op = operation("FakeQuantize-1", {"levels": 16})
+    limits = [np.full((3, 1), n, np.float32) for n in (-1, 1, -1, 1)]
+    inputs = (Value.of(np.zeros((3, 8), np.float32)), *map(Value.of, limits))
+    kernel = op.prepare(Request(inputs, 1, compiled=True))
+    assert kernel is not None
+    x = normal(3, 8)
+    np.testing.assert_allclose(kernel.call(x, *limits), op.run(x, *limits), atol=1e-6)
+
+
+def test_a_quantised_model_has_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without matrices, too."""
+    monkeypatch.setattr(plans, "_COMPILED", 0)
+    called: list[int] = []
+    quantization = pytest.importorskip("irrun.kernels.compiled.quantization")
+    compute = quantization._quantize
+    monkeypatch.setattr(quantization, "_quantize", lambda x, numbers: (called.append(x.size), compute(x, numbers)))
+    x = b.parameter([1, 2, 9, 9], "f32", name="x")
+    filters = b.constant(normal(3, 2, 3, 3))
+    shape = {"strides": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1], "dilations": [1, 1]}
+    y = b.FakeQuantize(b.ReLU(b.Convolution(x, filters, **shape)), 0.0, 2.0, 0.0, 2.0, levels=256)
+    model = b.model({"y": y})
+    data = normal(1, 2, 9, 9)
+    result = irrun.compile(model, exact=False)(data)[0]
+    assert sum(called) == result.size
+    np.testing.assert_allclose(result, irrun.compile(model, exact=True)(data)[0], atol=2 / 255 + 1e-6)

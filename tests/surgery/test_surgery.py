@@ -218,6 +218,40 @@ def test_folding() -> None:
     surgery.require_equal(surgery.original(model), folded)
 
 
+def test_folding_inside_bodies() -> None:
+    """In an If inside a Loop; what only one of several branches folds is enough."""
+    x = b.parameter([2], name="x")
+    two = np.full(2, 2, np.float32)
+
+    def body(i: b.Node, a: b.Node) -> tuple[bool, b.Node]:
+        scale = b.Multiply(two, np.full(2, 3, np.float32), name="six")
+        branch = b.If(b.Less(i, 1), a, then=lambda v: b.Add(v, b.Exp(two)), otherwise=b.ReLU, name="if")
+        return True, b.Multiply(branch, scale, name="scaled")
+
+    model = b.model({"y": b.Loop(3, True, x, body=body, name="loop")})
+    folded = surgery.fold_constants(model)
+
+    def types(model: irrun.Model) -> list[str]:
+        inner = [t for layer in model.layers.values() for one in layer.bodies.values() for t in types(one)]
+        return sorted([*(layer.type for layer in model.layers.values()), *inner])
+
+    assert set(types(model)) - set(types(folded)) == {"Exp"}
+    assert types(model).count("Multiply") - types(folded).count("Multiply") == 1
+    assert not irrun.check(folded).diagnostics
+    surgery.require_equal(surgery.original(model), folded)
+    assert surgery.fold_constants(folded) is folded
+
+
+def test_folding_a_result() -> None:
+    two = np.full(2, 2, np.float32)
+    outputs = {"y": b.Exp(two, name="e"), "z": b.constant(two), "w": b.ReLU(b.parameter([1], name="x"))}
+    folded = surgery.fold_constants(b.model(outputs))
+    assert sorted(layer.type for layer in folded.layers.values()) == [
+        "Const", "Const", "Parameter", "ReLU", "Result", "Result", "Result",
+    ]  # fmt: skip
+    assert np.allclose(irrun.run(folded, np.ones(1, np.float32))["y"], np.exp(two))
+
+
 def test_folding_leaves_compressed_and_quantised_weights_and_random_numbers() -> None:
     x = b.parameter([1, 256], name="x")
     halves = b.Convert(b.constant(np.ones((256, 4), np.float16)), destination_type="f32", name="decompressed")

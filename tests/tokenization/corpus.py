@@ -52,7 +52,47 @@ INVALID: Final = [
     b"\xf4\x90\x80\x80",
     b"\x80abc\xbf",
 ]
-"""Bytes that are not UTF-8."""
+"""Bytes that are not UTF-8. For the first three and for the last but one, PCRE2 reads memory beyond the string or beyond
+its own tables."""
+
+
+def long_texts(seed: int) -> list[str]:
+    """Return texts of thousands of characters: sentences, a text without spaces, and one of a few letters."""
+    rng, texts = random.Random(seed), words(seed)
+    return [
+        " ".join(next(texts) for _ in range(150)),
+        "".join(rng.choice(SENTENCES["chinese"] + SENTENCES["thai"]) for _ in range(2000)).replace(" ", ""),
+        "".join(rng.choice("abé▁") for _ in range(3000)),
+    ]
+
+
+def _bytes(rng: random.Random, *ranges: tuple[int, int]) -> bytes:
+    return bytes(rng.randint(*own) for own in ranges)
+
+
+_NEXT: Final = (0x80, 0xBF)
+
+
+def broken(seed: int) -> Iterator[bytes]:
+    """Yield texts with bytes that are not UTF-8 somewhere, each kind in turn.
+
+    The kinds: bytes that continue nothing; sequences of two, three and four bytes that another character breaks off;
+    sequences that are longer than need be; surrogates.
+    """
+    rng, texts = random.Random(seed), words(seed)
+    while True:
+        odd = [
+            _bytes(rng, *[_NEXT] * rng.randint(1, 3)),
+            _bytes(rng, (0xC2, 0xDF)),
+            _bytes(rng, (0xE0, 0xEF), *[_NEXT] * rng.randint(0, 1)),
+            _bytes(rng, (0xF0, 0xF3), *[_NEXT] * rng.randint(0, 2)),
+            rng.choice([b"\xc0\xaf", b"\xc1\x81", b"\xe0\x80\xaf", b"\xe0\x81\x81", b"\xf0\x80\x80\xaf"]),
+            _bytes(rng, (0xED, 0xED), (0xA0, 0xBF), _NEXT),
+        ]
+        for data in odd:
+            text = next(texts) + "..."  # what a sequence in the middle of the text may swallow
+            at = rng.randrange(len(text) - 2)
+            yield text[:at].encode() + data + text[at:].encode()
 
 
 def words(seed: int) -> Iterator[str]:
@@ -76,12 +116,19 @@ def words(seed: int) -> Iterator[str]:
 
 
 def batches(count: int, seed: int = 0) -> list[list[str]]:
-    """Return batches of one to four texts: each sentence and each curiosity, and then random ones."""
+    """Return batches of one to four texts: all sentences, all curiosities, long and broken texts, and then random ones.
+
+    A byte that is not UTF-8 is a surrogate, as with ``surrogateescape``.
+    """
     rng = random.Random(seed)
-    texts = words(seed)
-    found = [[text] for text in [*SENTENCES.values(), *CURIOSITIES]]
-    rng.shuffle(found)
-    found = found[: count // 2]
+    texts, invalid = words(seed), broken(seed)
+    known = [*SENTENCES.values(), *CURIOSITIES]
+    rng.shuffle(known)
+    found = [known[at : at + 2] for at in range(0, len(known), 2)]
+    found += [[text] for text in long_texts(seed)]
+    for size in (1, 1, 1, 2, 2, 3):
+        own = [next(invalid).decode("utf-8", "surrogateescape") for _ in range(size)]
+        found.append([*own, *(next(texts) for _ in range(size - 1))])
     while len(found) < count:
         found.append([next(texts) for _ in range(rng.randint(1, 4))])
     return found

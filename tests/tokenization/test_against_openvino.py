@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 import irrun
-from tokenization.corpus import INVALID
+from tokenization.corpus import broken
 from tokenization.record import Witness, inputs_of
 from tokenization.train import kinds, train
 
@@ -41,7 +43,7 @@ def test_all_outputs_are_equal(name: str, tmp_path: Path, ov: Any) -> None:
     encode = irrun.compile(folder / "openvino_tokenizer.xml", strict=True)
     decode = irrun.compile(folder / "openvino_detokenizer.xml", strict=True)
     size = 0
-    for texts in inputs_of(BATCHES + 12, witness.inputs):
+    for texts in inputs_of(BATCHES + 48, witness.inputs):
         expected = witness.encode(texts)
         if expected is None:
             continue
@@ -55,7 +57,7 @@ def test_all_outputs_are_equal(name: str, tmp_path: Path, ov: Any) -> None:
 
 @pytest.mark.parametrize("name", ["gpt2", "llama2", "gemma", "o200k"])
 def test_random_ids_are_decoded_alike(name: str, tmp_path: Path, ov: Any) -> None:
-    """Random ids give bytes that are not UTF-8."""
+    """Random ids give bytes that are not UTF-8, and NULs."""
     train(tmp_path, [name])
     witness, rng = Witness(tmp_path / name), np.random.default_rng(5)
     decode = irrun.compile(tmp_path / name / "openvino_detokenizer.xml", strict=True)
@@ -70,14 +72,28 @@ def test_random_ids_are_decoded_alike(name: str, tmp_path: Path, ov: Any) -> Non
     assert size >= 60
 
 
-@pytest.mark.parametrize("name", ["qwen", "neox-nfc", "lower-bytes", "t5", "albert", "gemma", "clip"])
+@pytest.mark.parametrize("name", _names())
 def test_bytes_that_are_not_utf8_are_encoded_alike(name: str, tmp_path: Path, ov: Any) -> None:
-    """These tokenizers normalise first, or split by plain text; PCRE2 does not check the texts of the others."""
+    """Where the result of PCRE2 is defined by the bytes at all.
+
+    In o200k, a sequence that is broken off may differ: PCRE2 steps back into it and reads other characters there.
+    """
     train(tmp_path, [name])
     witness = Witness(tmp_path / name)
     encode = irrun.compile(tmp_path / name / "openvino_tokenizer.xml", strict=True)
-    for data in INVALID:
-        expected = witness.encode([[data]])
-        assert expected is not None
-        outputs = encode([_objects([data.decode("utf-8", "surrogateescape")])]).arrays
-        assert [o.tolist() for o in outputs] == [e.tolist() for e in expected], data
+    size = wrong = 0
+    for data in itertools.islice(broken(3), 240):
+        texts = [[data.decode("utf-8", "surrogateescape")]] * witness.inputs
+        expected = witness.encode(texts)
+        if expected is None:
+            continue
+        size += 1
+        outputs = encode([_objects(own) for own in texts]).arrays
+        same = [o.tolist() for o in outputs] == [e.tolist() for e in expected]
+        wrong += not same
+        assert same or (name == "o200k" and _BROKEN_OFF.search(data)), data
+    assert size >= 200
+    assert wrong <= size // 10
+
+
+_BROKEN_OFF = re.compile(rb"[\xc0-\xdf](?![\x80-\xbf])|[\xe0-\xef](?![\x80-\xbf]{2})|[\xf0-\xf7](?![\x80-\xbf]{3})")

@@ -130,6 +130,37 @@ def test_no_split(pattern: str) -> None:
     assert rows_of(outputs) == [["ax)b"]]
 
 
+BYTES = [
+    ("stray-letter", rb"\p{L}+", b"ab\xaacd!", [b"ab\xaacd", b"!"]),  # AA is the letter U+00AA
+    ("stray-space", rb"\s", b"ab\xa0cd", [b"ab", b"\xa0", b"cd"]),
+    ("stray-sign", rb"[\p{P}\p{S}]", b"a\xbfb", [b"a", b"\xbf", b"b"]),
+    ("two-bytes", rb"\p{L}+", b"a\xc3 xb", [b"a\xc3 xb"]),  # C3 20 is the letter U+00E0
+    ("three-bytes", rb"\p{L}+", b"a\xe2\x82bc", [b"a", b"\xe2\x82b", b"c"]),  # the sign U+20A2
+    ("four-bytes", rb"\p{L}+", b"ok \xf0\x9f\x98 end", [b"ok", b" \xf0\x9f\x98 ", b"end"]),  # the emoji U+1F620
+    ("four-of-letters", rb"\p{L}+", b"ok \xf0 end x", [b"ok", b" ", b"\xf0 end", b" ", b"x"]),  # U+2096E
+    ("surrogate", rb".", b"\xed\xa0\x80a", [b"\xed\xa0\x80", b"a"]),
+    ("longer-than-need-be", rb"\p{P}", b"\xc0\xafa", [b"\xc0\xaf", b"a"]),  # the slash
+    ("broken-off-by-the-end", rb".", b"ab\xe2\x82", [b"a", b"b", b"\xe2\x82"]),
+]
+
+
+@pytest.mark.parametrize(("pattern", "data", "expected"), [row[1:] for row in BYTES], ids=[row[0] for row in BYTES])
+def test_bytes_that_are_not_utf8(pattern: bytes, data: bytes, expected: list[bytes]) -> None:
+    """The pieces are those of OpenVINO 2026.4.1."""
+    outputs = held(made("RegexSplit", behaviour="isolate"), i32(0), i32(1), *strings(data), u8(pattern))
+    assert [data[b:e] for b, e in zip(outputs[2], outputs[3])] == expected
+
+
+def test_bytes_that_are_not_utf8_are_replaced_as_characters() -> None:
+    inputs = strings(b"a\xe2\x82bc", b"\x80x\xc3", b"plain")
+    outputs = held(made("RegexNormalization"), *inputs, u8(r"(\p{S})|x"), u8("<$0>"))
+    assert texts_of(*outputs)[::2] == ["a<\udce2\udc82b>c", "plain"]
+    outputs = held(made("RegexNormalization", global_replace="false"), *inputs, u8(r"[a-z]"), u8("."))
+    assert texts_of(*outputs) == [".\udce2\udc82bc", "\udc80.\udcc3", ".lain"]
+    outputs = held(made("SpecialTokensSplit"), i32(0), i32(1), *strings(b"\x80<s>\xc3"), u8("(<s>)"))
+    assert outputs[5].tolist() == [False, True, False]
+
+
 def test_special_tokens() -> None:
     pattern = u8(r"(?:\s*)(\<m\>)(?:\s*)|(\<s\>|\<\/s\>)")
     outputs = held(made("SpecialTokensSplit"), *ragged(["a  <m>  b<s>", ""], ["</s></s>c"]), pattern)

@@ -52,7 +52,7 @@ def _strings(texts: list[str]) -> np.ndarray:
 
 def test_there_are_many_kinds() -> None:
     assert len(NAMES) >= 24
-    assert all(len(json.loads(_contents()[f"{name}.json"])) >= 30 for name in NAMES)
+    assert all(len(json.loads(_contents()[f"{name}.json"])) >= 60 for name in NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -52,11 +52,27 @@ def _check_output(evidence: Evidence, key: Key, consumers: Sequence[Consumer]) -
     else:
         for end in retyped:
             _report_type(evidence, key, end, output)
-    if elected.shape != shape and (right := [end for end in reshaped if end.port.shape == elected.shape]):
+    if key in evidence.undecided:
+        for end in reshaped:
+            _report_undecided(evidence, output, end)
+    elif elected.shape != shape and (right := [end for end in reshaped if end.port.shape == elected.shape]):
         _report_dims(evidence, key, output, right[0])
     else:
         for end in reshaped:
             _report_dims(evidence, key, end, output)
+
+
+def _report_undecided(evidence: Evidence, output: _End, input: _End) -> None:
+    """Report both ends of an edge with different dims (IR402), of which the missing .bin might tell the wrong one.
+
+    The finding marks the output. It has no advice and no fix, because half of them would be wrong.
+    """
+    source, shape = evidence.model.source, input.port.shape
+    message = f"{output.name} declares {output.port.shape}, but {input.name} declares {shape}"
+    node = output.port.node if shape is None else wrong_dim(source, output.port, shape)
+    notes = tuple(f"{end.name}: line {source.line_of(end.port.node)}" for end in (output, input))
+    reason = "without the .bin, irrun cannot tell which of the two is wrong"
+    evidence.report("IR402", message, output.layer, node, port=output.port.id, notes=(*notes, reason))
 
 
 def _report_type(evidence: Evidence, key: Key, wrong: _End, right: _End) -> None:

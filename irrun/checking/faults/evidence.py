@@ -86,6 +86,8 @@ class Evidence:
     """The elections held before the edges were checked, of outputs that cannot be inferred."""
     contested: set[Key] = field(default_factory=set)
     """Outputs whose consumers contradict each other without a majority. A fix that depends on them is not safe."""
+    undecided: set[Key] = field(default_factory=set)
+    """Outputs that contradict a consumer while the .bin is missing, so that nothing tells which end is wrong."""
     consequences: list[Consequence] = field(default_factory=list)
     """The findings that affect later layers."""
 

@@ -145,7 +145,7 @@ def elect(evidence: Evidence, key: Key) -> Election:
     port = evidence.model.layers[key[0]].outputs[key[1]]
     consumers = [(l, p) for l, p in evidence.consumers.get(key, ()) if is_declaring(evidence, l.inputs[p])]
     type, is_type_contested = _elect_type(evidence.inferred.get(key), port, [l.inputs[p].type for l, p in consumers])
-    shape, is_shape_contested = _elect_shape(evidence, evidence.inferred.get(key), port, consumers)
+    shape, is_shape_contested = _elect_shape(evidence, key, evidence.inferred.get(key), port, consumers)
     if is_type_contested or is_shape_contested:
         evidence.contested.add(key)
     return Election(type, shape)
@@ -165,7 +165,7 @@ def _elect_type(
 
 
 def _elect_shape(
-    evidence: Evidence, inferred: Value | None, port: Port, consumers: Sequence[Consumer]
+    evidence: Evidence, key: Key, inferred: Value | None, port: Port, consumers: Sequence[Consumer]
 ) -> tuple[PartialShape | None, bool]:
     """Return the elected shape of an output port, and whether it is contested.
 
@@ -186,6 +186,8 @@ def _elect_shape(
     type = inferred.type if inferred else ELEMENT_TYPES["dynamic"]
     votes = _votes(consumers, candidates, lambda c, shape: leads_to_declared(evidence, *c, Value(type, shape)))
     winner = _leader(votes)
+    if winner is None and evidence.model.weights is None and evidence.model.constants:
+        evidence.undecided.add(key)
     return (winner, False) if winner is not None else (port.shape, len({*claims} - {None}) > 1)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from irrun.debug.bisection.search import Bisection
 from irrun.engines import Side, harnesses
-from irrun.files import NewFile
+from irrun.files import NewFile, write_file
 from irrun.ir.write import save_model, to_xml
 
 __all__ = ["write_reproduction"]
@@ -64,9 +64,7 @@ def _plain(array: np.ndarray) -> np.ndarray:
 
 
 def _write(path: Path, text: str) -> None:
-    with NewFile(path) as new:
-        new.file.write(text.encode())
-        new.finish()
+    write_file(path, text.encode())
 
 
 def _issue(bisection: Bisection) -> str:

@@ -69,7 +69,7 @@ def effect_of(outputs: Sequence[Layer]) -> float:
 
 
 def _error(measurement: Measurement) -> float:
-    return math.inf if math.isinf(measurement.excess) or measurement.problem else measurement.error
+    return math.inf if measurement.problem else measurement.error
 
 
 def _badness(measurement: Measurement) -> tuple[bool, float, float]:

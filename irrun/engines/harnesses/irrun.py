@@ -14,6 +14,7 @@ import irrun
 from irrun.api import compile
 from irrun.engines.places import body_inputs, computing_layers
 from irrun.engines.tensors import Wire, decoded, encoded
+from irrun.identity import identity, weights_of
 from irrun.model import Layer, Model
 from irrun.opdef.plugins import load_plugin
 from irrun.planning.steps import Step
@@ -36,6 +37,8 @@ class Harness:
             load_plugin(file)
         self.executable: irrun.Executable | None = None
         self.model: Model | None = None
+        self.contents: tuple[str, ...] = ()
+        """The identity of the files of the model."""
         self.is_layered = False
         self.name = f"irrun {irrun.__version__}{' exact' if self.exact else ''}"
 
@@ -45,12 +48,18 @@ class Harness:
         A model that shows its inner values is compiled when it runs: until then, it takes no memory, which the other
         side of a comparison needs. Constants take none in a model that computes each layer by its defining kernel.
         """
-        self.executable = self.model = None
-        gc.collect()  # free the memory of the old model first: an executable is part of cycles
+        contents = (identity(path), identity(weights_of(path, self.weights)))
+        before = self.executable if contents == self.contents else None
+        self.executable = None
+        if before is None:
+            self.model = None
+            gc.collect()  # free the memory of the old model first: an executable is part of cycles
         self.is_layered = inner
-        self.model = model = irrun.read_model(path, self.weights)
+        model = irrun.read_model(path, self.weights) if self.model is None else self.model
+        self.model = model
+        self.contents = contents
         if self.exact or not inner:
-            self.executable = self._compiled()
+            self.executable = self._compiled()  # it shares the packed constants of ``before``
         loaded: dict[str, Any] = {
             "inputs": [_input(model, parameter) for parameter in model.parameters],
             "outputs": [{"names": list(model.result_names(result))} for result in model.results],

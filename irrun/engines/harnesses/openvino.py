@@ -25,7 +25,7 @@ __all__ = ["Harness"]
 
 _MOST = 64
 """The most inner values of unknown size that one copy of the model computes."""
-_LEAST_BYTES = 1 << 26
+_LEAST_BYTES = 1 << 25
 """Bytes of inner values that one copy of the model may compute, whatever the size of the model."""
 _SILENT = ("Parameter", "Constant", "Result", "Assign")
 """Types of layers that compute no value."""
@@ -43,8 +43,15 @@ class Harness:
             self.properties["INFERENCE_PRECISION_HINT"] = options["precision"]
         if "threads" in options:
             self.properties["INFERENCE_NUM_THREADS"] = int(options["threads"])
-        precision = f" {options['precision']}" if "precision" in options else ""
-        self.name = f"OpenVINO {ov.__version__.split('-')[0]} {self.device}{precision}"
+        precision = options.get("precision") or self._default_precision()
+        self.name = f"OpenVINO {ov.__version__.split('-')[0]} {self.device} {precision}".strip()
+
+    def _default_precision(self) -> str:
+        """Return the type in which the device computes unless it is told: bf16 on some processors, mostly f32."""
+        try:
+            return self.core.get_property(self.device, "INFERENCE_PRECISION_HINT").get_type_name()
+        except (AttributeError, RuntimeError):  # a device without this property, or several devices
+            return ""
 
     def load(self, path: str, inner: bool) -> dict[str, Any]:
         """Read the model, and return its inputs, its outputs and, if ``inner``, its inner values; else compile it."""
@@ -143,11 +150,11 @@ class Harness:
     def _batches(self, taps: set[tuple[str, int]]) -> list[list[tuple[str, int]]]:
         """Return the taps in the order of the model, in lists that one copy of the model can compute.
 
-        The values of a copy exist at the same time. They may take half the bytes of the model's constants.
+        The values of a copy exist at the same time. They may take a third of the bytes of the model's constants.
         """
         model = self._model()
         constants = (node.output(0) for node in model.get_ops() if node.get_type_name() == "Constant")
-        most = max(_LEAST_BYTES, sum(map(_size, constants)) // 2)
+        most = max(_LEAST_BYTES, sum(map(_size, constants)) // 3)
         batches: list[list[tuple[str, int]]] = []
         room = 0
         for node, port in _values(model):

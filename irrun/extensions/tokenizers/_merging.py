@@ -196,6 +196,8 @@ def _behind(text: bytes, separator: bytes) -> bytes:
 
 def split_at_separators(text: bytes, separator: bytes) -> list[bytes]:
     """Return the parts of a text that begin with a run of separators and hold no other."""
+    if text.find(separator, 1) < 0:
+        return [text] if text else []
     first, *others = text.split(separator)
     if b"" not in others:
         words = [separator + part for part in others]

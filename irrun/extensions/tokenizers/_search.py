@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,7 +18,10 @@ from irrun.extensions.tokenizers._patterns import DoesNotCompile, Pattern, compi
 from irrun.extensions.tokenizers._strings import known_bytes
 from irrun.opdef import Value
 
-__all__ = ["Joint", "byte_offsets", "check_pattern", "doubtful_pattern", "joint", "parts", "tiles"]
+__all__ = [
+    "Joint", "byte_offsets", "byte_parts", "characters", "check_pattern", "doubtful_pattern", "is_utf8", "joint",
+    "parts", "tiles",
+]  # fmt: skip
 
 
 def check_pattern(pattern: Value) -> None:
@@ -86,6 +91,14 @@ def parts(pattern: Pattern, text: str) -> list[str]:
     return [*found, text[at:]]
 
 
+def byte_parts(pattern: Pattern, data: bytes) -> list[bytes]:
+    """Return what ``parts`` does of bytes."""
+    text, offsets = byte_offsets(data)
+    ends = list(itertools.accumulate(map(len, parts(pattern, text))))
+    edges = [0, *(ends if offsets is None else (int(offsets[end]) for end in ends))]
+    return [data[begin:end] for begin, end in itertools.pairwise(edges)]
+
+
 def tiles(pattern: Pattern, text: str) -> list[str] | None:
     """Return the matches in ``text`` if they follow each other without gaps. This is cheaper than ``parts``."""
     if pattern.compiled.groups:
@@ -97,11 +110,49 @@ def tiles(pattern: Pattern, text: str) -> list[str] | None:
     return found if sum(map(len, found)) == len(text) and "" not in found else None
 
 
-def byte_offsets(text: str, size: int) -> np.ndarray | None:
-    """Return the offset of each character of ``text`` in its ``size`` bytes, and ``size``; None if they are equal."""
-    if size == len(text):
-        return None
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+def is_utf8(data: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+_BEYOND: Final = "\uffff"
+"""What stands for a character above 10FFFF: it belongs to no category either."""
+
+
+def characters(data: bytes) -> tuple[str, list[int]]:
+    """Return the characters that PCRE2 sees in any bytes, and their offsets, with that of the end.
+
+    PCRE2 does not check the bytes. The first byte of a sequence gives its length, and each byte behind it six bits,
+    whatever it is; a byte 80 to BF that follows no such byte is the character of this number. PCRE2 looks for the rest
+    of a sequence that the end breaks off behind the string; here, that rest is zeros.
+    """
+    found: list[str] = []
+    offsets = [0]
+    at = 0
+    while at < len(data):
+        lead = data[at]
+        width = 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+        code = lead if width == 1 else lead & (0x7F >> width)
+        for byte in data[at + 1 : at + width].ljust(width - 1, b"\0"):
+            code = code << 6 | byte & 0x3F
+        found.append(chr(code) if code <= sys.maxunicode else _BEYOND)
+        at += width
+        offsets.append(min(at, len(data)))
+    return "".join(found), offsets
+
+
+def byte_offsets(data: bytes) -> tuple[str, Sequence[int] | np.ndarray | None]:
+    """Return the characters of bytes, and their offsets, with that of the end; None for offsets that are the places."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return characters(data)
+    if len(text) == len(data):
+        return text, None
+    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     lengths = 1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000)
-    lengths[(codes >= 0xDC80) & (codes <= 0xDCFF)] = 1  # a byte that is not UTF-8
-    return np.concatenate(([0], np.cumsum(lengths)))
+    return text, np.concatenate(([0], np.cumsum(lengths)))

@@ -101,6 +101,8 @@ class BPETokenizer(Op):
                 pieces(*left, label="C4", what="merges_"), pieces(*right, label="C4", what="right_") if right else None
             )
             extra = pieces(*added, label="C5", what="added_") if added else []
+            fits = not added or ids.size == len(extra)
+            Site().require(fits, "C5", f"there are {len(extra)} added tokens and {ids.size} ids")
             return PairEncoding(
                 vocabulary(*given[5:8]), merges, list(zip(extra, ids.ravel().tolist() if added else [])),
                 unknown=self.unk_token.encode(), suffix=self.end_suffix.encode(), byte_fallback=self.byte_fallback,

@@ -3,52 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
 from irrun.extensions.tokenizers._strings import (
     RAGGED,
-    STRINGS,
+    check_pieces,
     check_ragged,
-    check_strings,
     packed,
     pieces,
     rows_of,
     skip_flags,
     string_outputs,
 )
-from irrun.extensions.tokenizers.normalization import changed, each
+from irrun.extensions.tokenizers.normalization import StringMap, changed, each
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
 
 _BYTE: Final = re.compile(rb"\A<0x([0-9A-F]{2})>\Z")
 
 
 @op("ByteFallback")
-class ByteFallback(Op):
+class ByteFallback(StringMap):
     """Replace each string ``<0xNN>`` by the byte that it names. Other strings stay.
 
     C1  The begins and ends of the strings have one shape, and each string lies within ``chars``, which is 1D.
     """
 
-    inputs = ports(**STRINGS)
-    outputs = 3
-    checked = False
-
-    def infer(self, at: Site, begins: Value, ends: Value, chars: Value) -> tuple[Value, ...]:
-        return string_outputs(check_strings(at, begins, ends, chars))
-
-    def run(self, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray) -> tuple[np.ndarray, ...]:
+    def change(self, strings: Sequence[bytes]) -> Sequence[bytes]:
         def byte(text: bytes) -> bytes:
             match = _BYTE.match(text)
             return bytes((int(match[1], 16),)) if match else text
 
-        return changed(begins, ends, chars, None, each(byte))
+        return each(byte)(strings)
 
 
 @op("UTF8Validate")
-class UTF8Validate(Op):
+class UTF8Validate(StringMap):
     """Drop bytes that are not UTF-8, or replace them by U+FFFD with ``replace_mode``.
 
     The length of a sequence follows from its first byte. A sequence that another byte or the end breaks off gives one
@@ -59,16 +51,10 @@ class UTF8Validate(Op):
     """
 
     replace_mode = attr.bool(default=False)
-    inputs = ports(**STRINGS)
-    outputs = 3
-    checked = False
 
-    def infer(self, at: Site, begins: Value, ends: Value, chars: Value) -> tuple[Value, ...]:
-        return string_outputs(check_strings(at, begins, ends, chars))
-
-    def run(self, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray) -> tuple[np.ndarray, ...]:
+    def change(self, strings: Sequence[bytes]) -> Sequence[bytes]:
         mark = "\ufffd".encode() if self.replace_mode else b""
-        return changed(begins, ends, chars, None, each(lambda text: _validated(text, mark)))
+        return each(lambda text: _validated(text, mark))(strings)
 
 
 _RUNS: Final = re.compile(rb"[\x00-\x7f]+|[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}"
@@ -139,6 +125,7 @@ class BytesToChars(Op):
         self, row_begins: np.ndarray, row_ends: np.ndarray, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray,
         skips: np.ndarray | None = None,
     ) -> tuple[np.ndarray, ...]:  # fmt: skip
+        check_pieces(Site(), begins, ends, chars.size, "C1")
         count = begins.size if skips is None else skips.size
         Site().require(count == begins.size, "C3", f"there are {count} skip flags, but {begins.size} strings")
         rows_of(row_begins, row_ends, begins.size)

@@ -60,6 +60,31 @@ def changed_outputs(at: Site, begins: Value, ends: Value, chars: Value, skips: V
     return string_outputs(shape) if skips is None else (*string_outputs(shape), skips)
 
 
+class StringMap(Op):
+    """The ports, the shape rule and the kernel of operations that change strings, and know no other input.
+
+    C1 is the clause of the strings, C2 that of the skip flags. An operation with skip flags declares the port.
+    """
+
+    inputs = ports(**STRINGS)
+    outputs = 3
+    checked = False
+
+    def infer(
+        self, at: Site, begins: Value, ends: Value, chars: Value, skips: Value | None = None
+    ) -> tuple[Value, ...]:
+        return changed_outputs(at, begins, ends, chars, skips)
+
+    def run(
+        self, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, skips: np.ndarray | None = None
+    ) -> tuple[np.ndarray, ...]:
+        return changed(begins, ends, chars, skips, self.change)
+
+    def change(self, strings: Sequence[bytes]) -> Sequence[bytes]:
+        """Return each string changed."""
+        raise NotImplementedError
+
+
 _SPACES: Final = re.compile(" +")
 
 
@@ -137,7 +162,7 @@ class CharsMapNormalization(Op):
 
 
 @op("NormalizeUnicode")
-class NormalizeUnicode(Op):
+class NormalizeUnicode(StringMap):
     """Replace the characters of each string by those of a Unicode normal form.
 
     As in CharsMapNormalization, marks are neither reordered nor composed across the known sequences. Files before
@@ -150,26 +175,14 @@ class NormalizeUnicode(Op):
     normalization_form = attr.choice("NFC", "NFD", "NFKC", "NFKD")
     inputs = ports(**STRINGS, skips=opt("boolean"))
     outputs = None
-    checked = False
 
-    def infer(
-        self, at: Site, begins: Value, ends: Value, chars: Value, skips: Value | None = None
-    ) -> tuple[Value, ...]:
-        return changed_outputs(at, begins, ends, chars, skips)
-
-    def run(
-        self, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, skips: np.ndarray | None = None
-    ) -> tuple[np.ndarray, ...]:
+    def change(self, strings: Sequence[bytes]) -> Sequence[bytes]:
         chars_map = normal_form(cast(Form, self.normalization_form), False)
-
-        def change(strings: Sequence[bytes]) -> Sequence[bytes]:
-            return list(map(str.encode, chars_map.normalise_all(strings)))
-
-        return changed(begins, ends, chars, skips, change)
+        return list(map(str.encode, chars_map.normalise_all(strings)))
 
 
 @op("CaseFold")
-class CaseFold(Op):
+class CaseFold(StringMap):
     """Fold the case of each string: of all characters with ``encoding`` utf-8, of ASCII letters without it.
 
     Each character becomes one other (simple case folding): ``ẞ`` becomes ``ß``, which stays. With ``lower`` false,
@@ -184,18 +197,15 @@ class CaseFold(Op):
     lower = attr.bool(default=True)
     inputs = ports(**STRINGS, skips=opt("boolean"))
     outputs = None
-    checked = False
 
     def infer(
         self, at: Site, begins: Value, ends: Value, chars: Value, skips: Value | None = None
     ) -> tuple[Value, ...]:
         at.require(self.lower or not self.encoding, "C3", f'lower is false, and encoding is "{self.encoding}"')
-        return changed_outputs(at, begins, ends, chars, skips)
+        return super().infer(at, begins, ends, chars, skips)
 
-    def run(
-        self, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, skips: np.ndarray | None = None
-    ) -> tuple[np.ndarray, ...]:
-        return changed(begins, ends, chars, skips, each(self._changed))
+    def change(self, strings: Sequence[bytes]) -> Sequence[bytes]:
+        return each(self._changed)(strings)
 
     def _changed(self, text: bytes) -> bytes:
         if not self.encoding:

@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.extensions.tokenizers._patterns import Pattern, try_compile
-from irrun.extensions.tokenizers._search import check_pattern, doubtful_pattern, joint
+from irrun.extensions.tokenizers._search import characters, check_pattern, doubtful_pattern, is_utf8, joint
 from irrun.extensions.tokenizers._strings import STRINGS, known_bytes
 from irrun.extensions.tokenizers.normalization import Change, changed, changed_outputs, each
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
@@ -132,9 +132,10 @@ def _substitution(source: bytes, replacement: bytes, everywhere: bool) -> Change
     mark, size = together.mark, len(replacement) * (1 + pattern.compiled.groups)
 
     def change(strings: Sequence[bytes]) -> Sequence[bytes]:
-        joined = mark.encode().join(strings).decode("utf-8", "surrogateescape")
-        if joined.count(mark) != len(strings) - 1:
+        data = mark.encode().join(strings)
+        if not is_utf8(data) or data.count(mark.encode()) != len(strings) - 1:
             return one_by_one(strings)
+        joined = data.decode()
         result = together.compiled.sub(by, joined)
         if result == joined:
             return strings
@@ -168,7 +169,9 @@ def _grown(data: bytes, changed: bytes, size: int) -> bytes:
 
 def _replaced(pattern: Pattern, template: Template, size: int, count: int, data: bytes) -> bytes:
     """Return a string with its matches replaced. ``size`` are the bytes of the replacement."""
-    text = data.decode("utf-8", "surrogateescape")
+    if not is_utf8(data):
+        return _spliced(pattern, template, size, count, data)
+    text = data.decode()
     compiled, patience = pattern.compiled, pattern.patience(text)
 
     def value(match: Any) -> str:
@@ -192,6 +195,30 @@ def _replaced(pattern: Pattern, template: Template, size: int, count: int, data:
     except TimeoutError:
         raise pattern.too_slow(text) from None
     return _grown(data, changed, size * _groups(first))
+
+
+def _spliced(pattern: Pattern, template: Template, size: int, count: int, data: bytes) -> bytes:
+    """Return what ``_replaced`` does of bytes that are not UTF-8, whose characters are no ``str``."""
+    text, offsets = characters(data)
+    parts: list[bytes] = []
+    at, groups = 0, 0
+    try:
+        found = pattern.compiled.finditer(text, timeout=pattern.patience(text))
+        for match in itertools.islice(found, count or None):
+            groups = groups or _groups(match)
+            parts.append(data[at : offsets[match.start()]])
+            for part in template:
+                if isinstance(part, int):
+                    begin, end = match.span(part)
+                    if begin < 0:  # the group takes no part in the match
+                        return data
+                    parts.append(data[offsets[begin] : offsets[end]])
+                else:
+                    parts.append(part.encode("utf-8", "surrogateescape"))
+            at = offsets[match.end()]
+    except TimeoutError:
+        raise pattern.too_slow(text) from None
+    return _grown(data, b"".join([*parts, data[at:]]), size * groups) if parts else data
 
 
 def _groups(match: Any) -> int:

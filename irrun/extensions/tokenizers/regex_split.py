@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.extensions.tokenizers._patterns import Pattern, try_compile
-from irrun.extensions.tokenizers._search import check_pattern, doubtful_pattern, parts, tiles
+from irrun.extensions.tokenizers._search import characters, check_pattern, doubtful_pattern, parts, tiles
 from irrun.extensions.tokenizers._strings import (
     RAGGED,
     check_ragged,
@@ -59,14 +59,18 @@ class Cutter:
         return cast("list[Pieces]", found)
 
     def _cut(self, pattern: Pattern, data: bytes) -> Pieces:
-        text = data.decode("utf-8", "surrogateescape")
-        found = self._kept(pattern, text, len(data))
+        try:
+            found = self._kept(pattern, data.decode(), len(data))
+        except UnicodeDecodeError:
+            text, offsets = characters(data)
+            firsts, lasts = self._kept(pattern, text, len(text))
+            found = [offsets[place] for place in firsts], [offsets[place] for place in lasts]
         if 0 < self.max_splits < len(found[0]):
             return found[0][: self.max_splits + 1], [*found[1][: self.max_splits], len(data)]
         return found
 
     def _kept(self, pattern: Pattern, text: str, size: int) -> Pieces:
-        """Return the pieces that the matches leave of a text of ``size`` bytes."""
+        """Return the pieces that the matches leave of a text of ``size`` bytes, or of as many characters."""
         is_ascii = len(text) == size
         if self.keeps_matches and self.tiled:
             matches = tiles(pattern, text)
@@ -235,9 +239,4 @@ def _whole(data: bytes) -> Pieces:
 
 def _sizes(texts: Sequence[str], is_ascii: bool) -> list[int]:
     """Return the number of bytes of each text."""
-    if is_ascii:
-        return list(map(len, texts))
-    try:
-        return list(map(len, map(str.encode, texts)))
-    except UnicodeEncodeError:  # bytes that are not UTF-8
-        return [len(text.encode("utf-8", "surrogateescape")) for text in texts]
+    return list(map(len, texts if is_ascii else map(str.encode, texts)))

@@ -6,12 +6,14 @@ The package ``sentencepiece`` reads the model and does the work.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from irrun.extensions.tokenizers._packages import package
+from irrun.extensions.tokenizers._patterns import Pattern, try_compile
+from irrun.extensions.tokenizers._search import byte_parts
 from irrun.extensions.tokenizers._strings import I32, check_strings, packed, pieces, string_outputs
 from irrun.extensions.tokenizers._vocabulary import cached
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
@@ -44,7 +46,8 @@ class SentencepieceTokenizer(Op):
     """Return the ids of each string by a SentencePiece model, as a sparse tensor: indices, values and dense shape.
 
     The strings are a string tensor, or its begins, ends and chars. Special tokens are cut out of the strings first and
-    become the ids that belong to them; the parts between them are encoded one by one.
+    become the ids that belong to them; those of ASCII letters alone are found only where a word begins or ends with
+    them. The parts between them are encoded one by one, each with the id of the beginning if ``add_bos`` is true.
 
     C1  ``model`` is 1D and a serialised SentencePiece model.
     C2  The begins and ends of the strings have one shape, and each string lies within its chars.
@@ -91,22 +94,24 @@ class SentencepieceTokenizer(Op):
         model, strings, special = self._roles(Site(), given)
         processor = _processor(model, "C1")
         texts = pieces(*strings, label="C2") if len(strings) == 3 else [encoded(s) for s in strings[0].ravel().tolist()]
-        known = dict(zip(pieces(*special[:3], label="C3"), special[3].ravel().tolist())) if special else {}
-        finder = _special_pattern(list(known))
-        rows = [self._ids(processor, finder, known, text) for text in texts]
+        known = dict(zip(pieces(*special[:3], label="C3"), special[3].ravel().tolist())) if special else None
+        pattern = try_compile(_special_pattern(known)) if known else None
+        rows = [self._ids(processor, pattern, known, text) for text in texts]
         lengths = np.array([len(row) for row in rows], np.int64)
         index = np.stack((np.repeat(np.arange(len(rows)), lengths), _columns(lengths)), 1)
         values = np.array([id for row in rows for id in row], np.int32)
         return index.astype(np.int64), values, np.array([len(rows), lengths.max(initial=0)], np.int64)
 
-    def _ids(self, processor: Any, finder: re.Pattern[bytes] | None, known: dict[bytes, int], text: bytes) -> list[int]:
-        ids: list[int] = []
-        parts = finder.split(text) if finder else [text]
-        for number, part in enumerate(parts):
-            if number % 2:
-                ids.append(known[part])
-            elif part or len(parts) == 1:
-                ids += processor.encode(part.decode("utf-8", "replace"), add_bos=self.add_bos)
+    def _ids(self, processor: Any, pattern: Pattern | None, known: dict[bytes, int] | None, text: bytes) -> list[int]:
+        if known is None:
+            ids = processor.encode(text, add_bos=self.add_bos)
+        else:
+            ids = []
+            for number, part in enumerate([text] if pattern is None else byte_parts(pattern, text)):
+                if number % 2:
+                    ids.append(known[part])
+                elif part:
+                    ids += processor.encode(part, add_bos=self.add_bos)
         if self.add_eos:
             ids.append(processor.eos_id())
         return ids[::-1] if self.reverse else ids
@@ -118,12 +123,13 @@ def _columns(lengths: np.ndarray) -> np.ndarray:
     return np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
-def _special_pattern(tokens: Sequence[bytes]) -> re.Pattern[bytes] | None:
-    """Return a pattern whose only group is a special token. Tokens of ASCII letters alone match whole words only."""
-    if not tokens:
-        return None
-    words = [rb"\b" + token + rb"\b" if token.isalpha() else re.escape(token) for token in tokens]
-    return re.compile(b"(" + b"|".join(words) + b")")
+_META: Final = re.compile(rb"[.^$*+?()\[\]{}|\\]")
+
+
+def _special_pattern(tokens: Iterable[bytes]) -> bytes:
+    """Return a pattern of PCRE2 that matches special tokens; those of ASCII letters only at the edge of a word."""
+    quoted = ((token.isalpha(), _META.sub(rb"\\\g<0>", token)) for token in tokens)
+    return b"|".join(rb"\b" + token + b"|" + token + rb"\b" if is_word else token for is_word, token in quoted)
 
 
 class _Detokenizer(Op):

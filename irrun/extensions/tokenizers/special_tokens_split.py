@@ -83,10 +83,10 @@ class SpecialTokensSplit(Op):
     def _run(self, finder: Finder, arrays: Any) -> tuple[np.ndarray, ...]:
         row_begins, row_ends, begins, ends, chars = arrays[:5]
         skips, _ = self._roles(Site(), *(*arrays, None)[5:7])
+        check_pieces(Site(), begins, ends, chars.size, "C1")
         count = begins.size if skips is None else skips.size
         Site().require(count == begins.size, "C3", f"there are {count} flags, but {begins.size} strings")
         if finder.absent(chars):
-            check_pieces(Site(), begins, ends, chars.size, "C1")
             rows_of(row_begins, row_ends, begins.size)
             special = np.zeros(begins.size, bool) if skips is None else skips.ravel().astype(bool)
             order, offsets = gathered(row_begins, row_ends)
@@ -126,7 +126,7 @@ Found = tuple[int, int, int, int]
 
 def _cut(find: Callable[[str], Iterator[Found]], data: bytes) -> list[tuple[int, int, bool]]:
     """Return the pieces of a string: begin and end in bytes, and whether the piece is a special token."""
-    text = data.decode("utf-8", "surrogateescape")
+    text, offsets = byte_offsets(data)
     cut: list[tuple[int, int, bool]] = []
     at = 0
     for begin, end, first, last in find(text):
@@ -137,11 +137,6 @@ def _cut(find: Callable[[str], Iterator[Found]], data: bytes) -> list[tuple[int,
         at = end
     if at < len(text):
         cut.append((at, len(text), False))
-    offsets = byte_offsets(text, len(data)) if len(cut) > 1 else None
-    if len(cut) == 1 and cut[0] == (0, len(text), False):
-        return [(0, len(data), False)]
-    if len(cut) == 1:
-        offsets = byte_offsets(text, len(data))
     return cut if offsets is None else [(int(offsets[a]), int(offsets[b]), special) for a, b, special in cut]
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.extensions.tokenizers._strings import I32, check_rows, known_bytes, rows_of
+from irrun.extensions.tokenizers._strings import I32, check_pieces, check_rows, known_bytes
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
 from irrun.types import Dim
 
@@ -48,7 +48,6 @@ class Truncate(Op):
             first, second = outputs[0].shape, outputs[3].shape
             at.require(first.meet(second) is not None, "C2", f"begins is {first}, but second_begins is {second}")
         count, number = limit.shape.count(), limit.scalar()
-        at.require(limit.type.name in ("i32", "dynamic"), "C3", f"max_length is {limit.type}, not i32")
         at.require(count.lo <= 1 <= count.hi, "C3", f"max_length is {limit.shape}, not one number")
         at.require(number is None or number >= 0, "C3", f"max_length is {number}")
         for name, value, allowed in (("side", side, _SIDES), ("mode", mode, _MODES)):
@@ -63,7 +62,7 @@ class Truncate(Op):
         Site().require(side in _SIDES and mode in _MODES, "C4", f"side is {side!r} and mode is {mode!r}")
         tensors = [arrays[number : number + 3] for number in range(0, len(arrays) - 3, 3)]
         for begins, ends, data in tensors:
-            rows_of(begins, ends, len(data))
+            check_pieces(Site(), begins, ends, len(data), "C1", "row_", "elements")
         lengths = [ends.astype(np.int64) - begins for begins, ends, _ in tensors]
         if len(tensors) == 1:
             lengths = [np.minimum(lengths[0], limit)]

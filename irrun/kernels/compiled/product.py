@@ -61,7 +61,9 @@ class PackedMatrix(ConstantForm):
 
 
 def _halves(matrix: np.ndarray) -> np.ndarray | None:
-    """Return the matrix in f16, or None if a number changes."""
+    """Return the matrix in f16, or None if a number changes. Most matrices show in their first row that one does."""
     with np.errstate(over="ignore"):
+        if not np.array_equal(matrix[:1].astype(np.float16), matrix[:1]):
+            return None
         halves = matrix.astype(np.float16)
     return halves if np.array_equal(halves, matrix) else None

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from irrun.diagnostics import Diagnostic, ModelError
+from irrun.files import write_pair
 from irrun.ir.parse import parse
 from irrun.model import Model
 from irrun.source import Source
@@ -53,8 +54,7 @@ class GeneratedModel:
     def save(self, folder: str | Path, name: str = "generated") -> Path:
         """Write ``name.xml`` and ``name.bin`` to ``folder``, and return the path of the ``.xml``."""
         path = Path(folder) / f"{name}.xml"
-        path.write_text(self.xml, "utf-8")
-        path.with_suffix(".bin").write_bytes(self.bin)
+        write_pair(path, self.xml.encode(), self.bin)
         return path
 
 
