@@ -6,7 +6,7 @@ This module depends on no operation, no execution and no XML.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -149,6 +149,8 @@ class Model:
     weights: Weights | None = None
     contents: Mapping[int, tuple[np.ndarray, int]] = field(default_factory=dict)
     """For a fragment: the contents of Parameters that comments state, by layer id, with the line of the comment."""
+    annotate: Callable[[Model, nx.MultiDiGraph], None] | None = None
+    """The function that adds what is inferred to ``graph``. The reader sets it, because this module infers nothing."""
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: {counted(len(self.layers), 'layer')}, {signature(self.inputs, self.outputs)}>"
@@ -288,10 +290,20 @@ class Model:
 
     @cached_property
     def graph(self) -> nx.MultiDiGraph:
-        """The model as a graph: one node per layer id, one edge per edge of the model (``Multiply(x, x)`` has two).
+        """The model as a graph of networkx: a node for each layer id, and an edge for each edge of the model.
 
-        Each node has the attribute ``layer``, and each edge the attributes ``from_port`` and ``to_port`` (port ids).
+        A node has the attributes ``layer``, ``operation`` (the ``Op`` with its parsed attributes; None if it is unknown
+        or its attributes are invalid), ``types`` and ``shapes`` (a tuple for its outputs). An edge has ``from_port``
+        and ``to_port`` (port ids), and the ``type`` and ``shape`` of its tensor. Types and shapes are inferred, and
+        those that the file declares where inference fails. The graph cannot be changed; ``copy`` returns one that can.
         """
+        if self.annotate is not None:
+            self.annotate(self, self.links)
+        return self.links
+
+    @cached_property
+    def links(self) -> nx.MultiDiGraph:
+        """``graph`` without what must be inferred: its nodes have only ``layer``, its edges only the ids of ports."""
         import networkx as nx  # imported here because the import takes 0.1 s and most runs do not need it
 
         graph = nx.MultiDiGraph(name=self.name)
@@ -301,7 +313,7 @@ class Model:
             for e in self.edges
             if e.from_layer in self.layers and e.to_layer in self.layers
         )
-        return graph
+        return nx.freeze(graph)
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -333,7 +345,7 @@ class Model:
             return ()
         import networkx as nx
 
-        left = self.graph.subgraph(self.layers.keys() - set(self.order))
+        left = self.links.subgraph(self.layers.keys() - set(self.order))
         return tuple(self.layers[edge[0]] for edge in nx.find_cycle(left))
 
     def fed_by(self, layer: Layer, position: int) -> tuple[Layer, Port] | None:

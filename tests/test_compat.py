@@ -1,19 +1,27 @@
 """Scripts written for openvino run unchanged over irrun, with the same results, where openvino is not."""
 
+import importlib
+import inspect
 import json
 import pickle
 import runpy
 import subprocess
 import sys
 import tempfile
+import threading
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import irrun.compat.openvino
+from irrun.compat.openvino._building.opsets import OPSETS, slots
+from irrun.compat.openvino._building.signatures import PARAMETERS
+from irrun.compat.openvino._install import modules
+from irrun.opdef import resolve
 from nets import Net
 
 ROOT = Path(__file__).parent.parent
@@ -89,7 +97,24 @@ def _two(folder: Path) -> Path:
     return net.save(folder, "two")
 
 
+def _pictures(folder: Path) -> Path:
+    """A model of pictures of any size: [?,3,?,?] to [?,2,?,?]."""
+    net = Net()
+    x = net.parameter("f32", "?,3,?,?", name="picture", names="picture")
+    kernel = np.random.default_rng(1).standard_normal((2, 3, 3, 3)).astype(np.float32) / 256
+    weights = net.const("f32", "2,3,3,3", kernel.tobytes())
+    same: Any = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    y = net.add("Convolution", [x, weights], [("FP32", "-1,2,-1,-1")], name="edges", names="edges", **same)
+    net.result(y)
+    return net.save(folder, "pictures")
+
+
 SCRIPTED = {
+    "hello_classification": lambda folder: [SAMPLES / "convnet.xml", SAMPLES / "image.npy"],
+    "hello_reshape": lambda folder: [_pictures(folder)],
+    "model_creation": lambda folder: [],
+    "async_queue": lambda folder: [SAMPLES / "convnet.xml", SAMPLES / "image.npy"],
+    "properties_and_files": lambda folder: [SAMPLES / "convnet.xml", SAMPLES / "image.npy"],
     "classify": lambda folder: [SAMPLES / "convnet.xml", SAMPLES / "image.npy"],
     "reshape": lambda folder: [SAMPLES / "pytest_project" / "models" / "classifier.xml"],
     "state": lambda folder: [_accumulator(folder)],
@@ -116,7 +141,8 @@ def test_script_gives_what_openvino_gave(
 ) -> None:
     """As the test before, over answers of OpenVINO that are stored, and in this process."""
     path, out = SCRIPTS / f"{script}.py", tmp_path / "ours.npz"
-    monkeypatch.setitem(sys.modules, "openvino", irrun.compat.openvino)
+    for name, module in modules(irrun.compat.openvino).items():
+        monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(sys, "argv", [str(a) for a in (path, *SCRIPTED[script](tmp_path), out)])
     runpy.run_path(str(path), run_name="__main__")
     stored = _stored()[script]
@@ -155,12 +181,23 @@ def test_run_as_a_module(tmp_path: Path) -> None:
 
 OUTSIDE = {
     "attribute": ("import openvino as ov; ov.convert_model('x')", "openvino.convert_model"),
-    "module": ("import openvino.preprocess", "openvino.preprocess"),
-    "from": ("from openvino import preprocess", "openvino.preprocess"),
+    "module": ("import openvino.torch", "openvino.torch"),
+    "from": ("from openvino import frontend", "openvino.frontend; the nearest thing that it has is Core.read_model"),
+    "misspelt": ("import openvino as ov; ov.AsyncInferQueues", "openvino.AsyncInferQueue"),
+    "misspelt module": ("import openvino.preproces", "the nearest thing that it has is openvino.preprocess"),
+    "misspelt function": ("from openvino import opset8; opset8.convolutions", "opset8.convolution"),
+    "misspelt property": ("import openvino.properties.hint as h; h.performance", "hint.performance_mode"),
+    "misspelt method": ("import openvino as ov; ov.Core().read_modell", "nearest thing that it has is Core.read_model"),
+    "later function": ("from openvino import opset1; opset1.gelu", "openvino.opset1.gelu"),
+    "colour": (
+        "from openvino.preprocess import *; InputTensorInfo().set_color_format(ColorFormat.NV12_SINGLE_PLANE)",
+        "ColorFormat.RGB",
+    ),
     "method": ("import openvino as ov; ov.Core().import_model(b'', 'CPU')", "Core.import_model"),
     "onnx": ("import openvino as ov; ov.Core().read_model('net.onnx')", "models other than IR"),
     "packed": ("import openvino as ov; ov.Tensor(ov.Type.i4, ov.Shape([2]))", "tensors of i4"),
-    "building": ("import openvino as ov; ov.Model([], [], 'm')", "building a Model"),
+    "node": ("import openvino as ov; ov.Node()", "call a function of openvino.opset1"),
+    "property": ("import openvino as ov; ov.Core().get_property('CPU', 'NUM_STREAM')", "did you mean NUM_STREAMS?"),
 }
 
 
@@ -243,8 +280,104 @@ def test_numbers_that_openvino_accepts() -> None:
 
 def test_what_users_import_names_the_package() -> None:
     ov: Any = irrun.compat.openvino
-    assert {getattr(ov, name).__module__ for name in ov.__all__} == {"irrun.compat.openvino"}
+    public = [getattr(ov, name) for name in ov.__all__]
+    classes = [item for item in public if not isinstance(item, ModuleType)]
+    assert {item.__module__ for item in classes} == {"irrun.compat.openvino"}
     assert pickle.loads(pickle.dumps(ov.Type.f32)) is ov.Type.f32
+
+
+def test_functions_have_the_parameters_of_openvino(ov: Any) -> None:
+    """``ov`` is openvino itself. A function with ``*args`` says nothing of its parameters."""
+    for number, opset in OPSETS.items():
+        theirs = importlib.import_module(f"openvino.opset{number}")
+        for name, rows in PARAMETERS.items():
+            known = [since for since in rows if since <= number]
+            function = getattr(theirs, name, None)
+            if not known or function is None:
+                continue
+            parameters = [p.name for p in inspect.signature(function).parameters.values() if p.name != "name"]
+            if "args" not in parameters:
+                assert parameters == rows[max(known)].split(), (number, name)
+            assert name in dir(opset)
+
+
+@pytest.mark.parametrize("number", OPSETS)
+def test_each_parameter_is_an_input_or_an_attribute(number: int) -> None:
+    for name, rows in PARAMETERS.items():
+        known = [since for since in rows if since <= number]
+        if not known:
+            continue
+        cls = resolve({"absolute": "abs", "ceil": "ceiling"}.get(name, name).replace("_", ""), number)
+        assert cls is not None, name
+        places = slots(cls, rows[max(known)].split())
+        inputs = [place for place in places.values() if isinstance(place, int)]
+        assert inputs == sorted(set(inputs)), name
+        assert all(place < len(cls.inputs) for place in inputs), name
+        assert {p for p in places.values() if isinstance(p, str)} <= cls.attributes.keys()
+
+
+def test_requests_run_at_the_same_time() -> None:
+    """Two callbacks wait for each other, which only two threads can."""
+    ov: Any = irrun.compat.openvino
+    queue = ov.AsyncInferQueue(ov.Core().compile_model(SAMPLES / "convnet.xml"), 2)
+    both = threading.Barrier(2, timeout=30)
+    queue.set_callback(lambda request, data: both.wait())
+    image = np.load(SAMPLES / "image.npy")
+    for _ in range(4):
+        queue.start_async({0: image})
+    queue.wait_all()
+    assert both.broken is False
+
+
+def test_a_busy_request_refuses(caplog: pytest.LogCaptureFixture) -> None:
+    ov: Any = irrun.compat.openvino
+    request = ov.Core().compile_model(SAMPLES / "convnet.xml").create_infer_request()
+    go, image = threading.Event(), np.load(SAMPLES / "image.npy")
+    request.set_callback(lambda data: go.wait(30))
+    request.start_async({0: image})
+    assert request.wait_for(1) is False
+    for call in (lambda: request.infer({0: image}), lambda: request.start_async({0: image})):
+        with pytest.raises(RuntimeError, match="busy"):
+            call()
+    go.set()
+    request.wait()
+
+
+def test_errors_in_callbacks_arrive() -> None:
+    ov: Any = irrun.compat.openvino
+    queue = ov.AsyncInferQueue(ov.Core().compile_model(SAMPLES / "convnet.xml"), 2)
+    queue.set_callback(lambda request, data: 1 // data)
+    queue.start_async({0: np.load(SAMPLES / "image.npy")}, 0)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        queue.wait_all()
+    queue.start_async({0: np.load(SAMPLES / "image.npy")}, 1)
+    queue.wait_all()
+
+
+def test_properties_without_effect_say_so_once(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import openvino as ov\ncore = ov.Core()\n"
+        f"for _ in range(3):\n    core.compile_model({str(SAMPLES / 'convnet.xml')!r}, 'CPU', "
+        "{'NUM_STREAMS': 4, 'INFERENCE_PRECISION_HINT': 'bf16', 'PERF_COUNT': True})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "irrun.compat.openvino", script], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.splitlines() == [
+        "NUM_STREAMS has no effect: irrun has one device and one stream",
+        "INFERENCE_PRECISION_HINT=bf16 has no effect: models run in the precision that they declare",
+    ]
+
+
+def test_a_function_without_such_a_parameter() -> None:
+    ov: Any = irrun.compat.openvino
+    with pytest.raises(TypeError, match="did you mean data"):
+        ov.opset1.softmax(dat=1, axis=2)
+    with pytest.raises(TypeError, match="takes 3 arguments"):
+        ov.opset1.softmax(1, 2, "name", 4)
+    with pytest.raises(TypeError, match="lacks its argument data"):
+        ov.opset1.softmax(axis=2)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ FOLDERS: dict[str, set[str]] = {
     "debug": {"base", "inference", "ir", "planning", "running", "api", "engines"},
     "report": {"base", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
     "testing": {"base", "ir", "checking", "running", "api", "debug"},
-    "compat": {"base", "inference", "ir", "running", "api"},
+    "compat": {"base", "inference", "ir", "running", "api", "surgery"},
     "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api"}
     | {"fleet", "surgery", "genai", "engines", "conformance", "fuzz", "debug", "report"},
     "entry": {"base", "checking", "running", "api", "testing", "cli"},
@@ -75,7 +75,7 @@ ORDER = {name: MODULES["base"].index(name) for name in MODULES["base"]}
 
 OUTSIDE = {
     "lxml": {"ir"},
-    "networkx": {"base", "ir", "debug", "report"},
+    "networkx": {"base", "inference", "ir", "debug", "report"},
     "pytest": {"entry"},
     "hypothesis": {"testing"},
     "threadpoolctl": {"kernels"},

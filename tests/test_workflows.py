@@ -112,6 +112,42 @@ def test_the_oldest_dependencies_are_those_of_pyproject() -> None:
     assert list(pins) == sorted(pins)
 
 
+def test_the_script_of_the_project_tests_the_oldest_dependencies() -> None:
+    """It runs some files of tests only, all of which exist, and leaves the rest to the workflow."""
+    script = (ROOT / ".ci" / "run").read_text("utf-8").replace("\\\n", " ")
+    (install,) = [line for line in script.splitlines() if "oldest.txt" in line]
+    assert "'.[spec]' -c tests/oldest.txt" in install
+    (run,) = [line for line in script.splitlines() if "oldest/bin/python -m pytest" in line]
+    assert "-m spec" in run
+    files = [
+        f"{folder}test_{name}.py"
+        for folder, names in re.findall(r"(tests/\S*?)test_\{([a-z_,]+)\}\.py", run)
+        for name in names.split(",")
+    ]
+    assert len(files) > 10
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+
+
+def test_the_extra_for_tests_says_which_click_it_needs() -> None:
+    """``click.testing`` keeps standard error apart from version 8.2 on."""
+    (click,) = [r for r in map(Requirement, project()["optional-dependencies"]["spec"]) if r.name == "click"]
+    assert Version("8.1.8") not in click.specifier
+    assert Version("8.2.0") in click.specifier
+
+
+def test_the_readme_names_each_dependency() -> None:
+    (sentence,) = re.findall(r"It needs (\w+) packages:([^.]+)\.", (ROOT / "README.md").read_text("utf-8"))
+    names = {Requirement(dependency).name for dependency in project()["dependencies"]}
+    assert {name for name in re.findall(r"\w+", sentence[1]) if name in names} == names
+    assert sentence[0] == ["six", "seven", "eight", "nine"][len(names) - 6]
+
+
+def test_no_page_installs_irrun_from_a_registry() -> None:
+    """irrun is in none. What the commands say where an extra is missing holds for an installed irrun."""
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        assert not re.findall(r"pip install [\"']?irrun\b", page.read_text("utf-8")), page
+
+
 @pytest.mark.parametrize("extra", project()["optional-dependencies"])
 def test_every_dependency_of_an_extra_has_a_bound(extra: str) -> None:
     for requirement in map(Requirement, project()["optional-dependencies"][extra]):

@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "show": "Show the inputs, outputs, operations and weights of a model.",
     "ops": "List the operations that irrun knows.",
     "op": "Show an operation: inputs, attributes, constraints.",
+    "schema": "Write a schema of the IR for editors.",
     "explain": "Explain the code of a finding, such as IR401.",
 }
 """The short help of each command, keyed by its name. The module ``irrun.cli.NAME`` defines it as ``command``."""

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from irrun.diagnostics import Diagnostic, diagnostic
 from irrun.edits import Fix, add_attribute, rename_attribute
-from irrun.model import VERSIONS, Layer, Model, is_constant
+from irrun.model import VERSIONS, Layer, Model
 from irrun.opdef import Attribute, Op, all_ops, find, is_custom, resolve
 
-__all__ = ["bind", "bind_all", "opset_of"]
+__all__ = ["bind", "bind_all", "is_required", "opset_of", "versions_of"]
 
 # Other names of layer types, in lower case. Types are compared without regard to case, as in OpenVINO.
 ALIASES: Final = {
@@ -63,7 +63,7 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
         edits = rename_attribute(model.source, data(), name, to)
         return Fix(f"rename {name} to {to}", edits, safe=False) if edits else None
 
-    cls = _operation(model, layer)
+    cls = _operation(layer, is_fragment=model.is_fragment)
     if isinstance(cls, _Unknown):
         return None, [at(cls.code, cls.message, layer.node, cls.attribute, help=cls.help)]
     problems: list[Diagnostic] = []
@@ -93,7 +93,9 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
                 message = f"{name} should be {attribute.argument}, not {text}"
             problems.append(at(attribute.code, message, data(), text_name))
             values[name] = None
-    missing = [a for name, a in cls.attributes.items() if name not in values and _is_due(model, layer, a)]
+    missing = [
+        a for name, a in cls.attributes.items() if name not in values and is_required(layer.type, a, model.version)
+    ]
     if missing and model.is_fragment and not model.source.children(layer.node, "data"):
         return None, problems  # an example in documentation that leaves out the attributes
     for attribute in missing:
@@ -132,10 +134,23 @@ def bind_all(model: Model) -> Iterator[tuple[Layer, Op | None, Sequence[Diagnost
         yield layer, op, problems
 
 
-def _is_due(model: Model, layer: Layer, attribute: Attribute) -> bool:
-    """Return whether a layer must have an attribute. A Const may leave out ``element_type`` in IR version 10 only."""
-    is_type = attribute.name == "element_type" and is_constant(layer)
-    return attribute.required or (is_type and model.version >= VERSIONS[-1])
+def is_required(type: str, attribute: Attribute, version: int) -> bool:
+    """Return whether a layer of this type must have an attribute in this IR version.
+
+    A Const may leave out ``element_type`` in IR version 10 only.
+    """
+    is_type = attribute.name == "element_type" and type.lower() in ("const", "constant")
+    return attribute.required or (is_type and version >= VERSIONS[-1])
+
+
+def versions_of(cls: type[Op]) -> tuple[str, ...]:
+    """Return the values of ``version`` with which a layer finds an operation, such as ``opset5`` to ``opset17``.
+
+    A custom operation is also found with other names that have no number.
+    """
+    candidates = (*(f"opset{number}" for number in range(1, LATEST_OPSET + 1)), *EXTENSIONS)
+    layers = [Layer(0, "", cls.type, version, {}, (), (), 0) for version in candidates]
+    return tuple(str(layer.version) for layer in layers if _operation(layer, is_fragment=False) is cls)
 
 
 def _declared(layer: Layer, attribute: Attribute) -> str | None:
@@ -159,11 +174,11 @@ class _Unknown:
     help: str | None = None
 
 
-def _operation(model: Model, layer: Layer) -> type[Op] | _Unknown:
+def _operation(layer: Layer, *, is_fragment: bool) -> type[Op] | _Unknown:
     """Return the operation class of ``layer`` in its opset, or why there is none."""
     type = ALIASES.get(layer.type.lower(), layer.type)
     try:
-        opset = None if model.is_fragment and layer.version is None else opset_of(layer.version)
+        opset = None if is_fragment and layer.version is None else opset_of(layer.version)
     except ValueError:
         custom = resolve(type, None, layer.version or "")
         if custom is not None and is_custom(custom):  # a custom operation may have an opset name of its own

@@ -8,11 +8,11 @@ from typing import Final
 from irrun.ir.drafts import LayerDraft, Problems
 from irrun.model import Layer, MapEntry
 
-__all__ = ["back_edges", "port_map", "report_gaps"]
+__all__ = ["CONDITION", "PURPOSES", "back_edges", "port_map", "report_gaps"]
 
 
-_CONDITION: Final = "execution_condition"
-_PURPOSES: Final = ("current_iteration", _CONDITION)
+CONDITION: Final = "execution_condition"
+PURPOSES: Final = ("current_iteration", CONDITION)
 """The special roles of a Parameter or Result in the body of a Loop."""
 
 
@@ -47,9 +47,9 @@ def port_map(
             if name in attributes and (number := problems.integer(attributes, name, what, node)) is not None
         }
         purpose = attributes.get("purpose") or ""
-        if purpose and purpose not in _PURPOSES:
+        if purpose and purpose not in PURPOSES:
             message = f'an entry of <{tag}> of "{layer.name}" has purpose="{purpose}", which is unknown'
-            help = f"write {' or '.join(_PURPOSES)}, or remove the attribute"
+            help = f"write {' or '.join(PURPOSES)}, or remove the attribute"
             problems.report("IR203", message, node, "purpose", layer=layer.name, help=help)
         made.append(MapEntry(kind, None if external < 0 else position, internal, purpose=purpose, **slicing))
     return tuple(made)
@@ -104,8 +104,8 @@ def report_gaps(layer: Layer, tag: str, draft: LayerDraft, problems: Problems) -
         if parameter.id not in fed:
             message = f'no entry of <{map_tag}> of "{layer.name}" feeds "{parameter.name}" of its <{tag}>'
             problems.report("IR104", message, parameter.node, layer=parameter.name, help="add the entry")
-    if layer.type.lower() == "loop" and all(entry.purpose != _CONDITION for entry in entries if entry.kind == "output"):
-        message = f'Loop "{layer.name}": no output of <{map_tag}> has the purpose {_CONDITION}'
+    if layer.type.lower() == "loop" and all(entry.purpose != CONDITION for entry in entries if entry.kind == "output"):
+        message = f'Loop "{layer.name}": no output of <{map_tag}> has the purpose {CONDITION}'
         problems.report("IR112", message, layer.node, layer=layer.name, help="add the entry")
     for position, port in enumerate(layer.outputs):
         if position not in produced:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from irrun.inference.graph import annotate
 from irrun.ir.bodies import back_edges, port_map, report_gaps
 from irrun.ir.drafts import LayerDraft, NetDraft, Problems
 from irrun.ir.edges import connect, report_cycle, report_port_twice, report_shared_ids
@@ -205,7 +206,9 @@ class Reader:
             return
         report_shared_ids(net, self.problems)
         feeds = connect(net, self.problems)
-        model = Model(net.name, net.version, net.layers, tuple(net.edges), feeds, self.source, self.weights)
+        model = Model(
+            net.name, net.version, net.layers, tuple(net.edges), feeds, self.source, self.weights, annotate=annotate
+        )  # fmt: skip
         report_cycle(model, self.problems)
         if self._layers:
             self._layers[-1].bodies[net.tag] = model

@@ -27,6 +27,11 @@ class Attribute:
     aliases: tuple[str, ...] = ()
     code: str = "IR203"
     """The code of the diagnostic for a text that cannot be parsed."""
+    kind: str = "str"
+    """The name of the function of ``attr`` that declared the attribute (``int``, ``choice``, ``ints`` …), ``size`` for
+    an int that is not negative, or ``static_shape`` for a shape without unknown dims."""
+    words: tuple[str, ...] = ()
+    """The valid texts of a ``choice``, which may be written in upper or lower case."""
     python: str = "Any"
     """The type of the argument in Python, as an annotation."""
     argument: str = ""
@@ -103,31 +108,40 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
         default: Any,
         name: str,
         aliases: tuple[str, ...],
+        kind: str,
         code: str = "IR203",
+        words: tuple[str, ...] = (),
         python: str = "Any",
         argument: str = "",
     ) -> Any:
-        return Attribute(parse, expects, default, name, aliases, code, python, argument or expects)
+        return Attribute(parse, expects, default, name, aliases, code, kind, words, python, argument or expects)
 
     @staticmethod
-    def int(default: int | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> int:
-        """Declare an attribute that is an integer."""
-        return attr._make(_int, "an integer", default, name, aliases, python="int")
+    def int(
+        default: int | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = (), size: bool = False
+    ) -> int:
+        """Declare an attribute that is an integer.
+
+        With ``size``, a schema says that it is not negative. The operation itself refuses negative ones.
+        """
+        return attr._make(_int, "an integer", default, name, aliases, "size" if size else "int", python="int")
 
     @staticmethod
     def float(default: float | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> float:
         """Declare an attribute that is a number."""
-        return attr._make(_float, "a number", default, name, aliases, python="float")
+        return attr._make(_float, "a number", default, name, aliases, "float", python="float")
 
     @staticmethod
     def bool(default: bool | _Required = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> bool:
         """Declare an attribute that is a boolean: true, false, 1 or 0."""
-        return attr._make(_bool, "true or false", default, name, aliases, python="bool", argument="True or False")
+        return attr._make(
+            _bool, "true or false", default, name, aliases, "bool", python="bool", argument="True or False"
+        )
 
     @staticmethod
     def str(default: str | _Required | None = REQUIRED, *, name: str = "", aliases: tuple[str, ...] = ()) -> str:
         """Declare an attribute that is any text."""
-        return attr._make(lambda text: text, "text", default, name, aliases, python="str", argument="a str")
+        return attr._make(lambda text: text, "text", default, name, aliases, "str", python="str", argument="a str")
 
     @staticmethod
     def choice(
@@ -148,8 +162,8 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
 
         quoted = ", ".join(f'"{value}"' for value in values)
         return attr._make(
-            parse, "one of " + ", ".join(values), default, name, aliases, python=f"Literal[{quoted}]",
-            argument=f"one of {quoted}",
+            parse, "one of " + ", ".join(values), default, name, aliases, "choice", words=(*values, *(also or ())),
+            python=f"Literal[{quoted}]", argument=f"one of {quoted}",
         )  # fmt: skip
 
     @staticmethod
@@ -158,7 +172,7 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
     ) -> tuple[int, ...]:
         """Declare an attribute that is a list of integers, separated by commas."""
         return attr._make(
-            _list(_int), "integers separated by commas", default, name, aliases, python="Sequence[int]",
+            _list(_int), "integers separated by commas", default, name, aliases, "ints", python="Sequence[int]",
             argument="a list of integers",
         )  # fmt: skip
 
@@ -168,7 +182,7 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
     ) -> tuple[float, ...]:
         """Declare an attribute that is a list of numbers, separated by commas."""
         return attr._make(
-            _list(_float), "numbers separated by commas", default, name, aliases, python="Sequence[float]",
+            _list(_float), "numbers separated by commas", default, name, aliases, "floats", python="Sequence[float]",
             argument="a list of numbers",
         )  # fmt: skip
 
@@ -179,14 +193,20 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
         """Declare an attribute that is an element type. An unknown one is reported as IR305."""
         value = ELEMENT_TYPES[default] if isinstance(default, str) else default
         return attr._make(
-            _element_type, "an element type such as f32 or i64", value, name, aliases, "IR305",
-            "str | ElementType | DTypeLike", 'an element type such as "f32" or numpy.int64',
+            _element_type, "an element type such as f32 or i64", value, name, aliases, "element_type", "IR305",
+            python="str | ElementType | DTypeLike", argument='an element type such as "f32" or numpy.int64',
         )  # fmt: skip
 
     @staticmethod
-    def shape(default: PartialShape | _Required | None = REQUIRED, *, name: str = "") -> PartialShape:
-        """Declare an attribute that is a partial shape. An invalid one is reported as IR404."""
+    def shape(
+        default: PartialShape | _Required | None = REQUIRED, *, name: str = "", static: bool = False
+    ) -> PartialShape:
+        """Declare an attribute that is a partial shape. An invalid one is reported as IR404.
+
+        With ``static``, a schema says that no dim is unknown. The operation itself refuses unknown ones.
+        """
         return attr._make(
-            _shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (), "IR404",
-            "str | PartialShape | Sequence[Dim | int | None]", "a shape such as [1, 3, None]",
+            _shape, "dims separated by commas, such as 1,3,?,8..16", default, name, (),
+            "static_shape" if static else "shape", "IR404",
+            python="str | PartialShape | Sequence[Dim | int | None]", argument="a shape such as [1, 3, None]",
         )  # fmt: skip

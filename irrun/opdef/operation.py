@@ -135,6 +135,9 @@ class Op:
     per_element: ClassVar[int] = 0
     """FLOPs for each element of the first output, if their number does not depend on anything else: see ``flops``."""
     attributes: ClassVar[dict[str, Attribute]] = {}
+    assumed: ClassVar[tuple[str, ...]] = ()
+    """Attributes with a default although the specification requires them. ``doubts`` reports a layer without them, and
+    a schema requires them."""
 
     def __init_subclass__(cls) -> None:
         attributes = dict(cls.attributes)

@@ -24,9 +24,9 @@ class Const(Op):
 
     # IR v10 files of 2020 may lack it: the precision of the output port is used instead
     element_type = attr.element_type(default=None)
-    shape = attr.shape()
-    offset = attr.int()
-    size = attr.int()
+    shape = attr.shape(static=True)
+    offset = attr.int(size=True)
+    size = attr.int(size=True)
     needs = ("weights",)
 
     def infer(self, at: Site, *, weights: Weights | None) -> Value:

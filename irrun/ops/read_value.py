@@ -21,6 +21,7 @@ class ReadValue6(Op):
     variable_id = attr.str()
     variable_type: ElementType | None = attr.element_type(default=None)
     variable_shape: PartialShape | None = attr.shape(default=None)
+    assumed = ("variable_type", "variable_shape")
     inputs = ports(init_value=opt("any"))
     needs = ("variables",)
     pure = False
@@ -51,7 +52,7 @@ class ReadValue6(Op):
 
     def _missing(self) -> list[str]:
         """Return the names of the attributes that say what the variable holds and are missing."""
-        return [name for name in ("variable_type", "variable_shape") if getattr(self, name) is None]
+        return [name for name in self.assumed if getattr(self, name) is None]
 
     @property
     def _type(self) -> ElementType:

@@ -9,7 +9,8 @@ from typing import Any
 import irrun.api as api
 from irrun.compat.openvino._errors import Covered, NotCovered, OpenVINOError, translated
 from irrun.compat.openvino._models import Model
-from irrun.compat.openvino._requests import CompiledModel
+from irrun.compat.openvino._properties import Properties
+from irrun.compat.openvino._running.requests import CompiledModel
 from irrun.compat.openvino._tensors import Tensor
 from irrun.diagnostics import IrrunError
 from irrun.ir.parse import parse
@@ -22,6 +23,9 @@ __all__ = ["Core", "compile_model", "get_version"]
 
 class Core(Covered):
     """Reads and compiles models. Every device name means the same device."""
+
+    def __init__(self, xml_config_file: Any = None) -> None:
+        self._properties = Properties()
 
     available_devices = property(lambda self: ["CPU"])
 
@@ -45,15 +49,28 @@ class Core(Covered):
         *,
         weights: Any = None,
     ) -> CompiledModel:
-        return CompiledModel(model if isinstance(model, Model) else self.read_model(model, weights))
+        device, config = (None, device_name) if isinstance(device_name, Mapping) else (device_name, config)
+        if device is not None and str(device).upper().split(".")[0].split(":")[0] not in _DEVICES:
+            raise OpenVINOError(f'Device with name "{device}" is not registered; every known device is run by irrun')
+        properties = Properties(config, self._properties.values)
+        return CompiledModel(model if isinstance(model, Model) else self.read_model(model, weights), properties)
 
     def set_property(self, *args: Any) -> None:
-        pass
+        """Set properties of all devices, or of the device that comes first."""
+        self._properties.update(args[-1] if isinstance(args[-1], Mapping) else [args[-1]])
 
-    def get_property(self, device_name: str, name: str) -> Any:
-        if name != "FULL_DEVICE_NAME":
-            raise NotCovered(f"property {name}")
-        return "irrun"
+    def get_property(self, *args: Any) -> Any:
+        """Return a property; a device may come first."""
+        return self._properties.get(args[-1])
+
+    def get_versions(self, device_name: str) -> dict[str, Any]:
+        raise NotCovered("Core.get_versions", "openvino.get_version")
+
+    def __repr__(self) -> str:
+        return "<Core: available plugins[CPU]>"
+
+
+_DEVICES = ("CPU", "GPU", "NPU", "AUTO", "MULTI", "HETERO", "BATCH", "TEMPLATE")
 
 
 def _read(model: Any, weights: Any) -> Graph:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 from typing import NoReturn
 
 from irrun.diagnostics import Diagnostic, IrrunError
 
-__all__ = ["Covered", "NotCovered", "NotCoveredAttribute", "NotCoveredModule", "OpenVINOError", "translated"]
+__all__ = [
+    "Covered", "NotCovered", "NotCoveredAttribute", "NotCoveredModule", "OpenVINOError", "say_once", "translated",
+]  # fmt: skip
+
+_said: set[str] = set()
+_log = logging.getLogger("irrun.compat.openvino")
 
 
 class OpenVINOError(IrrunError, RuntimeError):
@@ -20,11 +27,13 @@ class OpenVINOError(IrrunError, RuntimeError):
 class NotCovered(IrrunError, NotImplementedError):  # noqa: N818
     """The error for a part of openvino that the stand-in does not cover.
 
-    For a missing attribute it is also an AttributeError, and for a missing module an ImportError.
+    For a missing attribute it is also an AttributeError, and for a missing module an ImportError. ``nearest`` is what
+    the reader may have meant, or can use instead.
     """
 
-    def __init__(self, part: str) -> None:
-        Exception.__init__(self, f"irrun.compat.openvino does not cover {part}")
+    def __init__(self, part: str, nearest: str | None = None) -> None:
+        help = f"; the nearest thing that it has is {nearest}" if nearest else ""
+        Exception.__init__(self, f"irrun.compat.openvino does not cover {part}{help}")
         self.diagnostics = ()
 
 
@@ -43,9 +52,18 @@ class Covered:
     """
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise NotCoveredAttribute(f"{type(self).__name__}.{name}")
+        kind = type(self).__name__
+        near = difflib.get_close_matches(name, [n for n in dir(type(self)) if not n.startswith("_")], 1)
+        raise NotCoveredAttribute(f"{kind}.{name}", f"{kind}.{near[0]}" if near else None)
 
 
 def translated(error: IrrunError) -> OpenVINOError:
     """Return the error to raise in place of one of irrun's, with the same message and diagnostics."""
     return OpenVINOError(str(error), error.diagnostics)
+
+
+def say_once(what: str, why: str) -> None:
+    """Log a warning, once in this process, that something which openvino understands has no effect here."""
+    if what not in _said:
+        _said.add(what)
+        _log.warning("%s has no effect: %s", what, why)

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
+from irrun.compat.openvino._building.nodes import LayerNode, Node, Output
 from irrun.compat.openvino._errors import Covered, OpenVINOError
 from irrun.compat.openvino._shapes import PartialShape, Shape, partial_shape_of
 from irrun.compat.openvino._types import Type, type_of
@@ -13,25 +14,7 @@ from irrun.model import Layer
 from irrun.running.executor import Executable
 from irrun.types import ELEMENT_TYPES, ElementType
 
-__all__ = ["ConstOutput", "Node", "Output", "Port", "Ports", "position_in"]
-
-
-class Node(Covered):
-    """A layer of a model. Only its name and its type are available."""
-
-    def __init__(self, layer: Layer) -> None:
-        self._layer = layer
-
-    def get_friendly_name(self) -> str:
-        return self._layer.name
-
-    def get_type_name(self) -> str:
-        return "Constant" if self._layer.type == "Const" else self._layer.type
-
-    friendly_name, name = property(get_friendly_name), property(get_friendly_name)
-
-    def __repr__(self) -> str:
-        return f"<{self.get_type_name()}: '{self._layer.name}'>"
+__all__ = ["ConstOutput", "ModelOutput", "Port", "Ports", "position_in", "printed"]
 
 
 class Port(Covered):
@@ -53,7 +36,7 @@ class Port(Covered):
     partial_shape = property(lambda self: partial_shape_of(self._shape))
     shape = property(lambda self: self.partial_shape.to_shape())
     any_name = property(lambda self: self.get_any_name())
-    node = property(lambda self: Node(self._layer))
+    node = property(lambda self: self.get_node())
 
     def get_any_name(self) -> str:
         if not self._names:
@@ -76,7 +59,7 @@ class Port(Covered):
         return 0
 
     def get_node(self) -> Node:
-        return self.node
+        return LayerNode(self._executable, self._layer)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._key == cast(Port, other)._key
@@ -89,8 +72,10 @@ class Port(Covered):
         return id(self._executable), self._layer.id
 
     def __repr__(self) -> str:
-        names = ", ".join(sorted(self._names))
-        return f"<{type(self).__name__}: names[{names}] shape{self._shape} type: {self._type.type_name}>"
+        return self._printed("ConstOutput")
+
+    def _printed(self, kind: str) -> str:
+        return f"<{kind}: names[{', '.join(sorted(self._names))}] shape{self._shape} type: {self._type.type_name}>"
 
 
 def _outer_type(inner: ElementType, is_output: bool) -> ElementType:
@@ -100,8 +85,14 @@ def _outer_type(inner: ElementType, is_output: bool) -> ElementType:
     return ELEMENT_TYPES["i32" if inner.name in ("i32", "i64", "u32", "u64") else "f32"]
 
 
-class Output(Port):
+class ModelOutput(Port, Output):
     """A port of a Model."""
+
+    _model: Any = None
+    """The Model, of an input."""
+
+    def __repr__(self) -> str:
+        return self._printed("Output")
 
 
 class ConstOutput(Port):
@@ -125,9 +116,13 @@ class Ports(Covered):
         return _selected(self.outputs, "output", key)
 
     def __repr__(self) -> str:
-        rows = [[f"{p!r}" for p in ports] for ports in (self.inputs, self.outputs)]
-        inputs, outputs = (",\n".join(row) for row in rows)
-        return f"<{type(self).__name__}:\ninputs[\n{inputs}\n]\noutputs[\n{outputs}\n]>"
+        return printed(f"{type(self).__name__}:", self.inputs, self.outputs)
+
+
+def printed(title: str, inputs: Iterable[Port], outputs: Iterable[Port]) -> str:
+    """Return the text of an object with inputs and outputs, as openvino prints it."""
+    sides = [",\n".join(port._printed("ConstOutput") for port in ports) for ports in (inputs, outputs)]
+    return f"<{title}\ninputs[\n{sides[0]}\n]\noutputs[\n{sides[1]}\n]>"
 
 
 def _selected(ports: Sequence[Port], side: str, key: Any) -> Any:

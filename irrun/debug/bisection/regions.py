@@ -153,7 +153,7 @@ def _used(model: Model, results: Sequence[int]) -> set[int]:
     used: set[int] = set()
     ends = set(results)
     while ends:
-        used |= ends.union(*(nx.ancestors(model.graph, id) for id in ends))
+        used |= ends.union(*(nx.ancestors(model.links, id) for id in ends))
         read = {model.layers[id].attributes.get("variable_id") for id in used if model.layers[id].type == "ReadValue"}
         ends = {id for id, variable in assigns.items() if variable in read and id not in used}
     return used

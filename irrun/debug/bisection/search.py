@@ -212,7 +212,7 @@ class _Search:
 
     def _connected(self, region: Region, wrong: Wrong) -> Region:
         """Return the layers between the first and the last of a region, if they alone are wrong, else the region."""
-        graph = region.model.graph.subgraph(region.layers)
+        graph = region.model.links.subgraph(region.layers)
         first, last = region.layers[0], region.layers[-1]
         between = ({first} | nx.descendants(graph, first)) & ({last} | nx.ancestors(graph, last))
         smaller = region.only(between)

@@ -9,7 +9,7 @@ import numpy as np
 
 from irrun.compat.openvino._errors import OpenVINOError
 from irrun.compat.openvino._ports import ConstOutput, Port
-from irrun.compat.openvino._results import OVDict
+from irrun.compat.openvino._running.results import OVDict
 from irrun.compat.openvino._tensors import Tensor
 from irrun.compat.openvino._types import Type
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 import numpy as np
 
 import irrun.api as api
-from irrun.compat.openvino._errors import Covered, NotCovered, OpenVINOError, translated
-from irrun.compat.openvino._feeds import fitting, input_tensor, keyed
+from irrun.compat.openvino._building.nodes import LayerNode
+from irrun.compat.openvino._errors import Covered, OpenVINOError, translated
 from irrun.compat.openvino._models import Model
-from irrun.compat.openvino._ports import ConstOutput, Port, Ports, position_in
-from irrun.compat.openvino._results import OVDict
-from irrun.compat.openvino._states import VariableState, has_variables, variable_states
+from irrun.compat.openvino._ports import ConstOutput, Port, Ports, position_in, printed
+from irrun.compat.openvino._properties import Properties
+from irrun.compat.openvino._running.feeds import fitting, input_tensor, keyed
+from irrun.compat.openvino._running.profiling import ProfilingInfo, Stopwatch
+from irrun.compat.openvino._running.results import OVDict
+from irrun.compat.openvino._running.states import VariableState, has_variables, variable_states
 from irrun.compat.openvino._tensors import Tensor
 from irrun.compat.openvino._types import STRING
 from irrun.diagnostics import IrrunError
@@ -26,7 +30,8 @@ __all__ = ["CompiledModel", "InferRequest"]
 class CompiledModel(Ports):
     """A model ready to run. All calls of the object use the same InferRequest."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, properties: Properties | None = None) -> None:
+        self._properties = properties or Properties()
         self._executable, self._name = model._executable, model.friendly_name
         self._take_ports(self._executable, ConstOutput)
         self._request: InferRequest | None = None
@@ -52,10 +57,13 @@ class CompiledModel(Ports):
         pass
 
     def get_property(self, name: str) -> Any:
-        known = {"NETWORK_NAME": self._name, "OPTIMAL_NUMBER_OF_INFER_REQUESTS": 1, "EXECUTION_DEVICES": ["CPU"]}
-        if name not in known:
-            raise NotCovered(f"property {name}")
-        return known[name]
+        return self._properties.get(name, NETWORK_NAME=self._name)
+
+    def set_property(self, *args: Any) -> None:
+        self._properties.update(args[-1] if isinstance(args[-1], Mapping) else [args[-1]])
+
+    def get_runtime_model(self) -> Model:
+        return Model(self._executable.model)
 
     def _own_request(self) -> InferRequest:
         if self._request is None:
@@ -78,6 +86,9 @@ class InferRequest(Covered):
         self._executable = compiled._executable_for_request()
         self._callback: Callable[[Any], None] | None = None
         self._failure: Exception | None = None
+        self._thread: threading.Thread | None = None
+        self._stopwatch = Stopwatch()
+        self._freed: Callable[[], None] = lambda: None
         self.model_inputs, self.model_outputs = compiled.inputs, compiled.outputs
         self.input_tensors, self.output_tensors = (
             [Tensor(p.element_type, [d.lo for d in p._shape.dims or ()]) for p in ports]
@@ -137,16 +148,22 @@ class InferRequest(Covered):
         *,
         decode_strings: bool = True,
     ) -> OVDict:
+        self._require_idle()
         self._feed(inputs, share_inputs)
         self._run()
         return self._results(share_outputs, decode_strings)
 
     def start_async(self, inputs: Any = None, userdata: Any = None, share_inputs: bool = False) -> None:
-        """Run the model and call the callback. ``wait`` raises an exception of either."""
+        """Run the model and call the callback in another thread. ``wait`` raises an exception of either."""
+        self._require_idle()
         self._feed(inputs, share_inputs)
         if userdata is not None:
             self.userdata = userdata
         self._failure = None
+        self._thread = threading.Thread(target=self._run_and_call, name="irrun-request", daemon=True)
+        self._thread.start()
+
+    def _run_and_call(self) -> None:
         try:
             self._run()
             if self._callback is not None:
@@ -154,13 +171,29 @@ class InferRequest(Covered):
         except Exception as error:
             is_ours = isinstance(error, OpenVINOError)
             self._failure = error if is_ours else OpenVINOError(f"the callback raised {error!r}")
+        finally:
+            self._freed()
+
+    def _require_idle(self) -> None:
+        """Raise OpenVINOError if a run is under way, unless it is this thread's: the callback may use the request."""
+        thread = self._thread
+        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
+            raise OpenVINOError("Infer Request is busy; call wait first")
 
     def wait(self) -> None:
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
 
     def wait_for(self, timeout: int) -> bool:
+        """Wait at most ``timeout`` milliseconds. Return whether the run is complete."""
+        if self._thread is not None:
+            self._thread.join(timeout / 1000)
+            if self._thread.is_alive():
+                return False
         self.wait()
         return True
 
@@ -175,6 +208,17 @@ class InferRequest(Covered):
     @property
     def results(self) -> OVDict:
         return self._results(share=True, decode=True)
+
+    def get_profiling_info(self) -> list[ProfilingInfo]:
+        """Return the time of each layer in the last run: 0 unless the model was compiled with ``PERF_COUNT``."""
+        graph = self._executable.model
+        layers = [graph.layers[id] for id in graph.order]
+        return self._stopwatch.infos([(layer, LayerNode(self._executable, layer).get_type_name()) for layer in layers])
+
+    profiling_info = property(get_profiling_info)
+
+    def __repr__(self) -> str:
+        return printed("InferRequest:", self.model_inputs, self.model_outputs)
 
     def get_compiled_model(self) -> CompiledModel:
         return self._compiled
@@ -205,7 +249,8 @@ class InferRequest(Covered):
         start = time.perf_counter()
         try:
             feeds = {i: _array(p, t) for i, (p, t) in enumerate(zip(self.model_inputs, self.input_tensors))}
-            outputs = self._executable(feeds)
+            hooks = [self._stopwatch] if self._compiled._properties.profiles else []
+            outputs = self._executable(feeds, hooks=hooks)
         except IrrunError as error:
             raise translated(error) from error
         for tensor, array in zip(self.output_tensors, outputs.arrays):
