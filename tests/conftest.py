@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from answers import Answers
 from irrun.kernels import compiled
 from oracle import Oracle
 
@@ -66,9 +65,3 @@ def oracle() -> Iterator[Oracle]:
     oracle = Oracle()
     yield oracle
     oracle.close()
-
-
-@pytest.fixture(scope="session")
-def answers() -> Answers:
-    """Return the stored answers of OpenVINO to the tables of operations."""
-    return Answers()

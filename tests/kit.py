@@ -17,13 +17,15 @@ import numpy as np
 import pytest
 
 import irrun
-from answers import Answers
+from irrun.conformance.judging import difference
+from irrun.conformance.suite import tensor_record
 from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.opdef import Index, Kernel, Op, Site, Value, resolve
 from irrun.planning import requests
 from irrun.types import ELEMENT_TYPES, Dim, ElementType, PartialShape
 from oracle import Oracle
+from recorded import answer, case_of, is_recorded
 
 # ---------------------------------------------------------------------------------------------
 # rows
@@ -201,40 +203,64 @@ def against_openvino(cases: Sequence[Case]) -> Callable[..., None]:
     Each model is built and serialised by OpenVINO, must check clean, and must give the outputs that OpenVINO gives
     for static declarations. Cases that differ only in their element types or contents share the dynamic
     declarations: the first of them is built with all three; the lane ``slow`` builds the others with the dynamic ones.
-    """
-    rows, later, seen = [], [], set()
-    for case in cases:
-        if case.form in seen:
-            rows.append(pytest.param([case], DECLARATIONS[:1], id=case.id))
-            later.append(case)
-        else:
-            rows.append(pytest.param([case], DECLARATIONS, id=case.id))
-            seen.add(case.form)
-    if later:
-        rows.append(pytest.param(later, DECLARATIONS[1:], id="the-others-dynamic", marks=pytest.mark.slow))
 
-    @pytest.mark.parametrize(("cases", "declarations"), rows)
-    def test(cases: Sequence[Case], declarations: Sequence[str], oracle: Oracle, answers: Answers) -> None:
-        for case in cases:
-            _run_as_declared(case, declarations, _expected(case, oracle, answers))
+    The lane ``spec`` runs the models that are stored in the conformance suite. Here, only new and changed cases run;
+    of the others, the test ``recorded`` holds the inputs and outputs against those in the suite.
+    """
+    rows, later, known, seen = [], [], [], set()
+    for case in cases:
+        declarations = DECLARATIONS[:1] if case.form in seen else DECLARATIONS
+        seen.add(case.form)
+        if len(declarations) == 1:
+            later.append(case)
+        if is_recorded(case):
+            known += [(case, declared) for declared in declarations]
+        else:
+            rows.append(pytest.param([(case, d) for d in declarations], id=case.id, marks=pytest.mark.openvino))
+    if later:
+        others = [(case, declared) for case in later for declared in DECLARATIONS[1:]]
+        rows.append(pytest.param(others, id="the-others-dynamic", marks=pytest.mark.slow))
+    if known:
+        rows.append(pytest.param(known, id="recorded"))
+
+    @pytest.mark.parametrize("rows", rows)
+    def test(rows: Sequence[tuple[Case, str]], request: pytest.FixtureRequest) -> None:
+        for case, declared in rows:
+            if rows is known:
+                _require_recorded(case, declared)
+            else:
+                _run_as_declared(case, declared, _expected(case, request.getfixturevalue("oracle")))
 
     return _of(cases, test)
 
 
-def _run_as_declared(case: Case, declarations: Sequence[str], expected: Sequence[np.ndarray]) -> None:
-    """Build, check and run a case with its inputs declared in each of these ways, as Parameters and as constants."""
-    for declared in declarations:
-        for as_parameters in (False, True) if case.shapes else (False,):
-            # not tmp_path: pytest looks through the folders of all tests of this name before it makes one
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder, "case.xml")
-                feeds = build(case, path, declared, as_parameters)
-                report = irrun.check(path)
-                assert not report.diagnostics, f"{case.id}, {declared}: {report.diagnostics}"
-                outputs = irrun.run(path, feeds, strict=True).arrays
-            assert len(outputs) == len(expected), case.id
-            for got, want in zip(outputs, expected):
-                compare(got, want, case)
+def _require_recorded(row: Case, declared: str) -> None:
+    """Require that the suite has a row with this declaration, with its inputs and expected outputs."""
+    case = case_of(row, declared)
+    assert case is not None, f"{row.op} {row.id}, {declared}: `python tests/conformance/export.py` stores it"
+    fed = [array for n, array in enumerate(row.inputs) if n not in {*row.constants, *row.shapes}]
+    (step,) = case.steps
+    for record, array in zip(step.inputs, fed, strict=True):
+        assert record == tensor_record(array), row.id
+    assert (case.verdict, case.declaration) == ("values", declared)
+    for stored, named in zip(step.expected(), _named(row) or step.expected(), strict=True):
+        wrong = difference(stored, named, case.rtol, case.atol)
+        assert not wrong, f"{row.op} {row.id}: {wrong}; `python tests/conformance/export.py` stores it"
+
+
+def _run_as_declared(case: Case, declared: str, expected: Sequence[np.ndarray]) -> None:
+    """Build, check and run a case with its inputs declared in this way, as Parameters and as constants."""
+    for as_parameters in (False, True) if case.shapes else (False,):
+        # not tmp_path: pytest looks through the folders of all tests of this name before it makes one
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "case.xml")
+            feeds = build(case, path, declared, as_parameters)
+            report = irrun.check(path)
+            assert not report.diagnostics, f"{case.id}, {declared}: {report.diagnostics}"
+            outputs = irrun.run(path, feeds, strict=True).arrays
+        assert len(outputs) == len(expected), case.id
+        for got, want in zip(outputs, expected):
+            compare(got, want, case)
 
 
 def _of(rows: Sequence[Any], test: Any) -> Callable[..., None]:
@@ -243,11 +269,16 @@ def _of(rows: Sequence[Any], test: Any) -> Callable[..., None]:
     return test
 
 
-def _expected(case: Case, oracle: Oracle, answers: Answers) -> Sequence[np.ndarray]:
+def _expected(case: Case, oracle: Oracle) -> Sequence[np.ndarray]:
     """The outputs that the case names, otherwise those of OpenVINO: stored ones where there are any."""
-    if case.expected is not None:
-        return [np.asarray(e) for e in (case.expected if isinstance(case.expected, tuple) else (case.expected,))]
-    return answers.get(case) or ask(case, oracle)
+    return _named(case) or answer(case) or ask(case, oracle)
+
+
+def _named(case: Case) -> list[np.ndarray]:
+    """The outputs that the case names, or none."""
+    if case.expected is None:
+        return []
+    return [np.asarray(e) for e in (case.expected if isinstance(case.expected, tuple) else (case.expected,))]
 
 
 def ask(case: Case, oracle: Oracle) -> list[np.ndarray]:

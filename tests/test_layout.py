@@ -34,12 +34,13 @@ FOLDERS: dict[str, set[str]] = {
     "fleet": {"base", "ir", "checking", "running", "api", "genai"},
     "engines": {"base", "planning", "api"},
     "conformance": {"base", "engines"},
+    "fuzz": {"base", "inference", "ir", "running", "api", "engines", "conformance"},
     "debug": {"base", "inference", "ir", "planning", "running", "api", "engines"},
     "report": {"base", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
     "testing": {"base", "ir", "checking", "running", "api", "debug"},
     "compat": {"base", "inference", "ir", "running", "api", "surgery"},
     "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api"}
-    | {"fleet", "surgery", "genai", "engines", "conformance", "debug", "report"},
+    | {"fleet", "surgery", "genai", "engines", "conformance", "fuzz", "debug", "report"},
     "entry": {"base", "checking", "running", "api", "testing", "cli"},
 }
 """The folders from the foundation up, and what each may import. A folder may always import itself.

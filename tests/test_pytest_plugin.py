@@ -1,5 +1,6 @@
 """The pytest plugin, on the sample project: what passes, what a failure shows, how goldens are written."""
 
+import gc
 import os
 import re
 import shutil
@@ -55,6 +56,7 @@ def run(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
                 m.delenv(key)
             for key, value in _environment(ci).items():
                 m.setenv(key, value)
+            gc.freeze()  # pytest ends with five full collections, which would go through all that the tests have made
             found = pytest.main(["-q", *ALONE, "models", *arguments])
         said = capsys.readouterr()
         assert found == status, said.out + said.err

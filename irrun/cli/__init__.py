@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "bisect": "Find the smallest part of a model that an engine gets wrong.",
     "precision": "Simulate f16, bf16 or int8, and name the layers that lose most.",
     "conformance": "Judge engines by a suite of models with verdicts.",
+    "fuzz": "Grow random models, and let engines disagree about them.",
     "check": "Check every shape and precision that models declare.",
     "report": "Describe a model on one page: graph, shapes, values, times.",
     "why": "Trace where the dims of a layer come from.",

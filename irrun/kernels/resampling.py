@@ -143,6 +143,8 @@ def _pillow(size: int, count: int, reach: int, filter: Callable[[np.ndarray], np
 
     ``filter`` takes distances below ``reach``. It is stretched if the image shrinks.
     """
+    if not size:
+        return np.zeros((0, 1), np.int64), np.zeros((0, 1))
     scale = count / size
     width = max(scale, 1.0)
     middle = (np.arange(size) + 0.5) * scale

@@ -100,6 +100,13 @@ class ScaledDotProductAttention(Op):
             attention_mask: np.ndarray | None = None, scale: np.ndarray | None = None, sink: np.ndarray | None = None,
             *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile,
         ) -> np.ndarray:  # fmt: skip
+            if not query.shape[-1]:  # the scale is infinite, and the scores are NaN
+                averages = self.run(query, key, value, attention_mask, scale, sink)
+                if out is None:
+                    return averages
+                out[...] = averages
+                on_tile_ready((slice(None),) * out.ndim)
+                return out
             factor = float(query.shape[-1]) ** -0.5 if scale is None else scale.item()
             masks = () if attention_mask is None or self.causal else (attention_mask,)
             return attention(
@@ -114,9 +121,9 @@ class ScaledDotProductAttention(Op):
         attention_mask: np.ndarray | None = None, scale: np.ndarray | None = None, sink: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         work = wide(query.dtype)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # a width of 0 makes an infinite scale of scores of 0
             factor = 1 / np.sqrt(work.type(query.shape[-1])) if scale is None else work.type(scale.item())
-        weights = matmul(query.astype(work), key.astype(work).swapaxes(-1, -2)) * factor
+            weights = matmul(query.astype(work), key.astype(work).swapaxes(-1, -2)) * factor
         mask = np.tri(*weights.shape[-2:], dtype=bool) if self.causal else attention_mask
         if (
             mask is not None

@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 
 import kit
+import recorded
 import tables
-from answers import Answers
 from conformance.one_layer import Writer, plain
 from irrun.conformance.suite import Case, Step, tensor_record
 from irrun.inference.layer import infer
 from irrun.opdef import Op, Site, Value, resolve
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, text_array
+from oracle import Oracle
 
 __all__ = ["cases", "declaration", "name_of", "refused", "result_types"]
 
@@ -31,17 +32,17 @@ _LEAST = {"f16": 2e-3, "bf16": 2e-2, "f8e4m3": 0.07, "f8e5m2": 0.13, "f32": 1e-5
 """The least relative tolerance of a value from a formula: engines may add up in another order."""
 
 
-def cases(path: Path) -> Iterator[Case]:
-    """Yield the cases of a test file of operations."""
+def cases(path: Path) -> Iterator[tuple[tables.Row, Case]]:
+    """Yield the cases of a test file of operations, each with its row."""
     file = f"tests/ops/{path.name}"
     for test in tables.tests(path):
         rows: Sequence[tables.Row] = getattr(test, "rows", ())
         yield from _models([row for row in rows if isinstance(row, kit.Case)], file)
         for row in rows:
             if isinstance(row, kit.Values):
-                yield from _calls(row, file)
+                yield from ((row, case) for case in _calls(row, file))
             elif isinstance(row, kit.Refusal):
-                yield from refused(row)
+                yield from ((row, case) for case in refused(row))
 
 
 def name_of(cls: type[Op]) -> str:
@@ -111,7 +112,7 @@ def _types(values: Iterable[Value]) -> list[str]:
 # models that OpenVINO builds, from tables of kit.Case
 
 
-def _models(rows: Sequence[kit.Case], file: str) -> Iterator[Case]:
+def _models(rows: Sequence[kit.Case], file: str) -> Iterator[tuple[kit.Case, Case]]:
     """Yield each row with static declarations, and the first of each form with dynamic ones, as ``kit`` tests them."""
     seen: set[str] = set()
     for row in rows:
@@ -119,12 +120,12 @@ def _models(rows: Sequence[kit.Case], file: str) -> Iterator[Case]:
         seen.add(row.form)
         for declared in declarations:
             for fed in (False, True) if row.shapes else (False,):
-                yield _model(row, file, declared, fed=fed)
+                yield row, _model(row, file, declared, fed=fed)
 
 
 @cache
-def _answers() -> Answers:
-    return Answers()
+def _oracle() -> Oracle:
+    return Oracle()
 
 
 def _model(row: kit.Case, file: str, declared: str, *, fed: bool) -> Case:
@@ -134,9 +135,8 @@ def _model(row: kit.Case, file: str, declared: str, *, fed: bool) -> Case:
         feeds = kit.build(row, path, declared, fed)
         xml, data = plain(path.read_text("utf-8")), path.with_suffix(".bin").read_bytes()
     if row.expected is None:
-        stored = _answers().get(row)
-        assert stored is not None, f"{row.op} {row.id}: `python tests/answers.py` stores its answer first"
-        expected, kernels = stored, "CPU" if row.how == "cpu" else "reference kernels"
+        expected = recorded.answer(row) or kit.ask(row, _oracle())
+        kernels = "CPU" if row.how == "cpu" else "reference kernels"
         source = AGREE.format(kernels=kernels)
     else:
         expected = [np.asarray(e) for e in (row.expected if isinstance(row.expected, tuple) else (row.expected,))]

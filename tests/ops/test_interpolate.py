@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import irrun
+from irrun import build as b
 from irrun.inference.layer import infer
 from irrun.opdef import Refused, Site, Value
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
@@ -290,3 +292,12 @@ def test_prepared_otherwise(case):
     kernel = kernel_of(op, image, values, Value.of(i64(2, 3)))
     assert kernel.out == "new"
     np.testing.assert_array_equal(kernel.call(x, sizes, i64(2, 3)), op.run(x, sizes, i64(2, 3)))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear_pillow", "bicubic_pillow", "nearest", "linear", "linear_onnx", "cubic"])
+def test_nothing_is_wanted(mode: str, exact: bool) -> None:
+    x = b.parameter([2, 3])
+    settings = {"mode": mode, "shape_calculation_mode": "sizes", "opset": 11}
+    model = b.model(b.Interpolate(x, i64(0, 2), i64(0, 1), **settings))
+    assert irrun.compile(model, exact=exact)([np.ones((2, 3), np.float32)]).arrays[0].shape == (0, 2)

@@ -21,6 +21,7 @@ _QUERY, _KEY, _VALUE = _f32([[[1]]]), _f32([[[0], [_LOG3]]]), _f32([[[4, 0], [8,
 _TWICE = np.concatenate([_QUERY, _QUERY], 1)
 
 VALUES = [
+    Values("no-width", "ScaledDotProductAttention-13", [_QUERY[..., :0], _KEY[..., :0], _VALUE], _f32([[[np.nan] * 2]]), _ALL),
     Values("plain", "ScaledDotProductAttention-13", [_QUERY, _KEY, _VALUE], _f32([[[7, 3]]]), _ALL),
     Values("divided-by-the-root", "ScaledDotProductAttention-13", [_f32([[[1] * 4]]), _f32([[[0] * 4, [_LOG3 / 2] * 4]]), _VALUE], _f32([[[7, 3]]]), _ALL),
     Values("scale", "ScaledDotProductAttention-13", [_QUERY, _KEY * 2, _VALUE, None, _f32(0.5)], _f32([[[7, 3]]]), _ALL),

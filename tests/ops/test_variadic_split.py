@@ -1,8 +1,27 @@
 """VariadicSplit-1."""
 
 import numpy as np
+import pytest
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from irrun.diagnostics import Refused
+from irrun.inference.layer import infer
+from irrun.opdef import Site, Value
+from kit import (
+    NUMERIC,
+    Case,
+    Refusal,
+    Shapes,
+    Values,
+    against_openvino,
+    arange,
+    i64,
+    operation,
+    random,
+    refusals,
+    shapes,
+    tensor,
+    values,
+)  # fmt: skip
 
 VALUES = [
     Values("rows", "VariadicSplit-1", [[[1, 2], [3, 4], [5, 6]], 0, i64(1, 2)], ([[1, 2]], [[3, 4], [5, 6]])),
@@ -67,3 +86,14 @@ test_values = values(VALUES)
 test_shapes = shapes(SHAPES)
 test_refusals = refusals(REFUSALS)
 test_against_openvino = against_openvino(CASES)
+
+
+@pytest.mark.parametrize(("position", "label"), [(1, "C2"), (2, "C4")])
+def test_an_axis_or_a_length_that_is_nan(position: int, label: str) -> None:
+    inputs = [tensor("f32[2,3]"), Value.of(np.array(1, np.float32)), Value.of(np.array([1, 2], np.float32))]
+    number = inputs[position].data
+    assert number is not None
+    inputs[position] = Value.of(np.full_like(number, np.nan))
+    with pytest.raises(Refused, match="no integer") as caught:
+        infer(operation("VariadicSplit-1"), Site(2), inputs, {})
+    assert caught.value.label == label

@@ -1,0 +1,20 @@
+"""The fuzzer: grow random models from the declarations of the operations, and let engines disagree about them.
+
+``Solver`` finds attributes, shapes and contents that an operation accepts, ``Grower`` puts layers together to graphs,
+``judge`` compares what irrun and an engine do with a graph, ``reduced`` makes a graph small, and a ``Campaign`` does
+all of this for a while.
+"""
+
+from __future__ import annotations
+
+from irrun.fuzz.campaigns import Campaign, Figures, Finding, summary
+from irrun.fuzz.graphs import Graph
+from irrun.fuzz.growing import Grower
+from irrun.fuzz.judging import Disagreement, Invalid, judge
+from irrun.fuzz.reducing import reduced
+from irrun.fuzz.solving import Draft, Port, Solver, versions
+
+__all__ = [
+    "Campaign", "Disagreement", "Draft", "Figures", "Finding", "Graph", "Grower", "Invalid", "Port", "Solver", "judge",
+    "reduced", "summary", "versions",
+]  # fmt: skip

@@ -1,0 +1,270 @@
+"""What irrun and another engine do with a graph, and how it may differ.
+
+No fixed tolerance decides. The inputs are changed by as much as rounding changes them, and the defining kernels run
+again: an element that moves with them may also move from engine to engine.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from irrun.api import check, compile
+from irrun.diagnostics import IrrunError
+from irrun.engines.engine import Engine
+from irrun.engines.outcomes import Crash, Loaded, Outputs, Refusal, Timeout
+from irrun.fuzz.graphs import Graph
+from irrun.ir.write import save_model
+from irrun.model import Model
+from irrun.running.executor import Executable
+from irrun.types import ElementType
+
+__all__ = ["Disagreement", "Invalid", "judge"]
+
+_MEMORY: Final = 1 << 26
+"""The most bytes of a tensor in a run."""
+_JITTER: Final = {"f64": 2.0**-50, "f32": 2.0**-21, "f16": 2.0**-9, "bf16": 2.0**-6}
+"""By how much inputs of each element type are changed, relative to their values: four roundings."""
+_BASE: Final = {"f64": 1e-9, "f32": 1e-4, "f16": 1e-2, "bf16": 6e-2}
+"""How far two results may be apart in any case, relative to the largest element: engines round inside of layers."""
+_FACTOR: Final = 32.0
+"""How often the distance that the jitter makes may be exceeded."""
+_JITTERS: Final = 2
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Two ways that should be equal and are not. ``judge`` is ``exact``, ``check``, ``twin`` or ``engine``; ``kind`` is
+    ``values``, ``refusal``, ``crash``, ``hang`` or ``finding``."""
+
+    judge: str
+    kind: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.judge}: {self.kind}: {self.detail}"
+
+
+class Invalid(Exception):  # noqa: N818
+    """The defining kernels refuse the graph in one of its calls: it shows nothing."""
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """The outputs of a call, with the distance that each element may have."""
+
+    outputs: Sequence[np.ndarray]
+    allowed: Sequence[np.ndarray | None]
+    """None for an output that may have any values."""
+
+
+def judge(graph: Graph, engine: Engine | None = None) -> Disagreement | None:
+    """Return the first disagreement about a graph, or None. Raises Invalid if the defining kernels refuse it.
+
+    An exception of irrun that is no IrrunError is a disagreement, too.
+    """
+    try:
+        return _judge(graph, engine)
+    except (IrrunError, Invalid):
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}:{frame.name}"
+        return Disagreement("exact", "crash", f"{type(error).__name__} in {where}: {error}")
+
+
+def _judge(graph: Graph, engine: Engine | None) -> Disagreement | None:
+    model = graph.model(dynamic=True)
+    expected = _expected(graph, model, narrow=engine is not None)
+    found = _judge_check(graph, model, expected) or _judge_plan(graph, model, expected)
+    if found is None and graph.is_dynamic():
+        found = _judge_twins(graph, expected)
+    if found is None and engine is not None:
+        found = _judge_engine(graph, model, expected, engine)
+    return found
+
+
+def _expected(graph: Graph, model: Model, *, narrow: bool) -> list[_Expected]:
+    """Return the outputs of the defining kernels in each call. ``narrow`` counts f64 as f32, in which engines compute
+    it."""
+    exact = compile(model, exact=True, max_memory=_MEMORY)
+    loose = _loose(graph)
+    expected = []
+    try:
+        for call in range(len(graph.calls)):
+            outputs = _arrays(exact, graph.feeds(call))
+            expected.append(
+                _Expected(outputs, [None if n in loose else np.zeros(o.shape) for n, o in enumerate(outputs)])
+            )
+        jittered: list[list[list[np.ndarray]]] = []
+        for attempt in range(_JITTERS):
+            if graph.is_stateful():
+                exact = compile(model, exact=True, max_memory=_MEMORY)
+            jittered.append(
+                [_arrays(exact, _moved(graph.feeds(call), attempt, narrow=narrow)) for call in range(len(graph.calls))]
+            )
+    except IrrunError as error:
+        raise Invalid(str(error)) from error
+    settled = []
+    for call, outputs in enumerate(item.outputs for item in expected):
+        others = [[run[call][n] for run in jittered] for n in range(len(outputs))]
+        allowed = [
+            None if n in loose else _allowed(output, others[n], narrow=narrow) for n, output in enumerate(outputs)
+        ]
+        settled.append(_Expected(outputs, allowed))
+    return settled
+
+
+def _loose(graph: Graph) -> set[int]:
+    """Return the outputs that depend on random numbers."""
+    tainted: set[int] = set()
+    for number, node in enumerate(graph.nodes):
+        random = node.cls is not None and not node.cls.pure
+        if random or any(ref.node in tainted for ref in node.inputs):
+            tainted.add(number)
+    return {n for n, ref in enumerate(graph.results) if ref.node in tainted}
+
+
+def _arrays(executable: Executable, feeds: list[np.ndarray]) -> list[np.ndarray]:
+    return [np.array(array) for array in executable(feeds).arrays]
+
+
+def _moved(feeds: Sequence[np.ndarray], attempt: int, *, narrow: bool) -> list[np.ndarray]:
+    """Return inputs that are changed by rounding."""
+    numbers = np.random.default_rng(attempt)
+    moved = []
+    for feed in feeds:
+        jitter = _JITTER.get(_rounded(feed, narrow=narrow))
+        if jitter is None:
+            moved.append(feed)
+        else:
+            by = 1 + numbers.uniform(-jitter, jitter, feed.shape)
+            with np.errstate(all="ignore"):
+                moved.append((feed.astype(np.float64) * by).astype(feed.dtype))
+    return moved
+
+
+def _type(array: np.ndarray) -> str:
+    element_type = ElementType.of(array.dtype)
+    return "" if element_type is None else element_type.name
+
+
+def _rounded(array: np.ndarray, *, narrow: bool) -> str:
+    """Return the element type in which engines compute an array."""
+    type = _type(array)
+    return "f32" if narrow and type == "f64" else type
+
+
+def _allowed(output: np.ndarray, others: Sequence[np.ndarray], *, narrow: bool) -> np.ndarray | None:
+    """Return the distance that each element may have; None if even the shape depends on rounding."""
+    if any(other.shape != output.shape for other in others):
+        return None
+    if output.dtype.kind in "OUST":
+        return np.where([other != output for other in others], np.inf, 0.0).max(axis=0, initial=0.0)
+    wide = output.astype(np.float64)
+    largest = np.abs(wide[np.isfinite(wide)]).max(initial=0.0)
+    allowed = np.full(wide.shape, _BASE.get(_rounded(output, narrow=narrow), 0.0) * largest)
+    for other in others:
+        with np.errstate(all="ignore"):
+            distance = np.abs(other.astype(np.float64) - wide)
+            same = (other == output) | (np.isnan(wide) & np.isnan(other.astype(np.float64)))
+        # an integer, or a special value, that moves at all is a matter of rounding
+        loose = ~np.isfinite(distance) if _type(output) in _BASE else distance > 0
+        allowed += np.where(same, 0.0, np.where(loose, np.inf, _FACTOR * distance))
+    return allowed
+
+
+def _differs(outputs: Sequence[np.ndarray], expected: _Expected) -> str:
+    """Return how outputs differ from what is expected, or an empty text."""
+    if len(outputs) != len(expected.outputs):
+        return f"{len(outputs)} outputs instead of {len(expected.outputs)}"
+    for position, (got, want, allowed) in enumerate(zip(outputs, expected.outputs, expected.allowed)):
+        if _type(got) != _type(want):
+            return f"output {position} is {_type(got)}, not {_type(want)}"
+        if allowed is None:
+            continue
+        if got.shape != want.shape:
+            return f"output {position} is {list(got.shape)}, not {list(want.shape)}"
+        if got.dtype.kind in "OUST":
+            wrong = np.asarray(got != want) & (allowed == 0)
+        else:
+            a, b = got.astype(np.float64), want.astype(np.float64)
+            with np.errstate(all="ignore"):
+                wrong = ~((np.abs(a - b) <= allowed) | (a == b) | (np.isnan(a) & np.isnan(b)) | np.isinf(allowed))
+        if wrong.any():
+            at = tuple(int(n) for n in np.argwhere(wrong)[0]) if wrong.ndim else ()
+            return f"output {position} has {got[at]} at {list(at)}, not {want[at]} ({int(wrong.sum())} of {wrong.size})"
+    return ""
+
+
+def _judge_check(graph: Graph, model: Model, expected: Sequence[_Expected]) -> Disagreement | None:
+    """No error in a valid model, and what is inferred holds what comes. Warnings are right: the graphs are random."""
+    findings = check(model).errors
+    if findings:
+        return Disagreement("check", "finding", f"{findings[0].code} {findings[0].message}")
+    for call in expected:
+        for result, array in zip(model.results, call.outputs):
+            shape = result.inputs[0].shape
+            if shape is not None and not shape.fits(array.shape):
+                return Disagreement("check", "values", f"{list(array.shape)} does not fit the inferred {shape}")
+    return None
+
+
+def _judge_plan(graph: Graph, model: Model, expected: Sequence[_Expected]) -> Disagreement | None:
+    try:
+        executable = compile(model, exact=False, max_memory=_MEMORY)
+        for call, wanted in enumerate(expected):
+            if wrong := _differs(_arrays(executable, graph.feeds(call)), wanted):
+                return Disagreement("exact", "values", f"call {call + 1}: {wrong}")
+    except IrrunError as error:
+        return Disagreement("exact", "refusal", str(error))
+    return None
+
+
+def _short(text: str) -> str:
+    """Return the beginning and the end of a long message."""
+    return text if len(text) <= 700 else f"{text[:200]} … {text[-500:]}"
+
+
+def _judge_twins(graph: Graph, expected: Sequence[_Expected]) -> Disagreement | None:
+    """The model with the static shapes of each call gives the same."""
+    seen: list[dict[int, tuple[int, ...]]] = []
+    for call, shapes in enumerate(graph.calls):
+        if shapes in seen:
+            continue
+        seen.append(shapes)
+        try:
+            twin = compile(graph.model(shapes), exact=False, max_memory=_MEMORY)
+            if wrong := _differs(_arrays(twin, graph.feeds(call)), expected[call]):
+                return Disagreement("twin", "values", f"with the shapes of call {call + 1}: {wrong}")
+        except IrrunError as error:
+            return Disagreement("twin", "refusal", f"with the shapes of call {call + 1}: {error}")
+    return None
+
+
+def _judge_engine(graph: Graph, model: Model, expected: Sequence[_Expected], engine: Engine) -> Disagreement | None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.xml")
+        save_model(model, path)
+        outcome: object = engine.load(path)
+        for call, wanted in enumerate(expected if isinstance(outcome, Loaded) else ()):
+            outcome = engine.infer(dict(enumerate(graph.feeds(call))))
+            if not isinstance(outcome, Outputs):
+                break
+            if wrong := _differs([output.array for output in outcome.outputs], wanted):
+                return Disagreement("engine", "values", f"call {call + 1}: {wrong}")
+    match outcome:
+        case Refusal(message=message):
+            lines = [line for line in message.splitlines() if line.strip()]
+            return Disagreement("engine", "refusal", _short(" ".join(lines)))
+        case Crash(cause=cause):
+            return Disagreement("engine", "crash", cause)
+        case Timeout(seconds=seconds):
+            return Disagreement("engine", "hang", f"no answer within {seconds:g} s")
+    return None

@@ -1,0 +1,114 @@
+"""Make a graph with a disagreement small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from irrun.api import compile
+from irrun.diagnostics import IrrunError
+from irrun.fuzz.graphs import Graph, Node, Ref
+
+__all__ = ["reduced"]
+
+_TRIES: Final = 120
+"""The most graphs that are tried."""
+
+
+def reduced(graph: Graph, fails: Callable[[Graph], bool]) -> Graph:
+    """Return a smaller graph for which ``fails`` still holds: fewer outputs, fewer layers, fewer calls, static."""
+    left, changed = _TRIES, True
+    while changed and left > 0:
+        changed = False
+        for candidate in _smaller(graph):
+            left -= 1
+            if left < 0:
+                break
+            if fails(candidate):
+                graph, changed = candidate, True
+                break
+    return graph
+
+
+def _smaller(graph: Graph) -> Iterator[Graph]:
+    for keep in graph.results if len(graph.results) > 1 else ():
+        yield _pruned(replace(graph, results=[keep]))
+    if graph.is_dynamic():
+        for shapes in (graph.calls[0], graph.calls[-1], graph.calls[len(graph.calls) // 2]):
+            yield replace(graph, calls=[shapes, shapes], open={}, unranked=frozenset())
+        if graph.unranked:
+            yield replace(graph, unranked=frozenset())
+    if len(graph.calls) > 1 and not graph.is_stateful():
+        yield replace(graph, calls=graph.calls[:1])
+    if graph.special:
+        yield replace(graph, special=False)
+    for number in reversed(range(len(graph.nodes))):
+        node = graph.nodes[number]
+        if node.kind in ("parameter", "constant"):
+            if node.stored is not None:
+                yield _with(graph, number, replace(node, stored=None))
+            continue
+        if not graph.is_dynamic() and any(Ref(number, p) in n.inputs for n in graph.nodes for p in range(node.outputs)):
+            cut = _cut(graph, number)
+            if cut is not None:
+                yield cut
+        used = [ref for ref in node.inputs if graph.nodes[ref.node].kind not in ("parameter", "constant")]
+        if used and any(ref.node == number for ref in graph.results):
+            yield _pruned(replace(graph, results=used))
+
+
+def _with(graph: Graph, number: int, node: Node) -> Graph:
+    return replace(graph, nodes=[*graph.nodes[:number], node, *graph.nodes[number + 1 :]])
+
+
+def _cut(graph: Graph, number: int) -> Graph | None:
+    """Return a static graph in which parameters with its values take the place of a node."""
+    node = graph.nodes[number]
+    refs = [Ref(number, port) for port in range(node.outputs)]
+    try:
+        arrays = compile(replace(graph, results=refs).model(), exact=True)(graph.feeds()).arrays
+        tensors, _, _ = graph.built(graph.calls[0] if graph.calls else None)
+    except (IrrunError, ValueError, KeyError):
+        return None
+    made = [
+        Node("parameter", type=tensors[ref].value.type.name, shape=array.shape, data=array)
+        for ref, array in zip(refs, arrays)
+    ]  # fmt: skip
+    nodes = [*graph.nodes[:number], *made, *graph.nodes[number + 1 :]]
+    shift = len(made) - 1
+
+    def moved(ref: Ref) -> Ref:
+        if ref.node == number:
+            return Ref(number + ref.port)
+        return Ref(ref.node + shift, ref.port) if ref.node > number else ref
+
+    nodes = [replace(item, inputs=[moved(ref) for ref in item.inputs]) for item in nodes]
+    results = [moved(ref) for ref in graph.results if ref.node != number]
+    if not results:
+        return None
+    return _pruned(replace(graph, nodes=nodes, results=results, calls=[{}], open={}, unranked=frozenset()))
+
+
+def _pruned(graph: Graph) -> Graph:
+    """Return the graph without the nodes that no output needs."""
+    needed: set[int] = set()
+    waiting = [ref.node for ref in graph.results]
+    while waiting:
+        number = waiting.pop()
+        if number not in needed:
+            needed.add(number)
+            waiting += [ref.node for ref in graph.nodes[number].inputs]
+    order = sorted(needed)
+    place = {old: new for new, old in enumerate(order)}
+
+    def moved(ref: Ref) -> Ref:
+        return Ref(place[ref.node], ref.port)
+
+    nodes = [replace(graph.nodes[n], inputs=[moved(ref) for ref in graph.nodes[n].inputs]) for n in order]
+    return replace(
+        graph, nodes=nodes, results=[moved(ref) for ref in graph.results],
+        calls=[{place[n]: shape for n, shape in call.items() if n in place} for call in graph.calls],
+        open={place[n]: dims for n, dims in graph.open.items() if n in place},
+        unranked=frozenset(place[n] for n in graph.unranked if n in place),
+    )  # fmt: skip

@@ -1,0 +1,63 @@
+"""irrun fuzz."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from irrun.conformance import read_suite
+from irrun.fuzz import judging
+
+Call = Callable[..., Result]
+
+
+def test_irrun_against_itself(call: Call) -> None:
+    result = call("fuzz", "--count", 10, "--seed", 3)
+    assert result.exit_code == 0, result.output
+    first, second, last = result.output.splitlines()
+    assert first.startswith("10 models, ")
+    assert first.endswith(" of 249 versions")
+    assert "agreed" in second
+    assert last == "0 findings, 0 like known departures, 0 repeated"
+
+
+def test_against_a_side_in_a_process_of_its_own(call: Call) -> None:
+    result = call("fuzz", "--against", "exact", "--count", 5)
+    assert result.exit_code == 0, result.output
+    assert "0 findings" in result.output
+
+
+def test_a_finding_is_shown_and_written(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that gives other values than the defining kernels, whatever the model."""
+    arrays = judging._arrays
+
+    def wrong(executable: Any, feeds: Any) -> Any:
+        outputs = arrays(executable, feeds)
+        return outputs if executable.exact else [output[..., None] for output in outputs]
+
+    monkeypatch.setattr(judging, "_arrays", wrong)
+    result = call("fuzz", "--count", 3, "-o", "found")
+    assert result.exit_code == 1, result.output
+    assert "exact values: " in result.output
+    assert "(model 0)" in result.output
+    assert read_suite(tmp_path / "found" / "findings.jsonl.xz").cases
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--minutes", "1", "--count", "1"], "not both"),
+        (["--minutes", "0"], "--minutes"),
+        (["--against", "openvno"], "IR701"),
+        (["--count", "1", "-o", "taken"], "taken is a file; pass a folder"),
+    ],
+)
+def test_bad_usage(arguments: list[str], message: str, call: Call, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    result = call("fuzz", *arguments)
+    assert result.exit_code == 2
+    assert message in result.output

@@ -1,0 +1,230 @@
+"""The fuzzer: it reaches every version of an operation, and finds, reduces and keeps faults that are planted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irrun
+from conformance.in_process import InProcess
+from irrun.conformance import read_suite
+from irrun.engines import Crash, Failure, Output, Outputs, Place, Refusal, Timeout, Value
+from irrun.fuzz import Campaign, Draft, Figures, Graph, Grower, Port, Solver, judge, reduced, summary, versions
+from irrun.fuzz.graphs import Node, Ref, Stored
+from irrun.fuzz.growing import runs
+from irrun.fuzz.solving import STRUCTURE
+from irrun.inference.layer import infer
+from irrun.opdef import Site, find
+
+PARTS = 6
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_version_is_solved_from_its_declaration(part: int) -> None:
+    """With three seeds at most: a few versions have conditions that one climb may miss."""
+    for name in [name for name, cls in versions().items() if cls.type not in STRUCTURE][part::PARTS]:
+        drafts = (Solver(random.Random(seed), runs).solve(versions()[name]) for seed in range(3))
+        draft = next((draft for draft in drafts if draft is not None), None)
+        assert draft is not None, name
+        assert runs(draft), name
+
+
+def test_a_draft_is_what_the_operation_accepts() -> None:
+    solver = Solver(random.Random(7))
+    for _ in range(20):
+        draft = solver.solve(versions()["LSTMCell-4"])
+        assert draft is not None
+        texts = {a.name: a.parse for a in draft.cls.attributes.values()}
+        op = draft.cls(**{key: texts[a.name](draft.attributes[a.name]) for key, a in draft.cls.attributes.items()
+                          if a.name in draft.attributes})  # fmt: skip
+        hidden = int(draft.attributes["hidden_size"])
+        assert infer(op, Site(2), [port.value() for port in draft.ports], {})[0].shape[1].value == hidden
+        assert draft.ports[3].shape == (4 * hidden, draft.ports[0].shape[1])
+
+
+def test_a_layer_reads_a_tensor_that_is_there() -> None:
+    solver, host = Solver(random.Random(3)), Port("f16", (2, 5, 3), fixed=True)
+    draft = solver.solve(versions()["MatMul-1"], host)
+    assert draft is not None
+    assert (draft.ports[0].shape, {port.type for port in draft.ports}) == ((2, 5, 3), {"f16"})
+    assert solver.solve(versions()["Convolution-1"], Port("f32", (2, 3), fixed=True), 50) is None
+
+
+def _campaign(count: int, seed: int = 5, **more: Any) -> Figures:
+    return Campaign(seed, **more).run(count=count)
+
+
+def test_irrun_agrees_with_itself() -> None:
+    figures = _campaign(40)
+    assert [str(finding.disagreement) for finding in figures.findings] == []
+    assert figures.graphs == 40
+    assert figures.invalid <= 10
+
+
+def test_the_same_seed_grows_the_same_graphs() -> None:
+    texts = []
+    for seed in (4, 4, 5):
+        grower = Grower(seed)
+        texts.append([grower.grow(number).signature() for number in range(6)])
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_what_graphs_consist_of() -> None:
+    """Bodies, state, compressed weights, open dims that are 0 or 1 in a call, and calls that repeat their shapes."""
+    grower, found = Grower(1), set()
+    for number in range(80):
+        graph = grower.grow(number)
+        found |= {node.kind for node in graph.nodes}
+        found |= {node.stored.type for node in graph.nodes if node.stored}
+        if graph.is_dynamic():
+            assert len(graph.calls) >= 5
+            dims = {dim for call in graph.calls[1:] for shape in call.values() for dim in shape}
+            found |= {f"dim {dim}" for dim in dims if dim < 2}
+        if graph.special:
+            found.add("special")
+    assert found >= {"If", "Loop", "TensorIterator", "state", "u8", "i8", "u4", "i4", "dim 0", "dim 1", "special"}
+
+
+# ---------------------------------------------------------------------------------------------
+# faults
+
+
+class Faulty(InProcess):
+    """irrun with a fault in each model that has a layer of ``type``."""
+
+    def __init__(self, type: str, fault: Callable[[Outputs], Outputs | Failure]) -> None:
+        super().__init__(exact=True)
+        self.type, self.fault = type, fault
+
+    def infer(
+        self, feeds: Mapping[Any, np.ndarray], taps: Sequence[Place] = (),
+        on_value: Callable[[Value], None] | None = None,
+    ) -> Outputs | Failure:  # fmt: skip
+        outputs = super().infer(feeds, taps, on_value)
+        assert self.model is not None
+        has = any(layer.type == self.type for layer in self.model.layers.values())
+        return self.fault(outputs) if has and isinstance(outputs, Outputs) else outputs
+
+
+def _doubled(outputs: Outputs) -> Outputs:
+    return Outputs(tuple(Output(o.names, o.type, o.array + o.array) for o in outputs.outputs), 0)
+
+
+FAULTS: dict[str, tuple[Callable[[Outputs], Outputs | Failure], str]] = {
+    "values": (_doubled, "output 0 has"),
+    "refusal": (lambda _: Refusal("no such kernel"), "no such kernel"),
+    "crash": (lambda _: Crash("it was ended by SIGSEGV"), "SIGSEGV"),
+    "hang": (lambda _: Timeout(3), "no answer within 3 s"),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_is_found_and_reduced_to_its_layer(kind: str) -> None:
+    fault, detail = FAULTS[kind]
+    graph = _chain("ReLU", "Tanh", "Abs")
+    found = judge(graph, Faulty("Tanh", fault))
+    assert found is not None
+    assert (found.judge, found.kind) == ("engine", kind)
+    assert detail in found.detail
+    engine = Faulty("Tanh", fault)
+
+    def fails(candidate: Graph) -> bool:
+        again = judge(candidate, engine)
+        return again is not None and again.kind == kind
+
+    small = reduced(graph, fails)
+    assert [node.label for node in small.nodes if node.kind == "layer"] == ["Tanh-1"]
+    assert not small.is_dynamic()
+
+
+def _chain(*types: str) -> Graph:
+    """A dynamic graph of element-wise layers."""
+    nodes = [Node("parameter", type="f32", shape=(2, 3))]
+    for type in types:
+        (cls,) = find(type).values()
+        nodes.append(Node("layer", cls, {}, [Ref(len(nodes) - 1)]))
+    calls = [{0: (2, 3)}, {0: (1, 3)}, {0: (0, 3)}, {0: (2, 3)}]
+    return Graph(1, nodes, [Ref(1), Ref(len(nodes) - 1)], calls, {0: frozenset([0])})
+
+
+def test_a_graph_without_a_fault_agrees() -> None:
+    assert judge(_chain("ReLU", "Tanh", "Abs"), Faulty("Exp", _doubled)) is None
+
+
+def test_a_distance_that_rounding_explains_is_none() -> None:
+    """Sin of large numbers moves by all of its range when its input is rounded; Tanh of small ones does not."""
+
+    def shifted(outputs: Outputs) -> Outputs:
+        return Outputs(tuple(Output(o.names, o.type, o.array + np.float32(0.01)) for o in outputs.outputs), 0)
+
+    large = _chain("Sin")
+    large.nodes[0].data = np.full((2, 3), 1e7, np.float32)
+    large.calls, large.open = [{0: (2, 3)}], {}
+    assert judge(large, Faulty("Sin", shifted)) is None
+    found = judge(_chain("Tanh"), Faulty("Tanh", shifted))
+    assert found is not None
+    assert found.kind == "values"
+
+
+@pytest.mark.parametrize("stored", [Stored("u8", 0, offset=True), Stored("i4", 1, offset=False)])
+def test_compressed_weights_are_near_their_values(stored: Stored) -> None:
+    data = np.array([[-1, 0.5, 0.25], [0.75, 0, 1]], np.float32)
+    graph = Graph(1, [Node("constant", type="f32", shape=data.shape, data=data, stored=stored)], [Ref(0)], [{}])
+    model = graph.model()
+    assert {layer.type for layer in model.layers.values()} >= {"Const", "Convert", "Multiply"}
+    np.testing.assert_allclose(irrun.run(model, {}).arrays[0], data, atol=0.1)
+
+
+# ---------------------------------------------------------------------------------------------
+# campaigns
+
+
+def test_findings_are_kept_as_a_suite(tmp_path: Path) -> None:
+    shown = []
+    engine = Faulty("Parameter", lambda _: Crash("it was ended by SIGSEGV"))
+    figures = _campaign(8, engine=engine, folder=tmp_path, on_finding=shown.append)
+    assert figures.findings == shown != []
+    suite = read_suite(tmp_path / "findings.jsonl.xz")
+    assert len(suite.cases) == len(figures.findings)
+    for case in suite.cases:
+        assert case.verdict == "open"
+        assert list(case.observed.values()) == ["engine: crash: it was ended by SIGSEGV"]
+        model = irrun.read_model(case.write(tmp_path))
+        irrun.run(model, case.steps[0].feeds())
+        assert case.operation in suite.operations
+
+
+def test_a_finding_is_shown_once() -> None:
+    engine = Faulty("Parameter", lambda _: Crash("it was ended by SIGSEGV"))
+    figures = _campaign(20, engine=engine)
+    signatures = [finding.signature for finding in figures.findings]
+    assert len(signatures) == len(set(signatures))
+    assert figures.outcomes["engine crash"] == len(signatures) + figures.repeated
+
+
+def test_a_known_reason_is_no_finding() -> None:
+    engine = Faulty("Parameter", lambda _: Refusal("Opset opset17 doesn't contain the operation with type: Atan2"))
+    figures = _campaign(10, engine=engine)
+    assert figures.findings == []
+    assert figures.reasons["an operation that the engine does not have"] == figures.outcomes["engine refusal"] > 0
+    assert any("100.0 % of the models run" in line for line in summary(figures))
+
+
+def test_a_departure_of_the_suite_is_named() -> None:
+    """The suite has a departure of Abs of f64."""
+    campaign = Campaign(1, Faulty("Abs", _doubled))
+    assert campaign._known(_chain("Abs")) == "Abs-1/departure/abs_f64"
+    assert campaign._known(_chain("Sinh")) == ""
+
+
+def test_drafts_copy_apart() -> None:
+    draft = Draft(versions()["Tile-1"], {"a": "1"}, [Port("f32", (2,))])
+    copy = draft.copy()
+    copy.attributes["a"] = "2"
+    copy.ports[0].shape = (3,)
+    assert (draft.attributes, draft.ports[0].shape) == ({"a": "1"}, (2,))
