@@ -71,3 +71,13 @@ def test_the_table_is_honest() -> None:
     by_name = {row[0]: row for row in rows}
     assert by_name["speed"][1].startswith("slower")
     assert "best" in by_name["shows the graph"][5]
+
+
+def test_the_figures_are_those_of_the_pages() -> None:
+    figures = README.partition("## Figures\n")[2].partition("\n## ")[0]
+    rows = [line for line in figures.splitlines() if line.startswith("|")]
+    assert len(rows) > 4
+    assert set(rows) <= set((ROOT / "docs" / "conformance.md").read_text("utf-8").splitlines())
+    mean, least = re.findall(r"\d\.\d\d\b", figures)
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    assert f"geometric mean of the ratios {mean}, least {least}" in page
