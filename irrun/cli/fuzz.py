@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.progress import Progress
 
 from irrun.cli import _terminal
-from irrun.cli._options import Size
+from irrun.cli._options import Size, format_option
 from irrun.diagnostics import printable
 from irrun.engines import Limits
 from irrun.engines.opening import open
@@ -28,17 +29,14 @@ __all__ = ["command"]
 )
 @click.option("-o", "--output", metavar="FOLDER", help="Write findings.jsonl.xz there, a suite of the findings.")
 @click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=60,
-    show_default=True,
-    metavar="SECONDS",
+    "--timeout", type=click.FloatRange(min=0, min_open=True), default=60, show_default=True, metavar="SECONDS",
     help="The most seconds that the engine may take for a request.",
-)
+)  # fmt: skip
 @click.option("--max-memory", type=Size(), help="The most memory of the engine. [default: 1/4 of the memory]")
+@format_option("text", "json")
 def command(
     side: str | None, minutes: float | None, count: int | None, seed: int, output: str | None, timeout: float,
-    max_memory: int | None,
+    max_memory: int | None, form: str,
 ) -> int:  # fmt: skip
     """Grow random models, and let engines disagree about them.
 
@@ -47,7 +45,7 @@ def command(
     `irrun check` must find no error. With --against, the engine must give the same. A disagreement is reduced to a
     small model. It is shown once, with the departure of the conformance suite that it resembles.
 
-    Exit status: 0 no finding, 1 findings, 2 bad usage.
+    Exit status: 0 no finding, 1 findings, 2 bad usage, 130 interrupted by Ctrl-C, after the figures so far.
     """
     if minutes is not None and count is not None:
         raise click.UsageError("pass --minutes or --count, not both")
@@ -62,6 +60,8 @@ def command(
         task = bar.add_task("models", total=count)
 
         def show(finding: Finding) -> None:
+            if form == "json":
+                return
             out.print(f"{printable(finding.signature)} (model {finding.number})")
             out.print(f"  {printable(finding.disagreement.detail)}")
             if finding.known:
@@ -72,10 +72,33 @@ def command(
 
         campaign = Campaign(seed, engine, folder, progress, show)
         seconds = None if count is not None else 60 * (minutes or 1)
+        interrupted = False
         try:
             campaign.run(seconds=seconds, count=count)
         except KeyboardInterrupt:
+            interrupted = True
             err.print("interrupted: the figures so far")
-    for line in summary(campaign.figures):
-        out.print(line)
-    return int(bool(campaign.figures.findings))
+    figures = campaign.figures
+    if form == "json":
+        _terminal.print_json(_record(figures))
+    else:
+        for line in summary(figures):
+            out.print(line)
+    return 130 if interrupted else int(bool(figures.findings))
+
+
+def _record(figures: Figures) -> dict[str, Any]:
+    """Return the figures and findings of a campaign for JSON."""
+    return {
+        "models": figures.graphs, "seconds": figures.seconds, "invalid": figures.invalid, "refused": figures.refused,
+        "repeated": figures.repeated, "outcomes": dict(figures.outcomes), "reasons": dict(figures.reasons),
+        "reached": dict(figures.reached), "missing": figures.missing,
+        "findings": [
+            {
+                "model": finding.number, "signature": finding.signature, "judge": finding.disagreement.judge,
+                "kind": finding.disagreement.kind, "detail": finding.disagreement.detail,
+                "known": finding.known or None,
+            }
+            for finding in figures.findings
+        ],
+    }  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from irrun.conformance import read_suite
-from irrun.fuzz import judging
+from irrun.fuzz import Campaign, judging
 
 Call = Callable[..., Result]
 
@@ -61,3 +61,13 @@ def test_bad_usage(arguments: list[str], message: str, call: Call, tmp_path: Pat
     result = call("fuzz", *arguments)
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_ctrl_c_shows_the_figures(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(campaign: Campaign, **_: Any) -> None:
+        campaign.figures.graphs = 7
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Campaign, "run", interrupted)
+    result = call("fuzz", "--count", 9)
+    assert (result.exit_code, result.stdout.splitlines()[0][:9]) == (130, "7 models,")

@@ -100,6 +100,7 @@ COMMAND_LINES = {
     "conformance compare results.jsonl results.jsonl": 0,
     "conformance report results.jsonl -o pages": 0,
     "conformance smoke exact": 0,
+    "fuzz --count 3": 0,
     # errors
     "run nothing.xml": 2,
     "run model.onnx": 2,
