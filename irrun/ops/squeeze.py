@@ -28,6 +28,7 @@ class Squeeze15(Op):
     def infer(self, at: Site, data: Value, axes: Value | None = None) -> Value:
         if axes is not None:
             at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}, not a scalar or 1D")
+            at.require_whole(axes.exact, "C2", "axes")
         if data.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK)
         dims = data.shape.dims

@@ -31,6 +31,7 @@ class Unsqueeze(Op):
         at.require(axes.rank in (None, 0, 1), "C1", f"axes is {axes.shape}, not a scalar or 1D")
         count = axes.shape.count()
         at.require(count.hi > 0, "C1", "axes is empty")
+        at.require_whole(axes.exact, "C2", "axes")
         if data.shape.dims is None:
             return data.reshaped(UNKNOWN_RANK)
         known = axes.ints()
@@ -45,6 +46,7 @@ class Unsqueeze(Op):
         return reshaping(self, request.inputs)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
+        Site().require_whole(axes, "C2", "axes")
         return data.reshape(_inserted(data.shape, [int(a) for a in axes.ravel()], 1))
 
 

@@ -32,10 +32,8 @@ class VariadicSplit(Op):
         single = axis.rank in (None, 0, 1) and axis.shape.count().fits(1)
         at.require(single, "C1", f"axis is {axis.shape}, not a scalar or 1D of one element")
         at.require(split_lengths.rank in (None, 1), "C3", f"split_lengths is {split_lengths.shape}, not 1D")
-        for label, name, value in (("C2", "axis", axis), ("C4", "split_lengths", split_lengths)):
-            exact = value.exact
-            whole = exact is None or exact.dtype.kind in "iu" or bool(np.isfinite(exact.astype(np.float64)).all())
-            at.require(whole, label, f"{name} has an entry that is no integer")
+        at.require_whole(axis.exact, "C2", "axis")
+        at.require_whole(split_lengths.exact, "C4", "split_lengths")
         count = split_lengths.shape.count()
         message = f"split_lengths has length {count}, but the layer has {at.outputs} outputs"
         at.require(count.hi >= at.outputs, "C3", message)
