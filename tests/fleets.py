@@ -188,7 +188,7 @@ def batch(count: int, folder: Path) -> Iterator[str]:
     wait_for_results(killed, count // 2)
     left = [process.pid, *workers(process.pid)]
     process.kill()
-    process.wait()
+    process.communicate()
     assert ended(left), "workers outlive their parent"
     done = len(contents(killed))
     status, out, err = run(command)

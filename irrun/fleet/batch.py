@@ -96,6 +96,7 @@ class Batch:
         if again:  # one of several inputs has ended its process: which one?
             for task, done in workers.results(_compute, again, name):
                 yield self._progress(task, done)
+        _sweep(self.target)  # what a lost process of this run has left
         if misfits := self.target.finish(len(self.inputs)):
             yield Progress(-len(misfits), misfits)
 
@@ -255,11 +256,16 @@ def _begin(target: Folder | Stacked, out: str) -> Any:
     if not lock(file):
         file.close()
         raise _occupied(out, "is being written by another irrun batch; wait for it to end")
+    _sweep(target)
+    return file
+
+
+def _sweep(target: Target) -> None:
+    """Remove the temporary files of processes that have been killed."""
     sweep(target.work)
     if isinstance(target, Folder):
         for place, _, _ in os.walk(target.path):
             sweep(Path(place))
-    return file
 
 
 def _require_zarr() -> None:

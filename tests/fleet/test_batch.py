@@ -18,6 +18,7 @@ import irrun
 from fleets import contents, ended, run, start, wait_for_results, workers, write_inputs, write_network
 from irrun import build as b
 from irrun.cli import cli
+from irrun.fleet.batch import prepare
 from irrun.fleet.session import Job, rows_are_independent
 from irrun.fleet.workers import Lost, Processes
 
@@ -268,3 +269,17 @@ def test_the_bytes_of_a_npz_hold_no_time(tripler: Path, tmp_path: Path) -> None:
     assert batch(tripler, tmp_path / "s.npy", "-o", tmp_path / "o.npz", "-j", 1).exit_code == 0
     with zipfile.ZipFile(tmp_path / "o.npz") as archive:
         assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_what_a_lost_process_leaves_is_removed(tripler: Path, tmp_path: Path) -> None:
+    """In the run that lost it: a temporary file without a lock."""
+    (tmp_path / "in").mkdir()
+    for number, row in enumerate(numbers(3)):
+        np.save(tmp_path / "in" / f"{number}.npy", row)
+    ready = prepare(str(tripler), None, [str(tmp_path / "in")], str(tmp_path / "out"))
+    litter = tmp_path / "out" / ".1.npy.0123abcd.part"
+    litter.write_bytes(b"half")
+    assert sum(step.done for step in ready.run(Processes(1))) == 3
+    ready.close()
+    assert not litter.exists()
+    assert sorted(contents(tmp_path / "out")) == ["0.npy", "1.npy", "2.npy"]
