@@ -47,7 +47,7 @@ def layers(width: int, patch: pytest.MonkeyPatch) -> str:
 
 
 def runs(width: int, patch: pytest.MonkeyPatch) -> str:
-    """The times of runs, of which the clock says that they take 1, 2, 3, … milliseconds."""
+    """The times of runs that take 1, 2, 3, … milliseconds by a clock of the test."""
     patch.setattr(_terminal, "console", terminal(width))
     ticks = itertools.accumulate(number // 2 * 1e-3 if number % 2 else 1.0 for number in itertools.count(2))
     patch.setattr(_execution, "time", SimpleNamespace(perf_counter=lambda: next(ticks), monotonic=time.monotonic))

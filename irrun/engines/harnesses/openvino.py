@@ -47,7 +47,7 @@ class Harness:
         self.name = f"OpenVINO {ov.__version__.split('-')[0]} {self.device} {precision}".strip()
 
     def _default_precision(self) -> str:
-        """Return the type in which the device computes unless it is told: bf16 on some processors, mostly f32."""
+        """Return the type in which the device computes by default: bf16 on some processors, f32 on most."""
         try:
             return self.core.get_property(self.device, "INFERENCE_PRECISION_HINT").get_type_name()
         except (AttributeError, RuntimeError):  # a device without this property, or several devices
