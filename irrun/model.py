@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "VERSIONS", "Edge", "Layer", "MapEntry", "Model", "Port", "Shape", "Shapes", "Tensor", "is_constant",
-    "no_such_input", "signature",
+    "no_such_input", "signature", "signature_lines", "signature_table",
 ]  # fmt: skip
 
 Shape = str | PartialShape | Sequence[Dim | int | str | None]
@@ -158,18 +158,13 @@ class Model:
     def __str__(self) -> str:
         """Return the inputs, the outputs, and the number of layers of each type, in lines."""
         lines = [f"{self.name}  IR v{self.version}, {self.source.path}"]
-        for title, tensors in (("input", self.inputs), ("output", self.outputs)):
-            lines += [f"  {title:<7} {tensor}" for tensor in tensors]
+        lines += signature_lines(self.inputs, self.outputs)
         counts = Counter(layer.type for layer in self.layers.values()).most_common()
         lines.append(f"  {counted(len(self.layers), 'layer')}: {', '.join(f'{n} {type}' for type, n in counts)}")
         return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
-        rows = [
-            (side, tensor.name, tensor.type or "?", tensor.shape or "?")
-            for side, tensors in (("input", self.inputs), ("output", self.outputs)) for tensor in tensors
-        ]  # fmt: skip
-        return table(f"{self.name}: {counted(len(self.layers), 'layer')}", ("", "name", "type", "shape"), rows)
+        return signature_table(f"{self.name}: {counted(len(self.layers), 'layer')}", self.inputs, self.outputs)
 
     @cached_property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -384,6 +379,21 @@ def no_such_input(model: Model, key: object) -> FeedError:
 def signature(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> str:
     """Return the inputs and outputs of a model in one line."""
     return " -> ".join(", ".join(map(str, tensors)) or "nothing" for tensors in (inputs, outputs))
+
+
+def signature_lines(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[str]:
+    """Return the inputs and outputs of a model, each in a line."""
+    return [f"  {side:<7} {tensor}" for side, tensor in _sides(inputs, outputs)]
+
+
+def signature_table(title: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> str:
+    """Return the inputs and outputs of a model as a table in HTML."""
+    rows = [(side, t.name, t.type or "?", t.shape or "?") for side, t in _sides(inputs, outputs)]
+    return table(title, ("", "name", "type", "shape"), rows)
+
+
+def _sides(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[tuple[str, Tensor]]:
+    return [*(("input", tensor) for tensor in inputs), *(("output", tensor) for tensor in outputs)]
 
 
 def _shape_text(shape: Shape) -> str | None:

@@ -11,9 +11,8 @@ import numpy as np
 
 from irrun.deadline import ends_at
 from irrun.diagnostics import ExecutionError, Refused, counted, diagnostic, printable
-from irrun.html import table
 from irrun.kernels.threads import one_thread, products_are_shared_here
-from irrun.model import Model, Tensor, signature
+from irrun.model import Model, Tensor, signature, signature_lines, signature_table
 from irrun.planning.plans import Plans
 from irrun.planning.steps import Plan
 from irrun.running.hooks import Hook, Tap
@@ -58,17 +57,12 @@ class Executable:
     def __str__(self) -> str:
         """Return the inputs, the outputs and the number of steps, in lines."""
         lines = [f"{self.model.name}: {counted(len(self.plan.steps), 'step')}"]
-        for title, tensors in (("input", self.inputs), ("output", self.outputs)):
-            lines += [f"  {title:<7} {tensor}" for tensor in tensors]
+        lines += signature_lines(self.inputs, self.outputs)
         return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
-        rows = [
-            (side, tensor.name, tensor.type or "?", tensor.shape or "?")
-            for side, tensors in (("input", self.inputs), ("output", self.outputs)) for tensor in tensors
-        ]  # fmt: skip
         title = f"{self.model.name}: {counted(len(self.plan.steps), 'step')}"
-        return table(title, ("", "name", "type", "shape"), rows)
+        return signature_table(title, self.inputs, self.outputs)
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

@@ -63,7 +63,7 @@ def _check_output(evidence: Evidence, key: Key, consumers: Sequence[Consumer]) -
 
 
 def _report_undecided(evidence: Evidence, output: _End, input: _End) -> None:
-    """Report both ends of an edge with different dims (IR402). The missing .bin might tell which is wrong.
+    """Report that the ends of an edge declare different dims (IR402). Without the .bin, either may be wrong.
 
     The finding marks the output. It has no advice and no fix, because half of them would be wrong.
     """
