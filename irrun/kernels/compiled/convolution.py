@@ -28,7 +28,7 @@ _FEW: Final = 8
 
 def convolution(filters: Filters, axes: tuple[Axis, ...], batch: int) -> Kernel:
     """Return the kernel of a convolution of f32, ``filters`` being f32, too, for data of a known geometry."""
-    return _Direct(filters, axes, batch).kernel(Epilogue())
+    return _Direct(filters, axes, batch).kernel()
 
 
 class PackedFilters(ConstantForm):
@@ -65,10 +65,11 @@ class _Direct:
             line = replace(line, kernel=1)
         self.geometry = geometry_of(rows, line)
 
-    def kernel(self, epilogue: Epilogue) -> Kernel:
-        """Return the kernel that also computes ``epilogue``."""
-        bias = np.empty(0, np.float32) if epilogue.bias is None else epilogue.bias
-        limits = np.array([] if epilogue.limits is None else epilogue.limits, np.float32)
+    def kernel(self, epilogue: Epilogue | None = None) -> Kernel:
+        """Return the kernel, which also computes ``epilogue``."""
+        none = np.empty(0, np.float32)
+        bias = none if epilogue is None or epilogue.bias is None else epilogue.bias
+        limits = none if epilogue is None or epilogue.limits is None else np.array(epilogue.limits, np.float32)
 
         def call(
             data: np.ndarray, _: np.ndarray, residual: np.ndarray | None = None, *,
@@ -96,7 +97,7 @@ class _Direct:
         name = "compiled depthwise" if self.depthwise else "compiled"
         return Kernel(
             call, f"{name}, channels last", out="tiles", flops=self.flops, prepacked=(1,),
-            packed=self.filters.panels.nbytes, followed=self.kernel if epilogue == Epilogue() else None,
+            packed=self.filters.panels.nbytes, followed=self.kernel if epilogue is None else None,
         )  # fmt: skip
 
 
