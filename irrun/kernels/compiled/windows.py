@@ -11,7 +11,7 @@ from irrun.kernels.compiled.processor import ROWS, VECTOR, compiled
 from irrun.kernels.compiled.window_block import AVERAGE, DENSE, DEPTHWISE, MAXIMUM, window_block
 from irrun.kernels.convolution.windows import Axis
 
-__all__ = ["average", "convolve", "convolve_depthwise", "geometry_of", "maximum"]
+__all__ = ["aim", "average", "convolve", "convolve_depthwise", "geometry_of", "maximum", "multiply_windows"]
 
 _HEIGHT: Final = 32 * ROWS
 """The most windows whose addresses are in the table at once."""
@@ -38,9 +38,7 @@ def convolve(
     ``residual``, which has the shape of ``out``, is added. ``limits`` are the least and the greatest result, or empty.
     """
     taps, outs, ins = geometry[0] * geometry[1], out.shape[3] // groups, data.shape[3] // groups
-    each = -(-outs // WIDTH)  # panels of a group
-    clamps = limits.size == 2
-    low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
+    each = len(panels) // groups
     zeros = np.zeros(data.shape[3] + depth, np.float32)
     rest = np.zeros(out.shape[3], np.float32)
     height = max(1, min(_HEIGHT, _TABLE // taps) // ROWS) * ROWS
@@ -49,37 +47,50 @@ def convolve(
     for top in range(first, last, height):
         count = min(height, last - top)
         _find(data, geometry, out, top, count, address_of(zeros), table)
-        _aim(out, residual, rest, rest, top, count, targets)
-        for n in range(groups * each):
-            group, panel = n // each, n % each
-            columns = min(WIDTH, outs - panel * WIDTH)
-            place = group * outs + panel * WIDTH
-            b, shift = address_of(panels) + n * panels.strides[0], 4 * group * ins
-            added = address_of(bias) + 4 * place if bias.size else 0
-            vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
-            for block in range(-(-count // ROWS)):
-                entries = address_of(table) + block * table.strides[0]
-                rows = address_of(targets) + block * targets.strides[0]
-                if vectors == 4:
-                    window_block(
-                        DENSE, 4, panels, entries, taps, depth, b, rows, shift, 4 * place, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
-                elif vectors == 3:
-                    window_block(
-                        DENSE, 3, panels, entries, taps, depth, b, rows, shift, 4 * place, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
-                elif vectors == 2:
-                    window_block(
-                        DENSE, 2, panels, entries, taps, depth, b, rows, shift, 4 * place, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
-                else:
-                    window_block(
-                        DENSE, 1, panels, entries, taps, depth, b, rows, shift, 4 * place, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
+        aim(out, residual, rest, rest, top, count, targets)
+        for group in range(groups):
+            multiply_windows(
+                panels[group * each : (group + 1) * each], table, targets, -(-count // ROWS), depth, outs,
+                4 * group * ins, 4 * group * outs, address_of(bias) + 4 * group * outs if bias.size else 0, adds,
+                limits,
+            )  # fmt: skip
+
+
+@compiled
+def multiply_windows(
+    panels: np.ndarray, table: np.ndarray, targets: np.ndarray, blocks: int, depth: int, outs: int, shift: int,
+    column: int, bias: int, adds: bool, limits: np.ndarray,
+) -> None:  # fmt: skip
+    """Multiply the windows of the first ``blocks`` blocks by panels that have ``outs`` columns.
+
+    See ``window_block`` for the other arguments. ``limits`` are the least and the greatest result, or empty.
+    """
+    taps, clamps = table.shape[1], limits.size == 2
+    low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
+    for panel in range(len(panels)):
+        columns = min(WIDTH, outs - panel * WIDTH)
+        b, place = address_of(panels) + panel * panels.strides[0], column + 4 * panel * WIDTH
+        added = bias + 4 * panel * WIDTH if bias else 0
+        vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+        for block in range(blocks):
+            entries = address_of(table) + block * table.strides[0]
+            rows = address_of(targets) + block * targets.strides[0]
+            if vectors == 4:
+                window_block(
+                    DENSE, 4, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
+                )
+            elif vectors == 3:
+                window_block(
+                    DENSE, 3, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
+                )
+            elif vectors == 2:
+                window_block(
+                    DENSE, 2, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
+                )
+            else:
+                window_block(
+                    DENSE, 1, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
+                )
 
 
 @compiled
@@ -101,7 +112,7 @@ def convolve_depthwise(
     for top in range(first, last, height):
         count = min(height, last - top)
         _find(data, geometry, out, top, count, address_of(zeros), table)
-        _aim(out, residual, rest, rest, top, count, targets)
+        aim(out, residual, rest, rest, top, count, targets)
         for block in range(-(-count // ROWS)):
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(targets) + block * targets.strides[0]
@@ -166,7 +177,7 @@ def _pool(
     for top in range(first, last, height):
         count = min(height, last - top)
         _find(data, geometry, out, top, count, address_of(nothing), table)
-        _aim(out, out, rest, factors, top, count, targets)
+        aim(out, out, rest, factors, top, count, targets)
         for block in range(-(-count // ROWS)):
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(targets) + block * targets.strides[0]
@@ -222,7 +233,7 @@ def _find(
 
 
 @compiled
-def _aim(
+def aim(
     out: np.ndarray, residual: np.ndarray, rest: np.ndarray, factors: np.ndarray, first: int, count: int,
     targets: np.ndarray,
 ) -> None:  # fmt: skip
