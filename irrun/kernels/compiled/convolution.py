@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from irrun.kernels.matmul import ConstantForm
 from irrun.kernels.threads import shared
 from irrun.opdef import Epilogue, Index, Kernel, OnTileReady, ignore_tile
 
-__all__ = ["PackedFilters", "convolution"]
+__all__ = ["PackedFilters", "Place", "convolution", "transposed"]
 
 _FEW: Final = 8
 """The most input channels for which the taps of a row are joined: a tap alone would be too short a loop."""
@@ -51,7 +51,8 @@ def _tile(filters: Filters, axes: tuple[Axis, ...], batch: int) -> int | None:
     Transformed filters take much memory: 4 times that of the filters for tiles of 4, 1.8 times for tiles of 2. They
     must save enough multiplications.
     """
-    if not is_plain_3x3(filters, axes) or min(filters.ins, filters.outs) < _NARROW or not filters.is_finite:
+    plain = filters.groups == 1 and is_plain_3x3(filters, axes) and filters.is_finite
+    if not plain or min(filters.ins, filters.outs) < _NARROW:
         return None
     matrices = {1: 0, 2: 16, 4: 36}
     work = {
@@ -68,10 +69,15 @@ def _tile(filters: Filters, axes: tuple[Axis, ...], batch: int) -> int | None:
 
 
 class PackedFilters(ConstantForm):
-    """Filters in panels: see ``irrun.kernels.compiled.windows``. They are held in f16 where that is exact."""
+    """Filters in panels: see ``irrun.kernels.compiled.windows``. They are held in f16 where that is exact.
 
-    def __init__(self, source: np.ndarray) -> None:
+    ``taps`` chooses some of their rows and columns, in reverse order: the first and the distance between two, of each.
+    """
+
+    def __init__(self, source: np.ndarray, *taps: tuple[int, int]) -> None:
         super().__init__(source)
+        if taps:
+            source = source[(..., *(slice(first, None, step) for first, step in taps))][..., ::-1, ::-1]
         groups, outs, ins = source.shape[:3]
         if ins == outs == 1:
             self.panels = PackedMatrix(source.reshape(groups, -1).T).panels
@@ -129,58 +135,104 @@ class _Method:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """The windows whose results are at one phase of the strides of a transposed convolution, or all windows."""
+
+    filters: PackedFilters
+    depth: int
+    """The elements that a window of a group sees at each tap."""
+    geometry: np.ndarray
+    windows: tuple[int, int]
+    """The number of windows along rows and columns."""
+
+    def fill(
+        self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
+        limits: np.ndarray, index: Index,
+    ) -> None:  # fmt: skip
+        """Fill the windows at ``index`` (images, rows of windows). For the other arguments, see ``_Method.fill``."""
+        (images, rows), (high, broad), panels = index, self.windows, self.filters.panels
+        first = (images.start * high + min(rows.start, high)) * broad
+        last = ((images.stop - 1) * high + min(rows.stop, high)) * broad
+        adds = residual is not None
+        more = out if residual is None else residual
+        if self.depth == 1 and groups == data.shape[3] == out.shape[3]:
+            convolve_depthwise(data, panels, bias, more, out, self.geometry, adds, limits, first, last)
+        else:
+            convolve(data, panels, bias, more, out, self.geometry, groups, self.depth, adds, limits, first, last)
+
+
 class _Direct(_Method):
     """A convolution computed from the data as it is: as a matrix product, or channel by channel."""
 
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int) -> None:
         super().__init__(filters, axes, batch)
-        self.groups, self.depth = filters.groups, filters.ins
-        self.depthwise = filters.ins == filters.outs == 1
-        self.panels = PackedFilters.of(filters.array)
-        self.name, self.packed = "compiled depthwise" if self.depthwise else "compiled", self.panels.panels.nbytes
-        rows, line = axes
+        packed, depth, (rows, line) = PackedFilters.of(filters.array), filters.ins, axes
         # the taps of a row are one after the other in memory
         self.joins = filters.groups == 1 and filters.ins <= _FEW and line.kernel > 1 and line.dilation == 1
         if self.joins:
-            self.depth *= line.kernel
+            depth *= line.kernel
             rows, line = (replace(axis, begin=0, end=0) for axis in axes)
             line = replace(line, kernel=1)
-        self.geometry = geometry_of(rows, line)
+        self.groups, self.step = filters.groups, 1
+        self.phases = [_Phase(packed, depth, geometry_of(rows, line), (rows.out, line.out))]
+        self.name = "compiled depthwise" if filters.ins == filters.outs == 1 else "compiled"
+        self.packed = packed.panels.nbytes
 
     def fill(
         self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
         on_tile_ready: OnTileReady,
     ) -> None:  # fmt: skip
-        batch, high, broad, channels = out.shape
+        (batch, high, broad, channels), step = out.shape, self.step
         seen = with_pads(data, *self.axes) if self.joins else data
-        adds = residual is not None
-        more = out if residual is None else residual
-
-        def compute(first: int, last: int) -> None:
-            panels = self.panels.panels
-            if self.depthwise:
-                convolve_depthwise(seen, panels, bias, more, out, self.geometry, adds, limits, first, last)
-            else:
-                convolve(
-                    seen, panels, bias, more, out, self.geometry, self.groups, self.depth, adds, limits, first, last
-                )
-
-        if on_tile_ready is ignore_tile and not shared(self.flops):
-            compute(0, batch * high * broad)
-            return
 
         def part(index: Index) -> None:
+            for phase in self.phases:
+                phase.fill(self.groups, seen, out, residual, bias, limits, index)
             images, rows = index
-            first = (images.start * high + rows.start) * broad
-            compute(first, ((images.stop - 1) * high + rows.stop) * broad)
-            on_tile_ready((images, rows, slice(0, broad), slice(0, channels)))
+            lines = slice(rows.start * step, min(rows.stop * step, high))
+            on_tile_ready((images, lines, slice(0, broad), slice(0, channels)))
 
-        size = broad * channels * out.itemsize
-        each_block(part, (batch, high), size, self.limit, work=self.flops, least=_LEAST * channels * out.itemsize)
+        count = -(-high // step)
+        if on_tile_ready is ignore_tile and not shared(self.flops):
+            part((slice(0, batch), slice(0, count)))
+            return
+        size = step * broad * channels * out.itemsize
+        each_block(part, (batch, count), size, self.limit, work=self.flops, least=_LEAST * channels * out.itemsize)
 
 
 _LEAST: Final = 64
 """The fewest windows of a part of the work: each part reads all filters again."""
+
+
+class _Transposed(_Direct):
+    """A transposed convolution, as a convolution for each phase of the strides."""
+
+    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, phases: Sequence[Place]) -> None:
+        _Method.__init__(self, filters, axes, batch)
+        self.shape = batch, axes[0].size, axes[1].size, filters.groups * filters.outs
+        self.flops = 2 * filters.array.size * math.prod((batch, *(axis.out for axis in axes)))
+        self.joins, self.groups, self.step = False, filters.groups, axes[0].stride
+        steps = axes[0].stride, axes[1].stride
+        self.phases: list[_Phase] = []
+        for firsts, (rows, line), taps in phases:
+            packed = PackedFilters.of(filters.array, *zip(taps, steps))
+            geometry = geometry_of(rows, line, steps, firsts)
+            self.phases.append(_Phase(packed, filters.ins, geometry, (rows.out, line.out)))
+        self.name, self.packed = "compiled", sum(phase.filters.panels.nbytes for phase in self.phases)
+
+
+Place = tuple[tuple[int, int], tuple[Axis, Axis], tuple[int, int]]
+"""A phase of a transposed convolution: the place of its first result, the geometry of the convolution that computes it
+from the data, and the first row and column of its taps, which are as far apart as the strides."""
+
+
+def transposed(filters: Filters, axes: tuple[Axis, ...], batch: int, phases: Sequence[Place]) -> Kernel:
+    """Return the kernel of a transposed convolution of f32 whose ``phases`` are the whole output.
+
+    ``axes`` are those of the convolution that leads from the output back to the data.
+    """
+    return _Transposed(filters, axes, batch, phases).kernel()
 
 
 class _Winograd(_Method):
