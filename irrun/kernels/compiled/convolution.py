@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.blocks import each_block
+from irrun.kernels.compiled.processor import VECTOR
 from irrun.kernels.compiled.product import PackedMatrix
 from irrun.kernels.compiled.windows import convolve, convolve_depthwise, geometry_of
 from irrun.kernels.compiled.winograd import TransformedFilters, convolve_3x3
@@ -52,7 +53,7 @@ def _tile(filters: Filters, axes: tuple[Axis, ...], batch: int) -> int | None:
     must save enough multiplications.
     """
     plain = filters.groups == 1 and is_plain_3x3(filters, axes) and filters.is_finite
-    if not plain or min(filters.ins, filters.outs) < _NARROW:
+    if not plain or min(filters.ins, filters.outs) < _NARROW or filters.ins % VECTOR or filters.outs % VECTOR:
         return None
     matrices = {1: 0, 2: 16, 4: 36}
     work = {

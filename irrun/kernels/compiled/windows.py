@@ -154,7 +154,9 @@ def maximum(data: np.ndarray, out: np.ndarray, geometry: np.ndarray, first: int,
 
     The arrays are those of ``convolve``. Windows that see only pads give -Inf.
     """
-    nothing = np.full(data.shape[3], -np.inf, np.float32)
+    nothing = np.empty(data.shape[3], np.float32)
+    for n in range(len(nothing)):
+        nothing[n] = -np.inf
     _pool(data, nothing, out, geometry, nothing, first, last, True)
 
 

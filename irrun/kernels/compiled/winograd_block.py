@@ -1,4 +1,4 @@
-"""The transforms of Winograd's method for one tile, as LLVM code: a vector of channels at a time.
+"""The transforms of Winograd's method for one tile, as LLVM code: a vector of channels at a time, no part of one.
 
 F(2×2, 3×3) evaluates at 0, ±1 and infinity, F(4×4, 3×3) at 0, ±√½, ±√2 and infinity. Such points make the rounding
 errors half as large as 0, ±1, ±2 and infinity do.
@@ -33,9 +33,7 @@ FILTERS: Final = {
 
 _F32: Final = ir.FloatType()
 _I64: Final = ir.IntType(64)
-_I32: Final = ir.IntType(32)
 _FLOATS: Final = ir.VectorType(_F32, VECTOR)
-_MASK: Final = ir.VectorType(ir.IntType(1), VECTOR)
 
 
 def _evaluate_tile(context: Any, tile: Any, table: Any, channels: Any, out: Any, distance: Any) -> Any:
@@ -61,7 +59,8 @@ def _evaluate_tile(context: Any, tile: Any, table: Any, channels: Any, out: Any,
                 for x, value in enumerate(_EVALUATE[count](vectors, [line[y] for line in lines])):
                     vectors.store(value, builder.add(out, builder.mul(distance, int64(count * y + x))))
 
-        _each_vector(builder, channels, transform)
+        with cgutils.for_range(builder, builder.sdiv(channels, int64(VECTOR))) as loop:
+            transform(_Vectors(builder, builder.mul(loop.index, int64(4 * VECTOR))))
         return context.get_dummy_value()
 
     return types.void(tile, table, channels, out, distance), generate
@@ -119,7 +118,8 @@ def _interpolate_tile(
             for n, result in enumerate(results):
                 vectors.store(builder.load(result), places[2 * n])
 
-        _each_vector(builder, channels, transform)
+        with cgutils.for_range(builder, builder.sdiv(channels, int64(VECTOR))) as loop:
+            transform(_Vectors(builder, builder.mul(loop.index, int64(4 * VECTOR))))
         return context.get_dummy_value()
 
     arguments = (tile, products, distance, targets, channels, bias, adds, clamps, low, high, faults)
@@ -135,32 +135,16 @@ def _places(builder: Any, table: ir.Value, count: int) -> list[ir.Value]:
 
 
 class _Vectors:
-    """Loads, stores and computes the vector of channels that is ``offset`` bytes from the first channel.
+    """Loads, stores and computes the vector of channels that is ``offset`` bytes from the first channel."""
 
-    With ``mask``, only some of its lanes are loaded and stored.
-    """
-
-    def __init__(self, builder: Any, offset: ir.Value, mask: ir.Value | None) -> None:
-        self.builder, self.offset, self.mask = builder, offset, mask
+    def __init__(self, builder: Any, offset: ir.Value) -> None:
+        self.builder, self.offset = builder, offset
 
     def load(self, address: ir.Value) -> ir.Value:
-        place = at(self.builder, address, self.offset, _FLOATS)
-        if self.mask is None:
-            return self.builder.load(place, align=4)
-        load = self._function("masked.load", _FLOATS, place.type, _I32, _MASK, _FLOATS)
-        return self.builder.call(load, [place, ir.Constant(_I32, 4), self.mask, self.number(0)])
+        return self.builder.load(at(self.builder, address, self.offset, _FLOATS), align=4)
 
     def store(self, value: ir.Value, address: ir.Value) -> None:
-        place = at(self.builder, address, self.offset, _FLOATS)
-        if self.mask is None:
-            self.builder.store(value, place, align=4)
-            return
-        store = self._function("masked.store", ir.VoidType(), _FLOATS, place.type, _I32, _MASK)
-        self.builder.call(store, [value, place, ir.Constant(_I32, 4), self.mask])
-
-    def _function(self, name: str, result: ir.Type, *arguments: ir.Type) -> Any:
-        type = ir.FunctionType(result, arguments)
-        return cgutils.get_or_insert_function(self.builder.module, type, f"llvm.{name}.v{VECTOR}f32.p0")
+        self.builder.store(value, at(self.builder, address, self.offset, _FLOATS), align=4)
 
     def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         type = ir.FunctionType(_FLOATS, [_FLOATS] * 3)
@@ -178,20 +162,6 @@ class _Vectors:
 
     def times(self, a: ir.Value, factor: float) -> ir.Value:
         return self.builder.fmul(a, self.number(factor))
-
-
-def _each_vector(builder: Any, channels: ir.Value, body: Callable[[_Vectors], None]) -> None:
-    """Emit ``body`` for each vector of channels, and once more for the channels that do not fill one."""
-    whole = builder.sdiv(channels, int64(VECTOR))
-    with cgutils.for_range(builder, whole) as loop:
-        body(_Vectors(builder, builder.mul(loop.index, int64(4 * VECTOR)), None))
-    rest = builder.srem(channels, int64(VECTOR))
-    with builder.if_then(builder.icmp_signed(">", rest, int64(0))):
-        lanes = ir.Constant(ir.VectorType(_I64, VECTOR), list(range(VECTOR)))
-        first = builder.insert_element(ir.Constant(lanes.type, ir.Undefined), rest, ir.Constant(_I32, 0))
-        every = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_I32, VECTOR), [0] * VECTOR))
-        mask = builder.icmp_signed("<", lanes, every)
-        body(_Vectors(builder, builder.mul(whole, int64(4 * VECTOR)), mask))
 
 
 def _evaluate_four(v: _Vectors, d: list[ir.Value]) -> list[ir.Value]:
