@@ -37,7 +37,7 @@ _NONE: Final = np.empty(0, np.float32)
 
 
 def convolution(filters: Filters, axes: tuple[Axis, ...], batch: int) -> Kernel:
-    """Return the kernel of a convolution of f32, ``filters`` being f32, too, for data of a known geometry.
+    """Return the kernel of a convolution of f32 for data of a known geometry. The filters are f32, f16 or bf16.
 
     The filters are finite, or there are no pads.
     """
@@ -102,8 +102,8 @@ class _Method:
 
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int) -> None:
         self.axes, self.shape = axes, (batch, axes[0].out, axes[1].out, filters.groups * filters.outs)
-        self.flops = 2 * filters.array.size * math.prod(self.shape[:3])
-        self.limit = limit_of(filters.array)
+        self.flops = 2 * filters.size * math.prod(self.shape[:3])
+        self.limit = limit_of(filters.source)
 
     def fill(
         self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
@@ -168,7 +168,7 @@ class _Direct(_Method):
 
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int) -> None:
         super().__init__(filters, axes, batch)
-        packed, depth, (rows, line) = PackedFilters.of(filters.array), filters.ins, axes
+        packed, depth, (rows, line) = PackedFilters.of(filters.source), filters.ins, axes
         # the taps of a row are one after the other in memory
         self.joins = filters.groups == 1 and filters.ins <= _FEW and line.kernel > 1 and line.dilation == 1
         if self.joins:
@@ -212,12 +212,12 @@ class _Transposed(_Direct):
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, phases: Sequence[Place]) -> None:
         _Method.__init__(self, filters, axes, batch)
         self.shape = batch, axes[0].size, axes[1].size, filters.groups * filters.outs
-        self.flops = 2 * filters.array.size * math.prod((batch, *(axis.out for axis in axes)))
+        self.flops = 2 * filters.size * math.prod((batch, *(axis.out for axis in axes)))
         self.joins, self.groups, self.step = False, filters.groups, axes[0].stride
         steps = axes[0].stride, axes[1].stride
         self.phases: list[_Phase] = []
         for firsts, (rows, line), taps in phases:
-            packed = PackedFilters.of(filters.array, *zip(taps, steps))
+            packed = PackedFilters.of(filters.source, *zip(taps, steps))
             geometry = geometry_of(rows, line, steps, firsts)
             self.phases.append(_Phase(packed, filters.ins, geometry, (rows.out, line.out)))
         self.name, self.packed = "compiled", sum(phase.filters.panels.nbytes for phase in self.phases)
@@ -242,7 +242,7 @@ class _Winograd(_Method):
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, tile: int) -> None:
         super().__init__(filters, axes, batch)
         self.name = f"compiled Winograd F({tile}×{tile}, 3×3)"
-        self.filters, self.tile = TransformedFilters.of(filters.array, tile), tile
+        self.filters, self.tile = TransformedFilters.of(filters.source, tile), tile
         self.packed = self.filters.panels.nbytes
         self.limit = limit_of(self.filters.panels)
 

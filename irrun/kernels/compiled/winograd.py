@@ -32,7 +32,7 @@ class TransformedFilters(ConstantForm):
         points = np.array(FILTERS[tile])
         self.panels = np.zeros(((tile + 2) ** 2, -(-self.outs // WIDTH), ins, WIDTH), np.float32)
         for n in range(self.panels.shape[1]):
-            part = source[0, n * WIDTH : (n + 1) * WIDTH].transpose(2, 3, 1, 0).reshape(3, -1)
+            part = source[0, n * WIDTH : (n + 1) * WIDTH].transpose(2, 3, 1, 0).reshape(3, -1).astype(np.float64)
             lines = (points @ part).reshape(tile + 2, 3, -1)
             values = np.matmul(points, lines).reshape(len(self.panels), ins, -1)
             self.panels[:, n, :, : values.shape[2]] = values
