@@ -10,9 +10,10 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.blocks import each_block
+from irrun.kernels.compiled.bands import Stage, chained
 from irrun.kernels.compiled.processor import VECTOR
 from irrun.kernels.compiled.product import PackedMatrix
-from irrun.kernels.compiled.windows import convolve, convolve_depthwise, geometry_of
+from irrun.kernels.compiled.windows import convolve_windows, geometry_of
 from irrun.kernels.compiled.winograd import TransformedFilters, convolve_3x3
 from irrun.kernels.convolution.channels_last import with_pads
 from irrun.kernels.convolution.planes import Filters, limit_of
@@ -130,10 +131,15 @@ class _Method:
                 self.fill(np.ascontiguousarray(data), whole, more, bias, limits, on_tile_ready)
             return whole
 
+        adds = epilogue is not None and epilogue.residual
         return Kernel(
             call, f"{self.name}, channels last", out="tiles", flops=self.flops, prepacked=(1,), packed=self.packed,
-            followed=self.kernel if epilogue is None else None,
+            followed=self.kernel if epilogue is None else None, chain=chained, stages=self.stages(bias, limits, adds),
         )  # fmt: skip
+
+    def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
+        """Return the convolution as a stage of a chain of convolutions, if it can be one."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +161,9 @@ class _Phase:
         (images, rows), (high, broad), panels = index, self.windows, self.filters.panels
         first = (images.start * high + min(rows.start, high)) * broad
         last = ((images.stop - 1) * high + min(rows.stop, high)) * broad
-        adds = residual is not None
-        more = out if residual is None else residual
-        if self.depth == 1 and groups == data.shape[3] == out.shape[3]:
-            convolve_depthwise(data, panels, bias, more, out, self.geometry, adds, limits, first, last)
-        else:
-            convolve(data, panels, bias, more, out, self.geometry, groups, self.depth, adds, limits, first, last)
+        convolve_windows(
+            data, panels, bias, residual, out, self.geometry, groups, self.depth, limits, first, last
+        )
 
 
 class _Direct(_Method):
@@ -179,6 +182,13 @@ class _Direct(_Method):
         self.phases = [_Phase(packed, depth, geometry_of(rows, line), (rows.out, line.out))]
         self.name = "compiled depthwise" if filters.ins == filters.outs == 1 else "compiled"
         self.packed = packed.panels.nbytes
+
+    def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
+        if self.joins:
+            return ()
+        (phase,) = self.phases
+        panels, channels = phase.filters.panels, self.shape[3]
+        return (Stage(self.axes, panels, self.groups, phase.depth, channels, bias, limits, adds),)
 
     def fill(
         self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
@@ -221,6 +231,9 @@ class _Transposed(_Direct):
             geometry = geometry_of(rows, line, steps, firsts)
             self.phases.append(_Phase(packed, filters.ins, geometry, (rows.out, line.out)))
         self.name, self.packed = "compiled", sum(phase.filters.panels.nbytes for phase in self.phases)
+
+    def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
+        return ()
 
 
 Place = tuple[tuple[int, int], tuple[Axis, Axis], tuple[int, int]]

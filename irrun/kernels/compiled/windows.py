@@ -11,7 +11,7 @@ from irrun.kernels.compiled.processor import ROWS, VECTOR, compiled
 from irrun.kernels.compiled.window_block import AVERAGE, DENSE, DEPTHWISE, MAXIMUM, window_block
 from irrun.kernels.convolution.windows import Axis
 
-__all__ = ["average", "convolve", "convolve_depthwise", "geometry_of", "maximum", "multiply_windows"]
+__all__ = ["average", "convolve_windows", "geometry_of", "maximum", "multiply_windows"]
 
 _HEIGHT: Final = 32 * ROWS
 """The most windows whose addresses are in the table at once."""
@@ -27,6 +27,18 @@ def geometry_of(rows: Axis, line: Axis, steps: tuple[int, int] = (1, 1), firsts:
     """
     pairs = ((axis.kernel, axis.stride, axis.dilation, axis.begin, axis.out) for axis in (rows, line))
     return np.array([*zip(*pairs), steps, firsts], np.int64).ravel()
+
+
+def convolve_windows(
+    data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray | None, out: np.ndarray,
+    geometry: np.ndarray, groups: int, depth: int, limits: np.ndarray, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the windows ``first`` to ``last`` in ``out`` with ``convolve``, or ``convolve_depthwise`` if it suits."""
+    adds, more = residual is not None, out if residual is None else residual
+    if depth == 1 and groups == data.shape[3] == out.shape[3]:
+        convolve_depthwise(data, panels, bias, more, out, geometry, adds, limits, first, last)
+    else:
+        convolve(data, panels, bias, more, out, geometry, groups, depth, adds, limits, first, last)
 
 
 @compiled
