@@ -9,7 +9,7 @@ A declaration imports everything that it needs from here.
 
 from irrun.diagnostics import Refused
 from irrun.opdef.attributes import Attribute, attr
-from irrun.opdef.kernel import AxisRole, Index, Kernel, OnTileReady, Request, ignore_tile
+from irrun.opdef.kernel import AxisRole, Epilogue, Formula, Index, Kernel, OnTileReady, Request, ignore_tile
 from irrun.opdef.operation import SPECIFICATION, Body, Input, Op, Site, Stream, Variables, opt, ports, variadic
 from irrun.opdef.registry import all_ops, find, is_custom, labels, named, op, resolve
 from irrun.opdef.stored import Stored
