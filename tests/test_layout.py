@@ -274,8 +274,8 @@ def test_folders_are_small() -> None:
 
 
 NAMES_OPERATIONS = {
-    "irrun.planning.patterns", "irrun.planning.stored", "irrun.ir.extract", "irrun.running.memory",
-    "irrun.running.generate",
+    "irrun.planning.patterns", "irrun.planning.stored", "irrun.planning.caches", "irrun.ir.extract",
+    "irrun.running.memory", "irrun.running.generate",
 }  # fmt: skip
 """The modules of the core that name operations."""
 
