@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irrun.kernels.attention import attention
+from irrun.kernels.attention import grouped_attention
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.opdef import Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, opt, ports
@@ -89,6 +89,7 @@ class ScaledDotProductAttention(Op):
         return query.reshaped([*batch, queries, width])
 
     def prepare(self, request: Request) -> Kernel | None:
+        """Return a kernel that also takes keys and values with fewer heads (see ``grouped_attention``)."""
         query, key, value, mask, _, sink = request.first(6)
         if not native(query, key, value) or query is None or sink is not None:
             return None
@@ -109,7 +110,7 @@ class ScaledDotProductAttention(Op):
                 return out
             factor = float(query.shape[-1]) ** -0.5 if scale is None else scale.item()
             masks = () if attention_mask is None or self.causal else (attention_mask,)
-            return attention(
+            return grouped_attention(
                 query, key.swapaxes(-1, -2), value, scale=factor, masks=masks, causal=self.causal,
                 out=out, on_tile_ready=on_tile_ready,
             )  # fmt: skip
