@@ -40,7 +40,7 @@ def attention(
         whole.fill(0)
         report_in_blocks(whole, on_tile_ready)
         return whole
-    added = [_added(mask, query.dtype) for mask in masks]
+    added = [addend(mask, query.dtype) for mask in masks]
     query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
     every = slice(None)
 
@@ -75,7 +75,7 @@ def _later(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
     return np.triu(np.full((rows, columns), -np.inf, dtype), 1)
 
 
-def _added(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def addend(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return a mask as floats to add to the weights, with at least two axes."""
     mask = np.atleast_2d(mask)
     if mask.dtype == np.bool_:

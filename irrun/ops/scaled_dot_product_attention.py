@@ -92,6 +92,9 @@ class ScaledDotProductAttention(Op):
         query, key, value, mask, _, sink = request.first(6)
         if not native(query, key, value) or query is None or sink is not None:
             return None
+        attend = attention
+        if request.compiled and query.type.name == "f32":
+            from irrun.kernels.compiled.attention import attention as attend
         if mask is not None and not self.causal and mask.type.kind != "boolean" and not native(query, mask):
             return None
 
@@ -109,12 +112,12 @@ class ScaledDotProductAttention(Op):
                 return out
             factor = float(query.shape[-1]) ** -0.5 if scale is None else scale.item()
             masks = () if attention_mask is None or self.causal else (attention_mask,)
-            return attention(
+            return attend(
                 query, key.swapaxes(-1, -2), value, scale=factor, masks=masks, causal=self.causal,
                 out=out, on_tile_ready=on_tile_ready,
             )  # fmt: skip
 
-        return Kernel(call, "in blocks", out="tiles")
+        return Kernel(call, "in blocks" if attend is attention else "compiled", out="tiles")
 
     def run(
         self, query: np.ndarray, key: np.ndarray, value: np.ndarray,
