@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
@@ -40,7 +40,7 @@ def attention(
         whole.fill(0)
         report_in_blocks(whole, on_tile_ready)
         return whole
-    added = [_added(mask, query.dtype) for mask in masks]
+    added = [addend(mask, query.dtype) for mask in masks]
     query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
     every = slice(None)
 
@@ -70,6 +70,7 @@ def attention(
 
 
 def grouped_attention(
+    attend: Callable[..., np.ndarray],
     query: np.ndarray,
     key: np.ndarray,
     value: np.ndarray,
@@ -83,11 +84,12 @@ def grouped_attention(
     """Return the attention of queries [B, H, L, E] to keys [B, G, E, S] and values [B, G, S, Ev].
 
     Head h of the queries attends to head ``h * G // H`` of the keys and values, which are read in place. For other
-    shapes than these, and for G = H or 1, this is the same as ``attention``, to which the other arguments belong.
+    shapes than these, and for G = H or 1, this is the same as ``attend``: ``attention``, or a compiled one with the
+    same arguments.
     """
     groups = key.shape[1] if query.ndim == key.ndim == value.ndim == 4 else 1
     if groups == 1 or groups == query.shape[1] or query.shape[1] % groups or value.shape[1] != groups:
-        return attention(
+        return attend(
             query, key, value, scale=scale, masks=masks, causal=causal, out=out, on_tile_ready=on_tile_ready
         )
     batch, heads, queries, width = query.shape
@@ -102,7 +104,7 @@ def grouped_attention(
         query = query.reshape(batch, groups, each, queries, width)
         key, value = key[:, :, None], value[:, :, None]
         shape = (batch, groups, each, queries, value.shape[-1])
-    result = attention(
+    result = attend(
         query, key, value, scale=scale, masks=apart, causal=causal, out=None if out is None else out.reshape(shape)
     )
     result = result.reshape(-1, heads, queries, value.shape[-1]) if out is None else out
@@ -124,7 +126,7 @@ def _later(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
     return np.triu(np.full((rows, columns), -np.inf, dtype), 1)
 
 
-def _added(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def addend(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return a mask as floats to add to the weights, with at least two axes."""
     mask = np.atleast_2d(mask)
     if mask.dtype == np.bool_:
