@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.blocks import each_block
-from irrun.kernels.compiled.panels import WIDTH
 from irrun.kernels.compiled.product import PackedMatrix
 from irrun.kernels.compiled.windows import convolve, convolve_depthwise, geometry_of
 from irrun.kernels.convolution.channels_last import with_pads
