@@ -91,6 +91,7 @@ class ConvolutionBase(Filtering):
     inputs = ports(data="T", filters="T")
     channels_last = True
     takes_stored = 1
+    stored_filters = True
 
     def infer(self, at: Site, data: Value, filters: Value) -> Value:
         return self.correlated(at, data, filters)

@@ -22,6 +22,8 @@ class Unary(Op):
     exact = False
     """Whether ``kernel`` computes every type without a conversion. Otherwise, it computes floats of at least 32 bits
     only."""
+    compiled: str | None = None
+    """The function of ``kernels.compiled.activations`` that computes f32, if there is one."""
 
     def kernel(self, x: np.ndarray) -> np.ndarray:
         """Return the result for an array."""
@@ -49,6 +51,10 @@ class Unary(Op):
     def prepare(self, request: Request) -> Kernel | None:
         (data,) = request.inputs
         assert data is not None
+        if request.compiled and self.compiled is not None and data.type.name == "f32":
+            from irrun.kernels.compiled import activations
+
+            return elementwise(activations.activation(getattr(activations, self.compiled)), data)
         numpy_has_it = isinstance(self.kernel, np.ufunc) and gives(self.kernel, self.result(data), data)
         if numpy_has_it and (self.exact or native(data)):
             return elementwise(self.kernel, data)
@@ -92,11 +98,12 @@ def unary(
     base: type[Unary] = Unary,
     fast: Callable[..., np.ndarray] | None = None,
     formula: Formula | None = None,
+    compiled: str | None = None,
 ) -> type[Unary]:
     """Return an operation, declared as one row of a table, and register it.
 
-    The operation is ``kernel``, for Dims ``dims``, and ``fast`` for f32 and f64 if that is a function.
-    ``formula`` is what ``fast`` computes.
+    The operation is ``kernel``, for Dims ``dims``, and ``fast`` for f32 and f64 if that is a function. ``formula`` is
+    what ``fast`` computes. See ``Unary`` for ``compiled``.
     """
     body: dict[str, object] = {
         "__doc__": doc,
@@ -104,6 +111,7 @@ def unary(
         "kernel": staticmethod(kernel),
         "types": {"T": types},
         "exact": exact,
+        "compiled": compiled,
         "carries": dims is not None,
     }
     if dims is not None:

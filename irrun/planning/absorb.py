@@ -49,9 +49,7 @@ def absorb(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int
             new[following[0]] = None
         if last is not step:
             kernel = step.kernel.followed(epilogue)
-            new[position] = replace(
-                last, kernel=kernel, reads=reads, layers=layers, dynamic=False, own_inputs=False
-            )
+            new[position] = replace(last, kernel=kernel, reads=reads, layers=layers, dynamic=False, own_inputs=False)
             made[last.writes[0]] = position
     return _chained([step for step in new if step is not None], values, results)
 

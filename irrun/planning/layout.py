@@ -40,8 +40,8 @@ Packed = Callable[[Sequence[Value | None]], None]
 
 
 def channels_last(
-    steps: Sequence[Step], values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int], packed: Packed,
-    *, compiled: bool = False,
+    steps: Sequence[Step], values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int],
+    packed: Packed, *, compiled: bool = False,
 ) -> Sequence[Step]:  # fmt: skip
     """Return the steps with regions in channels-last layout, or ``steps`` as they are if that does not pay.
 
@@ -62,9 +62,7 @@ def channels_last(
 class _Layout:
     """One pass over the steps. ``last`` maps a slot to the slot that holds the same value in channels-last layout."""
 
-    def __init__(
-        self, values: list[Value], constants: dict[int, np.ndarray], packed: Packed, compiled: bool
-    ) -> None:
+    def __init__(self, values: list[Value], constants: dict[int, np.ndarray], packed: Packed, compiled: bool) -> None:
         self.values, self.constants, self.packed, self.compiled = values, constants, packed, compiled
         self.last: dict[int, int] = {}
         self.fixed: dict[tuple[int, int], int] = {}  # the same for constants, by slot and number of repeats along a row

@@ -33,10 +33,11 @@ def stored_constants(
     """Return the constants to leave as they are, by layer output, and the ids of the layers to leave out.
 
     All consumers of such an output accept it (``Op.takes_stored``) and are not constant themselves, and nothing else
-    reads the layers before it. ``filters`` are constants of more than two axes: they are left, too, if it is set.
+    reads the layers before it. ``filters`` allows filters of convolutions, too (``Op.stored_filters``).
     """
     readers: dict[int, set[int]] = {}
     accepted: dict[tuple[int, int], bool] = {}
+    matrices: set[tuple[int, int]] = set()  # the outputs that are left only if they have two axes
     for id, feeds in model.feeds.items():
         for number, feed in enumerate(feeds):
             if feed is not None:
@@ -44,10 +45,12 @@ def stored_constants(
                 others = (f for f in feeds if f is not None and f != feed)
                 known = all(ops[f[0]].type == "Const" or values[f].data is not None for f in others)
                 accepted[feed] = ops[id].takes_stored == number and not known and accepted.get(feed, True)
+                if not (filters and ops[id].stored_filters):
+                    matrices.add(feed)
     found: dict[tuple[int, int], Stored] = {}
     left: set[int] = set()
     for output, accepts in accepted.items():
-        chain = _Chain(model, ops, values, filters=filters)
+        chain = _Chain(model, ops, values, filters=output not in matrices)
         stored = chain.read(output) if accepts else None
         if stored is not None and all(readers[id] <= chain.layers for id in chain.layers - {output[0]}):
             found[output] = stored

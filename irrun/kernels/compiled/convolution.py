@@ -161,9 +161,7 @@ class _Phase:
         (images, rows), (high, broad), panels = index, self.windows, self.filters.panels
         first = (images.start * high + min(rows.start, high)) * broad
         last = ((images.stop - 1) * high + min(rows.stop, high)) * broad
-        convolve_windows(
-            data, panels, bias, residual, out, self.geometry, groups, self.depth, limits, first, last
-        )
+        convolve_windows(data, panels, bias, residual, out, self.geometry, groups, self.depth, limits, first, last)
 
 
 class _Direct(_Method):

@@ -19,7 +19,9 @@ _TABLE: Final = 1 << 11
 """The most addresses in the table, so that it leaves most of the first-level cache to the data."""
 
 
-def geometry_of(rows: Axis, line: Axis, steps: tuple[int, int] = (1, 1), firsts: tuple[int, int] = (0, 0)) -> np.ndarray:
+def geometry_of(
+    rows: Axis, line: Axis, steps: tuple[int, int] = (1, 1), firsts: tuple[int, int] = (0, 0)
+) -> np.ndarray:
     """Return the geometry of windows as i64 [14]: pairs for rows and columns.
 
     The pairs are kernel sizes, strides, dilations, pads at the beginning and numbers of windows; then, how far the
@@ -211,9 +213,7 @@ def _pool(
 
 
 @compiled
-def _find(
-    data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothing: int, table: np.ndarray
-) -> None:
+def _find(data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothing: int, table: np.ndarray) -> None:
     """Fill ``table`` [blocks, taps, ROWS] with the addresses that the windows from ``first`` on see through each tap.
 
     Pads are at the address ``nothing``, and so is everything that the last block has too many windows for.

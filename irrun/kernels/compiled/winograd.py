@@ -40,7 +40,7 @@ class TransformedFilters(ConstantForm):
     def filters(self) -> np.ndarray:
         """Return the filters (1, out, in, 3, 3), within rounding."""
         back = np.linalg.pinv(np.array(FILTERS[self.tile]))
-        count, panels, ins, width = self.panels.shape
+        panels, ins, width = self.panels.shape[1:]
         lines = back @ self.panels.reshape(self.tile + 2, -1)
         taps = np.matmul(back, lines.reshape(3, self.tile + 2, -1)).reshape(3, 3, panels, ins, width)
         filters = taps.transpose(2, 4, 3, 0, 1).reshape(1, -1, ins, 3, 3)
@@ -111,7 +111,7 @@ def convolve_3x3(
                 interpolate_tile(
                     2, source, distance, address_of(targets), outs, added, adds, clamps, low, high, address_of(faults)
                 )
+    sum = np.float32(0)
     for fault in faults:
-        if fault != 0:
-            return False
-    return True
+        sum += fault
+    return sum == 0  # NaN is not

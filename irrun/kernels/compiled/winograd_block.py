@@ -88,13 +88,11 @@ def _interpolate_tile(
         results = [cgutils.alloca_once(builder, _FLOATS) for _ in range(size * size)]
 
         def transform(vectors: _Vectors) -> None:
-            lines = [
-                _INTERPOLATE[count](
-                    vectors,
-                    [vectors.load(builder.add(products, builder.mul(distance, int64(count * y + x)))) for y in range(count)],
-                )
+            numbers = [
+                [vectors.load(builder.add(products, builder.mul(distance, int64(count * y + x)))) for y in range(count)]
                 for x in range(count)
-            ]  # fmt: skip
+            ]
+            lines = [_INTERPOLATE[count](vectors, column) for column in numbers]
             fault = at(builder, faults, int64(0), _FLOATS)
             sum = builder.load(fault, align=4)
             for y in range(size):
