@@ -191,7 +191,7 @@ class _Block:
         place = at(self.builder, address, int64(4 * VECTOR * n), _FLOATS)
         if n < self.count - 1:
             return self.builder.load(place, align=4)
-        load = self.function(f"llvm.masked.load.v{VECTOR}f32.p0", _FLOATS, place.type, _I32, _MASK, _FLOATS)
+        load = self.function(f"llvm.masked.load.v{VECTOR}f32.p0", _FLOATS, _FLOATS.as_pointer(), _I32, _MASK, _FLOATS)
         return self.builder.call(load, [place, ir.Constant(_I32, 4), self.mask, ir.Constant(_FLOATS, [0.0] * VECTOR)])
 
     def write(self, value: ir.Value, address: ir.Value, n: int) -> None:
@@ -200,5 +200,7 @@ class _Block:
         if n < self.count - 1:
             self.builder.store(value, place, align=4)
             return
-        store = self.function(f"llvm.masked.store.v{VECTOR}f32.p0", ir.VoidType(), _FLOATS, place.type, _I32, _MASK)
+        store = self.function(
+            f"llvm.masked.store.v{VECTOR}f32.p0", ir.VoidType(), _FLOATS, _FLOATS.as_pointer(), _I32, _MASK
+        )
         self.builder.call(store, [value, place, ir.Constant(_I32, 4), self.mask])

@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from irrun.kernels.compiled.convolution.window_block import AVERAGE, DENSE, DEPTHWISE, MAXIMUM, window_block
 from irrun.kernels.compiled.panels import WIDTH, address_of
 from irrun.kernels.compiled.processor import ROWS, VECTOR, compiled
-from irrun.kernels.compiled.window_block import AVERAGE, DENSE, DEPTHWISE, MAXIMUM, window_block
 from irrun.kernels.convolution.windows import Axis
 
 __all__ = ["average", "convolve_windows", "geometry_of", "maximum", "multiply_windows"]

@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.blocks import each_block
-from irrun.kernels.compiled.bands import Stage, chained
+from irrun.kernels.compiled.convolution.bands import Stage, chained
+from irrun.kernels.compiled.convolution.windows import convolve_windows, geometry_of
+from irrun.kernels.compiled.convolution.winograd import TransformedFilters, convolve_3x3
 from irrun.kernels.compiled.processor import VECTOR
 from irrun.kernels.compiled.product import PackedMatrix
-from irrun.kernels.compiled.windows import convolve_windows, geometry_of
-from irrun.kernels.compiled.winograd import TransformedFilters, convolve_3x3
 from irrun.kernels.convolution.channels_last import with_pads
 from irrun.kernels.convolution.planes import Filters, limit_of
 from irrun.kernels.convolution.planes import convolve as defined
@@ -71,7 +71,7 @@ def _tile(filters: Filters, axes: tuple[Axis, ...], batch: int) -> int | None:
 
 
 class PackedFilters(ConstantForm):
-    """Filters in panels: see ``irrun.kernels.compiled.windows``. They are held in f16 where that is exact.
+    """Filters in panels: see ``irrun.kernels.compiled.convolution.windows``. They are held in f16 where that is exact.
 
     ``taps`` chooses some of their rows and columns, in reverse order: the first and the distance between two, of each.
     """
