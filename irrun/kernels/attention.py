@@ -1,4 +1,7 @@
-"""Compute attention in blocks of heads or queries, so that the weights of a block stay in the cache."""
+"""Compute attention in blocks of heads or queries, so that the weights of a block stay in the cache.
+
+Rotary embeddings say where queries and keys are: they rotate pairs of elements by an angle.
+"""
 
 from __future__ import annotations
 
@@ -116,6 +119,24 @@ def _divided(mask: np.ndarray, groups: int, each: int) -> np.ndarray:
         return mask
     *batch, heads, rows, columns = mask.shape
     return mask.reshape(*batch, *((1, 1) if heads == 1 else (groups, each)), rows, columns)
+
+
+def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """Return ``x * cos + turned * sin``, where ``turned`` is ``concatenate([-x[..., n:], x[..., :n]], -1)``.
+
+    n is half of the last axis, which ``cos`` and ``sin`` have, too. The result is written to ``out`` if that is an
+    array, which overlaps with no input.
+    """
+    half = x.shape[-1] // 2
+    if cos.shape != sin.shape:
+        cos, sin = np.broadcast_arrays(cos, sin)
+    result = np.multiply(x, cos, out)
+    low, high = result[..., :half], result[..., half:]
+    part = np.multiply(x[..., half:], sin[..., :half])
+    np.subtract(low, part, low)
+    np.multiply(x[..., :half], sin[..., half:], part)
+    np.add(high, part, high)
+    return result
 
 
 @cache
