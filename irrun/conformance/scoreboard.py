@@ -89,8 +89,8 @@ def _table(cases: Sequence[Case], runs: Sequence[Run]) -> Iterator[str]:
     yield "| --- |" + " ---: |" * (1 + len(titles))
     for run in runs:
         found = score(judged, run)
-        share = 100 * found.passed / max(len(judged), 1)
-        cells = [printable(run.engine), f"{share:.1f} %", *(f"{getattr(found, name):,}" for name in _TITLES)]
+        name, share = printable(run.engine).replace("|", "\\|"), 100 * found.passed / max(len(judged), 1)
+        cells = [name, f"{share:.1f} %", *(f"{getattr(found, number):,}" for number in _TITLES)]
         yield "| " + " | ".join(cells) + " |"
 
 

@@ -30,7 +30,7 @@ _ENGINES: Final[Mapping[str, tuple[str, str, Mapping[str, str]]]] = {
     "evaluate": ("openvino", "openvino", {"evaluate": "1"}),
     "onnx": ("onnx", "onnx", {}),
     "ort": ("ort", "onnxruntime", {}),
-    "openvino2onnx": ("ort", "openvino2onnx onnxruntime 'onnx<1.18'", {"convert": "1"}),
+    "openvino2onnx": ("ort", "openvino2onnx onnxruntime 'onnx<1.19'", {"convert": "1"}),
     "pyopenvino": ("pyopenvino", "networkx opencv-python-headless", {}),
 }
 """The file of the harness of each kind of side, the packages that it needs, and the options that belong to the kind."""
