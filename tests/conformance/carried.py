@@ -197,16 +197,16 @@ def _held(array: np.ndarray, type: ElementType) -> np.ndarray | None:
     if array.dtype.kind in "OUb" or type.kind in ("boolean", "string") or not np.isfinite(array).all():
         return None
     with np.errstate(all="ignore"):
-        held = array.astype(type.dtype)
-    if _numbers(held) != _numbers(array) or (type.name == "nf4" and not np.isin(held, NF4).all()):
+        held = _wide(array).astype(type.dtype)  # ml_dtypes has no cast between some of its types
+    if _wide(held).tolist() != _wide(array).tolist() or (type.name == "nf4" and not np.isin(held, NF4).all()):
         return None
     return None if type.is_storage and type.is_integer and (held >= 2**type.bits).any() else held
 
 
-def _numbers(array: np.ndarray) -> Any:
-    """Return the numbers of an array as those of Python, which compares integers and floats exactly."""
+def _wide(array: np.ndarray) -> np.ndarray:
+    """Return the same numbers in a wide type. As a list, they are numbers of Python, which compares them exactly."""
     wide = {"float": np.float64, "int": np.int64, "uint": np.uint64}
-    return array.astype(wide[_typed(array)[0].kind]).tolist()
+    return array.astype(wide[_typed(array)[0].kind])
 
 
 def _rounded(array: np.ndarray, type: ElementType) -> np.ndarray | None:
@@ -214,7 +214,7 @@ def _rounded(array: np.ndarray, type: ElementType) -> np.ndarray | None:
     if array.dtype.kind not in "fV" or type.name not in _ROUNDED or not np.isfinite(array).all():
         return None
     with np.errstate(all="ignore"):
-        rounded = array.astype(type.dtype)
+        rounded = _wide(array).astype(type.dtype)
     return rounded if np.isfinite(rounded.astype(np.float64)).all() else None
 
 
