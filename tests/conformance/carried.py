@@ -35,6 +35,15 @@ MOVED = {
 }  # fmt: skip
 """The type variable of the elements that an operation moves."""
 
+WHOLE = {
+    "EmbeddingBagOffsetsSum", "EmbeddingBagPackedSum",
+    "EmbeddingSegmentsSum", "MaxPool", "Maximum", "Minimum", "Multiply", "ScatterElementsUpdate", "SquaredDifference",
+    "Subtract", "TopK",
+}  # fmt: skip
+"""Operations that give integers for integers, in types of floats too."""
+
+_LARGEST = 2**24
+"""The largest integer of a row that is carried over to floats: further ones may have wrapped."""
 _MOST = 600
 """The most elements of an input of a row that is carried over."""
 _ROUNDED = {"f16": (2e-3, 1e-3), "bf16": (2e-2, 1e-2), "f8e4m3": (0.07, 2**-9), "f8e5m2": (0.13, 2**-16)}
@@ -123,7 +132,7 @@ def _carried(
     if old is None or any(i is None or i.dtype != own[0].dtype for i in own):  # type: ignore[union-attr]
         return None
     moves = MOVED.get(row.cls.type) == variable
-    if not moves and not _is_wide(old, type):
+    if not moves and not _is_wide(old, type, is_whole=row.cls.type in WHOLE):
         return None
     elements = _elements(type, own, row.outputs) if moves else None  # type: ignore[arg-type]
     if moves and elements is None:
@@ -155,13 +164,14 @@ def _carried(
     return inputs, outputs
 
 
-def _is_wide(old: ElementType, new: ElementType) -> bool:
-    """Return whether numbers of a type are those of another one, as far as the latter holds them.
+def _is_wide(old: ElementType, new: ElementType, *, is_whole: bool) -> bool:
+    """Return whether results in a type are those in another one, as far as the latter holds them.
 
-    Integers are rounded where floats are not, and narrow integers wrap where wide ones do not.
+    Integers are rounded where floats are not, unless the operation gives integers for integers (``is_whole``). Narrow
+    integers wrap where wide ones do not.
     """
     if old.is_integer:
-        return new.is_integer and old.bits >= min(new.bits, 32)
+        return (new.is_integer or is_whole) and old.bits >= min(new.bits, 32)
     return old.kind == "float" and old.bits >= 32
 
 
@@ -194,17 +204,24 @@ def _is_fed(row: Row, position: int, typed: Typed) -> bool:
 
 def _held(array: np.ndarray, type: ElementType) -> np.ndarray | None:
     """Return the numbers of an array in an element type, or None if the type does not hold them exactly."""
-    if array.dtype.kind in "OUb" or type.kind in ("boolean", "string") or not np.isfinite(array).all():
+    if array.dtype.kind in "OUb" or type.kind in ("boolean", "string"):
+        return None
+    if array.dtype.kind in "iu" and type.kind == "float" and (np.abs(array) > _LARGEST).any():
         return None
     with np.errstate(all="ignore"):
         held = _wide(array).astype(type.dtype)  # ml_dtypes has no cast between some of its types
-    if _wide(held).tolist() != _wide(array).tolist() or (type.name == "nf4" and not np.isin(held, NF4).all()):
+    if not _is_equal(_wide(held), _wide(array)) or (type.name == "nf4" and not np.isin(held, NF4).all()):
         return None
     return None if type.is_storage and type.is_integer and (held >= 2**type.bits).any() else held
 
 
+def _is_equal(a: np.ndarray, b: np.ndarray) -> bool:
+    """Return whether all numbers are equal. Those of Python are, unlike those of numpy, compared exactly."""
+    return all(x == y or (x != x and y != y) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist()))
+
+
 def _wide(array: np.ndarray) -> np.ndarray:
-    """Return the same numbers in a wide type. As a list, they are numbers of Python, which compares them exactly."""
+    """Return the same numbers in a wide type."""
     wide = {"float": np.float64, "int": np.int64, "uint": np.uint64}
     return array.astype(wide[_typed(array)[0].kind])
 
