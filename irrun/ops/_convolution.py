@@ -99,7 +99,7 @@ class ConvolutionBase(Filtering):
         assert data is not None
         assert filters is not None
         if request.channels_last:
-            return self._prepare_channels_last(data, filters)
+            return self._prepare_channels_last(data, filters, request.compiled)
         if filters.data is None or not filters.data.size or wide(filters.data.dtype).kind != "f":
             return None
         constant = Filters(filters.data.reshape(*(1,) * (3 - self.leading), *filters.data.shape))
@@ -115,7 +115,7 @@ class ConvolutionBase(Filtering):
             return replace(kernel, packed=kernel.packed + transformed_bytes(constant), pack=matrices)
         return kernel
 
-    def _prepare_channels_last(self, data: Value, filters: Value) -> Kernel | None:
+    def _prepare_channels_last(self, data: Value, filters: Value, compiled: bool) -> Kernel | None:
         shape, array = data.shape.static, filters.data
         if shape is None or array is None or not array.size or array.dtype != wide(array.dtype):
             return None
@@ -123,6 +123,10 @@ class ConvolutionBase(Filtering):
         axes = self.axes(shape[2:], constant.kernel)
         if is_sparse(axes) or not constant.allow_pads(axes):
             return None
+        if compiled and array.dtype == np.float32:
+            from irrun.kernels.compiled.convolution import convolution
+
+            return convolution(constant, axes, shape[0])
         choice = choose_channels_last(constant, axes, shape[0])
         if choice is None:
             return None

@@ -14,6 +14,8 @@ from irrun.inference.propagate import Bodies, Values, needed, propagate, refusal
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.planning import requests
+from irrun.planning.absorb import absorb
+from irrun.planning.decoders import decoding
 from irrun.planning.failures import kernel_failed, refuse_too_large, too_much_memory
 from irrun.planning.fuse import fuse
 from irrun.planning.layout import channels_last
@@ -125,7 +127,9 @@ class _Assembly:
         if self.how.fuse:
             patterns = Patterns(self.values, self.constants, results, compiled=self.how.compiled)
             steps = patterns.replaced(_wanted(steps, results))
-            steps = channels_last(steps, self.values, self.constants, results, self.packed)
+            steps = _wanted(decoding(steps, self.values, compiled=self.how.compiled), results)
+            steps = channels_last(steps, self.values, self.constants, results, self.packed, compiled=self.how.compiled)
+            steps = absorb(steps, self.values, results)
             steps = fuse(steps, self.values, results)
             for step in steps:
                 if step.kernel.pack is not None:
