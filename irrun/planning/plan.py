@@ -22,6 +22,7 @@ from irrun.planning.layout import channels_last
 from irrun.planning.patterns import Patterns
 from irrun.planning.steps import Plan, Planning, Step
 from irrun.planning.stored import stored_constants
+from irrun.planning.views import reshaped
 from irrun.types import PartialShape
 
 __all__ = ["UNPACKED", "plan"]
@@ -132,7 +133,7 @@ class _Assembly:
             steps = _wanted(decoding(steps, self.values, compiled=self.how.compiled), results)
             steps = channels_last(steps, self.values, self.constants, results, self.packed, compiled=self.how.compiled)
             steps = absorb(steps, self.values, results)
-            steps = fuse(steps, self.values, results)
+            steps = fuse(reshaped(steps, self.values, results), self.values, results)
             for step in steps:
                 if step.kernel.pack is not None:
                     self.reserved += step.kernel.packed
