@@ -64,9 +64,10 @@ def _window_block(
 ) -> Any:  # fmt: skip
     """Compute ``ROWS`` windows for ``vectors`` vectors of output channels.
 
-    ``kind`` is a literal, ``vectors`` is 1 to ``VECTORS``. ``weights`` is an array of which only the dtype matters: see ``FORMS``.
-    ``table`` is the address of i64 [taps, ROWS]: the address at which each window has its elements for a tap. ``shift``
-    is added to all of them. A dense window has ``depth`` > 0 elements there, the other kinds a channel for each output.
+    ``kind`` is a literal, ``vectors`` is 1 to ``VECTORS``. ``weights`` is an array of which only the dtype matters: see
+    ``FORMS``. ``table`` is the address of i64 [taps, ROWS]: the address at which each window has its elements for a
+    tap. ``shift`` is added to all of them. A dense window has ``depth`` > 0 elements there, the other kinds a channel
+    for each output.
     ``b`` is the address of the weights: a row of ``VECTORS`` vectors for each element of a dense window, or for each
     tap of a depthwise one.
 

@@ -95,7 +95,8 @@ def multiply_windows(
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(targets) + block * targets.strides[0]
             window_block(
-                DENSE, vectors, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
+                DENSE, vectors, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low,
+                high,
             )  # fmt: skip
 
 
