@@ -56,18 +56,16 @@ def _tile(filters: Filters, axes: tuple[Axis, ...], batch: int) -> int | None:
     plain = filters.groups == 1 and is_plain_3x3(filters, axes) and filters.is_finite
     if not plain or min(filters.ins, filters.outs) < _NARROW or filters.ins % VECTOR or filters.outs % VECTOR:
         return None
-    matrices = {1: 0, 2: 16, 4: 36}
-    work = {
-        tile: (count or 9) * batch * math.prod(-(-axis.out // tile) for axis in axes)
-        for tile, count in matrices.items()
-    }
-    best = 1
+    # for each pair of channels: multiplications, and elements of transformed filters, without tiles and with them
+    windows = {tile: batch * math.prod(-(-axis.out // tile) for axis in axes) for tile in (1, 2, 4)}
+    work = {None: 9 * windows[1], 2: 16 * windows[2], 4: 36 * windows[4]}
+    held = {None: 0, 2: 16, 4: 36}
+    best: int | None = None
     for tile in (2, 4):
-        more = (matrices[tile] - matrices[best]) * filters.ins * filters.outs
-        saved = work[best] - work[tile]
-        if saved > 0 and (more <= _SMALL or saved >= _WORTH * (matrices[tile] - matrices[best])):
+        saved, more = work[best] - work[tile], held[tile] - held[best]
+        if saved > 0 and (more * filters.ins * filters.outs <= _SMALL or saved >= _WORTH * more):
             best = tile
-    return None if best == 1 else best
+    return best
 
 
 class PackedFilters(ConstantForm):
