@@ -32,12 +32,16 @@ _MATRICES: Final = 2
 is one in twelve: with numba, it took 106 MB more and 3 % less time."""
 
 
-def planning(model: Model, max_memory: int) -> Planning:
-    """Return how a model is planned where nothing else is asked for."""
+def planning(model: Model, max_memory: int, max_weights_memory: int | None = None) -> Planning:
+    """Return how a model is planned where nothing else is asked for.
+
+    By default, unpacked weights may take half of ``max_memory``.
+    """
+    weights = max_memory // 2 if max_weights_memory is None else max_weights_memory
     size = 0 if model.weights is None else model.weights.data.nbytes
     pays = size >= _COMPILED and (_matrices(model) * _MATRICES >= size or is_quantised(model))
     compiled = pays and available()
-    return Planning(max_memory, compiled=compiled)
+    return Planning(max_memory, weights, compiled=compiled)
 
 
 def _matrices(model: Model) -> int:
@@ -62,11 +66,11 @@ class Plans:
 
     def __init__(
         self, model: Model, max_memory: int, *, exact: bool, layered: bool, rewrite: Callable[[Plan], Plan] | None,
-        repeatable: bool,
+        repeatable: bool, max_weights_memory: int | None,
     ) -> None:  # fmt: skip
-        self.model, self._how = model, planning(model, max_memory)
+        self.model, self._how = model, planning(model, max_memory, max_weights_memory)
         self._single = exact or layered or rewrite is not None
-        plain = Planning(max_memory, specialise=False, fuse=False)
+        plain = replace(self._how, specialise=False, fuse=False, compiled=False)
         how = plain if exact or rewrite is not None else replace(self._how, fuse=not layered)
         made = plan(model, how)
         self.general: Plan = made if rewrite is None else rewrite(made)

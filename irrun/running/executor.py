@@ -30,7 +30,8 @@ class Executable:
     """A compiled model. Call it with feeds, any number of times.
 
     ``strict`` checks every output of every layer against the type and shape that its port declares. ``max_memory`` is
-    the most bytes that a run may hold at once (see ``irrun.compile``). ``exact`` computes each layer in a step of its
+    the most bytes that a run may hold at once, ``max_weights_memory`` the most of them for unpacked weights (see
+    ``irrun.compile``). ``exact`` computes each layer in a step of its
     own, with the plain kernel (``Op.run``) that defines its operation, on one thread and with numpy's BLAS. ``layered``
     computes each layer in a step of its own, with its fastest kernel. ``timeout`` is the most seconds that a run may
     take, checked before each step. ``rewrite`` gets the plan in which each layer is a step with its plain kernel, and
@@ -40,12 +41,16 @@ class Executable:
     def __init__(
         self, model: Model, *, strict: bool, max_memory: int, exact: bool = False, timeout: float | None = None,
         layered: bool = False, rewrite: Callable[[Plan], Plan] | None = None, repeatable: bool = False,
+        max_weights_memory: int | None = None,
     ) -> None:  # fmt: skip
         self.model = model
         self.strict = strict
         self.max_memory = max_memory
         self.exact = exact
-        self._plans = Plans(model, max_memory, exact=exact, layered=layered, rewrite=rewrite, repeatable=repeatable)
+        self._plans = Plans(
+            model, max_memory, exact=exact, layered=layered, rewrite=rewrite, repeatable=repeatable,
+            max_weights_memory=max_weights_memory,
+        )  # fmt: skip
         self._interpreter = Interpreter(model, max_memory, timeout)
         self._limits = Limits(max_memory, self._interpreter.pool)
         Live(self._limits, self.plan, self._held()).begin(self.plan)
