@@ -146,6 +146,7 @@ class _Assembly:
         return Plan(
             model, self.how, self.allocated(steps, results), len(self.values), constants, prepacked,
             tuple(slot[p.id, 0] for p in model.parameters), results, known, tuple(v.type for v in self.values),
+            {number: value.stored.raw.nbytes for number, value in enumerate(self.values) if value.stored is not None},
         )  # fmt: skip
 
     def kept(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[dict[int, np.ndarray], frozenset[int]]:

@@ -15,7 +15,7 @@ from irrun.opdef import Value
 from irrun.planning.patterns import is_quantised
 from irrun.planning.plan import plan
 from irrun.planning.steps import Plan, Planning
-from irrun.types import Dim, PartialShape
+from irrun.types import Dim, ElementType, PartialShape
 
 __all__ = ["Plans", "planning"]
 
@@ -48,11 +48,14 @@ def _matrices(model: Model) -> int:
     """Return the bytes of the constants that may be matrices. Integers in groups have a third axis."""
     size = 0
     for layer in model.layers.values():
-        port = layer.outputs[0] if layer.type == "Const" and layer.outputs else None
-        shape = None if port is None or port.shape is None else port.shape.static
-        if port is not None and port.type is not None and shape is not None:
-            is_matrix = len(shape) == 2 or (len(shape) == 3 and port.type.is_integer)
-            size += port.type.nbytes(math.prod(shape)) if is_matrix else 0
+        if layer.type != "Const":
+            continue
+        # the attributes, because a reshaped model has ports without shapes
+        declared = PartialShape.parse(layer.attributes.get("shape", "..."))
+        shape, type = declared and declared.static, ElementType.parse(layer.attributes.get("element_type", ""))
+        if type is not None and shape is not None:
+            is_matrix = len(shape) == 2 or (len(shape) == 3 and type.is_integer)
+            size += type.nbytes(math.prod(shape)) if is_matrix else 0
     return size
 
 

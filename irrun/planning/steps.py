@@ -83,6 +83,8 @@ class Plan:
     values: Values
     types: tuple[ElementType, ...]
     """The element type of each slot."""
+    stored: Mapping[int, int]
+    """The bytes in the .bin of each matrix that is left as the file has it, by slot. It is among ``prepacked``."""
 
     @cached_property
     def heavy(self) -> bool:
