@@ -52,7 +52,8 @@ def _matrices(model: Model) -> int:
             continue
         # the attributes, because a reshaped model has ports without shapes
         declared = PartialShape.parse(layer.attributes.get("shape", "..."))
-        shape, type = declared and declared.static, ElementType.parse(layer.attributes.get("element_type", ""))
+        shape = None if declared is None else declared.static
+        type = ElementType.parse(layer.attributes.get("element_type", ""))
         if type is not None and shape is not None:
             is_matrix = len(shape) == 2 or (len(shape) == 3 and type.is_integer)
             size += type.nbytes(math.prod(shape)) if is_matrix else 0

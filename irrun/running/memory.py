@@ -80,10 +80,10 @@ def _states(model: Model, variables: Mapping[str, PartialShape]) -> dict[int, Va
         shape = variables.get(layer.attributes.get("variable_id", ""))
         if shape is None:
             own = values[layer.id, 0].shape
-            empty = own.dims and PartialShape(tuple(Dim(dim.lo) for dim in own.dims))
-            shape = empty if feed is None else values[feed].shape
-        if shape is not None:
-            states[layer.id] = Value(values[layer.id, 0].type, shape)
+            shape = values[feed].shape if feed is not None else own
+            if feed is None and own.dims is not None:
+                shape = PartialShape(tuple(Dim(dim.lo) for dim in own.dims))
+        states[layer.id] = Value(values[layer.id, 0].type, shape)
     return states
 
 
