@@ -9,7 +9,7 @@ import numpy as np
 
 from irrun.kernels.cast import cast, is_float, plain
 from irrun.kernels.elementwise import elementwise, gives, native, out_of
-from irrun.opdef import Kernel, Op, Request, Site, Value, op, ports
+from irrun.opdef import Formula, Kernel, Op, Request, Site, Value, op, ports
 from irrun.types import Dim, ElementType, as_dim
 
 
@@ -37,6 +37,10 @@ class Unary(Op):
         """Return a function with ``out`` that computes the same as ``kernel`` for f32 and f64, or None."""
         return None
 
+    def formula(self) -> Formula | None:
+        """Return what ``fast`` computes, if that has a formula."""
+        return None
+
     def result(self, data: Value) -> np.dtype:
         """Return the dtype of the output."""
         return data.type.dtype
@@ -55,7 +59,7 @@ class Unary(Op):
         if numpy_has_it and (self.exact or native(data)):
             return elementwise(self.kernel, data)
         if native(data):
-            return elementwise(self.fast(data) or out_of(self.run), data)
+            return elementwise(self.fast(data) or out_of(self.run), data, formula=self.formula())
         return None
 
     def run(self, data: np.ndarray) -> np.ndarray:
@@ -93,12 +97,13 @@ def unary(
     exact: bool = False,
     base: type[Unary] = Unary,
     fast: Callable[..., np.ndarray] | None = None,
+    formula: Formula | None = None,
     compiled: str | None = None,
 ) -> type[Unary]:
     """Return an operation, declared as one row of a table, and register it.
 
-    The operation is ``kernel``, for Dims ``dims``, and ``fast`` for f32 and f64 if that is a function. See
-    ``Unary`` for ``compiled``.
+    The operation is ``kernel``, for Dims ``dims``, and ``fast`` for f32 and f64 if that is a function. ``formula`` is
+    what ``fast`` computes. See ``Unary`` for ``compiled``.
     """
     body: dict[str, object] = {
         "__doc__": doc,
@@ -113,4 +118,6 @@ def unary(
         body["dims"] = staticmethod(dims)
     if fast is not None:
         body["fast"] = lambda self, data: fast
+    if formula is not None:
+        body["formula"] = lambda self: formula
     return op(name, since=since, spec=spec)(type(name, (base,), body))

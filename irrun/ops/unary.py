@@ -1,5 +1,6 @@
 """Arithmetic and activations of one tensor, element by element.  Spec: {arithmetic,activation,comparison}/…"""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -97,7 +98,7 @@ Atanh = unary("Atanh", np.arctanh, doc="The inverse hyperbolic tangent.", spec="
 
 # OpenVINO's CPU plugin gives 0 for ReLU and HSigmoid of NaN
 ReLU = unary(
-    "ReLU", _relu, lambda x: x.max(0), exact=True, fast=relu,
+    "ReLU", _relu, lambda x: x.max(0), exact=True, fast=relu, formula=("clamp", 0, math.inf),
     doc="``max(x, 0)``.", spec="activation/relu-1",
 )  # fmt: skip
 Sigmoid = unary(
