@@ -40,7 +40,7 @@ class MachineCode(_Cache):
         self._enabled = True
 
     @property
-    def cache_path(self) -> str:
+    def cache_path(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         return str(self._folder)
 
     def enable(self) -> None:
