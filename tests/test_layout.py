@@ -89,6 +89,8 @@ OUTSIDE = {
     "openvino": {"engines"},
     "onnx": {"engines"},
     "onnxruntime": {"engines"},
+    "openvino2onnx": {"engines"},
+    "pyopenvino": {"engines"},
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
     "numpy": set(FOLDERS),

@@ -77,9 +77,9 @@ def multiply_panels(a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: i
                             panels, at + 4 * row * lda, lda, b, ldb, address_of(edge), WIDTH, high,
                             end - begin, False,
                         )  # fmt: skip
-                        whole = out[top + row : top + row + high, column:]
-                        if adds:
-                            whole += edge[:high, :width]
-                        else:
-                            whole[:] = edge[:high, :width]
+                        # loops, because numba takes seconds to compile the errors of an assignment of slices
+                        for i in range(high):
+                            for j in range(width):
+                                before = out[top + row + i, column + j] if adds else np.float32(0)
+                                out[top + row + i, column + j] = before + edge[i, j]
                 column += width
