@@ -17,10 +17,10 @@ pytest.importorskip("numba", reason="the extra `fast` is not installed")
 from irrun.kernels.compiled import activations
 
 RANDOM = np.random.default_rng(0)
-SPECIAL = np.float32([
+SPECIAL = np.array([
     np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-40, 1e-38, 3e38, -3e38,
     88.6, 88.8, 89, 104, -87.3, -88.1, -103.9, -104.1, 9.01, -9.03, 3.92, -3.94,
-])  # fmt: skip
+], np.float32)  # fmt: skip
 
 
 def numbers() -> np.ndarray:
@@ -87,7 +87,7 @@ def by_tanh(x: np.ndarray) -> np.ndarray:
 )
 def test_activations(name: str, attributes: dict[str, str] | None, function: Callable[..., np.ndarray]) -> None:
     """The error is relative to the larger of the input and the result."""
-    x = np.concatenate([numbers()[-(1 << 16) :], np.float32([-1e30, 1e30, 1e-30, np.nan, np.inf])])
+    x = np.concatenate([numbers()[-(1 << 16) :], np.array([-1e30, 1e30, 1e-30], np.float32)])
     inputs = (tensor("f32[?]"),) if name != "Swish-4" else (tensor("f32[?]"), None)
     got = kernel_of(name, attributes, *inputs).call(x)
     with np.errstate(all="ignore"):
