@@ -1,4 +1,4 @@
-"""Variables that grow in each run: the keys and values of a language model."""
+"""Language models: variables that grow in each run, heads in groups, rotary embeddings."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import irrun
 import irrun.build as b
 from irrun.diagnostics import ExecutionError
 from irrun.opdef import Variables
+from irrun.planning import plans
 from irrun.running.executor import Executable
 
 
@@ -103,9 +104,8 @@ def test_a_run_that_fails_leaves_the_variable_as_it_was() -> None:
     with pytest.raises(ExecutionError):
         model({"x": rows(1, 7), "late": np.ones(2, np.float32)})
     np.testing.assert_array_equal(model.state["v"], rows(3))
-    for number in range(3):
-        whole = model({"x": rows(1, number), "late": one})[1]
-    np.testing.assert_array_equal(whole, np.concatenate([rows(3), rows(1, 0), rows(1, 1), rows(1, 2)], 2))
+    wholes = [model({"x": rows(1, number), "late": one})[1] for number in range(3)]
+    np.testing.assert_array_equal(wholes[-1], np.concatenate([rows(3), rows(1, 0), rows(1, 1), rows(1, 2)], 2))
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
@@ -178,3 +178,108 @@ def test_threads_that_run_one_model() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+# ---------------------------------------------------------------------------------------------
+# attention
+
+HEADS, GROUPS, WIDTH = 6, 2, 8
+
+
+def turned(x: np.ndarray) -> np.ndarray:
+    return np.concatenate([-x[..., WIDTH // 2 :], x[..., : WIDTH // 2]], -1)
+
+
+def block(*, target: int = 0) -> Executable:
+    """Return a model as exporters write it: rotated queries attend to the keys and values of all runs.
+
+    Its inputs are queries [1,6,L,8], keys and values [1,2,L,8], cos and sin [1,1,L,8], and a boolean mask [1,1,L,S].
+    ``target`` is added to the length to which keys and values are broadcast.
+    """
+    heads = [b.parameter([1, n, None, WIDTH], "f32", name=name) for n, name in zip((HEADS, GROUPS, GROUPS), "qkv")]
+    cos, sin = (b.parameter([1, 1, None, WIDTH], "f32", name=name) for name in ("cos", "sin"))
+    mask = b.parameter([1, None, None, None], "boolean", name="mask")
+    half = WIDTH // 2
+
+    def rotated(x: b.Output) -> b.Output:
+        high = b.Multiply(b.Slice(x, [half], [2**63 - 1], [1], [3]), np.float32(-1))
+        other = b.Concat([high, b.Slice(x, [0], [half], [1], [3])], axis=-1)
+        return b.Add(b.Multiply(x, cos), b.Multiply(other, sin))
+
+    query, key, value = rotated(heads[0]), rotated(heads[1]), heads[2]
+    sinks: list[b.Output] = []
+    repeated: list[b.Output] = []
+    length = None
+    for name, new in (("key", key), ("value", value)):
+        past = b.ReadValue(
+            np.zeros((1, GROUPS, 0, WIDTH), np.float32), variable_id=name, variable_type="f32",
+            variable_shape=[1, GROUPS, None, WIDTH], opset=6,
+        )  # fmt: skip
+        whole = b.Concat([past, new], axis=2)
+        sinks.append(b.Assign(whole, variable_id=name))
+        if length is None:
+            counts = [b.Gather(b.ShapeOf(x), [2], 0) for x in (past, new)]
+            length = b.Add(b.Add(*counts), np.array([target], np.int64))
+        ones = [np.array(n, np.int64) for n in ([1, GROUPS], [HEADS // GROUPS], [WIDTH], [0, HEADS, -1, WIDTH])]
+        wide = b.Broadcast(b.Unsqueeze(whole, 2), b.Concat([ones[0], ones[1], length, ones[2]], axis=0))
+        repeated.append(b.Reshape(wide, ones[3], special_zero=True))
+    result = b.ScaledDotProductAttention(query, *repeated, mask, causal=False)
+    return irrun.compile(b.model(result, inputs=[*heads, cos, sin, mask], sinks=sinks))
+
+
+def attended(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray
+) -> np.ndarray:  # fmt: skip
+    key, value = (array.repeat(HEADS // GROUPS, 1).astype(np.float64) for array in (key, value))
+    scores = np.where(mask, query @ key.swapaxes(2, 3) / np.sqrt(WIDTH), -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ value
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_tokens_attend_to_their_past(fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if fast:
+        pytest.importorskip("numba", reason="the extra `fast` is not installed")
+    monkeypatch.setattr(plans, "_COMPILED", 0 if fast else 1 << 62)
+    monkeypatch.setattr(plans, "_WEIGHTS", 1 << 40)
+    generator = np.random.default_rng(0)
+    model = block()
+    kinds = [step.op.type for step in model.plan.steps]
+    assert "Broadcast" not in kinds
+    assert kinds.count("Slice") == 0
+    past = [np.zeros((1, GROUPS, 0, WIDTH), np.float32)] * 2
+    for count in (5, 1, 1, 1, 1, 1, 3, 1):
+        query, key, value = (generator.standard_normal((1, n, count, WIDTH), np.float32) for n in (6, 2, 2))
+        angles = generator.random((1, 1, count, WIDTH), np.float32)
+        cos, sin = np.cos(angles), np.sin(angles)
+        past = [np.concatenate(pair, 2) for pair in zip(past, (key * cos + turned(key) * sin, value))]
+        mask = np.arange(past[0].shape[2]) <= past[0].shape[2] - count + np.arange(count)[:, None]
+        result = model([query, key, value, cos, sin, mask[None, None]])[0]
+        want = attended(query * cos + turned(query) * sin, *past, mask)
+        np.testing.assert_allclose(result, want, rtol=3e-6, atol=3e-6)
+
+
+def test_keys_that_are_broadcast_to_another_length_are_left_to_their_layers() -> None:
+    model = block(target=1)
+    assert "Broadcast" in [step.op.type for step in model.plan.steps]
+    one = [np.ones((1, n, 2, WIDTH), np.float32) for n in (HEADS, GROUPS, GROUPS, 1, 1)]
+    with pytest.raises(irrun.IrrunError, match="IR6"):
+        model([*one, np.ones((1, 1, 2, 2), np.bool_)])
+
+
+def test_a_mask_that_does_not_fit_is_refused_by_the_clause() -> None:
+    model = block()
+    one = [np.ones((1, n, 2, WIDTH), np.float32) for n in (HEADS, GROUPS, GROUPS, 1, 1)]
+    for mask in ((1, 1, 2, 3), (1, 1, 3, 2), (1, 4, 2, 2)):
+        with pytest.raises(ExecutionError, match=r"attention_mask.*C4"):
+            model([*one, np.ones(mask, np.bool_)])
+    assert not model.state
+
+
+def test_angles_that_do_not_fit_are_refused() -> None:
+    model = block()
+    one = [np.ones((1, n, 2, WIDTH), np.float32) for n in (HEADS, GROUPS, GROUPS)]
+    for cos, sin in ((3, 2), (2, 3)):
+        angles = [np.ones((1, 1, count, WIDTH), np.float32) for count in (cos, sin)]
+        with pytest.raises(ExecutionError, match="cannot be broadcast"):
+            model([*one, *angles, np.ones((1, 1, 2, 2), np.bool_)])

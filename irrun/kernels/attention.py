@@ -1,4 +1,7 @@
-"""Compute attention in blocks of heads or queries, so that the weights of a block stay in the cache."""
+"""Compute attention in blocks of heads or queries, so that the weights of a block stay in the cache.
+
+Rotary embeddings say where queries and keys are: they rotate pairs of elements by an angle.
+"""
 
 from __future__ import annotations
 
@@ -118,6 +121,24 @@ def _divided(mask: np.ndarray, groups: int, each: int) -> np.ndarray:
     return mask.reshape(*batch, *((1, 1) if heads == 1 else (groups, each)), rows, columns)
 
 
+def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """Return ``x * cos + turned * sin``, where ``turned`` is ``concatenate([-x[..., n:], x[..., :n]], -1)``.
+
+    n is half of the last axis, which ``cos`` and ``sin`` have, too. The result is written to ``out`` if that is an
+    array, which overlaps with no input.
+    """
+    half = x.shape[-1] // 2
+    if cos.shape != sin.shape:
+        cos, sin = np.broadcast_arrays(cos, sin)
+    result = np.multiply(x, cos, out)
+    low, high = result[..., :half], result[..., half:]
+    part = np.multiply(x[..., half:], sin[..., :half])
+    np.subtract(low, part, low)
+    np.multiply(x[..., :half], sin[..., half:], part)
+    np.add(high, part, high)
+    return result
+
+
 @cache
 def _later(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
     """Return what to add to the weights to hide from each query the keys after its own position."""
@@ -130,19 +151,3 @@ def addend(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if mask.dtype == np.bool_:
         return np.where(mask, dtype.type(0), dtype.type(-np.inf))
     return mask.astype(dtype, copy=False)
-
-
-def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    """Return ``x * cos + turned * sin``, where ``turned`` is ``concatenate([-x[..., n:], x[..., :n]], -1)``.
-
-    n is half of the last axis. ``cos`` and ``sin`` broadcast to the shape of ``x`` and have all of its last axis. The
-    result is written to ``out`` if that is an array, which overlaps with no input.
-    """
-    half = x.shape[-1] // 2
-    result = np.multiply(x, cos, out)
-    low, high = result[..., :half], result[..., half:]
-    part = np.multiply(x[..., half:], sin[..., :half])
-    np.subtract(low, part, low)
-    np.multiply(x[..., :half], sin[..., half:], part)
-    np.add(high, part, high)
-    return result

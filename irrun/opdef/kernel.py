@@ -95,6 +95,11 @@ class Kernel:
     """What an ``elementwise`` kernel computes, if that has a formula."""
     followed: Callable[[Epilogue], Kernel] | None = None
     """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
+    chain: Callable[[Kernel, Kernel], Kernel | None] | None = None
+    """Returns a kernel that computes one kernel and then another, which reads its result and has the same ``chain``, or
+    None if that does not pay off. Its inputs are those of the first and, without that result, those of the second."""
+    stages: tuple[Any, ...] = ()
+    """What ``chain`` needs to know. A kernel without stages is in no chain."""
 
 
 AxisRole = Literal["axes", "entries", "leading"]

@@ -136,6 +136,8 @@ class Op:
     """The number of the input that may be a constant as the file has it (``Value.stored``). A kernel that ``prepare``
     returns for such an input lists it in ``Kernel.prepacked``; otherwise the planner unpacks the constant and asks
     again."""
+    stored_filters: ClassVar[bool] = False
+    """Whether that input may have more than two axes. It is then in f16 or bf16, without scales."""
     channels_last: ClassVar[bool | Mapping[str, AxisRole]] = False
     """Whether the operation has kernels for values of rank 4 in channels-last layout (NHWC).
 

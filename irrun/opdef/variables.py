@@ -22,8 +22,10 @@ class _Grown:
 
     def begins_with(self, array: np.ndarray, axis: int) -> bool:
         """Return whether ``array`` is ``value``, if perhaps another view of it, and may grow along ``axis``."""
-        same = array.shape == self.value.shape and array.strides == self.value.strides and axis == self.axis
-        return same and array.base is self.buffer and _address(array) == _address(self.value)
+        value = self.value
+        if array is not value and not (array.base is self.buffer and _address(array) == _address(value)):
+            return False
+        return array.shape == value.shape and array.strides == value.strides and axis == self.axis
 
 
 class Variables:
@@ -59,9 +61,12 @@ class Variables:
         # taken out, so that another run, or another Concat, does not write to the same room
         grown = self._grown.pop(id, None)
         axis %= past.ndim
-        if any(piece.dtype != past.dtype or _others(piece, axis) != _others(past, axis) for piece in pieces):
-            return np.concatenate([past, *pieces], axis)  # raises the error of shapes that do not fit
-        begin, end = past.shape[axis], past.shape[axis] + sum([piece.shape[axis] for piece in pieces])
+        begin = end = past.shape[axis]
+        others = past.shape[:axis] + past.shape[axis + 1 :]
+        for piece in pieces:
+            if piece.dtype != past.dtype or piece.shape[:axis] + piece.shape[axis + 1 :] != others:
+                return np.concatenate([past, *pieces], axis)  # raises the error of shapes that do not fit
+            end += piece.shape[axis]
         before = (slice(None),) * axis
         if grown is not None and grown.begins_with(past, axis) and end <= grown.buffer.shape[axis]:
             buffer = grown.buffer
@@ -69,9 +74,9 @@ class Variables:
             buffer = np.empty((*past.shape[:axis], end + end // 2 + _SPARE, *past.shape[axis + 1 :]), past.dtype)
             buffer[(*before, slice(0, begin))] = past
         for piece in pieces:
-            end = begin + piece.shape[axis]
-            buffer[(*before, slice(begin, end))] = piece
-            begin = end
+            following = begin + piece.shape[axis]
+            buffer[(*before, slice(begin, following))] = piece
+            begin = following
         value = buffer[(*before, slice(0, end))]
         self._appended[id] = _Grown(buffer, value, axis)
         return value
@@ -102,10 +107,6 @@ class Variables:
 
 _SPARE: Final = 16
 """The least room of a new buffer: a prompt of one token is followed by others."""
-
-
-def _others(array: np.ndarray, axis: int) -> tuple[int, ...]:
-    return array.shape[:axis] + array.shape[axis + 1 :]
 
 
 def _address(array: np.ndarray) -> int:

@@ -1,13 +1,15 @@
-"""Let kernels that can compute an epilogue compute the element-wise steps that follow them.
+"""Let kernels compute what follows them: element-wise steps as their epilogue, and kernels of the same kind.
 
-A kernel with ``Kernel.followed`` applies bias, residual and clamp to its results before it stores them. The steps that
-remain are fused as usual (``irrun.planning.fuse``).
+A kernel with ``Kernel.followed`` applies bias, residual and clamp to its results before it stores them. Kernels with
+``Kernel.chain`` compute what is between them piece by piece. The steps that remain are fused as usual
+(``irrun.planning.fuse``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -49,7 +51,36 @@ def absorb(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int
             kernel = step.kernel.followed(epilogue)
             new[position] = replace(last, kernel=kernel, reads=reads, layers=layers, dynamic=False, own_inputs=False)
             made[last.writes[0]] = position
-    return [step for step in new if step is not None]
+    return _chained([step for step in new if step is not None], values, results)
+
+
+def _chained(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int]) -> list[Step]:
+    """Return the steps with chains of kernels as one step each, in the place of the last.
+
+    The largest values between two kernels come first.
+    """
+    readers: dict[int, list[int]] = {slot: [-1] for slot in results}
+    made: dict[int, int] = {}
+    for position, step in enumerate(steps):
+        for slot in step.reads:
+            readers.setdefault(slot, []).append(position)
+        made |= dict.fromkeys(step.writes, position)
+    new: dict[int, Step] = dict(enumerate(steps))
+    between = [step.reads[0] for step in steps if step.kernel.stages and step.reads[0] in made]
+    for slot in sorted(between, key=lambda slot: -prod(values[slot].shape.static or ())):
+        (*_, reader), first = readers[slot], new[made[slot]]
+        kernel = None
+        if len(readers[slot]) == 1 and reader >= 0 and first.kernel.stages and new[reader].kernel.chain is not None:
+            then = new[reader]
+            kernel = then.kernel.chain(first.kernel, then.kernel) if first.kernel.chain is then.kernel.chain else None
+            if kernel is not None:
+                del new[made[slot]]
+                reads, layers = (*first.reads, *then.reads[1:]), (*first.layers, *then.layers)
+                new[reader] = replace(then, kernel=kernel, reads=reads, layers=layers)
+                for read in first.reads:
+                    if read in readers:
+                        readers[read] = [reader if position == made[slot] else position for position in readers[read]]
+    return [new[position] for position in sorted(new)]
 
 
 def _extended(epilogue: Epilogue, step: Step, number: int, own: int, values: Sequence[Value]) -> Epilogue | None:

@@ -137,15 +137,29 @@ def _explaining(op: Op, call: Callable[..., Any], times: int) -> Callable[..., A
     ) -> np.ndarray:
         if value.shape[2] == 1 != key.shape[2]:
             value = np.broadcast_to(value, (*value.shape[:2], key.shape[2], value.shape[3]))
+        inputs = (query, key, value, *more)
+        mask = more[0] if more else None
+        sides = () if mask is None else zip(mask.shape[:-3:-1], (key.shape[2], query.shape[2]))
+        if any(n not in (1, of) for n, of in sides):
+            _refuse(op, inputs, times)
         try:
-            return call(query, key, value, *more, **asked)
+            return call(*inputs, **asked)
         except ValueError:
-            repeated = (np.repeat(array, times, 1) for array in (key, value))
-            arrays = query, *repeated, *more
-            op.infer(Site(), *[None if array is None else Value.of(array) for array in arrays])
+            _refuse(op, inputs, times)
             raise
 
     return attend
+
+
+def _refuse(op: Op, inputs: Sequence[np.ndarray | None], times: int) -> None:
+    """Raise Refused if ``op`` refuses the inputs with keys and values repeated ``times`` times."""
+    values: list[Value | None] = []
+    for number, array in enumerate(inputs):
+        if array is not None and number in (1, 2):
+            batch, groups, *rest = array.shape
+            array = np.broadcast_to(array[:, :1], (batch, groups * times, *rest))
+        values.append(None if array is None else Value.of(array))
+    op.infer(Site(), *values)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -161,11 +175,25 @@ def _rotating(seen: _Seen, last: Step) -> Step:
     for first, second in (products, products[::-1]):
         for turned, sin in _pairs(second):
             x = _turned(seen, turned)
-            for other, cos in _pairs(first) if x is not None else ():
-                if other == x and _fits(seen, x, (cos, sin), last.writes[0]):
-                    kernel = Kernel(rotated, "rotary", out="whole")
+            for other, cos in _pairs(first):
+                if x is not None and other == x and _fits(seen, x, (cos, sin), last.writes[0]):
+                    kernel = Kernel(_rotating_or_refusing(last.op), "rotary", out="whole")
                     return replace(last, kernel=kernel, reads=(x, cos, sin), dynamic=False, own_inputs=False)
     return last
+
+
+def _rotating_or_refusing(op: Op) -> Callable[..., np.ndarray]:
+    """Return the kernel that raises Refused, as ``op`` does, for shapes that cannot be broadcast."""
+
+    def rotate(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+        try:
+            return rotated(x, cos, sin, out=out)
+        except ValueError:
+            for pair in ((x, cos), (x, sin), (cos, sin)):
+                op.infer(Site(), *map(Value.of, pair))
+            raise
+
+    return rotate
 
 
 def _pairs(step: Step | None) -> tuple[tuple[int, int], ...]:
@@ -209,9 +237,12 @@ def _range(seen: _Seen, step: Step, size: int) -> range | None:
 
 
 def _fits(seen: _Seen, x: int, factors: Sequence[int], result: int) -> bool:
-    """Return whether x, its factors and the result are f32 or all f64, and the result has the shape of x."""
+    """Return whether x, its factors and the result are all f32 or all f64, with as many axes and as long a last one.
+
+    The factors may have fewer axes.
+    """
     shape, dims = seen.values[result].shape.dims, seen.values[x].shape.dims
-    if shape is None or dims is None or len(shape) != len(dims) or not all(map(Dim.same, shape, dims)):
+    if not shape or not dims or len(shape) != len(dims) or not shape[-1].same(dims[-1]):
         return False
     types = {seen.values[slot].type.name for slot in (x, *factors, result)}
     widths = [seen.values[slot].shape.dims for slot in factors]

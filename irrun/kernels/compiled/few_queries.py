@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.kernels.compiled.functions import summing
-from irrun.kernels.compiled.panels import address_of
+from irrun.kernels.compiled.functions import contracted, summing
 from irrun.kernels.compiled.processor import compiled
 from irrun.kernels.compiled.rows import row_at, weigh
 from irrun.kernels.threads import each, shares
@@ -47,13 +46,20 @@ def attend(
         mask = np.ascontiguousarray(mask)
         added, shown = (added, mask) if mask.dtype == np.bool_ else (mask, shown)
     query, factor = np.ascontiguousarray(query), np.float32(scale)
+    # addresses, so that numba compiles one function for contiguous arrays and for views
+    places = (*_place(key), *_place(value), groups, keys)
+
+    def fill(cut: slice) -> None:
+        _attend(query, *places, added, shown, factor, out, cut.start, cut.stop)
+
     work = 4 * query.size * keys
-    cuts = shares(batch * groups, work)
-    if len(cuts) < 2:
-        _attend(query, key, value, added, shown, factor, out, 0, batch * groups)
-    else:
-        each(lambda cut: _attend(query, key, value, added, shown, factor, out, cut.start, cut.stop), cuts, work)
+    each(fill, shares(batch * groups, work), work)
     return True
+
+
+def _place(array: np.ndarray) -> tuple[int, int, int]:
+    """Return the address of an array and its first two strides, in bytes."""
+    return array.__array_interface__["data"][0], array.strides[0], array.strides[1]
 
 
 def _in_rows(array: np.ndarray) -> bool:
@@ -62,7 +68,7 @@ def _in_rows(array: np.ndarray) -> bool:
 
 
 @summing
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
+def _dot(a: np.ndarray, b: np.ndarray) -> np.float32:
     total = _ZERO
     for i in range(a.size):
         total += a[i] * b[i]
@@ -71,20 +77,23 @@ def _dot(a: np.ndarray, b: np.ndarray) -> float:
 
 @compiled
 def _attend(
-    query: np.ndarray, key: np.ndarray, value: np.ndarray, added: np.ndarray, shown: np.ndarray, scale: np.float32,
-    out: np.ndarray, first: int, last: int,
+    query: np.ndarray, key: int, key_batch: int, key_group: int, value: int, value_batch: int, value_group: int,
+    groups: int, keys: int, added: np.ndarray, shown: np.ndarray, scale: np.float32, out: np.ndarray, first: int,
+    last: int,
 ) -> None:  # fmt: skip
-    """Compute the groups of heads from ``first`` to before ``last``, counted through the batch."""
+    """Compute the groups of heads from ``first`` to before ``last``, counted through the batch.
+
+    Keys and values are addresses, each with the bytes from a batch to the next and from a group to the next.
+    """
     heads, queries, width = query.shape[1:]
-    groups, keys = key.shape[1:3]
-    wide = value.shape[3]
+    wide = out.shape[3]
     rows = heads // groups * queries  # a group attends to its keys in rows: head by head, query by query
     scaled = np.empty((rows, width), np.float32)
     weights = np.empty((rows, keys), np.float32)
     sums = np.empty((rows, wide), np.float32)
     for group in range(first, last):
         b, g = group // groups, group % groups
-        at = address_of(key) + b * key.strides[0] + g * key.strides[1]
+        at = key + b * key_batch + g * key_group
         for row in range(rows):
             h, q = g * (heads // groups) + row // queries, row % queries
             for i in range(width):
@@ -100,7 +109,7 @@ def _attend(
             factor = _ONE / weigh(weights[row])
             for s in range(keys):
                 weights[row, s] *= factor
-        at = address_of(value) + b * value.strides[0] + g * value.strides[1]
+        at = value + b * value_batch + g * value_group
         sums[:] = 0
         for s in range(keys):
             across = row_at(at + 4 * s * wide, wide)
@@ -110,7 +119,7 @@ def _attend(
             out[b, g * (heads // groups) + row // queries, row % queries] = sums[row]
 
 
-@compiled
+@contracted
 def _at(mask: np.ndarray, index: int, axis: int) -> int:
     """Return an index of an axis of a mask, which is the same for all if the axis has one element."""
     return min(index, mask.shape[axis] - 1)

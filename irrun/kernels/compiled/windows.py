@@ -11,7 +11,7 @@ from irrun.kernels.compiled.processor import ROWS, VECTOR, compiled
 from irrun.kernels.compiled.window_block import AVERAGE, DENSE, DEPTHWISE, MAXIMUM, window_block
 from irrun.kernels.convolution.windows import Axis
 
-__all__ = ["average", "convolve", "convolve_depthwise", "geometry_of", "maximum"]
+__all__ = ["average", "convolve_windows", "geometry_of", "maximum", "multiply_windows"]
 
 _HEIGHT: Final = 32 * ROWS
 """The most windows whose addresses are in the table at once."""
@@ -19,10 +19,28 @@ _TABLE: Final = 1 << 11
 """The most addresses in the table, so that it leaves most of the first-level cache to the data."""
 
 
-def geometry_of(rows: Axis, line: Axis) -> np.ndarray:
-    """Return kernel sizes, strides, dilations and pads at the beginning, of rows and of columns, as i64 [8]."""
-    pairs = ((axis.kernel, axis.stride, axis.dilation, axis.begin) for axis in (rows, line))
-    return np.array(list(zip(*pairs)), np.int64).ravel()
+def geometry_of(
+    rows: Axis, line: Axis, steps: tuple[int, int] = (1, 1), firsts: tuple[int, int] = (0, 0)
+) -> np.ndarray:
+    """Return the geometry of windows as i64 [14]: pairs for rows and columns.
+
+    The pairs are kernel sizes, strides, dilations, pads at the beginning and numbers of windows; then, how far the
+    results of neighbouring windows are apart in the output, and the place of the first result.
+    """
+    pairs = ((axis.kernel, axis.stride, axis.dilation, axis.begin, axis.out) for axis in (rows, line))
+    return np.array([*zip(*pairs), steps, firsts], np.int64).ravel()
+
+
+def convolve_windows(
+    data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray | None, out: np.ndarray,
+    geometry: np.ndarray, groups: int, depth: int, limits: np.ndarray, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the windows ``first`` to ``last`` in ``out`` with ``convolve``, or ``convolve_depthwise`` if it suits."""
+    adds, more = residual is not None, out if residual is None else residual
+    if depth == 1 and groups == data.shape[3] == out.shape[3]:
+        convolve_depthwise(data, panels, bias, more, out, geometry, adds, limits, first, last)
+    else:
+        convolve(data, panels, bias, more, out, geometry, groups, depth, adds, limits, first, last)
 
 
 @compiled
@@ -30,17 +48,16 @@ def convolve(
     data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
     geometry: np.ndarray, groups: int, depth: int, adds: bool, limits: np.ndarray, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Fill the windows ``first`` to ``last`` of ``out``, counted over batch, rows and columns, with a convolution.
+    """Fill the windows ``first`` to ``last`` in ``out``, counted over batch, rows and columns, with a convolution.
 
-    ``data`` (batch, rows, columns, in) and ``out`` (batch, rows, columns, out) are f32 and contiguous. ``panels`` holds
+    ``data`` (batch, rows, columns, in) and ``out`` (batch, rows, columns, out) are f32 and contiguous. ``geometry`` is
+    that of ``geometry_of``. ``panels`` holds
     the filters of each group in panels, of which a row is a tap of an input channel. The window of a group sees
     ``depth`` elements at each tap. ``bias`` has an element for each output channel, or none at all. If ``adds``,
     ``residual``, which has the shape of ``out``, is added. ``limits`` are the least and the greatest result, or empty.
     """
     taps, outs, ins = geometry[0] * geometry[1], out.shape[3] // groups, data.shape[3] // groups
-    each = -(-outs // WIDTH)  # panels of a group
-    clamps = limits.size == 2
-    low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
+    each = len(panels) // groups
     zeros = np.zeros(data.shape[3] + depth, np.float32)
     rest = np.zeros(out.shape[3], np.float32)
     height = max(1, min(_HEIGHT, _TABLE // taps) // ROWS) * ROWS
@@ -48,38 +65,51 @@ def convolve(
     targets = np.empty((height // ROWS, ROWS, 3), np.int64)
     for top in range(first, last, height):
         count = min(height, last - top)
-        _find(data, geometry, out, top, count, address_of(zeros), table)
-        _aim(out, residual, rest, rest, top, count, targets)
-        for n in range(groups * each):
-            group, panel = n // each, n % each
-            columns = min(WIDTH, outs - panel * WIDTH)
-            place = group * outs + panel * WIDTH
-            b, shift = address_of(panels) + n * panels.strides[0], 4 * group * ins
-            added = address_of(bias) + 4 * place if bias.size else 0
-            vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
-            for block in range(-(-count // ROWS)):
-                entries = address_of(table) + block * table.strides[0]
-                rows = address_of(targets) + block * targets.strides[0]
-                if vectors == 4:
-                    window_block(
-                        DENSE, 4, panels, entries, taps, depth, b, rows, shift, 4 * place, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
-                elif vectors == 3:
-                    window_block(
-                        DENSE, 3, panels, entries, taps, depth, b, rows, shift, 4 * place, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
-                elif vectors == 2:
-                    window_block(
-                        DENSE, 2, panels, entries, taps, depth, b, rows, shift, 4 * place, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
-                else:
-                    window_block(
-                        DENSE, 1, panels, entries, taps, depth, b, rows, shift, 4 * place, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
+        _find(data, geometry, top, count, address_of(zeros), table)
+        _aim(out, residual, geometry, rest, top, count, targets)
+        for group in range(groups):
+            multiply_windows(
+                panels[group * each : (group + 1) * each], table, targets, -(-count // ROWS), depth, outs,
+                4 * group * ins, 4 * group * outs, address_of(bias) + 4 * group * outs if bias.size else 0, adds,
+                limits,
+            )  # fmt: skip
+
+
+@compiled
+def multiply_windows(
+    panels: np.ndarray, table: np.ndarray, targets: np.ndarray, blocks: int, depth: int, outs: int, shift: int,
+    column: int, bias: int, adds: bool, limits: np.ndarray,
+) -> None:  # fmt: skip
+    """Multiply the windows of the first ``blocks`` blocks by panels that have ``outs`` columns.
+
+    See ``window_block`` for the other arguments. ``limits`` are the least and the greatest result, or empty.
+    """
+    taps, clamps = table.shape[1], limits.size == 2
+    low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
+    for panel in range(len(panels)):
+        columns = min(WIDTH, outs - panel * WIDTH)
+        b, place = address_of(panels) + panel * panels.strides[0], column + 4 * panel * WIDTH
+        added = bias + 4 * panel * WIDTH if bias else 0
+        vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+        for block in range(blocks):
+            entries = address_of(table) + block * table.strides[0]
+            rows = address_of(targets) + block * targets.strides[0]
+            if vectors == 4:
+                window_block(
+                    DENSE, 4, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
+                )
+            elif vectors == 3:
+                window_block(
+                    DENSE, 3, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
+                )
+            elif vectors == 2:
+                window_block(
+                    DENSE, 2, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
+                )
+            else:
+                window_block(
+                    DENSE, 1, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
+                )
 
 
 @compiled
@@ -100,8 +130,8 @@ def convolve_depthwise(
     targets = np.empty((height // ROWS, ROWS, 3), np.int64)
     for top in range(first, last, height):
         count = min(height, last - top)
-        _find(data, geometry, out, top, count, address_of(zeros), table)
-        _aim(out, residual, rest, rest, top, count, targets)
+        _find(data, geometry, top, count, address_of(zeros), table)
+        _aim(out, residual, geometry, rest, top, count, targets)
         for block in range(-(-count // ROWS)):
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(targets) + block * targets.strides[0]
@@ -138,7 +168,9 @@ def maximum(data: np.ndarray, out: np.ndarray, geometry: np.ndarray, first: int,
 
     The arrays are those of ``convolve``. Windows that see only pads give -Inf.
     """
-    nothing = np.full(data.shape[3], -np.inf, np.float32)
+    nothing = np.empty(data.shape[3], np.float32)
+    for n in range(len(nothing)):
+        nothing[n] = -np.inf
     _pool(data, nothing, out, geometry, nothing, first, last, True)
 
 
@@ -165,8 +197,10 @@ def _pool(
     targets = np.empty((height // ROWS, ROWS, 3), np.int64)
     for top in range(first, last, height):
         count = min(height, last - top)
-        _find(data, geometry, out, top, count, address_of(nothing), table)
-        _aim(out, out, rest, factors, top, count, targets)
+        _find(data, geometry, top, count, address_of(nothing), table)
+        _aim(out, out, geometry, rest, top, count, targets)
+        for n in range(count):
+            targets[n // ROWS, n % ROWS, 2] = address_of(factors) + 4 * ((top + n) % len(factors))
         for block in range(-(-count // ROWS)):
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(targets) + block * targets.strides[0]
@@ -179,9 +213,7 @@ def _pool(
 
 
 @compiled
-def _find(
-    data: np.ndarray, geometry: np.ndarray, out: np.ndarray, first: int, count: int, nothing: int, table: np.ndarray
-) -> None:
+def _find(data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothing: int, table: np.ndarray) -> None:
     """Fill ``table`` [blocks, taps, ROWS] with the addresses that the windows from ``first`` on see through each tap.
 
     Pads are at the address ``nothing``, and so is everything that the last block has too many windows for.
@@ -190,50 +222,65 @@ def _find(
     down, across, step_y, step_x = geometry[0], geometry[1], geometry[2], geometry[3]
     near_y, near_x, pad_y, pad_x = geometry[4], geometry[5], geometry[6], geometry[7]
     pixel = 4 * channels
-    image, place = divmod(first, out.shape[1] * out.shape[2])
-    window_y, window_x = divmod(place, out.shape[2])
-    for n in range(-(-count // ROWS) * ROWS):
-        block, row = n // ROWS, n % ROWS
-        if n >= count:
-            for tap in range(down * across):
-                table[block, tap, row] = nothing
-            continue
+    next_y, next_x, step = near_y * broad * pixel, near_x * pixel, step_x * pixel
+    high_windows, line_windows = geometry[8], geometry[9]
+    image, place = divmod(first, high_windows * line_windows)
+    window_y, window_x = divmod(place, line_windows)
+    for block in range(-(-count // ROWS)):
         top, left = window_y * step_y - pad_y, window_x * step_x - pad_x
-        begin = address_of(data) + ((image * high + top) * broad + left) * pixel
+        right = left + (ROWS - 1) * step_x + (across - 1) * near_x
         inside_y = top >= 0 and top + (down - 1) * near_y < high
-        tap = 0
-        if inside_y and left >= 0 and left + (across - 1) * near_x < broad:
+        if inside_y and left >= 0 and right < broad and window_x + ROWS <= line_windows and (block + 1) * ROWS <= count:
+            begin = address_of(data) + ((image * high + top) * broad + left) * pixel
             for i in range(down):
                 for j in range(across):
-                    table[block, tap, row] = begin + (i * near_y * broad + j * near_x) * pixel
-                    tap += 1
+                    for row in range(ROWS):
+                        table[block, i * across + j, row] = begin + i * next_y + j * next_x + row * step
+            window_x += ROWS
         else:
-            for i in range(down):
-                for j in range(across):
-                    y, x = top + i * near_y, left + j * near_x
-                    seen = 0 <= y < high and 0 <= x < broad
-                    table[block, tap, row] = begin + (i * near_y * broad + j * near_x) * pixel if seen else nothing
-                    tap += 1
-        window_x += 1
-        if window_x == out.shape[2]:
+            for row in range(ROWS):
+                top, left = window_y * step_y - pad_y, window_x * step_x - pad_x
+                begin = address_of(data) + ((image * high + top) * broad + left) * pixel
+                known = block * ROWS + row < count
+                for i in range(down):
+                    line = known and 0 <= top + i * near_y < high
+                    for j in range(across):
+                        seen = line and 0 <= left + j * near_x < broad
+                        table[block, i * across + j, row] = begin + i * next_y + j * next_x if seen else nothing
+                window_x += 1
+                if window_x == line_windows:
+                    window_x, window_y = 0, window_y + 1
+                if window_y == high_windows:
+                    window_y, image = 0, image + 1
+        if window_x == line_windows:
             window_x, window_y = 0, window_y + 1
-            if window_y == out.shape[1]:
-                window_y, image = 0, image + 1
+        if window_y == high_windows:
+            window_y, image = 0, image + 1
 
 
 @compiled
 def _aim(
-    out: np.ndarray, residual: np.ndarray, rest: np.ndarray, factors: np.ndarray, first: int, count: int,
+    out: np.ndarray, residual: np.ndarray, geometry: np.ndarray, rest: np.ndarray, first: int, count: int,
     targets: np.ndarray,
 ) -> None:  # fmt: skip
-    """Fill ``targets`` [blocks, ROWS, 3] with the addresses of results, residuals and factors of some windows.
+    """Fill ``targets`` [blocks, ROWS, 3] with the addresses of results and residuals of the windows from ``first`` on.
 
     What the last block has too many windows for is read from ``rest`` and written to it.
     """
-    size, windows = 4 * out.shape[3], out.shape[1] * out.shape[2]
-    for n in range(-(-count // ROWS) * ROWS):
-        block, row, window = n // ROWS, n % ROWS, first + n
-        known = n < count
-        targets[block, row, 0] = address_of(out) + window * size if known else address_of(rest)
-        targets[block, row, 1] = address_of(residual) + window * size if known else address_of(rest)
-        targets[block, row, 2] = address_of(factors) + 4 * (window % windows) if known else address_of(factors)
+    size, nothing = 4 * out.shape[3], address_of(rest)
+    into, more = address_of(out), address_of(residual)
+    step_y, step_x, first_y, first_x = geometry[10], geometry[11], geometry[12], geometry[13]
+    image, place = divmod(first, geometry[8] * geometry[9])
+    y, x = divmod(place, geometry[9])
+    for block in range(-(-count // ROWS)):
+        for row in range(ROWS):
+            known = block * ROWS + row < count
+            place = size * ((image * out.shape[1] + y * step_y + first_y) * out.shape[2] + x * step_x + first_x)
+            targets[block, row, 0] = into + place if known else nothing
+            targets[block, row, 1] = more + place if known else nothing
+            targets[block, row, 2] = nothing
+            x += 1
+            if x == geometry[9]:
+                x, y = 0, y + 1
+            if y == geometry[8]:
+                y, image = 0, image + 1
