@@ -41,11 +41,12 @@ _JITTERS: Final = 2
 @dataclass(frozen=True)
 class Disagreement:
     """Two ways that should be equal and are not. ``judge`` is ``exact``, ``check``, ``twin`` or ``engine``; ``kind`` is
-    ``values``, ``refusal``, ``crash``, ``hang`` or ``finding``."""
+    ``values``, ``refusal``, ``crash``, ``hang`` or ``finding``. ``call`` counts the calls before it."""
 
     judge: str
     kind: str
     detail: str
+    call: int = 0
 
     def __str__(self) -> str:
         return f"{self.judge}: {self.kind}: {self.detail}"
@@ -229,7 +230,7 @@ def _judge_plan(graph: Graph, model: Model, expected: Sequence[_Expected]) -> Di
 
 def _short(text: str) -> str:
     """Return the beginning and the end of a long message."""
-    return text if len(text) <= 700 else f"{text[:200]} … {text[-500:]}"
+    return text if len(text) <= 1600 else f"{text[:600]} … {text[-1000:]}"
 
 
 def _judge_twins(graph: Graph, expected: Sequence[_Expected]) -> Disagreement | None:
@@ -253,18 +254,19 @@ def _judge_engine(graph: Graph, model: Model, expected: Sequence[_Expected], eng
         path = Path(folder, "model.xml")
         save_model(model, path)
         outcome: object = engine.load(path)
+        call = 0
         for call, wanted in enumerate(expected if isinstance(outcome, Loaded) else ()):
             outcome = engine.infer(dict(enumerate(graph.feeds(call))))
             if not isinstance(outcome, Outputs):
                 break
             if wrong := _differs([output.array for output in outcome.outputs], wanted):
-                return Disagreement("engine", "values", f"call {call + 1}: {wrong}")
+                return Disagreement("engine", "values", f"call {call + 1}: {wrong}", call)
     match outcome:
         case Refusal(message=message):
             lines = [line for line in message.splitlines() if line.strip()]
-            return Disagreement("engine", "refusal", _short(" ".join(lines)))
+            return Disagreement("engine", "refusal", _short(" ".join(lines)), call)
         case Crash(cause=cause):
-            return Disagreement("engine", "crash", cause)
+            return Disagreement("engine", "crash", cause, call)
         case Timeout(seconds=seconds):
-            return Disagreement("engine", "hang", f"no answer within {seconds:g} s")
+            return Disagreement("engine", "hang", f"no answer within {seconds:g} s", call)
     return None

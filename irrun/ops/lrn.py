@@ -16,6 +16,7 @@ class LRN(Op):
     C1  ``axes`` is 1D.
     C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     C3  ``size`` is positive.
+    C4  ``axes`` has at most as many entries as ``data`` has axes.
     """
 
     alpha = attr.float()
@@ -31,6 +32,9 @@ class LRN(Op):
         at.require(self.size >= 1, "C3", f"size is {self.size}, not positive")
         at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}, not 1D")
         check_axes(at, data, axes)
+        if data.rank is not None:
+            count = axes.shape.count()
+            at.require(count.lo <= data.rank, "C4", f"axes has length {count}, but data is {data.shape}")
         return data.reshaped(data.shape)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:

@@ -71,6 +71,16 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("number", [0.5, np.nan, np.inf])
+def test_entries_are_whole(place, number):
+    arrays = [np.zeros((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.float32), np.ones(1, np.float32), np.float32(0)]
+    arrays[place] = np.full_like(arrays[place], number)
+    with pytest.raises(Refused) as caught:
+        operation("GatherTree-1").run(*arrays)
+    assert caught.value.label == "C5"
+
+
 def test_a_parent_seen_by_the_run_only():
     arrays = [np.array(a) for a in (STEPS, [[[0, 0, 0]], [[0, 1, 3]], [[2, 1, 2]]], [3], 0)]
     with pytest.raises(Refused) as caught:
