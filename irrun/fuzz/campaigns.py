@@ -152,6 +152,9 @@ class Campaign:
             figures.refused += found.kind != "values"
         else:
             small, last = self._reduced(graph, found)
+            if last.judge == "check" and (name := explained(described(small, last))):
+                figures.explained[name] += 1
+                return
         finding = Finding(number, small, last)
         if any(finding.signature == other.signature for other in figures.findings):
             figures.repeated[finding.signature] += 1

@@ -81,7 +81,7 @@ def _start(stop: Any) -> None:
 def _run(job: Job) -> tuple[Figures, str]:
     """Return the figures of a part of a campaign, and the name of the engine."""
     left = None if job.deadline is None else job.deadline - time.time()
-    if left is not None and left <= 0 or _stop.is_set():
+    if (left is not None and left <= 0) or _stop.is_set():
         return Figures(), ""
     with nullcontext() if job.side is None else open(job.side, job.limits) as engine:
         campaign = Campaign(job.seed, engine, stopped=_stop.is_set)

@@ -33,6 +33,8 @@ _JITTER: Final = {"f64": 2.0**-50, "f32": 2.0**-21, "f16": 2.0**-9, "bf16": 2.0*
 """By how much inputs of each element type are changed, relative to their values: four roundings."""
 _BASE: Final = {"f64": 1e-9, "f32": 1e-4, "f16": 1e-2, "bf16": 6e-2}
 """How far two results may be apart in any case, relative to the largest element: engines round inside of layers."""
+_FLOOR: Final = 1e-7
+"""The distance that floats may have even where all expected ones are zeros."""
 _FACTOR: Final = 32.0
 """How often the distance that the jitter makes may be exceeded."""
 _JITTERS: Final = 2
@@ -170,7 +172,8 @@ def _allowed(output: np.ndarray, others: Sequence[np.ndarray], *, narrow: bool) 
         return np.where([other != output for other in others], np.inf, 0.0).max(axis=0, initial=0.0)
     wide = output.astype(np.float64)
     largest = np.abs(wide[np.isfinite(wide)]).max(initial=0.0)
-    allowed = np.full(wide.shape, _BASE.get(_rounded(output, narrow=narrow), 0.0) * largest)
+    base = _BASE.get(_rounded(output, narrow=narrow), 0.0) * largest
+    allowed = np.full(wide.shape, max(base, _FLOOR) if _type(output) in _BASE else 0.0)
     for other in others:
         with np.errstate(all="ignore"):
             distance = np.abs(other.astype(np.float64) - wide)

@@ -74,12 +74,12 @@ def explained(line: str) -> str:
 
 
 KNOWN: Final = (
-    # what the engine's plugin does not have
+    # what the plugin of the engine does not have
     Known("an operation that the engine does not have", r"doesn't contain the operation"),
     Known(
         "an input that must be constant",
-        r"evaluate\(\) is not implemented for op|[Tt]ensor is not constant|support .* with dynamic rank|"
-        r"Cannot get dims for non static shape|Destination memory is undefined",
+        r"evaluate\(\) is not implemented for op|[Tt]ensor is not constant|must be connected to a Constant|support .* with dynamic rank|"
+        r"Cannot get dims for non static shape|Destination memory is undefined|to_shape was called on a dynamic shape",
     ),
     Known("a Parameter of unknown rank", r"doesn't support Parameter operation with dynamic"),
     Known(
@@ -87,21 +87,26 @@ KNOWN: Final = (
         r"unsupported (src|dst)_prc|Element not supported|supportedPrecisions|m_output_type ==|"
         r"can't convert from|[Uu]nsupported .*(type|precision)|not support(ed)? .*(type|precision)|supported .*'data|"
         r"doesn't support .*precision|does not support \w+ for|lement type (must be|for the)|"
-        r"GatherTree node .* incorrect input/output data precision",
+        r"GatherTree node .* incorrect input/output data precision|evaluation failed for core operation: MaxPool|"
+        r"Element type of data input must be numeric",
     ),
-    # refusals, by the message alone
+    Known(
+        "a dim of 0",
+        r"out-of-range dimension=0|Dimension value: \[ ?0, ?0\] must be a multiple|H and W should be divisible by stride|"
+        r"Window input dimension must be in range|^refusal \w+-\d+ .* empty \| .*(reorder primitive|"
+        r"primitive descriptor|incompatible with input shape)",
+    ),
+    # refusals, by their message
     Known("max_pool_auto_pad", r"Expected pads_(begin|end) size to be equal to input size"),
     Known("convolution_auto_pad", r"Pads begin and end should be defined for all"),
     Known("max_pool_dilations", r"One of the MaxPool params does not match"),
     Known("max_pool_empty", r"Batch size is zero|Channel count is zero|annel_count.get_length\(\) > 0"),
     Known("avg_pool_exclude_pad", r"Kernel after dilation is sometimes entirely in the padding"),
-    Known("deformable_convolution_group", r"Attribute '(deformable )?group' must be any value"),
+    Known("deformable_convolution_group", r"'(deformable )?group' (must be any value|attribute value: 0)"),
     Known("space_to_depth_block_size", r"The block size must be greater than 0 0|The divisor must not be 0"),
     Known(
-        "space_to_depth_empty", r"Dimension value: \[ ?0, ?0\] must be a multiple|H and W should be divisible by stride"
-    ),
-    Known(
-        "psroi_pooling_defaults", r"Expected 'average' or 'bilinear' mode. Got *$|group_size has to be greater than 0"
+        "psroi_pooling_defaults",
+        r"spatial_bins_[xy] has to be greater than 0|Expected 'average' or 'bilinear' mode. Got *$|group_size has to be greater than 0",
     ),
     Known("prior_box_clustered_width", r"Size of heights vector: \d+ doesn't match size of widths vector"),
     Known("prior_box_order", r"Unexpected op type in PriorBox shape inference"),
@@ -110,19 +115,41 @@ KNOWN: Final = (
     Known("broadcast_i8", r"Buffer over-read"),
     Known("one_hot_i8", r"OneHot node .* has incorrect input precision"),
     Known("one_hot_ignore", r'"ignore-negative" is not a member'),
-    Known("matrix_nms_names", r'"(class|score|none)" is not a member of enum .*(Nms|NMS)|SortResultType'),
+    Known("matrix_nms_names", r"is not a member of enum .*SortResultType"),
     Known("scatter_update_scalar", r"ScatterUpdate node .* do not support scalar input"),
     Known("scatter_nd_update_single", r"ScatterNDUpdate node .* matched tensor rank relationship"),
     Known("gather_axis", r"axis value is not set|Gather node .* incorrect input parameter axis value"),
     Known("gather_nd_batch", r"Batch dimensions of data and indices must be the same"),
     Known("select_pdpd", r"Unsupported auto broadcast specification"),
+    Known("compare_scalar", r"SnippetsOpset::Scalar .*rgument shapes are inconsistent"),
     Known("lrn_1d", r"LRN node .* doesn't support 'data' input with rank: 1|Reduction axis \(1\) is out of bounds"),
     Known("matrix_nms_none", r"Total number of boxes is less or equal than 0"),
-    Known("non_max_suppression_dynamic", r"'boxes' input 3rd dimension size: 18446744073709551615"),
+    Known(
+        "non_max_suppression_dynamic",
+        r"dimension size: 18446744073709551615|has invalid shape on 1st input: \[.*18446744073709551615\]",
+    ),
     Known("embedding_bag_empty", r"Offset value exceeds indices size"),
     Known("strided_slice_masks", r"All masks of StridedSlice must have the same size"),
-    Known("generate_proposals_min_size", r"Attribute min_size must be 1\.0"),
-    Known("an image without pixels", r"image info input must have"),
+    Known("generate_proposals_nms_eta", r"Attribute min_size must be 1\.0"),
+    Known("top_k_zero", r"K \(0\) must be greater or equal to 1"),
+    Known("deconvolution_shape", r"primitive descriptor for the deconvolution"),
+    Known("roll_one_shift", r"'shift' and 'axes' dimensions mismatch"),
+    Known("detection_output_labels", r"cannot use decrease_label_id and background_label_id"),
+    Known("interpolate_channels", r"only supports resize on spatial dimensions"),
+    Known("interpolate_pillow_axes", r"For Pillow based modes exactly two"),
+    Known("attention_ranks", r"Layout rank can't be larger than tensor rank"),
+    Known("reduce_scalar", r"^refusal Reduce\w+-\d .*keep_dims=true.*out-of-range dimension"),
+    Known("reduce_no_axes", r"Reduce\w+ node .* incorrect number of input/output dimensions"),
+    Known("grouped_mat_mul_i4", r"Input B rank must be 3D or 4D\. Got: 2D"),
+    Known("top_k_stable", r"Stable sort can only be used when"),
+    Known("rdft_minus_one", r"cannot create std::vector larger than max_size"),
+    Known("rdft_size", r"Signal size greater than input size is not supported"),
+    Known("matmul_compressed", r"final_weights_rank \+ 1"),
+    Known("matmul_empty", r"object is not initialized"),
+    Known("divide_by_zero", r"integer division by zero"),
+    Known("pdpd_trailing", r"Eltwise executor got invalid input/output dims"),
+    Known("negative_u8", r"^refusal Negative-1 .*assigned value out of range"),
+    Known("an image without pixels", r"image info input must have|sampling_ratio_x >= 0"),
     # refusals of one operation
     Known("pdpd_trailing", r"^refusal .*auto_broadcast=pdpd.*Argument shapes are inconsistent"),
     Known("rnn_cell_bias", r"^refusal (RNN|GRU|LSTM)Cell-\d .*index '[45]' out of range"),
@@ -130,29 +157,103 @@ KNOWN: Final = (
     Known("cum_sum_no_axis", r"^refusal CumSum-3 .*index '1' out of range"),
     Known("col2im_attributes", r"^refusal Col2Im-15 .*index '[12]' out of range"),
     Known("broadcast_mode", r"^(refusal|values) Broadcast-1 (?!.*mode=).* -> "),
-    # crashes
+    Known("squeeze_unknown", r"^refusal Squeeze-\d+ .*ParameterMismatch"),
+    # crashes, and unrelated memory as values
     Known("broadcast_empty", r"^crash Broadcast-\d .* empty"),
-    Known("col2im_defaults", r"^crash Col2Im-15 (?!.*strides=.*dilations=.*pads_begin=.*pads_end=)"),
-    Known("space_to_depth_empty", r"^crash SpaceToDepth-1 .* empty"),
-    Known("gather_no_rows", r"^(crash|refusal) Gather-\d \([pc]:\w+\[[\d,]*\b0\b"),
+    Known("avg_pool_dilations", r"^(crash|values) AvgPool-16 (?!.*dilations=)"),
+    Known("col2im_defaults", r"^(crash|values) Col2Im-15 (?!.*strides=.*dilations=.*pads_begin=.*pads_end=)"),
+    Known("gather_batch_dims", r"^(crash|values) Gather-\d .*batch_dims=[^0]"),
+    Known("gather_negative", r"^values Gather-[17] "),
+    Known("gather_tree_zero", r"^values GatherTree-1 .*\]=\[[^]]*\b0\b"),
+    Known("gather_no_rows", r"^(crash|values|refusal) Gather-\d \([pc]:\w+\[[\d,]*\b0\b"),
     Known("gather_empty", r"^crash Gather-\d .* empty"),
     Known("gather_axis", r"^(crash|values) Gather-\d \([^ ]* [^ ]*(=\[.*?\])?, p:"),
     Known("slice_axes", r"^crash Slice-8 \(.*, p:\w+\[\d+\](=\[[^]]*\])?\) "),
-    Known("segment_max_empty", r"^(crash|refusal) SegmentMax-16 .* empty"),
+    Known("segment_max_empty", r"^(crash|refusal|values) SegmentMax-16 .* empty"),
     Known(
-        "generate_proposals_single_image_none",
-        r"^crash ExperimentalDetectronGenerateProposalsSingleImage-6 .*post_nms_count=0",
+        "generate_proposals_none",
+        r"^(crash|values) ExperimentalDetectronGenerateProposalsSingleImage-6 .*(post|pre)_nms_count=0",
     ),
+    Known("top_k_rois_rest", r"^values ExperimentalDetectronTopKROIs-6 "),
+    Known(
+        "matrix_nms_zero",
+        r"^(crash|values) (MatrixNms|MulticlassNms)-\d .*nms_top_k=0|^values (NonMaxSuppression|NMSRotated)-\d+ .*output 2 has",
+    ),
+    Known("matrix_nms_none", r"^(crash|values) MatrixNms-8 .*output 2 has"),
+    Known(
+        "an image without pixels",
+        r"^(crash|values) (Proposal-\d|GenerateProposals-9|ExperimentalDetectronGenerateProposalsSingleImage-6) (?!.* empty)",
+    ),
+    Known("proposal_no_anchors", r"^(crash|values) Proposal-\d .* empty"),
+    Known("ctc_loss_empty", r"^(crash|values) CTCLoss-4 .*i\d+\[\d+\]=\[[^]]*\b0\b[^]]*\](, c:i\d+\[\])?"),
+    Known("prior_grid_rest", r"^values ExperimentalDetectronPriorGridGenerator-6 .*\b[hw]=[1-9].*output 0 has"),
+    Known("prior_box_count", r"^(crash|values) PriorBox-\d |^crash .* PriorBox-\d "),
+    Known("rdft_size", r"^(crash|values) I?RDFT-9 \([^=]*\[\d+\]=\[[^]]*\], [pc]:"),
+    Known("irdft_one", r"^crash IRDFT-9 \([^=]*=\[[^]]*\]\) "),
+    Known("rdft_empty", r"^values RDFT-9 .* empty .*output 0 is \["),
+    Known("dft_empty", r"^(crash|values) \w*DFT-\d .*( empty|, [pc]:i\d+\[\d+\]=\[[^]]*\b0\b)"),
     # values
     Known("soft_max_axis", r"^values SoftMax-1 \([^{]*\{\}"),
     Known("broadcast_bidirectional", r"^values Broadcast-3 .*mode=bidirectional"),
     Known("prior_box_clustered_width", r"^values PriorBoxClustered-1 "),
-    Known("prior_box_count", r"^values PriorBox-\d .*output 0 is \["),
-    Known("region_yolo_do_softmax", r"^values RegionYolo-1 (?!.*do_softmax=)"),
+    Known("region_yolo_do_softmax", r"^(values|refusal) RegionYolo-1 (?![^}]*do_softmax=)"),
+    Known("region_yolo_coords", r"^values RegionYolo-1 .*coords=0"),
     Known("max_pool_dilations", r"^values MaxPool-(8|14) (?!.*dilations=)"),
+    Known("max_pool_pads", r"^values MaxPool-\d+ .*(has -3\.4\d+e\+38|has -3\.3895\d+e\+38|has -65504).*not -inf"),
     Known("non_max_suppression_rows", r"^values NonMaxSuppression-[134] .*output 0 is \["),
+    Known("non_max_suppression_iou", r"^values NonMaxSuppression-[59] .*output 0 is \["),
     Known("range_empty", r"^values Range-\d .*output 0 is \[\d+\], not \[0\]"),
-    Known("divide_by_zero", r"^values (Divide|FloorMod|Mod)-1 \([pc]:[iu]\d+.*-2147483648"),
+    Known("divide_by_zero", r"^values (Divide|FloorMod|Mod)-1 \([pc]:[iu]\d+.*(-2147483648|-128|has 255|-32768)"),
     Known("erf_inv", r"^values ErfInv-17 "),
+    Known("split_strings", r"^values (Variadic)?Split-1 \([pc]:string"),
+    Known("fake_quantize_pdpd", r"^values FakeQuantize-1 .*auto_broadcast=pdpd"),
+    Known("pdpd_no_axis", r"^values \w+-\d+ .*auto_broadcast=pdpd"),
+    Known("mvn_axes", r"^values MVN-2 .*reduction_axes="),
+    Known("pad_value", r"^values Pad-\d+ .*, p:\w+\[\](=\[[^]]*\])?\) "),
+    Known("istft_odd", r"^values ISTFT-16 .*output 0 is \["),
+    Known("scatter_nd_update_empty", r"^values ScatterNDUpdate-\d+ .* empty"),
+    Known("grid_sample_i32", r"^values GridSample-9 \([pc]:(i|u|b)"),
+    Known("rnn_sequence_beyond", r"^values (RNN|GRU|LSTM|AUGRU)Sequence-\d .*output [12] has 0\.0 "),
+    Known("interpolate_u8", r"^values Interpolate-\d+ \([pc]:[iu]\d+"),
+    Known("prior_grid_flatten", r"^(values|refusal) ExperimentalDetectronPriorGridGenerator-6 (?![^}]*flatten=)"),
+    Known("binary_convolution_pad", r"^values BinaryConvolution-1 .*pad_value="),
+    Known("lrn_bias", r"^values LRN-1 .*bias=\d*\.[1-9]"),
+    Known("log_i32", r"^values ShapeOf-\d "),
+    # i64 as i32, and 8 bits that saturate
+    Known("add_i64", r"^values \w+-\d+ .*[pc]:[iu]64.*not -?(\d{11,}|92233720\d+)|^values SegmentMax-16 .*:i64"),
+    Known(
+        "add_u8",
+        r"^values (Add|Subtract|Multiply|Divide|SquaredDifference|Negative|Power|Mod|FloorMod|Sqrt|Convert\w*|"
+        r"ReduceSum|ReduceProd|MatMul|\w*Convolution\w*|Cos?h|Sinh)-\d+ \([pc]:[iu](8|16)\[",
+    ),
+    # what the pages leave open
+    Known("NaN or an infinity, which kernels treat in different ways (relu_nan and others)", r"^values .* nonfinite"),
+    Known(
+        "NaN or an infinity as an integer (convert_f64_u8)",
+        r"^values (Atanh|Acosh|Convert\w*|NormalizeL2|MVN|Power|Log|Acos|Asin|Tan)-\d+ .*"
+        r"(-2147483648|2147483520|-9223372036854775808|2147483647|has -?127|not -128|has 0 .*not 255)",
+    ),
+    Known(
+        "integers in an operation of floats, which are cut off or rounded (elu_i32)",
+        r"^values (MVN|LogSoftmax|SoftMax|LRN|GRN|NormalizeL2|Sinh|Cosh|"
+        r"Tan|Exp|Gelu|Elu|Selu|Swish|Mish|Atanh|Interpolate|ReduceMean|ReduceL2|\w*Pool)-\d+ \([pc]:[iu]\d+\[",
+    ),
+    Known(
+        "equal elements, of which any may come first",
+        r"^values TopK-(3|11) .*stable=false.*output 1|^values TopK-[13] .*output 1",
+    ),
+    Known("an inferred shape that assumes a dim of 1", r"^values .*Squeeze-\d+ .*does not fit the inferred"),
+    Known("a label that is the blank, or no label", r"^values CTCLoss-4 "),
+    Known("f16 and bf16 that are computed as f32", r"^values .*(f16|bf16).*Convert(PromoteTypes|Like)?-\d+ "),
+    Known(
+        "an output that a later call does not change",
+        r"^(values|crash) .*(Unique-10|StringTensorUnpack-15|ConvertPromoteTypes-14) .*dynamic \| (call [2-9]|it was)",
+    ),
+    Known(
+        "no classes, so that the output is unrelated memory",
+        r"^values ExperimentalDetectronDetectionOutput-6 .*num_classes=0|^values DetectionOutput-\d .* empty|^values CTCGreedyDecoder-1 .* empty",
+    ),
+    Known("interpolate_antialias", r"^values Interpolate-\d+ .*antialias=true"),
+    Known("a dim of 0", r"^(crash|refusal|values) \w+-\d+ .* empty"),
 )
 """All explanations, in the order in which they are tried."""

@@ -49,7 +49,7 @@ def single_layers(graph: Graph, call: int) -> Iterator[Graph]:
         values = dict(zip(refs, compile(model, exact=True)(graph.feeds(call)).arrays, strict=True))
     except (IrrunError, ValueError, KeyError):
         return
-    for number, node in enumerate(graph.nodes):
+    for node in graph.nodes:
         if node.kind in ("parameter", "constant"):
             continue
         inputs = [
