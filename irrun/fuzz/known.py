@@ -78,7 +78,8 @@ KNOWN: Final = (
     Known("an operation that the engine does not have", r"doesn't contain the operation"),
     Known(
         "an input that must be constant",
-        r"evaluate\(\) is not implemented for op|[Tt]ensor is not constant|must be connected to a Constant|support .* with dynamic rank|"
+        r"evaluate\(\) is not implemented for op|[Tt]ensor is not constant|must be connected to a Constant|"
+        r"support .* with dynamic rank|"
         r"Cannot get dims for non static shape|Destination memory is undefined|to_shape was called on a dynamic shape",
     ),
     Known("a Parameter of unknown rank", r"doesn't support Parameter operation with dynamic"),
@@ -92,7 +93,8 @@ KNOWN: Final = (
     ),
     Known(
         "a dim of 0",
-        r"out-of-range dimension=0|Dimension value: \[ ?0, ?0\] must be a multiple|H and W should be divisible by stride|"
+        r"out-of-range dimension=0|Dimension value: \[ ?0, ?0\] must be a multiple|"
+        r"H and W should be divisible by stride|"
         r"Window input dimension must be in range|^refusal \w+-\d+ .* empty \| .*(reorder primitive|"
         r"primitive descriptor|incompatible with input shape)",
     ),
@@ -106,7 +108,8 @@ KNOWN: Final = (
     Known("space_to_depth_block_size", r"The block size must be greater than 0 0|The divisor must not be 0"),
     Known(
         "psroi_pooling_defaults",
-        r"spatial_bins_[xy] has to be greater than 0|Expected 'average' or 'bilinear' mode. Got *$|group_size has to be greater than 0",
+        r"spatial_bins_[xy] has to be greater than 0|Expected 'average' or 'bilinear' mode. Got *$|"
+        r"group_size has to be greater than 0",
     ),
     Known("prior_box_clustered_width", r"Size of heights vector: \d+ doesn't match size of widths vector"),
     Known("prior_box_order", r"Unexpected op type in PriorBox shape inference"),
@@ -174,15 +177,18 @@ KNOWN: Final = (
         "generate_proposals_none",
         r"^(crash|values) ExperimentalDetectronGenerateProposalsSingleImage-6 .*(post|pre)_nms_count=0",
     ),
+    Known("proposal_rows", r"^crash Proposal-\d .*post_nms_topn=(?!1\b)"),
     Known("top_k_rois_rest", r"^values ExperimentalDetectronTopKROIs-6 "),
     Known(
         "matrix_nms_zero",
-        r"^(crash|values) (MatrixNms|MulticlassNms)-\d .*nms_top_k=0|^values (NonMaxSuppression|NMSRotated)-\d+ .*output 2 has",
+        r"^(crash|values) (MatrixNms|MulticlassNms)-\d .*nms_top_k=0|^values (NonMaxSuppression|"
+        r"NMSRotated)-\d+ .*output 2 has",
     ),
     Known("matrix_nms_none", r"^(crash|values) MatrixNms-8 .*output 2 has"),
     Known(
         "an image without pixels",
-        r"^(crash|values) (Proposal-\d|GenerateProposals-9|ExperimentalDetectronGenerateProposalsSingleImage-6) (?!.* empty)",
+        r"^(crash|values) (Proposal-\d|GenerateProposals-9|"
+        r"ExperimentalDetectronGenerateProposalsSingleImage-6) (?!.* empty)",
     ),
     Known("proposal_no_anchors", r"^(crash|values) Proposal-\d .* empty"),
     Known("ctc_loss_empty", r"^(crash|values) CTCLoss-4 .*i\d+\[\d+\]=\[[^]]*\b0\b[^]]*\](, c:i\d+\[\])?"),
@@ -251,7 +257,8 @@ KNOWN: Final = (
     ),
     Known(
         "no classes, so that the output is unrelated memory",
-        r"^values ExperimentalDetectronDetectionOutput-6 .*num_classes=0|^values DetectionOutput-\d .* empty|^values CTCGreedyDecoder-1 .* empty",
+        r"^values ExperimentalDetectronDetectionOutput-6 .*num_classes=0|^values DetectionOutput-\d .* empty|"
+        r"^values CTCGreedyDecoder-1 .* empty",
     ),
     Known("interpolate_antialias", r"^values Interpolate-\d+ .*antialias=true"),
     Known("a dim of 0", r"^(crash|refusal|values) \w+-\d+ .* empty"),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._normalization import check_axes, places
+from irrun.ops._normalization import check_axes, check_count, places
 from irrun.ops._unary import through_floats
 
 
@@ -32,9 +32,7 @@ class LRN(Op):
         at.require(self.size >= 1, "C3", f"size is {self.size}, not positive")
         at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}, not 1D")
         check_axes(at, data, axes)
-        if data.rank is not None:
-            count = axes.shape.count()
-            at.require(count.lo <= data.rank, "C4", f"axes has length {count}, but data is {data.shape}")
+        check_count(at, "C4", data, axes)
         return data.reshaped(data.shape)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:
