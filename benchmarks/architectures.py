@@ -111,6 +111,72 @@ def unet() -> Made:
     return _convert(_settled(UNet((32, 64, 128, 256, 512)), _image(256)), _image(256))
 
 
+class Residual(nn.Module):
+    """Two convolutions behind GroupNorm and SiLU, with the embedded time added between them."""
+
+    def __init__(self, into: int, out: int, time: int) -> None:
+        super().__init__()
+        self.first = nn.Sequential(nn.GroupNorm(32, into), nn.SiLU(), nn.Conv2d(into, out, 3, padding=1))
+        self.time = nn.Sequential(nn.SiLU(), nn.Linear(time, out))
+        self.second = nn.Sequential(nn.GroupNorm(32, out), nn.SiLU(), nn.Conv2d(out, out, 3, padding=1))
+        self.short = nn.Identity() if into == out else nn.Conv2d(into, out, 1)
+
+    def forward(self, x: Tensor, time: Tensor) -> Tensor:
+        return self.short(x) + self.second(self.first(x) + self.time(time)[:, :, None, None])
+
+
+class Attention(nn.Module):
+    """Self-attention over the places of an image."""
+
+    def __init__(self, width: int, heads: int = 8) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.GroupNorm(32, width)
+        self.into, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        _, width, height, length = x.shape
+        places = self.into(self.norm(x).flatten(2).transpose(1, 2))
+        queries, keys, values = places.unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(queries, keys, values)
+        mixed = self.out(mixed.transpose(1, 2).flatten(2)).transpose(1, 2)
+        return x + mixed.reshape(1, width, height, length)
+
+
+class DiffusionUNet(nn.Module):
+    """The U-Net of a latent diffusion model, with half the width of the first Stable Diffusion and no text."""
+
+    def __init__(self, widths: tuple[int, ...] = (160, 320, 640), time: int = 640) -> None:
+        super().__init__()
+        self.time = nn.Sequential(nn.Linear(160, time), nn.SiLU(), nn.Linear(time, time))
+        self.first = nn.Conv2d(4, widths[0], 3, padding=1)
+        pairs = list(itertools.pairwise((widths[0], *widths)))
+        self.down = nn.ModuleList(Residual(a, b, time) for a, b in pairs)
+        self.attend = nn.ModuleList(nn.Identity() if b == widths[0] else Attention(b) for b in widths)
+        self.shrink = nn.ModuleList(nn.Conv2d(b, b, 3, 2, 1) for b in widths[:-1])
+        self.middle = Residual(widths[-1], widths[-1], time)
+        self.up = nn.ModuleList(Residual(2 * b, a, time) for a, b in reversed(pairs))
+        self.last = nn.Sequential(nn.GroupNorm(32, widths[0]), nn.SiLU(), nn.Conv2d(widths[0], 4, 3, padding=1))
+
+    def forward(self, x: Tensor, waves: Tensor) -> Tensor:
+        time, x, levels = self.time(waves), self.first(x), []
+        for i, (down, attend) in enumerate(zip(self.down, self.attend)):
+            x = attend(down(x, time))
+            levels.append(x)
+            if i < len(self.shrink):
+                x = self.shrink[i](x)
+        x = self.middle(x, time)
+        for i, up in enumerate(self.up):
+            x = up(torch.cat([x, levels.pop()], 1), time)
+            if i < len(self.shrink):
+                x = nn.functional.interpolate(x, scale_factor=2.0)
+        return self.last(x)
+
+
+def diffusion_unet() -> Made:
+    return _convert(DiffusionUNet(), torch.randn(1, 4, 32, 32), torch.rand(1, 160))
+
+
 def _image(size: int) -> Tensor:
     return torch.rand(1, 3, size, size)
 
@@ -157,6 +223,11 @@ def vit_b16() -> Made:
 
 def swin_t() -> Made:
     return _convert(First(tr.SwinForImageClassification(tr.SwinConfig(num_labels=1000)), "pixel_values"), _image(224))
+
+
+def whisper_encoder() -> Made:
+    config = tr.WhisperConfig(d_model=384, encoder_layers=4, encoder_attention_heads=6, encoder_ffn_dim=1536)
+    return _convert(First(tr.WhisperModel(config).encoder, "input_features"), torch.rand(1, 80, 3000))
 
 
 def gpt2() -> Made:
@@ -236,7 +307,19 @@ def lstm_tagger() -> Made:
 
 NETWORKS: dict[str, Callable[[], Made]] = {
     made.__name__: made
-    for made in (resnet50, mobilenet_v2, unet, bert_base, vit_b16, swin_t, gpt2, decoder, lstm_tagger)
+    for made in (
+        resnet50,
+        mobilenet_v2,
+        unet,
+        diffusion_unet,
+        bert_base,
+        vit_b16,
+        swin_t,
+        whisper_encoder,
+        gpt2,
+        decoder,
+        lstm_tagger,
+    )
 }
 
 
@@ -259,8 +342,9 @@ convolutional networks."""
 
 def _eight_bits(model: ov.Model, feeds: list[np.ndarray]) -> ov.Model:
     if _convolutional(model):
-        images = [np.random.default_rng(i).random(feeds[0].shape, np.float32) for i in range(8)]
-        return nncf.quantize(model, nncf.Dataset(images), subset_size=len(images))
+        draws = [np.random.default_rng(i) for i in range(8)]
+        examples = [[draw.random(x.shape, np.float32) for x in feeds] for draw in draws]
+        return nncf.quantize(model, nncf.Dataset(examples), subset_size=len(examples))
     return nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_ASYM)
 
 

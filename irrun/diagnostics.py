@@ -227,7 +227,8 @@ CODES: Final = _codes(
      "Change the call as the message says."),
     # 7xx engines and comparisons
     ("IR701", "bad-side", "A side of a comparison is neither a path nor KIND[OPTIONS]:PATH, or its kind or an option "
-     "is unknown. The kinds are irrun, exact, openvino, onnx, ort, dump and npz. Write the side as the help says."),
+     "is unknown. The kinds are irrun, exact, openvino, evaluate, onnx, ort, openvino2onnx, pyopenvino, dump and npz. "
+     "Write the side as the help says."),
     ("IR702", "engine-unavailable", "The engine of a side is not installed, or its process does not start. Install it, "
      "or name an interpreter that has it, as in openvino[python=PATH]:model.xml."),
     ("IR703", "bad-tolerance", "A file of tolerances (--tolerances) cannot be read or has an unknown entry. The tables "

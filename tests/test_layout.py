@@ -89,6 +89,8 @@ OUTSIDE = {
     "openvino": {"engines"},
     "onnx": {"engines"},
     "onnxruntime": {"engines"},
+    "openvino2onnx": {"engines"},
+    "pyopenvino": {"engines"},
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
     "numpy": set(FOLDERS),
@@ -99,8 +101,8 @@ OUTSIDE = {
 LATE = {"api", "testing", "compat", "cli", "fleet", "pytest_plugin", "__main__"}
 """These import irrun within functions, so that `irrun --help`, `irrun check`, and pytest where irrun is not used, start quickly."""
 
-OPTIONAL = "irrun.kernels.compiled."
-"""Modules with this prefix need numba and are imported for the first kernel that uses them."""
+OPTIONAL = "irrun.kernels.compiled"
+"""The modules of this folder need numba and are imported for the first kernel that uses them."""
 
 OPERATIONS = {"irrun.opdef", "irrun.deadline", "irrun.types", "irrun.diagnostics", "irrun.drawing", "irrun.weights"}
 """The modules of the foundation that a declaration of an operation may import, and names from others."""
@@ -274,8 +276,8 @@ def test_folders_are_small() -> None:
 
 
 NAMES_OPERATIONS = {
-    "irrun.planning.patterns", "irrun.planning.stored", "irrun.ir.extract", "irrun.running.memory",
-    "irrun.running.generate",
+    "irrun.planning.patterns", "irrun.planning.stored", "irrun.planning.decoders", "irrun.ir.extract",
+    "irrun.running.memory", "irrun.running.generate",
 }  # fmt: skip
 """The modules of the core that name operations."""
 

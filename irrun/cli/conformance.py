@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import asdict
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -15,12 +17,27 @@ from rich.progress import Progress
 
 from irrun.cli import _terminal
 from irrun.cli._options import Size, format_option, new_file
-from irrun.conformance import Case, Result, Run, Suite, harness, read_run, read_suite, run, starter, write_report
+from irrun.conformance import (
+    Case,
+    Result,
+    Run,
+    Suite,
+    harness,
+    markdown,
+    read_run,
+    read_suite,
+    run,
+    score,
+    starter,
+    write_report,
+)
 from irrun.conformance.running import Start
+from irrun.conformance.scoreboard import with_table
 from irrun.conformance.smoke import smoke_cases
 from irrun.conformance.suite import SUITE
 from irrun.diagnostics import counted, printable
 from irrun.engines import Limits
+from irrun.files import write_file
 from irrun.running.live import default_max_memory
 
 __all__ = ["command"]
@@ -36,31 +53,42 @@ def command() -> None:
 
 
 _suite = click.option("--suite", metavar="FILE", help="Another suite. [default: that of irrun]")
-_engine = (
-    click.argument("side", metavar="[ENGINE]", required=False),
-    click.option("--harness", "program", metavar="COMMAND", help="The command of a harness, instead of ENGINE."),
+_bounds = (
     click.option(
         "--timeout", type=click.FloatRange(min=0, min_open=True), default=60, show_default=True, metavar="SECONDS",
         help="The most seconds that an engine may take for a request.",
     ),
     click.option("--max-memory", type=Size(), help="The most memory of each engine. [default: 1/4 of the memory]"),
 )  # fmt: skip
+_engine = (
+    click.argument("side", metavar="[ENGINE]", required=False),
+    click.option("--harness", "program", metavar="COMMAND", help="The command of a harness, instead of ENGINE."),
+    *_bounds,
+)
+_work = (
+    click.option("--only", metavar="PATTERN", multiple=True, help="Cases whose name matches, such as 'Tile-1/*'."),
+    click.option(
+        "--every", type=click.IntRange(min=1), metavar="N", default=1, help="Every N-th of these cases: a sample."
+    ),
+    click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Engines at a time."),
+)
 
 
-def _engine_options(function: Any) -> Any:
-    for option in reversed(_engine):
-        function = option(function)
-    return function
+def _all_of(*options: Any) -> Any:
+    """Return a decorator that adds options to a command."""
+
+    def add(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
 
 
 @command.command("run")
-@_engine_options
+@_all_of(*_engine)
 @click.option("-o", "--output", metavar="FILE.jsonl", required=True, help="The file of results. A later run goes on.")
-@click.option("--only", metavar="PATTERN", multiple=True, help="Cases whose name matches, such as 'Tile-1/*'.")
-@click.option(
-    "--every", type=click.IntRange(min=1), metavar="N", default=1, help="Every N-th of these cases: a sample."
-)
-@click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Engines at a time.")
+@_all_of(*_work)
 @_suite
 @format_option("text", "json")
 def _run(
@@ -76,7 +104,13 @@ def _run(
     start, limits = _start(side, program), _limits(timeout, max_memory)
     target = new_file(output, "-o")
     whole = read_suite(suite or SUITE)
-    cases = _selected(whole, only)[::every]
+    found = _judged(whole, _selected(whole, only)[::every], start, target, limits, jobs)
+    _print_run(found, form)
+    return 0 if found.count("failed") + found.count("skipped") == 0 else 1
+
+
+def _judged(suite: Suite, cases: Sequence[Case], start: Start, target: Path, limits: Limits, jobs: int) -> Run:
+    """Let an engine do cases, and show how far it is."""
     err = _terminal.console(stderr=True)
     with Progress(console=err, transient=True, disable=not err.is_interactive) as bar:
         task = bar.add_task("cases", total=len(cases))
@@ -84,13 +118,52 @@ def _run(
         def show(result: Result, done: int, total: int) -> None:
             bar.update(task, description=printable(result.name)[:40].ljust(40), completed=done, total=total)
 
-        found = run(whole, cases, start, target, limits=limits, jobs=jobs, on_result=show)
-    _print_run(found, form)
-    return 0 if found.count("failed") + found.count("skipped") == 0 else 1
+        return run(suite, cases, start, target, limits=limits, jobs=jobs, on_result=show)
+
+
+@command.command("scoreboard")
+@click.argument("sides", metavar="[ENGINE]...", nargs=-1)
+@click.option(
+    "--harness", "programs", metavar="COMMAND", multiple=True, help="The command of a harness: an engine too."
+)
+@_all_of(*_bounds)
+@click.option("-o", "--output", metavar="FOLDER", required=True, help="The folder of the results. A later run goes on.")
+@click.option("--page", "pages", metavar="FILE.md", multiple=True, help="A page into which the table is written.")
+@_all_of(*_work)
+@_suite
+@format_option("text", "json")
+def _scoreboard(
+    sides: Sequence[str], programs: Sequence[str], timeout: float, max_memory: int | None, output: str,
+    pages: Sequence[str], only: Sequence[str], every: int, jobs: int, suite: str | None, form: str,
+) -> int:  # fmt: skip
+    """Let several engines do the cases, one after the other, and print a table of what they passed.
+
+    A page has the table between the lines <!-- scoreboard --> and <!-- end -->.
+    """
+    starts = {side: _start(side, None) for side in sides} | {text: _start(None, text) for text in programs}
+    if not starts:
+        raise click.UsageError("pass engines, such as irrun openvino")
+    folder, limits = _folder(output), _limits(timeout, max_memory)
+    for page in pages:
+        with_table(Path(page), "")  # an error now, and not after hours
+    whole = read_suite(suite or SUITE)
+    cases = _selected(whole, only)[::every]
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = [_judged(whole, cases, start, folder / _file_name(name), limits, jobs) for name, start in starts.items()]
+    text = markdown(whole, cases, runs)
+    for page in pages:
+        write_file(page, with_table(Path(page), text))
+    if form == "json":
+        _terminal.print_json(
+            {"suite": whole.digest, "cases": len(cases), "engines": [asdict(score(cases, item)) for item in runs]}
+        )
+    else:
+        click.echo(text, nl=False)
+    return 0
 
 
 @command.command("smoke")
-@_engine_options
+@_all_of(*_engine)
 @_suite
 @format_option("text", "json")
 def _smoke(
@@ -168,10 +241,7 @@ def _report(files: Sequence[str], output: str, suite: str | None, form: str) -> 
 
     The folder gets index.html, a page for each operation, and badges for https://shields.io. They need no server.
     """
-    folder = Path(output)
-    if folder.exists() and not folder.is_dir():
-        raise click.BadParameter(f"{output} is a file; pass a folder", param_hint="-o")
-    pages = write_report(read_suite(suite or SUITE), [read_run(file) for file in files], folder)
+    pages = write_report(read_suite(suite or SUITE), [read_run(file) for file in files], _folder(output))
     if form == "json":
         _terminal.print_json({"wrote": output, "pages": pages})
         return 0
@@ -231,6 +301,19 @@ def _start(side: str | None, program: str | None) -> Start:
     if not words:
         raise click.BadParameter("the command is empty", param_hint="--harness")
     return partial(harness, words)
+
+
+def _folder(path: str) -> Path:
+    """Return the path of a folder. Raises click.BadParameter if it is a file."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise click.BadParameter(f"{path} is a file; pass a folder", param_hint="-o")
+    return folder
+
+
+def _file_name(engine: str) -> str:
+    """Return the name of the file with the results of an engine, from how a user names the engine."""
+    return re.sub(r"[^\w.]+", "-", engine).strip("-.") + ".jsonl"
 
 
 def _limits(timeout: float, max_memory: int | None) -> Limits:

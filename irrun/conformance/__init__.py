@@ -7,9 +7,10 @@
 from irrun.conformance.judging import Result, judge
 from irrun.conformance.report import write_report
 from irrun.conformance.running import Run, harness, read_run, run, starter
+from irrun.conformance.scoreboard import Score, markdown, score
 from irrun.conformance.suite import Case, Step, Suite, read_suite
 
 __all__ = [
-    "Case", "Result", "Run", "Step", "Suite", "harness", "judge", "read_run", "read_suite", "run", "starter",
-    "write_report",
+    "Case", "Result", "Run", "Score", "Step", "Suite", "harness", "judge", "markdown", "read_run", "read_suite", "run",
+    "score", "starter", "write_report",
 ]  # fmt: skip

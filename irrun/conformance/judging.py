@@ -30,7 +30,8 @@ class Result:
     """What an engine did with a case.
 
     ``status`` is one of ``STATUSES``. ``outcome`` is ``values``, ``refusal``, ``crash`` or ``timeout``, and ``detail``
-    says in words what is wrong, or what an engine does with an open case. ``seconds`` is the time for the case.
+    says in words what is wrong, or what an engine does with an open case. ``seconds`` is the time for the case, and
+    ``case`` the digest of the case.
     """
 
     name: str
@@ -38,13 +39,14 @@ class Result:
     outcome: str
     detail: str = ""
     seconds: float = 0.0
+    case: str = ""
 
 
 def judge(case: Case, engine: Engine, folder: Path) -> Result:
     """Let an engine do a case, and compare what it does with the verdict. The model is written to ``folder``."""
     begin = time.monotonic()
     status, outcome, detail = _judged(case, engine, case.write(folder))
-    return Result(case.name, status, outcome, _short(detail), round(time.monotonic() - begin, 4))
+    return Result(case.name, status, outcome, _short(detail), round(time.monotonic() - begin, 4), case.digest)
 
 
 def _judged(case: Case, engine: Engine, path: Path) -> tuple[str, str, str]:

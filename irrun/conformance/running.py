@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ from irrun.engines.folder import private_folder
 from irrun.engines.opening import open
 from irrun.engines.outcomes import Crash
 from irrun.engines.process import Limits
+from irrun.files import write_file
 
 __all__ = ["Run", "harness", "read_run", "run", "starter"]
 
@@ -76,22 +77,13 @@ def run(
 ) -> Run:  # fmt: skip
     """Let an engine do cases of a suite, and append each result to the file ``target`` as soon as it is there.
 
-    Results that the file already has are kept, so that a run that was interrupted goes on. ``jobs`` engines work at the
-    same time. ``on_result`` gets each result, the number of cases that are done, and that of all. Raises EngineError
-    (IR702) if the engine does not start, and ReadError (IR000) if the file holds something else, or the results of
-    another engine or of another suite.
+    Results that the file already has are kept, so that a run that was interrupted goes on. If they are of another state
+    of the suite, those of unchanged cases are kept. ``jobs`` engines work at the same time. ``on_result`` gets each
+    result, the number of cases that are done, and that of all. Raises EngineError (IR702) if the engine does not start,
+    and ReadError (IR000) if the file holds something else, the results of another engine, or mostly of other cases.
     """
     with start(limits) as engine:
-        name = _started(engine)
-        done = read_run(target) if target.exists() and target.stat().st_size else None
-        if done is None:
-            done = Run(name, suite.digest, datetime.now(UTC).isoformat(timespec="seconds"), len(cases), {})
-            head = {key: value for key, value in asdict(done).items() if key != "results"}
-            _append(target, {"format": FORMAT, "version": VERSION, **head})
-        else:
-            _remove_partial_line(target)
-        if (done.engine, done.suite, done.cases) != (name, suite.digest, len(cases)):
-            raise _unreadable(target, f"it has the results of {done.engine} for other cases; pass another file")
+        done = _begun(target, _started(engine), suite, cases)
         work = _Work([case for case in cases if case.name not in done.results], done, target, len(cases), on_result)
         with ThreadPoolExecutor(jobs) as pool:
             own = pool.submit(work.do, engine)
@@ -102,6 +94,29 @@ def run(
             finally:
                 work.stopped = True
     return read_run(target)
+
+
+def _begun(target: Path, engine: str, suite: Suite, cases: Sequence[Case]) -> Run:
+    """Return the results that ``target`` has of these cases, and write its head. Raises ReadError (IR000)."""
+    begun = Run(engine, suite.digest, datetime.now(UTC).isoformat(timespec="seconds"), len(cases), {})
+    if not target.exists() or not target.stat().st_size:
+        target.write_bytes(_head(begun))
+        return begun
+    old = read_run(target)
+    if (old.engine, old.suite, old.cases) == (engine, suite.digest, len(cases)):
+        os.truncate(target, target.read_bytes().rfind(b"\n") + 1)  # what a killed run has not completed
+        return old
+    digests = {case.name: case.digest for case in cases}
+    kept = {name: result for name, result in old.results.items() if digests.get(name) == result.case}
+    if old.engine != engine or old.suite == suite.digest or 2 * len(kept) < len(old.results):
+        raise _unreadable(target, f"it has the results of {old.engine} for other cases; pass another file")
+    write_file(target, _head(begun) + b"".join(_line(asdict(result)) for result in kept.values()))
+    return replace(begun, results=kept)
+
+
+def _head(run: Run) -> bytes:
+    head = {key: value for key, value in asdict(run).items() if key != "results"}
+    return _line({"format": FORMAT, "version": VERSION, **head})
 
 
 class _Work:
@@ -133,7 +148,8 @@ class _Work:
 
     def finish(self, result: Result) -> None:
         with self.lock:
-            _append(self.target, asdict(result))
+            with self.target.open("ab") as file:
+                file.write(_line(asdict(result)))
             self.done += 1
             if self.on_result is not None:
                 self.on_result(result, self.done, self.total)
@@ -164,14 +180,8 @@ def _started(engine: Engine) -> str:
     return engine.name
 
 
-def _append(path: Path, record: Mapping[str, Any]) -> None:
-    with path.open("ab") as file:
-        file.write(json.dumps(record, ensure_ascii=True).encode("ascii") + b"\n")
-
-
-def _remove_partial_line(path: Path) -> None:
-    data = path.read_bytes()
-    os.truncate(path, data.rfind(b"\n") + 1)
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=True).encode("ascii") + b"\n"
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:

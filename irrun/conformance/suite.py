@@ -84,6 +84,12 @@ class Case:
     observed: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
 
+    @cached_property
+    def digest(self) -> str:
+        """Digest of everything that the judgement of the case rests on."""
+        record = {key: value for key, value in to_record(self).items() if key not in ("source", "note", "observed")}
+        return hashlib.sha256(_line(record)).hexdigest()[:16]
+
     def write(self, folder: Path) -> Path:
         """Write the model to ``folder`` as ``model.xml`` and ``model.bin``, and return the path of the former."""
         path = folder / "model.xml"

@@ -21,6 +21,9 @@ from irrun.model import Layer, Model, is_constant
 
 __all__ = ["Node", "Subject", "constant", "model_of", "stand_in"]
 
+_READERS = ("openvino", "evaluate")
+"""Kinds of sides whose engine also reads files that are no IR."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -86,12 +89,12 @@ def model_of(side: Side) -> Model | None:
             pass
     except (OSError, ValueError) as error:
         raise unreadable(side.path, error) from None
-    if side.kind in ("onnx", "ort") or (side.kind == "openvino" and side.path.suffix.lower() != ".xml"):
+    if side.kind in ("onnx", "ort") or (side.kind in _READERS and side.path.suffix.lower() != ".xml"):
         return None
     try:
         return read_model(side.path, side.weights)
     except ReadError:
-        if side.kind == "openvino":
+        if side.kind in _READERS:
             return None
         raise
     except ModelError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,10 +23,17 @@ from irrun.opdef.plugins import plugins
 __all__ = ["at_once", "open", "open_all"]
 
 _HARNESSES: Final = Path(__file__).parent / "harnesses"
-_FILES: Final = {"irrun": "irrun", "exact": "irrun", "openvino": "openvino", "onnx": "onnx", "ort": "ort"}
-"""The file of the harness of each kind of side."""
-_PACKAGES: Final = {"irrun": "irrun", "exact": "irrun", "openvino": "openvino", "onnx": "onnx", "ort": "onnxruntime"}
-"""The package that each kind of side needs."""
+_ENGINES: Final[Mapping[str, tuple[str, str, Mapping[str, str]]]] = {
+    "irrun": ("irrun", "irrun", {}),
+    "exact": ("irrun", "irrun", {"exact": "1"}),
+    "openvino": ("openvino", "openvino", {}),
+    "evaluate": ("openvino", "openvino", {"evaluate": "1"}),
+    "onnx": ("onnx", "onnx", {}),
+    "ort": ("ort", "onnxruntime", {}),
+    "openvino2onnx": ("ort", "openvino2onnx onnxruntime 'onnx<1.19'", {"convert": "1"}),
+    "pyopenvino": ("pyopenvino", "networkx opencv-python-headless", {}),
+}
+"""The file of the harness of each kind of side, the packages that it needs, and the options that belong to the kind."""
 
 
 _Result = TypeVar("_Result")
@@ -84,10 +91,9 @@ def _engine(side: Side, limits: Limits, session: Path) -> Engine:
     """Return the engine of a side, which has not started yet."""
     if side.kind in ("dump", "npz"):
         return Recording(side)
-    harness = str(_HARNESSES / f"{_FILES[side.kind]}.py")
-    options = {name: text for name, text in side.options.items() if name != "python"}
-    if side.kind == "exact":
-        options["exact"] = "1"
+    file, _, own_options = _ENGINES[side.kind]
+    harness = str(_HARNESSES / f"{file}.py")
+    options = {**own_options, **{name: text for name, text in side.options.items() if name != "python"}}
     if side.kind in ("irrun", "exact"):
         options["plugins"] = json.dumps([os.path.abspath(file) for file in plugins()])
     own = "python" not in side.options
@@ -104,9 +110,9 @@ def _environment() -> dict[str, str]:
 
 def _unavailable(side: Side, outcome: Failure) -> EngineError:
     """Return the error (IR702) for an engine that did not start."""
-    package = _PACKAGES[side.kind]
+    _, packages, _ = _ENGINES[side.kind]
     notes: tuple[str, ...] = ()
-    help = f"install it (pip install {package}), or name an interpreter that has it: {side.kind}[python=PATH]:..."
+    help = f"install it (pip install {packages}), or name an interpreter that has it: {side.kind}[python=PATH]:..."
     if isinstance(outcome, Refusal):
         why = outcome.message
         if outcome.reason != "unavailable":

@@ -20,6 +20,7 @@ _OPTIONS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     "threads": (_NUMBER, "a number from 1 to 9999"),
     "weights": (re.compile(r".+"), "the path of a .bin file"),
     "python": (re.compile(r".+"), "the path of a Python interpreter"),
+    "source": (re.compile(r".+"), "the folder of a clone of the engine"),
 }
 """Every option: the values that it takes, as a pattern and in words."""
 
@@ -27,13 +28,17 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "irrun": ("threads", "weights", "python"),
     "exact": ("weights", "python"),
     "openvino": ("device", "precision", "threads", "weights", "python"),
+    "evaluate": ("weights", "python"),
     "onnx": ("python",),
     "ort": ("device", "threads", "python"),
+    "openvino2onnx": ("device", "threads", "python"),
+    "pyopenvino": ("source", "python"),
     "dump": (),
     "npz": (),
 }
 """The kinds of sides, each with its options: irrun with its default plan, irrun with the defining kernels, OpenVINO,
-the reference evaluator of ONNX, onnxruntime, a folder written by `irrun run --dump`, and an array file."""
+the reference kernels of OpenVINO's core, the reference evaluator of ONNX, onnxruntime, onnxruntime behind the converter
+openvino2onnx, the Python project pyopenvino, a folder written by `irrun run --dump`, and an array file."""
 
 _PREFIX: Final = re.compile(r"([A-Za-z][\w-]+)(\[)?")
 """The beginning of ``KIND:PATH`` or ``KIND[OPTIONS]:PATH``. A kind has two letters or more: ``C:`` is a drive."""

@@ -1,9 +1,12 @@
-"""Compute attention in blocks of heads or queries, so that the weights of a block stay in the cache."""
+"""Compute attention in blocks of heads or queries, so that the weights of a block stay in the cache.
+
+Rotary embeddings say where queries and keys are: they rotate pairs of elements by an angle.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
@@ -40,7 +43,7 @@ def attention(
         whole.fill(0)
         report_in_blocks(whole, on_tile_ready)
         return whole
-    added = [_added(mask, query.dtype) for mask in masks]
+    added = [addend(mask, query.dtype) for mask in masks]
     query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
     every = slice(None)
 
@@ -69,15 +72,98 @@ def attention(
     return whole
 
 
+def grouped_attention(
+    attend: Callable[..., np.ndarray],
+    query: np.ndarray,
+    key: np.ndarray,
+    value: np.ndarray,
+    *,
+    scale: float,
+    masks: Sequence[np.ndarray] = (),
+    causal: bool = False,
+    out: np.ndarray | None = None,
+    on_tile_ready: OnTileReady = ignore_tile,
+) -> np.ndarray:
+    """Return the attention of queries [B, H, L, E] to keys [B, G, E, S] and values [B, G, S, Ev].
+
+    Head h of the queries attends to head ``h * G // H`` of the keys and values, which are read in place. For other
+    shapes than these, and for G = H or 1, this is the same as ``attend``: ``attention``, or a compiled one with the
+    same arguments.
+    """
+    groups = key.shape[1] if query.ndim == key.ndim == value.ndim == 4 else 1
+    if groups == 1 or groups == query.shape[1] or query.shape[1] % groups or value.shape[1] != groups:
+        return attend(query, key, value, scale=scale, masks=masks, causal=causal, out=out, on_tile_ready=on_tile_ready)
+    batch, heads, queries, width = query.shape
+    each = heads // groups
+    apart = [_divided(mask, groups, each) for mask in masks]
+    if queries == 1 and all(mask.ndim < 3 or mask.shape[-3] == 1 for mask in apart):
+        # the heads of a group are the rows of one matrix
+        query = query.reshape(batch, groups, each, width)
+        apart = [mask if mask.ndim < 3 else mask[..., 0, :, :] for mask in apart]
+        shape = (batch, groups, each, value.shape[-1])
+    else:
+        query = query.reshape(batch, groups, each, queries, width)
+        key, value = key[:, :, None], value[:, :, None]
+        shape = (batch, groups, each, queries, value.shape[-1])
+    result = attend(
+        query, key, value, scale=scale, masks=apart, causal=causal, out=None if out is None else out.reshape(shape)
+    )
+    result = result.reshape(-1, heads, queries, value.shape[-1]) if out is None else out
+    report_in_blocks(result, on_tile_ready)
+    return result
+
+
+def _divided(mask: np.ndarray, groups: int, each: int) -> np.ndarray:
+    """Return a mask [..., H, L, S] as [..., G, H / G, L, S]. A mask of one head, or of none, stays one for all."""
+    if mask.ndim < 3:
+        return mask
+    *batch, heads, rows, columns = mask.shape
+    return mask.reshape(*batch, *((1, 1) if heads == 1 else (groups, each)), rows, columns)
+
+
+def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """Return ``x * cos + turned * sin``, where ``turned`` is ``concatenate([-x[..., n:], x[..., :n]], -1)``.
+
+    n is half of the last axis, which ``cos`` and ``sin`` have, too. The result is written to ``out`` if that is an
+    array, which overlaps with no input.
+    """
+    half = x.shape[-1] // 2
+    if cos.shape != sin.shape:
+        cos, sin = np.broadcast_arrays(cos, sin)
+    result = np.multiply(x, cos, out)
+    low, high = result[..., :half], result[..., half:]
+    part = np.multiply(x[..., half:], sin[..., :half])
+    np.subtract(low, part, low)
+    np.multiply(x[..., :half], sin[..., half:], part)
+    np.add(high, part, high)
+    return result
+
+
 @cache
 def _later(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
     """Return what to add to the weights to hide from each query the keys after its own position."""
     return np.triu(np.full((rows, columns), -np.inf, dtype), 1)
 
 
-def _added(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def addend(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return a mask as floats to add to the weights, with at least two axes."""
     mask = np.atleast_2d(mask)
     if mask.dtype == np.bool_:
         return np.where(mask, dtype.type(0), dtype.type(-np.inf))
     return mask.astype(dtype, copy=False)
+
+
+def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """Return ``x * cos + turned * sin``, where ``turned`` is ``concatenate([-x[..., n:], x[..., :n]], -1)``.
+
+    n is half of the last axis. ``cos`` and ``sin`` broadcast to the shape of ``x`` and have all of its last axis. The
+    result is written to ``out`` if that is an array, which overlaps with no input.
+    """
+    half = x.shape[-1] // 2
+    result = np.multiply(x, cos, out)
+    low, high = result[..., :half], result[..., half:]
+    part = np.multiply(x[..., half:], sin[..., :half])
+    np.subtract(low, part, low)
+    np.multiply(x[..., :half], sin[..., half:], part)
+    np.add(high, part, high)
+    return result

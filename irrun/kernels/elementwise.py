@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.blocks import SMALL, InPlace
-from irrun.opdef import Kernel, Value
+from irrun.opdef import Formula, Kernel, Value
 
 
 def native(*values: Value | None) -> bool:
@@ -35,13 +35,15 @@ def gives(ufunc: np.ufunc, wanted: np.dtype, *values: Value) -> bool:
         return False
 
 
-def elementwise(call: Callable[..., np.ndarray], *inputs: Value | None) -> Kernel | None:
-    """Return the element-wise kernel that calls ``call(*inputs, out=None)``.
+def elementwise(
+    call: Callable[..., np.ndarray], *inputs: Value | None, formula: Formula | None = None
+) -> Kernel | None:
+    """Return the element-wise kernel that calls ``call(*inputs, out=None)`` and computes ``formula``.
 
     Return None if all inputs are scalars or of unknown rank, because functions of numpy return no arrays for scalars.
     """
     ranked = any(value is not None and value.rank for value in inputs)
-    return Kernel(call, out="elementwise") if ranked else None
+    return Kernel(call, out="elementwise", formula=formula) if ranked else None
 
 
 def out_of(kernel: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

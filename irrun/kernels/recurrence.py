@@ -28,6 +28,8 @@ class Packed:
     w: np.ndarray
     b: np.ndarray
     steps: Callable[[np.ndarray, States, np.ndarray], States]
+    nbytes: int
+    """The bytes of the weights."""
 
     def run(self, x: np.ndarray, states: States, y: np.ndarray, *, backwards: bool = False) -> States:
         """Run the layer over ``x`` [batch, time, input], and return the last states.
@@ -76,7 +78,7 @@ def lstm(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
         y *= half
         return hidden, state.copy()
 
-    return Packed((w[order] * half[:, None]).T, b[order] * half, steps)
+    return Packed((w[order] * half[:, None]).T, b[order] * half, steps, w.nbytes + r.nbytes + b.nbytes)
 
 
 def gru(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
@@ -107,7 +109,7 @@ def gru(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
             hidden = after
         return (hidden.copy(),)
 
-    return Packed((w * half[:, None]).T, b * half, steps)
+    return Packed((w * half[:, None]).T, b * half, steps, w.nbytes + r.nbytes + b.nbytes)
 
 
 def gru_linear(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
@@ -136,7 +138,7 @@ def gru_linear(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
             hidden = after
         return (hidden.copy(),)
 
-    return Packed((w * half[:, None]).T, b[: 3 * n] * half, steps)
+    return Packed((w * half[:, None]).T, b[: 3 * n] * half, steps, w.nbytes + r.nbytes + b.nbytes)
 
 
 def _updated(new: np.ndarray, update: np.ndarray, half: np.ndarray, hidden: np.ndarray, out: np.ndarray) -> None:
@@ -160,4 +162,4 @@ def rnn(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> Packed:
             hidden = np.tanh(sums, after)
         return (hidden.copy(),)
 
-    return Packed(np.ascontiguousarray(w.T), b, steps)
+    return Packed(np.ascontiguousarray(w.T), b, steps, w.nbytes + r.nbytes + b.nbytes)

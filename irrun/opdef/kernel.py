@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from irrun.opdef.values import Value
 
-__all__ = ["AxisRole", "Index", "Kernel", "OnTileReady", "Request", "ignore_tile"]
+__all__ = ["AxisRole", "Epilogue", "Formula", "Index", "Kernel", "OnTileReady", "Request", "ignore_tile"]
 
 Index = tuple[slice, ...]
 """A part of an array: a slice for each axis."""
@@ -39,6 +41,23 @@ class Request:
     def first(self, count: int) -> tuple[Value | None, ...]:
         """Return the first ``count`` inputs, with None in place of those that the layer does not have."""
         return (*self.inputs, *(None,) * count)[:count]
+
+
+Formula = tuple[str, *tuple[float, ...]]
+"""What an element-wise kernel computes, where another kernel may compute it in its own pass: ``("add",)``, or
+``("clamp", least, greatest)``, in which NaN stays."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Epilogue:
+    """What a kernel computes of each of its results before it stores it: ``clamp(result + bias + residual)``."""
+
+    bias: np.ndarray | None = None
+    """A number for each element of the last axis, f32 [n]."""
+    residual: bool = False
+    """Whether the last input of the kernel, which has the shape of its output, is added."""
+    limits: tuple[float, float] | None = None
+    """The least and the greatest result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +91,15 @@ class Kernel:
     """The bytes of that form."""
     pack: Callable[[], object] | None = None
     """Creates that form, if the kernel does not hold it yet. Otherwise the first ``call`` would create it."""
+    formula: Formula | None = None
+    """What an ``elementwise`` kernel computes, if that has a formula."""
+    followed: Callable[[Epilogue], Kernel] | None = None
+    """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
+    chain: Callable[[Kernel, Kernel], Kernel | None] | None = None
+    """Returns a kernel that computes one kernel and then another, which reads its result and has the same ``chain``, or
+    None if that does not pay off. Its inputs are those of the first and, without that result, those of the second."""
+    stages: tuple[Any, ...] = ()
+    """What ``chain`` needs to know. A kernel without stages is in no chain."""
 
 
 AxisRole = Literal["axes", "entries", "leading"]

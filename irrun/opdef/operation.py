@@ -14,7 +14,7 @@ from irrun.opdef.kernel import AxisRole, Kernel, Request
 from irrun.opdef.values import Value
 from irrun.types import Dim, ElementType
 
-__all__ = ["SPECIFICATION", "Body", "Input", "Op", "Site", "Stream", "Variables", "opt", "ports", "variadic"]
+__all__ = ["SPECIFICATION", "Body", "Input", "Op", "Site", "Stream", "opt", "ports", "variadic"]
 
 
 SPECIFICATION: Final = (
@@ -136,6 +136,8 @@ class Op:
     """The number of the input that may be a constant as the file has it (``Value.stored``). A kernel that ``prepare``
     returns for such an input lists it in ``Kernel.prepacked``; otherwise the planner unpacks the constant and asks
     again."""
+    stored_filters: ClassVar[bool] = False
+    """Whether that input may have more than two axes. It is then in f16 or bf16, without scales."""
     channels_last: ClassVar[bool | Mapping[str, AxisRole]] = False
     """Whether the operation has kernels for values of rank 4 in channels-last layout (NHWC).
 
@@ -221,36 +223,3 @@ class Stream:
 
     def __init__(self) -> None:
         self.position = 0
-
-
-class Variables:
-    """The variables of a model, which keep their values between runs. ReadValue reads them and Assign writes them.
-
-    A value that is assigned in one run is read only in later runs.
-    """
-
-    def __init__(self) -> None:
-        self.values: dict[str, np.ndarray] = {}
-        self._assigned: dict[str, np.ndarray] = {}
-
-    def read(self, id: str) -> np.ndarray | None:
-        """Return the value of a variable, or None if no earlier run has assigned one."""
-        return self.values.get(id)
-
-    def assign(self, id: str, value: np.ndarray) -> None:
-        """Set the value of a variable for the next run."""
-        self._assigned[id] = value
-
-    def commit(self) -> None:
-        """End a run: make the assigned values readable."""
-        self.values.update({id: np.array(value) for id, value in self._assigned.items()})
-        self._assigned.clear()
-
-    def discard(self) -> None:
-        """End a failed run: drop the values that it assigned."""
-        self._assigned.clear()
-
-    def reset(self) -> None:
-        """Drop all values, as before the first run."""
-        self.values.clear()
-        self._assigned.clear()

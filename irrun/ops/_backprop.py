@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -104,7 +105,7 @@ class BackpropBase(Filtering):
         assert data is not None
         assert filters is not None
         if request.channels_last:
-            return self._prepare_channels_last(data, filters, output_shape)
+            return self._prepare_channels_last(data, filters, output_shape, request.compiled)
         both = any(entry(self.dilations, n, 1) > 1 < stride for n, stride in enumerate(self.strides))
         if filters.data is None or not filters.data.size or wide(filters.data.dtype).kind != "f" or both:
             return None
@@ -122,13 +123,17 @@ class BackpropBase(Filtering):
         flops = 0 if known.static is None else 2 * array.size * math.prod((known.static[0], *known.static[2:]))
         return replace(kernel, flops=flops, packed=kernel.packed + array.nbytes)
 
-    def _prepare_channels_last(self, data: Value, filters: Value, output_shape: Value | None) -> Kernel | None:
+    def _prepare_channels_last(
+        self, data: Value, filters: Value, output_shape: Value | None, compiled: bool
+    ) -> Kernel | None:
         shape, array, wanted = data.shape.static, filters.data, None if output_shape is None else output_shape.ints()
         unknown = output_shape is not None and wanted is None
         if shape is None or array is None or unknown or not array.size or array.dtype != wide(array.dtype):
             return None
         array = array.reshape(*(1,) * (3 - self.leading), *array.shape)
         axes = self.axes_to(shape[2:], array.shape[3:], wanted)
+        if compiled and array.dtype == np.float32 and (kernel := _compiled(array, axes, shape[0])) is not None:
+            return replace(kernel, prepacked=(1,) if output_shape is None else (1, 2))
         if len(array) > 1 or not all(is_disjoint(axis) for axis in axes):
             return None
         matrix = np.ascontiguousarray(array[0].transpose(0, 2, 3, 1))  # (in, rows, columns, out)
@@ -236,6 +241,26 @@ def by_phases(
             method(data, result, ignore_tile)
             part[...] = result
     tiles_ready(out, on_tile_ready)
+
+
+def _compiled(array: np.ndarray, axes: tuple[Axis, ...], batch: int) -> Kernel | None:
+    """Return the compiled kernel for channels-last data and constant filters (groups, in, out, …), or None.
+
+    ``axes`` are those of the convolution that leads from the output back to the data. Every element of the output must
+    depend on some tap, and the taps on data or finite.
+    """
+    filters = Filters(array.swapaxes(1, 2))
+    if not all(axis.out and axis.size and axis.kernel >= axis.stride and axis.stride <= axis.size for axis in axes):
+        return None
+    if any(axis.dilation > 1 < axis.stride for axis in axes) or not filters.is_finite:
+        return None
+    from irrun.kernels.compiled.convolution import transposed
+
+    phases: list[Any] = []
+    for first in itertools.product(*map(_phases, axes)):
+        own, taps = zip(*(_phase(axis, n) for axis, n in zip(axes, first)))
+        phases.append((first, own, tuple(tap.start for tap in taps)))
+    return transposed(filters, axes, batch, phases)
 
 
 def is_disjoint(axis: Axis) -> bool:

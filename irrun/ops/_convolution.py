@@ -90,6 +90,8 @@ class ConvolutionBase(Filtering):
 
     inputs = ports(data="T", filters="T")
     channels_last = True
+    takes_stored = 1
+    stored_filters = True
 
     def infer(self, at: Site, data: Value, filters: Value) -> Value:
         return self.correlated(at, data, filters)
@@ -99,7 +101,9 @@ class ConvolutionBase(Filtering):
         assert data is not None
         assert filters is not None
         if request.channels_last:
-            return self._prepare_channels_last(data, filters)
+            return self._prepare_channels_last(data, filters, request.compiled)
+        if filters.stored is not None:
+            return self._prepare_stored(data, filters)
         if filters.data is None or not filters.data.size or wide(filters.data.dtype).kind != "f":
             return None
         constant = Filters(filters.data.reshape(*(1,) * (3 - self.leading), *filters.data.shape))
@@ -115,14 +119,36 @@ class ConvolutionBase(Filtering):
             return replace(kernel, packed=kernel.packed + transformed_bytes(constant), pack=matrices)
         return kernel
 
-    def _prepare_channels_last(self, data: Value, filters: Value) -> Kernel | None:
-        shape, array = data.shape.static, filters.data
-        if shape is None or array is None or not array.size or array.dtype != wide(array.dtype):
+    def _prepare_stored(self, data: Value, filters: Value) -> Kernel:
+        """Return the kernel for channels-first data and filters in f16 or bf16, which it widens late, if at all."""
+
+        @functools.cache
+        def made() -> Kernel:
+            kernel = self.prepare(Request((data, Value.of(_stored(filters).astype(np.float32)))))
+            assert kernel is not None
+            return kernel
+
+        def call(data: np.ndarray, filters: np.ndarray, **keywords: Any) -> np.ndarray:
+            return made().call(data, filters, **keywords)
+
+        shape, size = self.infer(Site(), data, filters).shape.static, _stored(filters).size
+        if shape is None:
+            return Kernel(call, prepacked=(1,), packed=4 * size, pack=made)
+        flops = 2 * size * shape[0] * math.prod(shape[2:])
+        return Kernel(call, out="tiles", flops=flops, prepacked=(1,), packed=4 * size, pack=made)
+
+    def _prepare_channels_last(self, data: Value, filters: Value, compiled: bool) -> Kernel | None:
+        shape, array = data.shape.static, filters.data if filters.stored is None else _stored(filters)
+        if shape is None or array is None or not array.size or data.type.dtype != wide(array.dtype):
             return None
         constant = Filters(array.reshape(*(1,) * (3 - self.leading), *array.shape))
         axes = self.axes(shape[2:], constant.kernel)
         if is_sparse(axes) or not constant.allow_pads(axes):
             return None
+        if compiled and data.type.name == "f32":
+            from irrun.kernels.compiled.convolution import convolution
+
+            return convolution(constant, axes, shape[0])
         choice = choose_channels_last(constant, axes, shape[0])
         if choice is None:
             return None
@@ -130,6 +156,12 @@ class ConvolutionBase(Filtering):
         whole = shape[0], *(axis.out for axis in axes), constant.groups * constant.outs
         flops = 2 * array.size * math.prod(whole[:-1])
         return replace(filling(method, whole, algorithm), flops=flops, packed=packed_bytes)
+
+
+def _stored(filters: Value) -> np.ndarray:
+    """Return filters that stay as the file has them, as a view of the .bin."""
+    assert filters.stored is not None
+    return filters.stored.codes.reshape(filters.shape.static or ())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -149,7 +181,7 @@ def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: Part
     ``chosen(shape, wanted)`` returns the method for data of ``shape``. ``wanted`` is the output shape that an input
     asks for, or None.
     """
-    groups, outs, ins, work = filters.groups, filters.outs, filters.ins, filters.array.dtype
+    groups, outs, ins, work = filters.groups, filters.outs, filters.ins, filters.dtype
 
     def call(
         data: np.ndarray,
@@ -179,7 +211,7 @@ def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: Part
     if shape.static is None:
         return Kernel(call, prepacked=(1,), packed=filters.copied)
     sizes, algorithm, _ = chosen(shape.static, wanted)
-    flops = 2 * filters.array.size * shape.static[0] * math.prod(sizes)
+    flops = 2 * filters.size * shape.static[0] * math.prod(sizes)
     return Kernel(call, algorithm, out="tiles", flops=flops, prepacked=(1,), packed=filters.copied)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.kernels.recurrence import Packed, gru, gru_linear, lstm, rnn
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr
 from irrun.types import Dim, product
+
+if TYPE_CHECKING:
+    from irrun.kernels.compiled.recurrence import PackedCell
 
 Function = Callable[[np.ndarray], np.ndarray]
 States = tuple[np.ndarray, ...]
@@ -80,12 +83,14 @@ class Kind:
     """The activations for which ``packed`` computes the same."""
     packed: Callable[[np.ndarray, np.ndarray, np.ndarray], Packed]
     """Prepares constant weights W, R and B."""
+    compiled: str = ""
+    """The function of ``kernels.compiled.recurrence`` that does the same for f32, if there is one."""
 
 
 RNN: Final = Kind(1, 1, 1, 1, _rnn, ("tanh",), rnn)
-GRU: Final = Kind(3, 3, 2, 1, _gru, ("sigmoid", "tanh"), gru)
-GRU_LINEAR: Final = Kind(3, 4, 2, 1, _gru_linear_before_reset, ("sigmoid", "tanh"), gru_linear)
-LSTM: Final = Kind(4, 4, 3, 2, _lstm, ("sigmoid", "tanh", "tanh"), lstm)
+GRU: Final = Kind(3, 3, 2, 1, _gru, ("sigmoid", "tanh"), gru, "gru")
+GRU_LINEAR: Final = Kind(3, 4, 2, 1, _gru_linear_before_reset, ("sigmoid", "tanh"), gru_linear, "gru_linear")
+LSTM: Final = Kind(4, 4, 3, 2, _lstm, ("sigmoid", "tanh", "tanh"), lstm, "lstm")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -100,6 +105,8 @@ def _relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0)
 
 
+_WORTH_PACKING: Final = 1 << 12
+"""The least elements of recurrence weights for which a compiled kernel is worth its call."""
 _ACTIVATIONS: Final[Mapping[str, Function]] = {"sigmoid": _sigmoid, "tanh": np.tanh, "relu": _relu}
 
 
@@ -192,13 +199,13 @@ class _Recurrent(Op):
         present = {port.name: a for port, a in zip(self.inputs, inputs) if a is not None}
         return {name: a.astype(wide(a.dtype), copy=False) for name, a in present.items()}
 
-    def packed(self, inputs: Sequence[Value | None]) -> list[Packed] | None:
+    def packed(self, request: Request) -> Sequence[Packed | PackedCell] | None:
         """Return the prepared weights of each direction, or None.
 
         None means that the weights are not constant, or that the layer needs more than the prepared kernels can
         compute.
         """
-        known = {port.name: value for port, value in zip(self.inputs, inputs) if value is not None}
+        known = {port.name: value for port, value in zip(self.inputs, request.inputs) if value is not None}
         weights = [known[name].exact for name in "WRB" if name in known]
         usual = tuple(self._names()) == self.formula.usual and not self.clip > 0 and "A" not in known
         if not usual or not native(*(known[name] for name in known if name != "sequence_lengths")):
@@ -208,17 +215,16 @@ class _Recurrent(Op):
         one_direction = (2, 2, 1)  # the ranks of W, R and B in a cell; in a sequence, an axis of directions comes first
         w, r, *rest = (a if a.ndim > rank else a[None] for a, rank in zip(weights, one_direction) if a is not None)
         b = rest[0] if rest else np.zeros((len(r), self.formula.biases * r.shape[-1]), r.dtype)
+        if request.compiled and self.formula.compiled and r.dtype == np.float32 and r[0].size >= _WORTH_PACKING:
+            from irrun.kernels.compiled import recurrence
+
+            return [getattr(recurrence, self.formula.compiled)(*each) for each in zip(w, r, b)]
         return [self.formula.packed(*each) for each in zip(w, r, b)]
 
     @property
     def weights(self) -> tuple[int, ...]:
         """The positions of W, R and B among the inputs."""
         return tuple(position for position, port in enumerate(self.inputs) if port.name in ("W", "R", "B"))
-
-    def packed_bytes(self, request: Request) -> int:
-        """Return the bytes of the prepared weights, which are as many as those of W, R and B."""
-        present = [request.inputs[position] for position in self.weights if position < len(request.inputs)]
-        return sum(v.data.nbytes for v in present if v is not None and v.data is not None)
 
     def initial(self, arrays: dict[str, np.ndarray]) -> States:
         """Return the initial states."""
@@ -245,7 +251,7 @@ class Cell(_Recurrent):
         return tuple(x.reshaped(dims("batch_size hidden_size")) for _ in range(self.formula.states))
 
     def prepare(self, request: Request) -> Kernel | None:
-        packed = self.packed(request.inputs)
+        packed = self.packed(request)
         if packed is None:
             return None
         (weights,), states = packed, self.formula.states
@@ -254,7 +260,7 @@ class Cell(_Recurrent):
             y = np.empty((len(x), 1, self.hidden_size), x.dtype)
             return weights.run(x[:, None], others[:states], y)  # type: ignore[arg-type]
 
-        return Kernel(call, "packed", prepacked=self.weights, packed=self.packed_bytes(request))
+        return Kernel(call, "packed", prepacked=self.weights, packed=weights.nbytes)
 
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
         arrays = self.named((x, *others))
@@ -280,7 +286,7 @@ class RecurrentSequence(_Recurrent):
         return (x.reshaped(dims("batch_size num_directions seq_length hidden_size")), *states)
 
     def prepare(self, request: Request) -> Kernel | None:
-        packed = self.packed(request.inputs)
+        packed = self.packed(request)
         if packed is None:
             return None
         backwards = [self.direction == "reverse", True]
@@ -303,7 +309,7 @@ class RecurrentSequence(_Recurrent):
         lengths = None if known is None else known.exact
         shape = None if data is None else data.shape.static
         whole = lengths is not None and shape is not None and 0 not in shape and (lengths >= shape[1]).all()
-        prepacked, size = self.weights if whole else (), self.packed_bytes(request)
+        prepacked, size = self.weights if whole else (), sum(weights.nbytes for weights in packed)
         return Kernel(call, "packed", prepacked=prepacked, packed=size)
 
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:

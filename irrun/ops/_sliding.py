@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
@@ -152,17 +153,26 @@ class Pooling(Sliding):
         request: Request,
         pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray], None],
         pool_rows: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray, slice], None],
+        counts: Callable[[tuple[Axis, ...]], np.ndarray] | None = None,
     ) -> Kernel | None:
         """Return the kernel of an operation with one output, or None for types other than f32 and f64.
 
         ``pool(data, axes, out)`` fills the windows of some channels. ``pool_rows(data, axes, out, rows)`` is the same
         for channels-last data: it fills the rows of windows at the slice ``rows``. Both get parts of data and output.
+        ``counts(axes)`` returns the divisors of all windows, if these are means.
         """
         (data,) = request.inputs
         assert data is not None
         if not native(data):
             return None
         if request.channels_last:
+            shape = data.shape.static
+            taps = math.prod(self.kernel)
+            if shape is not None and taps <= _TAPS and request.compiled and data.type.name == "f32" and 0 not in shape:
+                from irrun.kernels.compiled.pooling import pooling
+
+                axes = self.axes(shape[2:], self.kernel)
+                return pooling(axes, shape[0], shape[1], None if counts is None else counts(axes))
             return self._prepared_channels_last(data, pool_rows)
         axes_of = lru_cache(lambda sizes: self.axes(sizes, self.kernel))
 
@@ -200,6 +210,10 @@ class Pooling(Sliding):
             return whole
 
         return Kernel(call, "in blocks, channels last", out="tiles")
+
+
+_TAPS: Final = 49
+"""The most taps of a window for which one compiled pass over all of them is faster than a pass for each axis."""
 
 
 def entry(values: tuple[int, ...], axis: int, default: int) -> int:

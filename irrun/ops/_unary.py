@@ -9,7 +9,7 @@ import numpy as np
 
 from irrun.kernels.cast import cast, is_float, plain
 from irrun.kernels.elementwise import elementwise, gives, native, out_of
-from irrun.opdef import Kernel, Op, Request, Site, Value, op, ports
+from irrun.opdef import Formula, Kernel, Op, Request, Site, Value, op, ports
 from irrun.types import Dim, ElementType, as_dim
 
 
@@ -22,6 +22,8 @@ class Unary(Op):
     exact = False
     """Whether ``kernel`` computes every type without a conversion. Otherwise, it computes floats of at least 32 bits
     only."""
+    compiled: str | None = None
+    """The function of ``kernels.compiled.activations`` that computes f32, if there is one."""
 
     def kernel(self, x: np.ndarray) -> np.ndarray:
         """Return the result for an array."""
@@ -35,6 +37,10 @@ class Unary(Op):
         """Return a function with ``out`` that computes the same as ``kernel`` for f32 and f64, or None."""
         return None
 
+    def formula(self) -> Formula | None:
+        """Return what ``fast`` computes, if that has a formula."""
+        return None
+
     def result(self, data: Value) -> np.dtype:
         """Return the dtype of the output."""
         return data.type.dtype
@@ -45,11 +51,15 @@ class Unary(Op):
     def prepare(self, request: Request) -> Kernel | None:
         (data,) = request.inputs
         assert data is not None
+        if request.compiled and self.compiled is not None and data.type.name == "f32":
+            from irrun.kernels.compiled import activations
+
+            return elementwise(activations.activation(getattr(activations, self.compiled)), data)
         numpy_has_it = isinstance(self.kernel, np.ufunc) and gives(self.kernel, self.result(data), data)
         if numpy_has_it and (self.exact or native(data)):
             return elementwise(self.kernel, data)
         if native(data):
-            return elementwise(self.fast(data) or out_of(self.run), data)
+            return elementwise(self.fast(data) or out_of(self.run), data, formula=self.formula())
         return None
 
     def run(self, data: np.ndarray) -> np.ndarray:
@@ -87,10 +97,13 @@ def unary(
     exact: bool = False,
     base: type[Unary] = Unary,
     fast: Callable[..., np.ndarray] | None = None,
+    formula: Formula | None = None,
+    compiled: str | None = None,
 ) -> type[Unary]:
     """Return an operation, declared as one row of a table, and register it.
 
-    The operation is ``kernel``, for Dims ``dims``, and ``fast`` for f32 and f64 if that is a function.
+    The operation is ``kernel``, for Dims ``dims``, and ``fast`` for f32 and f64 if that is a function. ``formula`` is
+    what ``fast`` computes. See ``Unary`` for ``compiled``.
     """
     body: dict[str, object] = {
         "__doc__": doc,
@@ -98,10 +111,13 @@ def unary(
         "kernel": staticmethod(kernel),
         "types": {"T": types},
         "exact": exact,
+        "compiled": compiled,
         "carries": dims is not None,
     }
     if dims is not None:
         body["dims"] = staticmethod(dims)
     if fast is not None:
         body["fast"] = lambda self, data: fast
+    if formula is not None:
+        body["formula"] = lambda self: formula
     return op(name, since=since, spec=spec)(type(name, (base,), body))

@@ -28,11 +28,13 @@ class _AvgPool(Pooling):
         return means(data, sums, self._counts(axes))
 
     def prepare(self, request: Request) -> Kernel | None:
-        counts = functools.lru_cache(lambda axes: np.maximum(self._counts(axes), 1))
+        @functools.lru_cache
+        def divisors(axes: tuple[Axis, ...]) -> np.ndarray:
+            return np.broadcast_to(np.maximum(self._counts(axes), 1), [axis.out for axis in axes])
 
         def pool(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray) -> None:
             reduced(np.add, 0, data, axes, out)
-            np.divide(out, counts(axes).astype(out.dtype), out=out)
+            np.divide(out, divisors(axes).astype(out.dtype), out=out)
 
         (data,) = request.inputs
         shape = None if data is None else data.shape.static
@@ -40,10 +42,9 @@ class _AvgPool(Pooling):
 
         def pool_rows(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray, rows: slice) -> None:
             reduced(np.add, 0, data, axes, out, first=1)
-            divisors = np.broadcast_to(counts(whole), [axis.out for axis in whole])[rows, :, np.newaxis]
-            np.divide(out, divisors.astype(out.dtype), out=out)
+            np.divide(out, divisors(whole)[rows, :, np.newaxis].astype(out.dtype), out=out)
 
-        return self.prepared(request, pool, pool_rows)
+        return self.prepared(request, pool, pool_rows, divisors)
 
     def _counts(self, axes: tuple[Axis, ...]) -> np.ndarray:
         """Return the divisor of each window: the number of its elements that count."""

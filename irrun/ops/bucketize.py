@@ -27,5 +27,8 @@ class Bucketize(Op):
         return data.typed(self.output_type)
 
     def run(self, data: np.ndarray, buckets: np.ndarray) -> np.ndarray:
-        indices = np.searchsorted(plain(buckets), plain(data), "left" if self.with_right_bound else "right")
+        data, buckets = plain(data), plain(buckets)
+        if "f" not in data.dtype.kind + buckets.dtype.kind and np.result_type(data, buckets).kind == "f":  # u64 and i64
+            data, buckets = data.astype(object), buckets.astype(object)
+        indices = np.searchsorted(buckets, data, "left" if self.with_right_bound else "right")
         return np.asarray(indices, self.output_type.dtype)

@@ -7,7 +7,7 @@ import numpy as np
 
 from irrun.kernels.cast import is_float, limits, plain
 from irrun.kernels.elementwise import clipping
-from irrun.opdef import Site, Value, attr, op
+from irrun.opdef import Formula, Site, Value, attr, op
 from irrun.ops._unary import Unary, through_floats
 from irrun.types import INF, Dim, ElementType
 
@@ -42,6 +42,9 @@ class Clamp(Unary):
 
     def fast(self, data: Value) -> Callable[..., np.ndarray]:
         return clipping(self.min, self.max, data.type.dtype)
+
+    def formula(self) -> Formula:
+        return "clamp", self.min, self.max
 
     def dims(self, x: Dim) -> Dim:
         low, high = self._bounds(-INF, INF)

@@ -18,6 +18,10 @@ class Gelu7(Unary):
     approximation_mode = attr.choice("erf", "tanh", default="erf")
     types = {"T": "float"}
 
+    @property
+    def compiled(self) -> str:
+        return f"gelu_{self.approximation_mode}"
+
     def kernel(self, x: np.ndarray) -> np.ndarray:
         if self.approximation_mode == "erf":
             return _by_erf(x)
@@ -32,6 +36,7 @@ class Gelu2(Unary):
     """Compute ``x * Φ(x)`` with the error function."""
 
     types = {"T": "float"}
+    compiled = "gelu_erf"
 
     def kernel(self, x: np.ndarray) -> np.ndarray:
         return _by_erf(x)

@@ -52,6 +52,7 @@ class MulticlassNms9(Detections):
             yield from super().images(boxes, scores)
             return
         classes, count = scores.shape
+        roisnum = roisnum.astype(np.int64)
         if roisnum.sum() != count:
             raise Refused(f"the sum of roisnum {roisnum.tolist()} is not num_boxes, which is {count}", "C5")
         # OpenVINO numbers the boxes one after the other, and within a box class by class

@@ -40,6 +40,11 @@ class MVN6(Op):
         if data is None or not native(data) or not data.rank or numbers is None or not numbers.size:
             return None
         along, inside = places(numbers, data.rank), self.eps_mode == "inside_sqrt"
+        if request.compiled and self.normalize_variance and along == (data.rank - 1,) and data.type.name == "f32":
+            from irrun.kernels.compiled import rows
+
+            margins = np.float32([self.eps, 0] if inside else [0, self.eps])
+            return whole_along(rows.by_rows(rows.standardise, *margins), along)
         function = standardise(along, data.rank, self.eps, inside=inside, deviation=self.normalize_variance)
         return whole_along(function, along)
 

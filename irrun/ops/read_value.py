@@ -6,7 +6,7 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.opdef import Op, Site, Value, Variables, attr, op, opt, ports
-from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, ElementType, PartialShape, blank
+from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, Dim, ElementType, PartialShape, blank
 
 
 @op("ReadValue", since=6, spec="infrastructure/read-value-6")
@@ -31,7 +31,7 @@ class ReadValue6(Op):
             if missing := self._missing():
                 help = f"write {missing[0]}, or connect init_value"
                 raise Refused(f"the attribute {missing[0]} is missing", help=help, code="IR202")
-            return Value(self._type, self._shape)
+            return Value(self._type, _named(at, self._shape))
         at.require(
             self._type.kind == "dynamic" or init_value.type is self._type,
             "C1",
@@ -42,7 +42,7 @@ class ReadValue6(Op):
             "C1",
             f"init_value is {init_value.shape}, but variable_shape is {self._shape}",
         )
-        return Value(init_value.type if self._type.kind == "dynamic" else self._type, self._shape)
+        return Value(init_value.type if self._type.kind == "dynamic" else self._type, _named(at, self._shape))
 
     def doubts(self, at: Site, init_value: Value | None = None, *, variables: Variables | None) -> Iterator[Refused]:
         if missing := self._missing():
@@ -67,6 +67,13 @@ class ReadValue6(Op):
         if held is not None:
             return held
         return init_value if init_value is not None else _zeros(self._shape, self._type.dtype)
+
+
+def _named(at: Site, shape: PartialShape) -> PartialShape:
+    """Return a shape whose unknown dims are named after the layer and the axis, as those of a Parameter are."""
+    if shape.dims is None:
+        return shape
+    return PartialShape(tuple(Dim(d.lo, d.hi, Dim.unknown(f"{at.name}[{axis}]").term) for axis, d in enumerate(shape)))
 
 
 def _zeros(shape: PartialShape, dtype: np.dtype) -> np.ndarray:

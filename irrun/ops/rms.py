@@ -45,6 +45,16 @@ class RMS(Op):
         if gamma is not None and (not native(data, gamma) or weights is None or weights.size not in weights.shape[-1:]):
             return None
 
+        if request.compiled and data.type.name == "f32":
+            from irrun.kernels.compiled import rows
+
+            width = data.shape[-1].value
+            factors = np.ones(1, np.float32) if weights is None else weights.reshape(-1)
+            if width is not None and factors.size in (1, width):
+                factors = np.ascontiguousarray(np.broadcast_to(factors, (width,)))
+                function = rows.by_rows(rows.root_mean_square, np.float32(self.epsilon), factors)
+                return whole_along(function, (data.rank - 1,))
+
         def function(x: np.ndarray, out: np.ndarray) -> None:
             count = np.asarray(x.shape[-1], x.dtype)
             np.divide(x, np.sqrt(row_sums(x, x) / count + x.dtype.type(self.epsilon)), out)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from irrun.kernels.blocks import InPlace
 from irrun.kernels.softmax import exponentials, shifted, sums
 from irrun.opdef import Site, Value, op
 from irrun.ops._softmax import AlongAxis
@@ -19,6 +20,13 @@ class SoftMax8(AlongAxis):
         np.exp(result, out=result)
         result /= result.sum(axis, keepdims=True)
         return result
+
+    def rows(self, data: Value) -> InPlace | None:
+        if data.type.name != "f32":
+            return None
+        from irrun.kernels.compiled.rows import by_rows, softmax
+
+        return by_rows(softmax)
 
     def block(self, x: np.ndarray, out: np.ndarray, axis: int) -> None:
         exponentials(x, axis, out)

@@ -26,7 +26,11 @@ class Swish(Op):
         data, beta = request.first(2)
         if not native(data) or (beta is not None and beta.data is None):
             return None
-        factor = 1 if beta is None or beta.data is None else beta.data.item()
+        factor: float = 1 if beta is None or beta.data is None else beta.data.item()
+        if request.compiled and data is not None and data.type.name == "f32":
+            from irrun.kernels.compiled import activations
+
+            return elementwise(activations.activation(activations.swish, np.float32(factor)), data)
         return elementwise(in_blocks(swish(factor)), data)
 
     def run(self, data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:

@@ -5,7 +5,7 @@ from functools import reduce
 
 import numpy as np
 
-from irrun.opdef import Op, Site, Value, few, op, ports
+from irrun.opdef import Kernel, Op, Request, Site, Value, few, op, ports
 from irrun.types import Dim, PartialShape
 
 
@@ -38,6 +38,14 @@ class Transpose(Op):
         if axes is not None:
             return data.reshaped([data.shape[a] for a in axes])
         return data.reshaped([reduce(Dim.union, data.shape)] * rank)  # the axes are in an unknown order
+
+    def prepare(self, request: Request) -> Kernel | None:
+        data, order = request.inputs
+        axes = None if order is None else order.exact
+        if data is None or axes is None or data.rank != axes.size or not axes.size:
+            return None
+        known = tuple(axes.tolist())
+        return Kernel(lambda data, order: data.transpose(known))
 
     def run(self, data: np.ndarray, order: np.ndarray) -> np.ndarray:
         axes = [int(a) for a in order]

@@ -40,15 +40,16 @@ Packed = Callable[[Sequence[Value | None]], None]
 
 
 def channels_last(
-    steps: Sequence[Step], values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int], packed: Packed
-) -> Sequence[Step]:
+    steps: Sequence[Step], values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int],
+    packed: Packed, *, compiled: bool = False,
+) -> Sequence[Step]:  # fmt: skip
     """Return the steps with regions in channels-last layout, or ``steps`` as they are if that does not pay.
 
     ``values`` holds the Value of each slot, ``results`` the slots of the model's outputs. New slots are appended to
-    ``values``, and their arrays, if constant, are added to ``constants``.
+    ``values``, and their arrays, if constant, are added to ``constants``. ``compiled`` allows compiled kernels.
     """
     known, held = len(values), set(constants)
-    layout = _Layout(values, constants, packed)
+    layout = _Layout(values, constants, packed, compiled)
     arranged = layout.arranged(steps, results)
     if 0 < layout.converted * _SHARE <= layout.computed:
         return arranged
@@ -61,8 +62,8 @@ def channels_last(
 class _Layout:
     """One pass over the steps. ``last`` maps a slot to the slot that holds the same value in channels-last layout."""
 
-    def __init__(self, values: list[Value], constants: dict[int, np.ndarray], packed: Packed) -> None:
-        self.values, self.constants, self.packed = values, constants, packed
+    def __init__(self, values: list[Value], constants: dict[int, np.ndarray], packed: Packed, compiled: bool) -> None:
+        self.values, self.constants, self.packed, self.compiled = values, constants, packed, compiled
         self.last: dict[int, int] = {}
         self.fixed: dict[tuple[int, int], int] = {}  # the same for constants, by slot and number of repeats along a row
         # values that so far exist only in channels-last layout, keyed by slot, with the step that produces them
@@ -103,7 +104,7 @@ class _Layout:
             inputs = [None if value is None else _widened(value) for value in inputs]
         kernel = requests.kernel(step.op, inputs) if narrow and not step.kernel.flops else step.kernel
         if kernel.out != "elementwise":
-            kernel = requests.channels_last_kernel(step.op, inputs, len(outputs))
+            kernel = requests.channels_last_kernel(step.op, inputs, len(outputs), compiled=self.compiled)
             self.packed(inputs)
         return None if kernel is None or (narrow and not _stays_wide(step, inputs, outputs)) else kernel
 

@@ -373,6 +373,9 @@ def _times(p: Patterns, convolution: Step, factors: np.ndarray) -> int | None:
     Returns None if the filters are not constant, or if the convolution is not in f32 or f64.
     """
     filters = p.constants.get(convolution.reads[1])
+    value = p.values[convolution.reads[1]]
+    if value.stored is not None:
+        filters = value.stored.rows(slice(None)).reshape(value.shape.static or ())
     if filters is None or not p.is_float(convolution.writes[0]):
         return None
     axis = _FILTERED[convolution.op.type]

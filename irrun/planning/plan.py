@@ -14,12 +14,15 @@ from irrun.inference.propagate import Bodies, Values, needed, propagate, refusal
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.planning import requests
+from irrun.planning.absorb import absorb
+from irrun.planning.decoders import decoding
 from irrun.planning.failures import kernel_failed, refuse_too_large, too_much_memory
 from irrun.planning.fuse import fuse
 from irrun.planning.layout import channels_last
 from irrun.planning.patterns import Patterns
 from irrun.planning.steps import Plan, Planning, Step
 from irrun.planning.stored import stored_constants
+from irrun.planning.views import reshaped
 from irrun.types import PartialShape
 
 __all__ = ["UNPACKED", "plan"]
@@ -111,7 +114,9 @@ class _Assembly:
         model, slot = self.model, self.slot
         results = tuple(slot[feed] for r in model.results if (feed := model.feeds[r.id][0]) is not None)
         if self.how.fuse:
-            stored, self.left = stored_constants(model, self.ops, dict(zip(slot, self.values)))
+            stored, self.left = stored_constants(
+                model, self.ops, dict(zip(slot, self.values)), filters=self.how.compiled
+            )
             for output, matrix in stored.items():
                 self.values[slot[output]] = replace(self.values[slot[output]], stored=matrix)
         steps: Sequence[Step] = [step for id in model.order if (step := self.step(id)) is not None]
@@ -125,15 +130,17 @@ class _Assembly:
         if self.how.fuse:
             patterns = Patterns(self.values, self.constants, results, compiled=self.how.compiled)
             steps = patterns.replaced(_wanted(steps, results))
-            steps = channels_last(steps, self.values, self.constants, results, self.packed)
-            steps = fuse(steps, self.values, results)
+            steps = _wanted(decoding(steps, self.values, compiled=self.how.compiled), results)
+            steps = channels_last(steps, self.values, self.constants, results, self.packed, compiled=self.how.compiled)
+            steps = absorb(steps, self.values, results)
+            steps = fuse(reshaped(steps, self.values, results), self.values, results)
             for step in steps:
                 if step.kernel.pack is not None:
                     self.reserved += step.kernel.packed
                     self.require_memory(step.layer)
                     step.kernel.pack()
             self.constants |= {
-                number: _without_contents(value.type.dtype, value.stored.shape)
+                number: _without_contents(value.type.dtype, value.shape.static or ())
                 for number, value in enumerate(self.values)
                 if value.stored is not None
             }
@@ -181,7 +188,7 @@ class _Assembly:
         number = op.takes_stored
         if number is not None and (value := inputs[number]) and value.stored and number not in kernel.prepacked:
             self.reserve(layer, value)
-            self.hold(reads[number], value.stored.rows(slice(None)))
+            self.hold(reads[number], value.stored.rows(slice(None)).reshape(value.shape.static or ()))
             inputs[number] = self.values[reads[number]]
             kernel = self.kernel(layer, inputs, len(writes))
         dynamic = op.checked and self.may_be_refused(inputs, writes)

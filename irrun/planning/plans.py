@@ -27,28 +27,27 @@ _NARROW: Final = 4
 
 _COMPILED: Final = 1 << 22
 """The least bytes of constants for which numba is imported and compiles kernels, which takes half a second or more."""
-_MATRICES: Final = 2
-"""Compiled kernels multiply matrices, which must make up at least one part in so many of the constants. In ResNet-50 it
-is one in twelve: with numba, it took 106 MB more and 3 % less time."""
+_WEIGHTS: Final = 2
+"""Compiled kernels multiply by matrices and filters, which must make up at least one part in so many of the
+constants."""
 
 
 def planning(model: Model, max_memory: int) -> Planning:
     """Return how a model is planned where nothing else is asked for."""
     size = 0 if model.weights is None else model.weights.data.nbytes
-    pays = size >= _COMPILED and (_matrices(model) * _MATRICES >= size or is_quantised(model))
+    pays = size >= _COMPILED and (_weights(model) * _WEIGHTS >= size or is_quantised(model))
     compiled = pays and available()
     return Planning(max_memory, compiled=compiled)
 
 
-def _matrices(model: Model) -> int:
-    """Return the bytes of the constants that may be matrices. Integers in groups have a third axis."""
+def _weights(model: Model) -> int:
+    """Return the bytes of the constants that may be matrices or filters. Matrices of integers may have a third axis."""
     size = 0
     for layer in model.layers.values():
         port = layer.outputs[0] if layer.type == "Const" and layer.outputs else None
         shape = None if port is None or port.shape is None else port.shape.static
         if port is not None and port.type is not None and shape is not None:
-            is_matrix = len(shape) == 2 or (len(shape) == 3 and port.type.is_integer)
-            size += port.type.nbytes(math.prod(shape)) if is_matrix else 0
+            size += port.type.nbytes(math.prod(shape)) if len(shape) >= 2 else 0
     return size
 
 

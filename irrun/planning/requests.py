@@ -24,13 +24,16 @@ def kernel(op: Op, inputs: Sequence[Value | None], outputs: int = 1, *, compiled
         return op.prepare(Request(tuple(inputs), outputs, compiled=compiled)) or Kernel(op.run)
 
 
-def channels_last_kernel(op: Op, inputs: Sequence[Value | None], outputs: int = 1) -> Kernel | None:
+def channels_last_kernel(
+    op: Op, inputs: Sequence[Value | None], outputs: int = 1, *, compiled: bool = False
+) -> Kernel | None:
     """Return the fastest kernel for channels-last data, or None if the operation has none.
 
-    ``inputs`` have the shapes of the specification.
+    ``inputs`` have the shapes of the specification. ``compiled`` allows compiled kernels.
     """
     if isinstance(op.channels_last, bool):
-        return op.prepare(Request(tuple(inputs), outputs, channels_last=True)) if op.channels_last else None
+        request = Request(tuple(inputs), outputs, channels_last=True, compiled=compiled)
+        return op.prepare(request) if op.channels_last else None
     if inputs[0] is None or inputs[0].rank != 4:
         return None
     adapted = copy(op)
@@ -50,7 +53,7 @@ def channels_last_kernel(op: Op, inputs: Sequence[Value | None], outputs: int = 
                 return None
             constants[number], value = axes, Value.of(axes, value.type)
         values.append(value.channels_last() if value is not None and value.rank == 4 else value)
-    return _with_constants(kernel(adapted, values, outputs), constants)
+    return _with_constants(kernel(adapted, values, outputs, compiled=compiled), constants)
 
 
 def _with_constants(kernel: Kernel, constants: dict[int, np.ndarray]) -> Kernel:

@@ -7,6 +7,7 @@ Convert``. Folding these layers would make an array of f32 with up to eight time
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -27,15 +28,16 @@ _FEWER: Final = 8
 
 
 def stored_constants(
-    model: Model, ops: Mapping[int, Op], values: Values
+    model: Model, ops: Mapping[int, Op], values: Values, *, filters: bool = False
 ) -> tuple[dict[tuple[int, int], Stored], frozenset[int]]:
     """Return the constants to leave as they are, by layer output, and the ids of the layers to leave out.
 
     All consumers of such an output accept it (``Op.takes_stored``) and are not constant themselves, and nothing else
-    reads the layers before it.
+    reads the layers before it. ``filters`` allows filters of convolutions, too (``Op.stored_filters``).
     """
     readers: dict[int, set[int]] = {}
     accepted: dict[tuple[int, int], bool] = {}
+    matrices: set[tuple[int, int]] = set()  # the outputs that are left only if they have two axes
     for id, feeds in model.feeds.items():
         for number, feed in enumerate(feeds):
             if feed is not None:
@@ -43,10 +45,12 @@ def stored_constants(
                 others = (f for f in feeds if f is not None and f != feed)
                 known = all(ops[f[0]].type == "Const" or values[f].data is not None for f in others)
                 accepted[feed] = ops[id].takes_stored == number and not known and accepted.get(feed, True)
+                if not (filters and ops[id].stored_filters):
+                    matrices.add(feed)
     found: dict[tuple[int, int], Stored] = {}
     left: set[int] = set()
     for output, accepts in accepted.items():
-        chain = _Chain(model, ops, values)
+        chain = _Chain(model, ops, values, filters=output not in matrices)
         stored = chain.read(output) if accepts else None
         if stored is not None and all(readers[id] <= chain.layers for id in chain.layers - {output[0]}):
             found[output] = stored
@@ -57,15 +61,17 @@ def stored_constants(
 class _Chain:
     """The layers between a Const and the matrix that follows from it."""
 
-    def __init__(self, model: Model, ops: Mapping[int, Op], values: Values) -> None:
-        self.model, self.ops, self.values = model, ops, values
+    def __init__(self, model: Model, ops: Mapping[int, Op], values: Values, *, filters: bool) -> None:
+        self.model, self.ops, self.values, self.filters = model, ops, values, filters
         self.layers: set[int] = set()
 
     def read(self, output: tuple[int, int]) -> Stored | None:
         """Return the matrix that a layer output holds, or None if its layers are not those of compressed weights."""
         value = self.values[output]
         shape = value.shape.static
-        if value.type.name != "f32" or value.data is not None or shape is None or len(shape) != 2 or 0 in shape:
+        if value.type.name != "f32" or value.data is not None or shape is None or len(shape) < 2 or 0 in shape:
+            return None
+        if len(shape) > 2 and not self.filters:
             return None
         scales = zeros = None
         types = set[str]()
@@ -86,7 +92,9 @@ class _Chain:
                 return None
             id = feed[0]
         self.layers.add(id)
-        return self.matrix(id, shape, types, zeros, scales)
+        if len(shape) > 2 and (scales or zeros or self.values[id, 0].type.name not in _HALVES):
+            return None
+        return self.matrix(id, (shape[0], prod(shape[1:])), types, zeros, scales)
 
     def matrix(
         self, id: int, shape: tuple[int, int], types: set[str], zeros: _Number | None, scales: _Number | None

@@ -19,6 +19,7 @@ from irrun.running.hooks import Hook, Tap
 from irrun.running.inputs import Feeds, read_feeds
 from irrun.running.interpreter import Interpreter, Run
 from irrun.running.live import Limits, Live
+from irrun.running.liveness import root_of
 from irrun.running.outputs import Outputs, owned
 from irrun.running.strict import Strict
 
@@ -127,7 +128,8 @@ class Executable:
     def _held(self) -> int:
         """Return the bytes that last from run to run beside constants: the variables and the copy of the .bin."""
         weights = self.model.weights
-        return sum(array.nbytes for array in self.state.values()) + (0 if weights is None else weights.copied)
+        variables = sum(root_of(array).nbytes for array in self.state.values())
+        return variables + (0 if weights is None else weights.copied)
 
     def _require_weights(self) -> None:
         """Raise ExecutionError (IR502) if the .bin has changed since it was mapped."""

@@ -114,7 +114,7 @@ class Interpreter:
             for hook in hooks:
                 hook.after(step, inputs, outputs)
             if counted:
-                live.add(plan.model, step.layer, outputs, working)
+                live.add(plan.model, step.layer, outputs, working, _SMALL)
             for number, array in zip(step.writes, outputs):
                 slots[number] = array
             for number in step.frees:
@@ -194,7 +194,8 @@ class Interpreter:
             for number, a in zip(step.reads, inputs)
         ]
         try:
-            outputs = infer(step.op, site(step.layer), values, dict(step.needed), contents=False)
+            own = {name: step.needed[name] for name in step.op.needs}  # a kernel may need more than its operation
+            outputs = infer(step.op, site(step.layer), values, own, contents=False)
         except Refused as refused:
             raise refused_by_inputs(self.model, step, refused) from None
         for value in outputs:
@@ -225,6 +226,9 @@ class Interpreter:
         return step_failed(self.model, step, inputs, error)
 
 
+_SMALL: Final = 1 << 12
+"""The least bytes of an output that counts. Smaller ones, of which a plan has at most one in each slot, take less
+memory than the plan itself, but to count them takes as long as some steps. What a loop collects counts in any case."""
 _PASSED: Final = 256
 """The most passed checks that a dynamic step remembers, so that ever new inputs do not fill the memory."""
 

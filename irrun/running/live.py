@@ -116,13 +116,16 @@ class Live:
         self.pending += size
         self.room -= size
 
-    def add(self, model: Model, layer: Layer, arrays: Iterable[np.ndarray | None], working: int = 0) -> None:
+    def add(
+        self, model: Model, layer: Layer, arrays: Iterable[np.ndarray | None], working: int = 0, least: int = 0
+    ) -> None:  # fmt: skip
         """Count arrays that ``layer`` has returned. Raises ExecutionError (IR604) if they exceed the limit.
 
-        ``working`` bytes (see ``Op.working``) belong to the first array.
+        ``working`` bytes (see ``Op.working``) belong to the first array. Arrays of less than ``least`` bytes are left
+        out.
         """
         for array in arrays:
-            if not isinstance(array, np.ndarray):
+            if not isinstance(array, np.ndarray) or array.nbytes < least:
                 continue
             root = array if array.base is None else root_of(array)
             if id(root) not in self._known:

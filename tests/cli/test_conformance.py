@@ -84,6 +84,26 @@ def test_every_nth_case_is_a_sample(small: Path, tmp_path: Path, call: Any) -> N
     assert read_run(tmp_path / "r").results.keys() == {case.name for case in cases[::9]}
 
 
+def test_scoreboard(small: Path, tmp_path: Path, call: Any) -> None:
+    """A second call runs nothing, and gives the same table."""
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\n<!-- scoreboard -->\n<!-- end -->\n")
+    arguments = ["exact", "--harness", _relu(tmp_path), "-o", str(tmp_path / "new" / "results"), "--suite", str(small)]
+    (tmp_path / "new").mkdir()
+    result = call("conformance", "scoreboard", *arguments, "--only", "*/c1-*", "--page", str(page))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert page.read_text() == f"# Page\n\n<!-- scoreboard -->\n{result.stdout}<!-- end -->\n"
+    rows = re.findall(r"^\| (.+?) \| (\S+) % \| (\d+) \|", result.stdout, re.M)
+    assert [(name.split()[0], share) for name, share, _ in rows] == [("irrun", "100.0"), ("relu", "100.0")]
+    files = {file.name: file.read_bytes() for file in (tmp_path / "new" / "results").iterdir()}
+    assert "exact.jsonl" in files
+    assert len(files) == 2
+    result = call("conformance", "scoreboard", *arguments, "--only", "*/c1-*", "--format", "json")
+    first, second = json.loads(result.stdout)["engines"]
+    assert (first["passed"], second["refuse"]) == (int(rows[0][2]), int(rows[1][2]))
+    assert files == {file.name: file.read_bytes() for file in (tmp_path / "new" / "results").iterdir()}
+
+
 def test_smoke(small: Path, tmp_path: Path, call: Any) -> None:
     result = call("conformance", "smoke", "--harness", _relu(tmp_path), "--suite", str(small))
     assert result.exit_code == 1
@@ -111,6 +131,9 @@ def test_show(small: Path, tmp_path: Path, call: Any) -> None:
         (["run", "exactly", "-o", "x"], "cannot read the suite"),
         (["compare", "none.jsonl", "none.jsonl"], "cannot use the results: no such file or directory"),
         (["report", "none.jsonl", "-o", "pages"], "cannot use the results"),
+        (["scoreboard", "-o", "x"], "pass engines, such as irrun openvino"),
+        (["scoreboard", "exact", "-o", __file__], "is a file; pass a folder"),
+        (["scoreboard", "exact", "-o", "x", "--page", "none.md"], "cannot use the page: no such file"),
         (["show", "Tile-1/nothing"], "the suite has no case 'Tile-1/nothing'"),
     ],
 )

@@ -99,6 +99,7 @@ COMMAND_LINES = {
     "conformance run exact -o results.jsonl --only Tile-1/* --every 9": 0,
     "conformance compare results.jsonl results.jsonl": 0,
     "conformance report results.jsonl -o pages": 0,
+    "conformance scoreboard exact --only Tile-1/* --every 9 -o board": 0,
     "conformance smoke exact": 0,
     "fuzz --count 3": 0,
     # errors

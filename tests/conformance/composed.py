@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from conformance.rows import declaration, refused
 from irrun import build as b
 from irrun.conformance.suite import Case, Step, tensor_record
 from irrun.ir.write import to_xml
-from irrun.types import ELEMENT_TYPES, text_array
+from irrun.types import ELEMENT_TYPES, NF4, ElementType, text_array
 from irrun.weights import pack
 from kit import Refusal
 from nets import Net
@@ -30,7 +31,9 @@ def cases() -> Iterator[Case]:
     yield from _iterators()
     yield from _state()
     yield from _passed_on()
+    yield from _passed_on_by_bodies_and_variables()
     yield from _constants()
+    yield from _compressed_weights()
     yield from _binary_convolutions()
     yield from _further_refusals()
 
@@ -204,6 +207,10 @@ def _sample(name: str) -> np.ndarray:
         return text_array(["a", "", "übung", "line\nbreak"], (4,))
     if name == "boolean":
         return np.array([True, False, False, True])
+    if name == "f8e8m0":
+        return np.array([1.0, 2.0**-127, 0.5, 2.0**127]).astype(type.dtype)
+    if name == "nf4":
+        return NF4[[15, 0, 7, 3]]
     if type.kind == "float":
         return np.array([1.0, -0.5, 0.0, 2.0]).astype(type.dtype)
     bits = type.bits - (type.kind == "int")
@@ -214,7 +221,7 @@ def _sample(name: str) -> np.ndarray:
 def _passed_on() -> Iterator[Case]:
     """An input that is an output, of each element type that arrays have, however it is declared."""
     for name, type in ELEMENT_TYPES.items():
-        if type.kind == "dynamic" or type.is_storage or name == "f8e8m0":
+        if type.kind == "dynamic" or type.is_storage:
             continue
         for shape in ("2,2", "?,?", "..."):
             for contents in (_sample(name).reshape(2, 2), _sample(name)[:0].reshape(0, 3)):
@@ -229,13 +236,66 @@ def _passed_on() -> Iterator[Case]:
                     yield _of(operation, id, net, steps, declared=declared)
 
 
+def _passed_on_by_bodies_and_variables() -> Iterator[Case]:
+    """Elements of each type through If, Loop, TensorIterator and a variable, none of which changes them."""
+    for name, type in ELEMENT_TYPES.items():
+        if type.kind == "dynamic" or type.is_storage:
+            continue
+        cond, x = b.parameter([], "boolean", name="cond"), b.parameter([4], name, name="x")
+        sample = _sample(name)
+        twice = np.concatenate([sample, sample])
+        node = b.If(
+            cond,
+            x,
+            then=lambda a: b.Concat(a, a, axis=0),
+            otherwise=lambda a: b.Reshape(a, [4], special_zero=False),
+            name="if",
+        )
+        steps = [_step([True, sample], [twice]), _step([False, sample], [sample])]
+        yield _of("If-8", f"passes-on-{name}", b.model(node), steps)
+        model = _loop(2, True, x, body=lambda i, a: (True, b.concatenated(a, axis=0)))
+        yield _of("Loop-5", f"passes-on-{name}", model, [_step([sample], [twice])])
+        node = b.TensorIterator(
+            b.sliced(x, axis=0, start=-1, end=0, stride=-1), name="ti", body=lambda part: [b.concatenated(part, axis=0)]
+        )
+        yield _of("TensorIterator-1", f"passes-on-{name}", b.model(node), [_step([sample], [sample[::-1]])])
+        for version in (3, 6):
+            for operation in ("ReadValue", "Assign"):
+                steps = [
+                    _step([sample], [sample[::-1]]), _step([sample[:1].repeat(4)], [sample]),
+                    _step([sample], [sample[::-1]], reset=True),
+                ]  # fmt: skip
+                yield _of(f"{operation}-{version}", f"passes-on-{name}", _delay(version, type), steps)
+
+
+def _delay(version: int, type: ElementType) -> Net:
+    """Return a model that gives the input of the run before, at first the sample in reverse."""
+    net, name, port = Net(), type.name, (type.port_name, "4")
+    x = net.parameter(name, "4", name="x")
+    start = net.const(name, "4", pack(_sample(name)[::-1], type))
+    attributes: dict[str, Any] = {"variable_type": name, "variable_shape": "4"} if version == 6 else {}
+    read = net.add("ReadValue", [start], [port], opset=f"opset{version}", variable_id="last", **attributes)
+    net.add("Assign", [x], opset=f"opset{version}", variable_id="last")
+    net.result(read)
+    return net
+
+
 def _constants() -> Iterator[Case]:
     for name, type in ELEMENT_TYPES.items():
-        if type.kind == "dynamic" or type.is_storage or name == "f8e8m0":
+        if type.kind == "dynamic":
             continue
         net = Net()
-        net.result(net.const(name, "2,2", pack(_sample(name), type)))
-        yield _of("Const-1", name, net, [_step([], [_sample(name).reshape(2, 2)])])
+        const = net.const(name, "2,2", pack(_sample(name), type))
+        if not type.is_storage:
+            net.result(const)
+            yield _of("Const-1", name, net, [_step([], [_sample(name).reshape(2, 2)])])
+            net = Net()
+            const = net.const(name, "2,2", pack(_sample(name), type))
+        if type.kind != "string":
+            net.result(net.add("Convert", [const], [("FP64", "2,2")], destination_type="f64"))
+            yield _of(
+                "Const-1", f"{name}-converted", net, [_step([], [_sample(name).reshape(2, 2).astype(np.float64)])]
+            )
     for id, old, new in (
         ("c1-beyond-the-bin", 'offset="0"', 'offset="8"'),
         ("c1-negative-offset", 'offset="0"', 'offset="-4"'),
@@ -249,6 +309,79 @@ def _constants() -> Iterator[Case]:
     net = Net()
     net.result(net.const("string", "2", np.array([2, 0, 3, 2], np.int32).tobytes() + b"abc"))
     yield _of("Const-1", "c3-descending-offsets", net, changes=["<net", "<net"])
+
+
+_SCALES = np.array([0.5, 2, 0.25, 1], np.float32).reshape(4, 1)
+"""Scales of four rows of weights: powers of two, which each type of scales holds."""
+
+
+def _compressed_weights() -> Iterator[Case]:
+    """Weights in a narrow type, which a model converts, shifts by a zero point, and scales, before it uses them.
+
+    All numbers are sums of a few powers of two, so that f32 holds each of them and each sum.
+    """
+    x, rows = np.array([[1, -2, 0.5, 4, -1, 0.25, 8, 2]], np.float32), np.array([3, 0, 2], np.int64)
+    for name, type in ELEMENT_TYPES.items():
+        if type.kind not in ("float", "int", "uint") or type.bits > 8:
+            continue
+        codes = _codes(type)
+        for scales in ("f32", "f16", "f8e8m0") if name in ("f4e2m1", "f8e4m3", "f8e5m2") else ("f32", "f16"):
+            shifts = ("", "zero-point-") if type.is_integer and name != "u1" and scales == "f16" else ("",)
+            for shift in shifts:
+                zero = np.full((4, 1), 1).astype(type.dtype)
+                weights = (codes.astype(np.float64) - (zero.astype(np.float64) if shift else 0)) * _SCALES
+                for operation, expected in (("MatMul-1", x @ weights.T), ("Gather-8", weights[rows])):
+                    net = Net()
+                    port = (ELEMENT_TYPES[scales].port_name if scales != "f8e8m0" else "FP32", "4,8")
+                    column = port[0], "4,1"
+                    to = "f16" if scales == "f16" else "f32"
+                    full = net.add("Convert", [net.const(name, "4,8", pack(codes, type))], [port], destination_type=to)
+                    if shift:
+                        point = net.const(name, "4,1", pack(zero, type))
+                        full = net.add(
+                            "Subtract", [full, net.add("Convert", [point], [column], destination_type=to)], [port]
+                        )
+                    scale = net.const(scales, "4,1", pack(_SCALES, ELEMENT_TYPES[scales]))
+                    if scales == "f8e8m0":
+                        scale = net.add("Convert", [scale], [column], destination_type=to)
+                    full = net.add("Multiply", [full, scale], [port])
+                    if to == "f16":
+                        full = net.add("Convert", [full], [("FP32", "4,8")], destination_type="f32")
+                    if operation == "MatMul-1":
+                        last = net.add(
+                            "MatMul", [net.parameter("f32", "1,8", name="x"), full], [("FP32", "1,4")],
+                            transpose_a="false", transpose_b="true",
+                        )  # fmt: skip
+                    else:
+                        axis = net.const("i64", "", np.int64(0).tobytes())
+                        indices = net.parameter("i64", "3", name="rows")
+                        last = net.add(
+                            "Gather", [full, indices, axis], [("FP32", "3,8")], opset="opset8", batch_dims="0"
+                        )
+                    net.result(last)
+                    feeds = [x] if operation == "MatMul-1" else [rows]
+                    case = _of(
+                        operation, f"weights-{shift}{name}-{scales}", net, [_step(feeds, [expected.astype(np.float32)])]
+                    )
+                    yield replace(case, types=sorted({*case.types, name, scales}))
+
+
+def _codes(type: ElementType) -> np.ndarray:
+    """Return weights [4,8] of a narrow type: numbers of few bits, of both signs where the type has them."""
+    if type.name == "nf4":
+        return NF4[[0, 7, 15]][np.arange(32) % 3].reshape(4, 8)
+    if type.name == "f8e8m0":
+        return (2.0 ** (np.arange(32) % 5 - 2)).astype(type.dtype).reshape(4, 8)
+    numbers = np.arange(32) * 5 % min(2**type.bits, 16)
+    if type.kind == "uint":
+        return numbers.astype(type.dtype).reshape(4, 8)
+    if type.kind == "int":
+        return (numbers - 8).astype(type.dtype).reshape(4, 8)
+    return (
+        np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.5, -1, -1.5, -2, -3, -4, -6, 0])[numbers]
+        .astype(type.dtype)
+        .reshape(4, 8)
+    )
 
 
 def _binary_convolutions() -> Iterator[Case]:

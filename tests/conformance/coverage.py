@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from irrun.conformance.suite import DECLARATIONS, Case, Operation, Suite
-from irrun.types import ELEMENT_TYPES
+from irrun.types import ELEMENT_TYPES, ElementType
 
 __all__ = ["PAGE", "holes", "page"]
 
@@ -31,9 +31,15 @@ _REASONS = """
 
 A hole is a clause, an element type or a kind of declaration that no case of an operation has, each with its reason.
 
-- *stored*: u1, u3, u6, nf4 and f8e8m0 are types of stored weights. Tensors of them cannot be passed to an engine.
-- *no row*: the tables of the tests have no row. These are gaps.
+- *stored*: u1, u3, u6 and nf4 are types of stored weights. Variables, bodies and outputs do not have them.
+- *powers of two*: f8e8m0 has neither zero nor negative numbers, and every row of the operation has one of them.
+- *few numbers*: no row of the operation has only numbers that the type has, such as f4e2m1, whose 15 numbers are
+  0, ±0.5, ±1, ±1.5, ±2, ±3, ±4 and ±6. A row whose inputs are rounded would be another row.
+- *truth values*: the page allows any type, but its formula has no meaning for truth values.
+- *rounding*: the page allows integers, but does not say how the operation rounds what is none.
+- *random*: the numbers of the outputs are random.
 - *one declaration*: the operation has no input whose shape may be unknown, or its tables have no dynamic rows.
+- *no row*: the tables of the tests have no row. These are gaps.
 
 | operation | hole | reason |
 | --- | --- | --- |
@@ -61,11 +67,12 @@ def holes(suite: Suite) -> Iterator[tuple[str, str, str]]:
         clauses = [label for label in operation.clauses if label not in _clauses(cases)]
         if clauses:
             yield name, f"clauses {', '.join(clauses)}", "no row"
-        missing = [type for type in operation.types if type not in _types(cases)]
-        for reason, of_reason in (("stored", True), ("no row", False)):
-            listed = [type for type in missing if _is_stored(type) == of_reason]
-            if listed:
-                yield name, f"types {', '.join(listed)}", reason
+        by_reason: dict[str, list[str]] = defaultdict(list)
+        for type in operation.types:
+            if type not in _types(cases):
+                by_reason[_reason(name, ELEMENT_TYPES[type])].append(type)
+        for reason, listed in by_reason.items():
+            yield name, f"types {', '.join(listed)}", reason
         declared = [d for d in DECLARATIONS if d not in _declared(cases)]
         if declared:
             yield name, f"declared as {', '.join(declared)}", "one declaration" if len(declared) == 2 else "no row"
@@ -100,5 +107,20 @@ def _declared(cases: Sequence[Case]) -> set[str]:
     return {case.declaration for case in cases if case.verdict == "values"}
 
 
-def _is_stored(name: str) -> bool:
-    return ELEMENT_TYPES[name].is_storage or name == "f8e8m0"
+_ROUNDED = ("AvgPool-14", "AvgPool-16", "GRN-1", "MVN-2", "SoftMax-1")
+"""Operations whose outputs are seldom integers, and whose pages allow integers."""
+
+
+def _reason(operation: str, type: ElementType) -> str:
+    """Return why no case of an operation has an element type."""
+    if type.is_storage:
+        return "stored"
+    if operation.startswith("RandomUniform-"):
+        return "random"
+    if type.name == "f8e8m0":
+        return "powers of two"
+    if type.kind == "boolean":
+        return "truth values"
+    if type.is_integer and operation in _ROUNDED:
+        return "rounding"
+    return "few numbers" if type.bits <= 8 else "no row"

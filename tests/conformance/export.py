@@ -46,10 +46,11 @@ def cases(paths: Iterable[Path]) -> Iterator[Case]:
     yield from (case for _, case in _pairs(paths))
 
 
-def _pairs(paths: Iterable[Path]) -> Iterator[tuple[tables.Row, Case]]:
-    """Yield rows with their cases."""
+def _pairs(paths: Iterable[Path]) -> Iterator[tuple[tables.Row | None, Case]]:
+    """Yield rows with their cases, and then the cases of further element types."""
     for path in paths:
         yield from ((row, _settled(case)) for row, case in _numbered(rows.cases(path)))
+        yield from ((None, _settled(case)) for case in rows.carried_over(path))
 
 
 def _settled(case: Case) -> Case:

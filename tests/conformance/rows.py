@@ -14,6 +14,7 @@ import numpy as np
 import kit
 import recorded
 import tables
+from conformance import carried
 from conformance.one_layer import Writer, plain
 from irrun.conformance.suite import Case, Step, tensor_record
 from irrun.inference.layer import infer
@@ -21,7 +22,7 @@ from irrun.opdef import Op, Site, Value, resolve
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, text_array
 from oracle import Oracle
 
-__all__ = ["cases", "declaration", "name_of", "refused", "result_types"]
+__all__ = ["carried_over", "cases", "declaration", "name_of", "refused", "result_types"]
 
 FORMULA = "computed in numpy or by hand in {file}, from the specification"
 AGREE = "OpenVINO 2026.4.1 ({kernels}) and irrun give the same"
@@ -71,7 +72,7 @@ def _calls(row: kit.Values, file: str) -> Iterator[Case]:
         given.pop()
     if any(i is None for i in given):
         return  # an IR has no place for an input that is absent before another one
-    expected = [np.asarray(e) for e in (row.expected if isinstance(row.expected, tuple) else (row.expected,))]
+    expected = _outputs(row)
     op = kit.operation(row.op, row.attributes)
     writer, refs, values, feeds = Writer(), [], [], []
     for position, array in enumerate(map(np.asarray, given)):
@@ -134,13 +135,7 @@ def _model(row: kit.Case, file: str, declared: str, *, fed: bool) -> Case:
         path = Path(folder, "case.xml")
         feeds = kit.build(row, path, declared, fed)
         xml, data = plain(path.read_text("utf-8")), path.with_suffix(".bin").read_bytes()
-    if row.expected is None:
-        expected = recorded.answer(row) or kit.ask(row, _oracle())
-        kernels = "CPU" if row.how == "cpu" else "reference kernels"
-        source = AGREE.format(kernels=kernels)
-    else:
-        expected = [np.asarray(e) for e in (row.expected if isinstance(row.expected, tuple) else (row.expected,))]
-        source = FORMULA.format(file=file)
+    expected, source = _answers(row, file)
     outputs = [tensor_record(e, type) for e, type in zip(expected, result_types(xml), strict=True)]
     inputs = [tensor_record(feed) for feed in feeds]
     tolerances = [kit.TOLERANCE.get(record["type"], (0.0, 0.0)) for record in outputs]
@@ -151,6 +146,18 @@ def _model(row: kit.Case, file: str, declared: str, *, fed: bool) -> Case:
         rtol=max(t[0] for t in tolerances) if row.rtol is None else row.rtol,
         atol=max(t[1] for t in tolerances) if row.atol is None else row.atol,
     )  # fmt: skip
+
+
+def _answers(row: kit.Case, file: str) -> tuple[list[np.ndarray], str]:
+    """Return the outputs of a row, and where they come from."""
+    if row.expected is None:
+        kernels = "CPU" if row.how == "cpu" else "reference kernels"
+        return recorded.answer(row) or kit.ask(row, _oracle()), AGREE.format(kernels=kernels)
+    return _outputs(row), FORMULA.format(file=file)
+
+
+def _outputs(row: kit.Case | kit.Values) -> list[np.ndarray]:
+    return [np.asarray(e) for e in (row.expected if isinstance(row.expected, tuple) else (row.expected,))]
 
 
 def _type(array: np.ndarray) -> str:
@@ -166,6 +173,39 @@ def result_types(xml: str) -> list[str]:
 
 
 _PRECISIONS = {type.port_name: name for name, type in ELEMENT_TYPES.items()}
+
+
+# ---------------------------------------------------------------------------------------------
+# rows in further element types
+
+
+def carried_over(path: Path) -> Iterator[Case]:
+    """Yield cases of the element types that no row of a test file of operations has."""
+    found: list[carried.Row] = []
+    covered: set[tuple[str, str, str]] = set()
+    file = f"tests/ops/{path.name}"
+    for row in tables.rows(path):
+        if not isinstance(row, kit.Case | kit.Values):
+            continue
+        cls = _class(row.op)
+        inputs = [None if i is None else np.asarray(i) for i in row.inputs]
+        ports = cls.inputs or ()
+        for position, array in enumerate(inputs):
+            if array is not None:
+                covered.add((name_of(cls), ports[min(position, len(ports) - 1)].type, _type(array)))
+        try:
+            op = kit.operation(row.op, row.attributes)
+        except (KeyError, TypeError, ValueError):
+            continue  # OpenVINO's Python API has other names for these attributes
+        if isinstance(row, kit.Case):
+            outputs, source = _answers(row, file)
+            known = [kit.TOLERANCE.get(_type(array), (0.0, 0.0)) for array in outputs]
+            atol = max(t[1] for t in known) if row.atol is None else row.atol
+        else:
+            outputs, source, atol = _outputs(row), FORMULA.format(file=file), 0.0
+        rtol = _tolerance([_type(array) for array in outputs], row.rtol or 0.0)
+        found.append(carried.Row(cls, op, row.id, row.attributes, inputs, outputs, source, rtol, atol))
+    yield from carried.cases(found, covered)
 
 
 # ---------------------------------------------------------------------------------------------

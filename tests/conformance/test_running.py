@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from irrun.conformance import Case, Run, harness, read_suite, run, starter
+from irrun.conformance import Case, Run, harness, read_run, read_suite, run, starter
 from irrun.diagnostics import EngineError, ReadError
 from irrun.engines import Limits
 
@@ -123,6 +124,22 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     head, *lines = target.read_text().splitlines()
     assert json.loads(head)["version"] == 1
     assert len(lines) == 6
+
+
+def test_results_of_unchanged_cases_outlast_a_change_of_the_suite(tmp_path: Path) -> None:
+    """Another note changes no judgement; another tolerance does."""
+    target, cases, seen = tmp_path / "results", _first("Add-1", 4), list[str]()
+    _run(target, cases, seen)
+    new = [*cases[:1], replace(cases[1], note="new"), replace(cases[2], rtol=0.5), *_first("Tile-1")]
+    suite = replace(SUITE, cases=new)
+    found = run(suite, new, starter("exact"), target, limits=Limits(120), on_result=lambda r, *_: seen.append(r.name))
+    assert seen == [case.name for case in (*cases, *new[2:])]
+    assert (found.suite, found.cases, found.count("passed")) == (suite.digest, 4, 4)
+    assert set(read_run(target).results) == {case.name for case in new}
+    few = replace(SUITE, cases=new[:1])
+    with pytest.raises(ReadError, match="for other cases"):
+        run(few, new[:1], starter("exact"), target, limits=Limits(120))
+    assert len(read_run(target).results) == 4
 
 
 @pytest.mark.parametrize("text", ["", "no json", '{"format": "OpenVINO IR conformance results", "version": 7}\n'])

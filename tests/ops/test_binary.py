@@ -57,6 +57,10 @@ VALUES = [
     Values("multiply-wraps", "Multiply-1", [i(2**62, 3), i(2, -3)], i(-(2**63), -9)),
     # divide
     Values("divide-float", "Divide-1", [f(18, 1, -1, 0), f(8, 0, 0, 0)], f(2.25, INF, -INF, NAN)),
+    Values("divide-few-bits", "Divide-1", [f(3, -6, 1, 0.5, 4), f(2, 4, 0.5, -1, 4)], f(1.5, -1.5, 2, -0.5, 1)),
+    Values("mod-few-bits", "Mod-1", [f(3, -3, 1.5, -1.5, 4), f(2, 2, -1, 1, 4)], f(1, -1, 0.5, -0.5, 0)),
+    Values("floor-mod-few-bits", "FloorMod-1", [f(3, -3, 1.5, -1.5, 4), f(2, 2, -1, 1, 4)], f(1, 1, -0.5, 0.5, 0)),
+    Values("power-few-bits", "Power-1", [f(2, -2, 0.5, 4, -1), f(2, 1, 1, 0.5, 3)], f(4, -2, 0.5, 2, -1)),
     Values("divide-f16-zero", "Divide-1", [f(1, dtype=F16), f(3, dtype=F16)], f(1 / 3, dtype=F16)),
     Values("divide-floors", "Divide-1", _SIGNS, i(-4, 3, 3, -4, -2)),
     Values("divide-floors-true", "Divide-1", _SIGNS, i(-4, 3, 3, -4, -2), {"m_pythondiv": True}),

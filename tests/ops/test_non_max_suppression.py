@@ -34,6 +34,7 @@ _EXAMPLES: list[tuple[str, list[np.ndarray], tuple[np.ndarray, ...], dict[str, A
     ("corner", _inputs([_BOXES], [[_SCORES]]), _KEPT, {}),
     ("flipped", _inputs([_FLIPPED], [[_SCORES]]), _KEPT, {}),
     ("center", _inputs([_CENTERS], [[_SCORES]]), _KEPT, {"box_encoding": "center"}),
+    ("few-bits", _inputs([[[0, 0, 2, 1], [0, 0, 2, 1], [0, 2, 2, 3], [3, 3, 4, 4]]], [[[1.5, 1, 0.5, 3]]]), _rows([[0, 0, 3], [0, 0, 0], [0, 0, 2]], [3, 1.5, 0.5]), {}),
     ("identical", _inputs([[[0, 0, 1, 1]] * 10], [[[0.9] * 10]]), _rows([[0, 0, 0]], [0.9]), {}),
     ("limit", _inputs([_BOXES], [[_SCORES]], 2), _rows([[0, 0, 3], [0, 0, 0]], [0.95, 0.9]), {}),
     ("single", _inputs([[[0, 0, 1, 1]]], [[[0.9]]]), _rows([[0, 0, 0]], [0.9]), {}),

@@ -1,4 +1,5 @@
-"""The harness of OpenVINO: any version, on any of its devices. It needs openvino and numpy, and no irrun.
+"""The harness of OpenVINO: any version, on any of its devices, or the reference kernels of its core, which it calls
+``evaluate``. It needs openvino and numpy, and no irrun.
 
 Inner values are observed by adding Results to copies of the model, which changes how OpenVINO fuses layers. A model
 that is loaded with its inner values is therefore compiled as it is only if a run observes none of them.
@@ -6,6 +7,7 @@ that is loaded with its inner values is therefore compiled as it is only if a ru
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -32,10 +34,11 @@ _SILENT = ("Parameter", "Constant", "Result", "Assign")
 
 
 class Harness:
-    """OpenVINO, with the device and the properties that ``options`` name."""
+    """OpenVINO, with the device and the properties that ``options`` name, or with the kernels of its core."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self.core = ov.Core()
+        self.evaluates = "evaluate" in options
         self.weights = options.get("weights", "")
         self.device = options.get("device", "CPU")
         self.properties: dict[str, Any] = {}
@@ -43,8 +46,8 @@ class Harness:
             self.properties["INFERENCE_PRECISION_HINT"] = options["precision"]
         if "threads" in options:
             self.properties["INFERENCE_NUM_THREADS"] = int(options["threads"])
-        precision = options.get("precision") or self._default_precision()
-        self.name = f"OpenVINO {ov.__version__.split('-')[0]} {self.device} {precision}".strip()
+        how = "evaluate" if self.evaluates else f"{self.device} {options.get('precision') or self._default_precision()}"
+        self.name = f"OpenVINO {ov.__version__.split('-')[0]} {how}".strip()
 
     def _default_precision(self) -> str:
         """Return the type in which the device computes by default: bf16 on some processors, f32 on most."""
@@ -125,6 +128,8 @@ class Harness:
         return self.core.read_model(self.path, self.weights) if self.weights else self.core.read_model(self.path)
 
     def _request(self, model: Any) -> Any:
+        if self.evaluates:
+            return _Evaluation(model)
         return self.core.compile_model(model, self.device, self.properties).create_infer_request()
 
     def _observers(self, taps: tuple[tuple[str, int], ...]) -> Iterator[Any]:
@@ -175,6 +180,40 @@ class Harness:
         nodes = {(node.get_friendly_name(), port): node for node, port in _values(model)}
         model.add_results([opset8.result(nodes[tap].output(tap[1])) for tap in batch])
         return self._request(model)
+
+
+class _Evaluation:
+    """Runs a model with the reference kernels of OpenVINO's core, behind the methods of a request."""
+
+    def __init__(self, model: Any) -> None:
+        if model.get_sinks() or any(node.get_type_name() == "ReadValue" for node in model.get_ops()):
+            raise NotImplementedError("evaluate keeps no state")
+        self.model, self.model_outputs = model, model.outputs
+        self.inputs: dict[int, Any] = {}
+        self.outputs: list[Any] = []
+
+    def set_input_tensor(self, position: int, tensor: Any) -> None:
+        self.inputs[position] = tensor
+
+    def infer(self) -> None:
+        """Run the model. Raises NotImplementedError if a layer has no evaluate for these types."""
+        self.outputs = [ov.Tensor(port.get_element_type(), ov.Shape([0])) for port in self.model_outputs]
+        inputs = [self.inputs[position] for position in range(len(self.inputs))]
+        try:
+            is_evaluated = self.model.evaluate(self.outputs, inputs)
+        except RuntimeError as error:
+            lacking = re.search(r"Evaluation failed on \S*?(\w+) ", str(error))
+            if lacking is None:
+                raise
+            raise NotImplementedError(f"{lacking[1]} has no evaluate for these types") from None
+        if not is_evaluated:  # before 2025
+            raise NotImplementedError("a layer has no evaluate for these types")
+
+    def get_output_tensor(self, position: int) -> Any:
+        return self.outputs[position]
+
+    def query_state(self) -> Sequence[Any]:
+        return ()
 
 
 class _Strings:

@@ -1,4 +1,7 @@
-"""The harness of onnxruntime. It needs onnxruntime and numpy, for inner values also onnx, and no irrun."""
+"""The harness of onnxruntime, which runs ONNX models or, behind openvino2onnx, IR files.
+
+It needs onnxruntime and numpy, for inner values also onnx, for IR files also openvino2onnx, and no irrun.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnxruntime  # pyright: ignore[reportMissingImports]
+from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented  # pyright: ignore[reportMissingImports]
 
 __all__ = ["Harness"]
 
@@ -27,11 +31,16 @@ class Harness:
         if "threads" in options:
             self.options.intra_op_num_threads = int(options["threads"])
         self.name = f"onnxruntime {onnxruntime.__version__} {device}"
+        self.converts = "convert" in options
+        if self.converts:
+            import openvino2onnx  # pyright: ignore[reportMissingImports]
+
+            self.name = f"openvino2onnx {openvino2onnx.__version__}, {self.name}"
 
     def load(self, path: str, inner: bool) -> dict[str, Any]:
         """Read the model, and return its inputs, its outputs and, if ``inner``, the results of its nodes."""
-        self.path = path
-        self.session = self._session(path)
+        self.model = _converted(path) if self.converts else path
+        self.session = self._session(self.model)
         self.observed: tuple[Any, Any] | None = None
         inputs = self.session.get_inputs()
         self.inputs = [value.name for value in inputs]
@@ -64,15 +73,18 @@ class Harness:
         """Do nothing: ONNX models have no state."""
 
     def _session(self, model: Any) -> Any:
-        return onnxruntime.InferenceSession(model, self.options, providers=[self.provider])
+        """Return a session. ``model`` is a path or serialized. Raises NotImplementedError if a kernel is missing."""
+        try:
+            return onnxruntime.InferenceSession(model, self.options, providers=[self.provider])
+        except NotImplemented as error:
+            raise NotImplementedError(str(error)) from None
 
     def _values(self) -> list[dict[str, Any]]:
         """Return the results of the nodes, or none if the package onnx is not installed."""
         try:
-            import onnx
+            nodes = _proto(self.model, load_external_data=False).graph.node
         except ImportError:
             return []
-        nodes = onnx.load(self.path, load_external_data=False).graph.node
         return [
             {"layer": name, "port": 0, "type": node.op_type, "names": [node.name] if node.name and not position else []}
             for node in nodes
@@ -84,10 +96,38 @@ class Harness:
         """Return a session of a copy of the model that has further outputs."""
         import onnx
 
-        model = onnx.load(self.path)
+        model = _proto(self.model)
         known = {value.name for value in model.graph.output}
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in known)
         return self._session(model.SerializeToString())
+
+
+def _converted(path: str) -> bytes:
+    """Return the ONNX model of an IR. Raises NotImplementedError for what openvino2onnx has no conversion for.
+
+    It gives layers that it does not know to ONNX under the same type, which ONNX may not have.
+    """
+    import onnx
+    import openvino2onnx  # pyright: ignore[reportMissingImports]
+
+    try:
+        model = openvino2onnx.convert(path, print_passes=False)
+    except KeyError as error:
+        raise NotImplementedError(f"openvino2onnx has no conversion for {error}") from None
+    opsets = {opset.domain: opset.version for opset in model.opset_import}
+    for node in model.graph.node:
+        if not onnx.defs.has(node.op_type, opsets.get(node.domain, 1), node.domain):
+            raise NotImplementedError(f"openvino2onnx has no conversion for {node.op_type}")
+    return model.SerializeToString()
+
+
+def _proto(model: str | bytes, *, load_external_data: bool = True) -> Any:
+    """Return a model that is a path or serialized."""
+    import onnx
+
+    if isinstance(model, bytes):
+        return onnx.load_from_string(model)
+    return onnx.load(model, load_external_data=load_external_data)
 
 
 def _type(text: str) -> str:

@@ -52,6 +52,8 @@ class Server:
                 answer = self.answer(**request)
             except ImportError as error:
                 self.refuse(error, "unavailable" if self.harness is None else "")
+            except NotImplementedError as error:
+                self.refuse(error, "unavailable")
             except MemoryError as error:
                 self.refuse(error, "memory")
             except Exception as error:

@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from irrun.kernels.compiled.processor import VECTOR, VECTORS
 
-__all__ = ["multiply_block", "unpack_block"]
+__all__ = ["FORMS", "Form", "at", "int64", "multiply_block", "repeated", "unpack_block", "widened"]
 
 _F32: Final = ir.FloatType()
 _I64: Final = ir.IntType(64)
@@ -29,7 +29,7 @@ _FMA: Final = f"llvm.fma.v{VECTOR}f32"
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
     """How the numbers of a panel are stored, and how they become f32 in registers."""
 
     element: ir.Type
@@ -59,14 +59,14 @@ def _from_nibbles(builder: Any, loads: list[ir.Value]) -> list[ir.Value]:
     return [builder.sitofp(vector, _FLOATS) for vector in low + high]
 
 
-_FORMS: Final = {
-    types.float32: _Form(_F32, 4, lambda builder, loads: loads),
-    types.uint16: _Form(ir.HalfType(), 2, lambda builder, loads: [builder.fpext(n, _FLOATS) for n in loads]),
-    types.int16: _Form(ir.IntType(16), 2, _from_bf16),
-    types.int8: _Form(
+FORMS: Final = {
+    types.float32: Form(_F32, 4, lambda builder, loads: loads),
+    types.uint16: Form(ir.HalfType(), 2, lambda builder, loads: [builder.fpext(n, _FLOATS) for n in loads]),
+    types.int16: Form(ir.IntType(16), 2, _from_bf16),
+    types.int8: Form(
         ir.IntType(8), 1, lambda builder, loads: [builder.sitofp(builder.sext(n, _INTS), _FLOATS) for n in loads]
     ),
-    types.uint8: _Form(ir.IntType(8), 1, _from_nibbles, share=2),
+    types.uint8: Form(ir.IntType(8), 1, _from_nibbles, share=2),
 }
 """The forms of panels: f32, f16 (uint16), bf16 (int16), i8, and two unsigned numbers of four bits in a byte (uint8)."""
 
@@ -80,12 +80,12 @@ def _multiply_block(
     ``rows`` and ``panels`` are literals. ``a``, ``b`` and ``c`` are addresses. The rows of ``a`` and ``c`` are ``lda``
     and ``ldc`` floats apart. A panel has ``depth`` > 0 rows of ``VECTORS`` vectors, and the next panel begins ``ldb``
     bytes further. The dtype of the array ``weights``, of which nothing else matters, says how a panel is stored: see
-    ``_FORMS``.
+    ``FORMS``.
     """
     if not (isinstance(rows, types.IntegerLiteral) and isinstance(panels, types.IntegerLiteral)):
         raise TypingError("the numbers of rows and panels must be literals")
     shape = rows.literal_value, panels.literal_value
-    form = _FORMS[weights.dtype]
+    form = FORMS[weights.dtype]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         _block(builder, shape, form, *arguments[3:])
@@ -98,25 +98,25 @@ multiply_block: Final[Callable[..., None]] = intrinsic(prefer_literal=True)(_mul
 
 
 def _block(
-    builder: Any, shape: tuple[int, int], form: _Form, a: ir.Value, lda: ir.Value, b: ir.Value,
+    builder: Any, shape: tuple[int, int], form: Form, a: ir.Value, lda: ir.Value, b: ir.Value,
     ldb: ir.Value, c: ir.Value, ldc: ir.Value, depth: ir.Value, adds: ir.Value,
 ) -> None:  # fmt: skip
     rows, panels = shape
     fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_FLOATS, [_FLOATS] * 3), _FMA)
-    begins = [_at(builder, a, builder.mul(lda, _int(4 * row)), _F32) for row in range(rows)]
+    begins = [at(builder, a, builder.mul(lda, int64(4 * row)), _F32) for row in range(rows)]
     before, loop, done = builder.block, builder.append_basic_block("depth"), builder.append_basic_block("done")
     builder.branch(loop)
     builder.position_at_end(loop)
     k, address = builder.phi(_I64), builder.phi(_I64)
     sums = [[builder.phi(_FLOATS) for _ in range(panels * VECTORS)] for _ in range(rows)]
-    places = [builder.add(address, builder.mul(ldb, _int(panel))) for panel in range(panels)]
-    vectors = [vector for place in places for vector in _widened(builder, form, place)]
+    places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(panels)]
+    vectors = [vector for place in places for vector in widened(builder, form, place)]
     added: list[list[ir.Value]] = []
     for begin, row in zip(begins, sums):
-        element = _repeated(builder, builder.load(builder.gep(begin, [k]), align=4))
+        element = repeated(builder, builder.load(builder.gep(begin, [k]), align=4))
         added.append([builder.call(fma, [element, vector, sum]) for vector, sum in zip(vectors, row)])
-    following = builder.add(k, _int(1)), builder.add(address, _int(VECTORS // form.share * VECTOR * form.bytes))
-    for phi, first, next in ((k, _int(0), following[0]), (address, b, following[1])):
+    following = builder.add(k, int64(1)), builder.add(address, int64(VECTORS // form.share * VECTOR * form.bytes))
+    for phi, first, next in ((k, int64(0), following[0]), (address, b, following[1])):
         phi.add_incoming(first, before)
         phi.add_incoming(next, loop)
     for phis, values in zip(sums, added):
@@ -126,15 +126,15 @@ def _block(
     builder.cbranch(builder.icmp_signed("<", following[0], depth), loop, done)
     builder.position_at_end(done)
     for row, values in enumerate(added):
-        line = builder.add(c, builder.mul(ldc, _int(4 * row)))
+        line = builder.add(c, builder.mul(ldc, int64(4 * row)))
         with builder.if_else(builder.trunc(adds, ir.IntType(1))) as (if_adds, if_stores):
             with if_adds:
                 for n, value in enumerate(values):
-                    place = _at(builder, line, _int(4 * VECTOR * n), _FLOATS)
+                    place = at(builder, line, int64(4 * VECTOR * n), _FLOATS)
                     builder.store(builder.fadd(value, builder.load(place, align=4)), place, align=4)
             with if_stores:
                 for n, value in enumerate(values):
-                    builder.store(value, _at(builder, line, _int(4 * VECTOR * n), _FLOATS), align=4)
+                    builder.store(value, at(builder, line, int64(4 * VECTOR * n), _FLOATS), align=4)
 
 
 def _unpack_block(
@@ -145,7 +145,7 @@ def _unpack_block(
     All but ``depth`` are addresses: ``b`` of a panel as in ``multiply_block``, ``zeros`` and ``scales`` of one row of
     f32. numba's own loop is slower: before each row, it checks whether the arrays overlap.
     """
-    form = _FORMS[weights.dtype]
+    form = FORMS[weights.dtype]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         _unpack(builder, form, *arguments[1:])
@@ -158,37 +158,37 @@ unpack_block: Final[Callable[..., None]] = intrinsic(_unpack_block)
 
 
 def _unpack(
-    builder: Any, form: _Form, b: ir.Value, zeros: ir.Value, scales: ir.Value, c: ir.Value, depth: ir.Value
+    builder: Any, form: Form, b: ir.Value, zeros: ir.Value, scales: ir.Value, c: ir.Value, depth: ir.Value
 ) -> None:
-    places = [_int(4 * VECTOR * n) for n in range(VECTORS)]
-    shifts = [builder.load(_at(builder, zeros, place, _FLOATS), align=4) for place in places]
-    factors = [builder.load(_at(builder, scales, place, _FLOATS), align=4) for place in places]
-    step = _int(VECTORS // form.share * VECTOR * form.bytes)
+    places = [int64(4 * VECTOR * n) for n in range(VECTORS)]
+    shifts = [builder.load(at(builder, zeros, place, _FLOATS), align=4) for place in places]
+    factors = [builder.load(at(builder, scales, place, _FLOATS), align=4) for place in places]
+    step = int64(VECTORS // form.share * VECTOR * form.bytes)
     with cgutils.for_range(builder, depth) as loop:
-        vectors = _widened(builder, form, builder.add(b, builder.mul(loop.index, step)))
-        row = builder.add(c, builder.mul(loop.index, _int(4 * VECTOR * VECTORS)))
+        vectors = widened(builder, form, builder.add(b, builder.mul(loop.index, step)))
+        row = builder.add(c, builder.mul(loop.index, int64(4 * VECTOR * VECTORS)))
         for place, vector, shift, factor in zip(places, vectors, shifts, factors):
             number = builder.fmul(builder.fsub(vector, shift), factor)
-            builder.store(number, _at(builder, row, place, _FLOATS), align=4)
+            builder.store(number, at(builder, row, place, _FLOATS), align=4)
 
 
-def _widened(builder: Any, form: _Form, address: ir.Value) -> list[ir.Value]:
+def widened(builder: Any, form: Form, address: ir.Value) -> list[ir.Value]:
     """Return the vectors, in f32, of the row of a panel at an address."""
     step = VECTOR * form.bytes
-    places = (_at(builder, address, _int(n * step), form.stored) for n in range(VECTORS // form.share))
+    places = (at(builder, address, int64(n * step), form.stored) for n in range(VECTORS // form.share))
     return form.widen(builder, [builder.load(place, align=form.bytes) for place in places])
 
 
-def _int(number: int) -> ir.Constant:
+def int64(number: int) -> ir.Constant:
     return ir.Constant(_I64, number)
 
 
-def _at(builder: Any, address: ir.Value, offset: ir.Value, type: ir.Type) -> ir.Value:
+def at(builder: Any, address: ir.Value, offset: ir.Value, type: ir.Type) -> ir.Value:
     """Return the pointer to a ``type`` at ``offset`` bytes from an address."""
     return builder.inttoptr(builder.add(address, offset), type.as_pointer())
 
 
-def _repeated(builder: Any, element: ir.Value) -> ir.Value:
+def repeated(builder: Any, element: ir.Value) -> ir.Value:
     """Return a vector with ``element`` in each place."""
     undefined = ir.Constant(_FLOATS, ir.Undefined)
     first = builder.insert_element(undefined, element, ir.Constant(_I32, 0))

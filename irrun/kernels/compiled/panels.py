@@ -13,8 +13,9 @@ __all__ = ["DEPTH", "HEIGHT", "WIDTH", "address_of", "multiply_panel", "multiply
 
 WIDTH: Final = VECTOR * VECTORS
 """Columns of a panel."""
-DEPTH: Final = 384
-"""The most rows of the constant matrix that a block sums up at once, so that a panel stays in the first-level cache."""
+DEPTH: Final = 768
+"""The most rows of the constant matrix that a block sums up at once, so that a panel stays in the second-level cache.
+With half as many, a product of depth 768 takes 4 % longer, because it reads its sums again."""
 HEIGHT: Final = 32 * ROWS
 """Rows of the other matrix that each panel is multiplied with in turn, so that they stay in the second-level cache."""
 
@@ -76,9 +77,9 @@ def multiply_panels(a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: i
                             panels, at + 4 * row * lda, lda, b, ldb, address_of(edge), WIDTH, high,
                             end - begin, False,
                         )  # fmt: skip
-                        whole = out[top + row : top + row + high, column:]
-                        if adds:
-                            whole += edge[:high, :width]
-                        else:
-                            whole[:] = edge[:high, :width]
+                        # loops, because numba takes seconds to compile the errors of an assignment of slices
+                        for i in range(high):
+                            for j in range(width):
+                                before = out[top + row + i, column + j] if adds else np.float32(0)
+                                out[top + row + i, column + j] = before + edge[i, j]
                 column += width

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
 import llvmlite.binding as llvm
 from numba import njit
+
+from irrun.kernels.compiled.machine_code import MachineCode
 
 __all__ = ["HALVES", "ROWS", "VECTOR", "VECTORS", "compiled"]
 
@@ -34,10 +37,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def compiled(function: _F) -> _F:
     """Compile a function at its first call for each combination of argument types, without the interpreter's lock.
 
-    The machine code is kept in a cache on disk (NUMBA_CACHE_DIR, ``__pycache__`` or the user's cache), if one can be
-    written to.
+    The machine code is kept on disk (see ``machine_code``), if a folder can be written to.
     """
-    try:
-        return cast(_F, njit(nogil=True, cache=True, error_model="numpy")(function))
-    except RuntimeError:  # no folder can be written to
-        return cast(_F, njit(nogil=True, error_model="numpy")(function))
+    made: Any = njit(nogil=True, error_model="numpy")(function)
+    with suppress(RuntimeError):  # no folder can be written to
+        made._cache = MachineCode(function)
+    return cast(_F, made)

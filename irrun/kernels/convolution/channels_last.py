@@ -82,7 +82,7 @@ def columns(
     def some(index: Index) -> None:
         images, part = index
         first, elements = rows.part(part)
-        padded = _padded(data[images, elements], first, line)
+        padded = with_pads(data[images, elements], first, line)
         image, row, place, one = padded.strides
         strides = image, rows.stride * row, line.stride * place, rows.dilation * row, line.dilation * place, one
         shape = len(padded), first.out, broad, rows.kernel, line.kernel, ins
@@ -141,7 +141,7 @@ def depthwise(
     def fill(index: Index) -> None:
         images, part = index
         first, elements = rows.part(part)
-        padded = _padded(data[images, elements], first, line)
+        padded = with_pads(data[images, elements], first, line)
         image, row, place, one = padded.strides
         shape = len(padded), first.out, rows.kernel, line.kernel, broad // count, length
         strides = image, rows.stride * row, rows.dilation * row, line.dilation * place, count * line.stride * place, one
@@ -161,7 +161,7 @@ _LENGTH: Final = 1 << 12
 """The most elements in a row of a depthwise convolution, so that several rows stay in the first-level cache."""
 
 
-def _padded(data: np.ndarray, rows: Axis, line: Axis) -> np.ndarray:
+def with_pads(data: np.ndarray, rows: Axis, line: Axis) -> np.ndarray:
     """Return the elements that all windows see, with zeros for the pads, each row contiguous in memory.
 
     May return ``data`` itself.

@@ -45,19 +45,32 @@ def _add_products(filters: np.ndarray, axes: Sequence[Axis], data: np.ndarray, o
 
 
 class Filters:
-    """Constant filters (groups, out, in, …), in the dtype in which sums are accumulated."""
+    """Constant filters (groups, out, in, …).
 
-    def __init__(self, filters: np.ndarray) -> None:
-        self.groups, self.outs, self.ins, *self.kernel = filters.shape
-        self.array = filters.astype(wide(filters.dtype), copy=False)
-        self.copied = 0 if self.array is filters else self.array.nbytes
-        """The bytes of the converted filters; 0 if they have that dtype already."""
-        self.matrix = self.array.reshape(self.groups, self.outs, self.ins * math.prod(self.kernel))
+    ``source`` are the filters as they were passed, ``array`` in the dtype in which sums are accumulated.
+    """
+
+    def __init__(self, source: np.ndarray) -> None:
+        self.groups, self.outs, self.ins, *self.kernel = source.shape
+        self.source, self.size, self.dtype = source, source.size, wide(source.dtype)
+        self.copied = 0 if source.dtype == self.dtype else self.size * self.dtype.itemsize
+        """The bytes of ``array``; 0 if it is ``source``."""
+
+    @cached_property
+    def array(self) -> np.ndarray:
+        return self.source.astype(self.dtype, copy=False)
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        return self.array.reshape(self.groups, self.outs, self.ins * math.prod(self.kernel))
 
     @cached_property
     def is_finite(self) -> bool:
         """Whether the filters hold neither NaN nor Inf."""
-        return bool(np.isfinite(self.array.min()) and np.isfinite(self.array.max()))
+        if self.source.dtype.itemsize == 2:  # numpy compares such floats one by one
+            exponent = 0x7C00 if self.source.dtype == np.float16 else 0x7F80
+            return not bool(((self.source.view(np.uint16) & exponent) == exponent).any())
+        return bool(np.isfinite(self.source.min()) and np.isfinite(self.source.max()))
 
     def allow_pads(self, axes: Sequence[Axis]) -> bool:
         """Return whether the filters may be multiplied by the zeros of the pads: NaN or Inf would give NaN."""

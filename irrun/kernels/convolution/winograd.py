@@ -24,7 +24,7 @@ _one, _other = (functools.partial(scratch, n, np.dtype(np.float32)) for n in ran
 def is_plain_3x3(filters: Filters, axes: tuple[Axis, ...]) -> bool:
     """Return whether the kernels are 3×3 over f32, with strides and dilations of 1."""
     steps = {(axis.stride, axis.dilation) for axis in axes}
-    return filters.kernel == [3, 3] and steps == {(1, 1)} and filters.array.dtype == np.float32
+    return filters.kernel == [3, 3] and steps == {(1, 1)} and filters.dtype == np.float32
 
 
 def suits(filters: Filters, axes: tuple[Axis, ...], batch: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -48,9 +48,9 @@ def variable_states(executable: Executable) -> list[VariableState]:
     initial: dict[str, np.ndarray] = {}
     plan = executable.plan
     for step in plan.steps:
-        if "variables" not in step.needed:
+        name = getattr(step.op, "variable_id", None)
+        if name is None:
             continue
-        name = cast(Any, step.op).variable_id
         value = plan.values.get((step.layer.id, 0)) or declared(step.layer)[0]
         first = plan.constants.get(step.reads[0]) if step.reads else None
         if first is None:

@@ -1,0 +1,132 @@
+"""Activations in one pass, where numpy makes four to twelve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from irrun.kernels.blocks import SMALL, each_block
+from irrun.kernels.compiled import functions as f
+from irrun.kernels.compiled.functions import contracted
+from irrun.kernels.compiled.processor import compiled
+from irrun.kernels.compiled.rows import on_rows, row_at
+from irrun.opdef import Index
+
+__all__ = ["activation", "erf", "exp", "gelu_erf", "gelu_tanh", "sigmoid", "swish", "tanh"]
+
+_f32: Final = np.float32
+_ONE: Final = _f32(1)
+_HALF: Final = _f32(0.5)
+_ROOT: Final = _f32(math.sqrt(0.5))
+_LINEAR: Final = _f32(-2 * math.sqrt(2 / math.pi))
+_CUBIC: Final = _f32(-2 * math.sqrt(2 / math.pi) * 0.044715)
+
+
+def activation(kernel: Callable[..., None], *numbers: np.float32) -> Callable[..., np.ndarray]:
+    """Return the element-wise kernel for one of the functions below and its further arguments."""
+    change = on_rows(kernel, *numbers, whole=False)
+
+    def call(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
+        whole = np.empty(x.shape, x.dtype) if out is None else out
+        if x.nbytes <= SMALL or not (x.flags.c_contiguous and whole.flags.c_contiguous):
+            if whole is not x:
+                np.copyto(whole, x)
+            change(whole)
+            return whole
+        source, target = x.reshape(-1), whole.reshape(-1)
+
+        def fill(index: Index) -> None:
+            tile = target[index]
+            if whole is not x:
+                np.copyto(tile, source[index])
+            change(tile)
+
+        each_block(fill, target.shape, target.itemsize, SMALL, work=_WORK * whole.nbytes, least=SMALL // 4)
+        return whole
+
+    return call
+
+
+_WORK: Final = 4
+"""The time that a function takes for a byte, in units of ``threads.WORTH``."""
+
+
+@contracted
+def _gelu_erf(x: float) -> float:
+    return _HALF * x * (_ONE + f.erf(x * _ROOT))
+
+
+@contracted
+def _gelu_tanh(x: float) -> float:
+    return x / (_ONE + f.exp(x * (x * x * _CUBIC + _LINEAR)))
+
+
+@contracted
+def _swish(x: float, beta: float) -> float:
+    return x / (_ONE + f.exp(-beta * x))
+
+
+@compiled
+def gelu_erf(address: int, rows: int, columns: int, apart: int) -> None:
+    """Replace each number x of the rows by x Φ(x), with the error function."""
+    for i in range(rows):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = _gelu_erf(row[j])
+
+
+@compiled
+def gelu_tanh(address: int, rows: int, columns: int, apart: int) -> None:
+    """Replace each number x of the rows by 0.5 x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³)))."""
+    for i in range(rows):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = _gelu_tanh(row[j])
+
+
+@compiled
+def swish(address: int, rows: int, columns: int, apart: int, beta: float) -> None:
+    """Replace each number x of the rows by x / (1 + exp(-beta x))."""
+    for i in range(rows):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = _swish(row[j], beta)
+
+
+@compiled
+def sigmoid(address: int, rows: int, columns: int, apart: int) -> None:
+    """Replace each number x of the rows by 1 / (1 + exp(-x))."""
+    for i in range(rows):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = f.sigmoid(row[j])
+
+
+@compiled
+def tanh(address: int, rows: int, columns: int, apart: int) -> None:
+    """Replace each number x of the rows by the hyperbolic tangent."""
+    for i in range(rows):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = f.tanh(row[j])
+
+
+@compiled
+def exp(address: int, rows: int, columns: int, apart: int) -> None:
+    """Replace each number x of the rows by e to the power of x."""
+    for i in range(rows):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = f.exp(row[j])
+
+
+@compiled
+def erf(address: int, rows: int, columns: int, apart: int) -> None:
+    """Replace each number x of the rows by the error function."""
+    for i in range(rows):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = f.erf(row[j])

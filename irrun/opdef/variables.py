@@ -1,0 +1,113 @@
+"""The variables of a model, which keep their values from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+__all__ = ["Variables"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grown:
+    """A value at the beginning of a buffer that has room for more along one axis. No value lies in the room."""
+
+    buffer: np.ndarray
+    value: np.ndarray
+    """A view of ``buffer``, whose only values are this one and its beginnings."""
+    axis: int
+
+    def begins_with(self, array: np.ndarray, axis: int) -> bool:
+        """Return whether ``array`` is ``value``, if perhaps another view of it, and may grow along ``axis``."""
+        value = self.value
+        if array is not value and not (array.base is self.buffer and _address(array) == _address(value)):
+            return False
+        return array.shape == value.shape and array.strides == value.strides and axis == self.axis
+
+
+class Variables:
+    """The variables of a model, which keep their values between runs. ReadValue reads them and Assign writes them.
+
+    A value that is assigned in one run is read only in later runs. No run changes a value: whoever holds the array of
+    a variable keeps what it held then, also if the variable has grown since.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, np.ndarray] = {}
+        self._assigned: dict[str, np.ndarray] = {}
+        self._grown: dict[str, _Grown] = {}
+        """The buffers of ``values``, by variable. A run that appends to one takes it out."""
+        self._appended: dict[str, _Grown] = {}
+        """The buffers that runs have appended to and not yet committed."""
+
+    def read(self, id: str) -> np.ndarray | None:
+        """Return the value of a variable, or None if no earlier run has assigned one."""
+        return self.values.get(id)
+
+    def assign(self, id: str, value: np.ndarray) -> None:
+        """Set the value of a variable for the next run."""
+        self._assigned[id] = value
+
+    def appended(self, id: str, past: np.ndarray, pieces: Sequence[np.ndarray], axis: int) -> np.ndarray:
+        """Return ``np.concatenate([past, *pieces], axis)``, which the run is going to assign to the variable ``id``.
+
+        ``past`` is the value of the variable, or any other array. The result is a view of a buffer with room for later
+        pieces. If ``past`` lies in such a buffer already, only the pieces are copied, behind it. A value of n elements
+        that grows step by step is thus copied in all as often as a few times n.
+        """
+        # taken out, so that another run, or another Concat, does not write to the same room
+        grown = self._grown.pop(id, None)
+        axis %= past.ndim
+        begin = end = past.shape[axis]
+        others = past.shape[:axis] + past.shape[axis + 1 :]
+        for piece in pieces:
+            if piece.dtype != past.dtype or piece.shape[:axis] + piece.shape[axis + 1 :] != others:
+                return np.concatenate([past, *pieces], axis)  # raises the error of shapes that do not fit
+            end += piece.shape[axis]
+        before = (slice(None),) * axis
+        if grown is not None and grown.begins_with(past, axis) and end <= grown.buffer.shape[axis]:
+            buffer = grown.buffer
+        else:
+            buffer = np.empty((*past.shape[:axis], end + end // 2 + _SPARE, *past.shape[axis + 1 :]), past.dtype)
+            buffer[(*before, slice(0, begin))] = past
+        for piece in pieces:
+            following = begin + piece.shape[axis]
+            buffer[(*before, slice(begin, following))] = piece
+            begin = following
+        value = buffer[(*before, slice(0, end))]
+        self._appended[id] = _Grown(buffer, value, axis)
+        return value
+
+    def commit(self) -> None:
+        """End a run: make the assigned values readable."""
+        for id, value in self._assigned.items():
+            grown = self._appended.get(id)
+            if grown is not None and grown.value is value:
+                self._grown[id] = grown
+            else:
+                value = np.array(value)
+            self.values[id] = value
+        self._assigned.clear()
+        self._appended.clear()
+
+    def discard(self) -> None:
+        """End a failed run: drop the values that it assigned."""
+        self._assigned.clear()
+        self._appended.clear()
+
+    def reset(self) -> None:
+        """Drop all values, as before the first run."""
+        self.values.clear()
+        self._grown.clear()
+        self.discard()
+
+
+_SPARE: Final = 16
+"""The least room of a new buffer: a prompt of one token is followed by others."""
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]

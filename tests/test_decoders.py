@@ -1,0 +1,285 @@
+"""Language models: variables that grow in each run, heads in groups, rotary embeddings."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import irrun
+import irrun.build as b
+from irrun.diagnostics import ExecutionError
+from irrun.opdef import Variables
+from irrun.planning import plans
+from irrun.running.executor import Executable
+
+
+def cache(*, axis: int = 2, beams: bool = False, fails: bool = False) -> Executable:
+    """Return a model that appends its input [B,2,n,3] to a variable and returns the sum, and the whole variable.
+
+    With ``fails``, a further input is added after that, which fails unless it has one element or three.
+    """
+    x = b.parameter([None, 2, None, 3], "f32", name="x")
+    past = b.ReadValue(
+        np.zeros((1, 2, 0, 3), np.float32), variable_id="v", variable_type="f32", variable_shape=[None, 2, None, 3],
+        opset=6,
+    )  # fmt: skip
+    read = b.Gather(past, b.parameter([None], "i32", name="beams"), 0) if beams else past
+    whole = b.Concat([read, x], axis=axis)
+    sums = b.ReduceSum(whole, [axis], keep_dims=True)
+    results = [sums, whole]
+    if fails:
+        results.append(b.Add(sums, b.parameter([None], "f32", name="late")))
+    return irrun.compile(b.model(results, sinks=[b.Assign(whole, variable_id="v")]))
+
+
+def rows(count: int, start: float = 0, batch: int = 1) -> np.ndarray:
+    numbers = np.arange(batch * 2 * count * 3, dtype=np.float32) + np.float32(start)
+    return numbers.reshape(batch, 2, count, 3)
+
+
+@pytest.mark.parametrize("axis", [2, -2])
+def test_a_growing_variable_holds_all_that_was_appended(axis: int) -> None:
+    model = cache(axis=axis)
+    want = np.zeros((1, 2, 0, 3), np.float32)
+    for number, count in enumerate([5, *[1] * 60, 7, 1]):
+        new = rows(count, number * 100)
+        want = np.concatenate([want, new], 2)
+        sums, whole = model([new]).arrays
+        np.testing.assert_array_equal(whole, want)
+        np.testing.assert_array_equal(sums, want.sum(2, keepdims=True))
+        np.testing.assert_array_equal(model.state["v"], want)
+
+
+def test_most_runs_copy_no_row_of_the_past() -> None:
+    model = cache()
+    model([rows(8)])
+    moves = 0
+    for _ in range(500):
+        before = model.state["v"]
+        model([rows(1)])
+        moves += not np.shares_memory(before, model.state["v"])
+    assert model.state["v"].shape[2] == 508
+    assert moves <= 8  # each time, the room becomes half as large again
+
+
+def test_an_array_that_a_caller_keeps_does_not_change() -> None:
+    model = cache()
+    kept = [(array, array.copy()) for n in range(5) for array in (*model([rows(1, n)]).arrays, model.state["v"])]
+    model.reset_state()
+    for n in range(5):
+        model([rows(2, 50 + n)])
+    for array, copy in kept:
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_what_a_caller_writes_to_an_output_does_not_reach_the_variable() -> None:
+    model = cache()
+    model([rows(3)])[1][:] = 99
+    np.testing.assert_array_equal(model([rows(1, 5)])[1], np.concatenate([rows(3), rows(1, 5)], 2))
+
+
+def test_a_value_that_the_caller_sets_replaces_the_buffer() -> None:
+    model = cache()
+    model([rows(3)])
+    variables = model._interpreter.variables.values  # as the interface of OpenVINO sets a state
+    variables["v"] = rows(2, 40)
+    np.testing.assert_array_equal(model([rows(1, 7)])[1], np.concatenate([rows(2, 40), rows(1, 7)], 2))
+    variables["v"] = variables["v"][:, :, :1]  # a beginning of the buffer
+    np.testing.assert_array_equal(model([rows(1, 9)])[1], np.concatenate([rows(2, 40)[:, :, :1], rows(1, 9)], 2))
+
+
+def test_reset_begins_anew() -> None:
+    model = cache()
+    model([rows(3)])
+    model.reset_state()
+    assert not model.state
+    np.testing.assert_array_equal(model([rows(2, 9)])[1], rows(2, 9))
+
+
+def test_a_run_that_fails_leaves_the_variable_as_it_was() -> None:
+    model, one = cache(fails=True), np.ones(1, np.float32)
+    model({"x": rows(3), "late": one})
+    with pytest.raises(ExecutionError):
+        model({"x": rows(1, 7), "late": np.ones(2, np.float32)})
+    np.testing.assert_array_equal(model.state["v"], rows(3))
+    wholes = [model({"x": rows(1, number), "late": one})[1] for number in range(3)]
+    np.testing.assert_array_equal(wholes[-1], np.concatenate([rows(3), rows(1, 0), rows(1, 1), rows(1, 2)], 2))
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    model = cache()
+    model([rows(3)])
+    with pytest.raises(ExecutionError):
+        model([rows(1, batch=2)])
+    np.testing.assert_array_equal(model.state["v"], rows(3))
+
+
+def test_beams_that_change_their_places() -> None:
+    model = cache(beams=True)
+    generator = np.random.default_rng(0)
+    first = rows(4, batch=3)
+    want = model({"x": first[:1], "beams": np.zeros(1, np.int32)})[1]
+    np.testing.assert_array_equal(want, first[:1])
+    orders = [[0, 0, 0], [0, 1, 2], [0, 1, 2], [2, 0, 0], [0, 1, 2], [1, 1, 2], [2, 1, 0]]
+    for number, order in enumerate(orders):
+        new = generator.random((3, 2, 1, 3), np.float32)
+        before = model.state["v"]
+        whole = model({"x": new, "beams": np.array(order, np.int32)})[1]
+        want = np.concatenate([want[order], new], 2)
+        np.testing.assert_array_equal(whole, want)
+        assert np.shares_memory(before, model.state["v"]) == (order == [0, 1, 2]), number
+
+
+def test_two_that_append_to_one_value() -> None:
+    x = b.parameter([1, None], "f32", name="x")
+    past = b.ReadValue(
+        np.zeros((1, 0), np.float32), variable_id="v", variable_type="f32", variable_shape=[1, None], opset=6
+    )
+    whole, other = b.Concat([past, x], axis=1), b.Concat([past, b.Negative(x)], axis=1)
+    model = irrun.compile(b.model([whole, other], sinks=[b.Assign(whole, variable_id="v")]))
+    want = np.zeros((1, 0), np.float32)
+    for n in range(5):
+        new = np.full((1, 2), n, np.float32)
+        first, second = model([new]).arrays
+        np.testing.assert_array_equal(first, np.concatenate([want, new], 1))
+        np.testing.assert_array_equal(second, np.concatenate([want, -new], 1))
+        want = np.concatenate([want, new], 1)
+
+
+def test_two_runs_that_append_to_one_value() -> None:
+    variables = Variables()
+    start = np.zeros((1, 3), np.float32)
+    variables.assign("v", variables.appended("v", start[:, :0], [start], 1))
+    variables.commit()
+    past = variables.values["v"]
+    first = variables.appended("v", past, [np.ones((1, 1), np.float32)], 1)
+    second = variables.appended("v", past, [np.full((1, 1), 2, np.float32)], 1)
+    assert (first.tolist(), second.tolist()) == ([[0, 0, 0, 1]], [[0, 0, 0, 2]])
+
+
+def test_threads_that_run_one_model() -> None:
+    """Which of them extends the variable is open. But what a run returns begins with a past and ends with its rows."""
+    model = cache()
+    model([rows(4)])
+    wrong: list[np.ndarray] = []
+
+    def work(number: int) -> None:
+        for turn in range(30):
+            new = np.full((1, 2, 1, 3), 1000 * number + turn, np.float32)
+            whole = model([new])[1]
+            if not (whole[:, :, -1:] == new).all() or not (whole[:, :, :4] == rows(4)).all():
+                wrong.append(whole)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+# ---------------------------------------------------------------------------------------------
+# attention
+
+HEADS, GROUPS, WIDTH = 6, 2, 8
+
+
+def turned(x: np.ndarray) -> np.ndarray:
+    return np.concatenate([-x[..., WIDTH // 2 :], x[..., : WIDTH // 2]], -1)
+
+
+def block(*, target: int = 0) -> Executable:
+    """Return a model as exporters write it: rotated queries attend to the keys and values of all runs.
+
+    Its inputs are queries [1,6,L,8], keys and values [1,2,L,8], cos and sin [1,1,L,8], and a boolean mask [1,1,L,S].
+    ``target`` is added to the length to which keys and values are broadcast.
+    """
+    heads = [b.parameter([1, n, None, WIDTH], "f32", name=name) for n, name in zip((HEADS, GROUPS, GROUPS), "qkv")]
+    cos, sin = (b.parameter([1, 1, None, WIDTH], "f32", name=name) for name in ("cos", "sin"))
+    mask = b.parameter([1, None, None, None], "boolean", name="mask")
+    half = WIDTH // 2
+
+    def rotated(x: b.Output) -> b.Output:
+        high = b.Multiply(b.Slice(x, [half], [2**63 - 1], [1], [3]), np.float32(-1))
+        other = b.Concat([high, b.Slice(x, [0], [half], [1], [3])], axis=-1)
+        return b.Add(b.Multiply(x, cos), b.Multiply(other, sin))
+
+    query, key, value = rotated(heads[0]), rotated(heads[1]), heads[2]
+    sinks: list[b.Output] = []
+    repeated: list[b.Output] = []
+    length = None
+    for name, new in (("key", key), ("value", value)):
+        past = b.ReadValue(
+            np.zeros((1, GROUPS, 0, WIDTH), np.float32), variable_id=name, variable_type="f32",
+            variable_shape=[1, GROUPS, None, WIDTH], opset=6,
+        )  # fmt: skip
+        whole = b.Concat([past, new], axis=2)
+        sinks.append(b.Assign(whole, variable_id=name))
+        if length is None:
+            counts = [b.Gather(b.ShapeOf(x), [2], 0) for x in (past, new)]
+            length = b.Add(b.Add(*counts), np.array([target], np.int64))
+        ones = [np.array(n, np.int64) for n in ([1, GROUPS], [HEADS // GROUPS], [WIDTH], [0, HEADS, -1, WIDTH])]
+        wide = b.Broadcast(b.Unsqueeze(whole, 2), b.Concat([ones[0], ones[1], length, ones[2]], axis=0))
+        repeated.append(b.Reshape(wide, ones[3], special_zero=True))
+    result = b.ScaledDotProductAttention(query, *repeated, mask, causal=False)
+    return irrun.compile(b.model(result, inputs=[*heads, cos, sin, mask], sinks=sinks))
+
+
+def attended(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray
+) -> np.ndarray:  # fmt: skip
+    key, value = (array.repeat(HEADS // GROUPS, 1).astype(np.float64) for array in (key, value))
+    scores = np.where(mask, query @ key.swapaxes(2, 3) / np.sqrt(WIDTH), -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ value
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_tokens_attend_to_their_past(fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if fast:
+        pytest.importorskip("numba", reason="the extra `fast` is not installed")
+    monkeypatch.setattr(plans, "_COMPILED", 0 if fast else 1 << 62)
+    monkeypatch.setattr(plans, "_MATRICES", 1 << 40)
+    generator = np.random.default_rng(0)
+    model = block()
+    kinds = [step.op.type for step in model.plan.steps]
+    assert "Broadcast" not in kinds
+    assert kinds.count("Slice") == 0
+    past = [np.zeros((1, GROUPS, 0, WIDTH), np.float32)] * 2
+    for count in (5, 1, 1, 1, 1, 1, 3, 1):
+        query, key, value = (generator.standard_normal((1, n, count, WIDTH), np.float32) for n in (6, 2, 2))
+        angles = generator.random((1, 1, count, WIDTH), np.float32)
+        cos, sin = np.cos(angles), np.sin(angles)
+        past = [np.concatenate(pair, 2) for pair in zip(past, (key * cos + turned(key) * sin, value))]
+        mask = np.arange(past[0].shape[2]) <= past[0].shape[2] - count + np.arange(count)[:, None]
+        result = model([query, key, value, cos, sin, mask[None, None]])[0]
+        want = attended(query * cos + turned(query) * sin, *past, mask)
+        np.testing.assert_allclose(result, want, rtol=3e-6, atol=3e-6)
+
+
+def test_keys_that_are_broadcast_to_another_length_are_left_to_their_layers() -> None:
+    model = block(target=1)
+    assert "Broadcast" in [step.op.type for step in model.plan.steps]
+    one = [np.ones((1, n, 2, WIDTH), np.float32) for n in (HEADS, GROUPS, GROUPS, 1, 1)]
+    with pytest.raises(irrun.IrrunError, match="IR6"):
+        model([*one, np.ones((1, 1, 2, 2), np.bool_)])
+
+
+def test_a_mask_that_does_not_fit_is_refused_by_the_clause() -> None:
+    model = block()
+    one = [np.ones((1, n, 2, WIDTH), np.float32) for n in (HEADS, GROUPS, GROUPS, 1, 1)]
+    for mask in ((1, 1, 2, 3), (1, 1, 3, 2), (1, 4, 2, 2)):
+        with pytest.raises(ExecutionError, match=r"attention_mask.*C4"):
+            model([*one, np.ones(mask, np.bool_)])
+    assert not model.state
+
+
+def test_angles_that_do_not_fit_are_refused() -> None:
+    model = block()
+    one = [np.ones((1, n, 2, WIDTH), np.float32) for n in (HEADS, GROUPS, GROUPS)]
+    for cos, sin in ((3, 2), (2, 3)):
+        angles = [np.ones((1, 1, count, WIDTH), np.float32) for count in (cos, sin)]
+        with pytest.raises(ExecutionError, match="cannot be broadcast"):
+            model([*one, *angles, np.ones((1, 1, 2, 2), np.bool_)])
