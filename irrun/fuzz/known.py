@@ -88,7 +88,8 @@ KNOWN: Final = (
         r"unsupported (src|dst)_prc|Element not supported|supportedPrecisions|m_output_type ==|"
         r"can't convert from|[Uu]nsupported .*(type|precision)|not support(ed)? .*(type|precision)|supported .*'data|"
         r"doesn't support .*precision|does not support \w+ for|lement type (must be|for the)|"
-        r"expected to be a same floating point type|GatherTree node .* incorrect input/output data precision|evaluation failed for core operation: MaxPool|"
+        r"expected to be a same floating point type|"
+        r"GatherTree node .* incorrect input/output data precision|evaluation failed for core operation: MaxPool|"
         r"Element type of data input must be numeric",
     ),
     Known(
