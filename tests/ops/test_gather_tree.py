@@ -54,6 +54,7 @@ REFUSALS = [
     Refusal("c2-count", "GatherTree-1", ["i32[100,1,10]", "i32[100,1,10]", "i32[2]", "i32[]"]),
     Refusal("c3-end-token", "GatherTree-1", ["i32[100,1,10]", "i32[100,1,10]", "i32[1]", "i32[1]"]),
     Refusal("ir302-types", "GatherTree-1", ["i32[100,1,10]", "i32[100,1,10]", "i64[1]", "i32[]"]),
+    Refusal("c5-fraction", "GatherTree-1", ["f32[1,1,1]{0.5}", "f32[1,1,1]{0.0}", "f32{1.0}", "f32[]{0.0}"]),
     Refusal("c4-parent", "GatherTree-1", ["i32[2,1,2]{1,2,3,4}", "i32[2,1,2]{0,0,0,2}", "i32{2}", "i32[]{0}"]),
 ]
 
