@@ -249,7 +249,7 @@ def summary(figures: Figures) -> Iterable[str]:
     """Yield lines that say what a campaign has done."""
     rate = figures.graphs / figures.seconds if figures.seconds else 0.0
     reached = len(versions()) - len(figures.missing)
-    yield f"{figures.graphs:,} models, {rate:.1f} a second, {reached} of {len(versions())} versions"
+    yield f"{counted(figures.graphs, 'model')}, {rate:.1f} a second, {reached} of {len(versions())} versions"
     yield ", ".join(f"{count:,} {outcome}" for outcome, count in figures.outcomes.most_common())
     if figures.explained:
         yield "explained: " + ", ".join(f"{count:,} {name}" for name, count in figures.explained.most_common())
