@@ -241,7 +241,7 @@ def test_tokens_attend_to_their_past(fast: bool, monkeypatch: pytest.MonkeyPatch
     if fast:
         pytest.importorskip("numba", reason="the extra `fast` is not installed")
     monkeypatch.setattr(plans, "_COMPILED", 0 if fast else 1 << 62)
-    monkeypatch.setattr(plans, "_MATRICES", 1 << 40)
+    monkeypatch.setattr(plans, "_WEIGHTS", 1 << 40)
     generator = np.random.default_rng(0)
     model = block()
     kinds = [step.op.type for step in model.plan.steps]

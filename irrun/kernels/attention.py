@@ -151,19 +151,3 @@ def addend(mask: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if mask.dtype == np.bool_:
         return np.where(mask, dtype.type(0), dtype.type(-np.inf))
     return mask.astype(dtype, copy=False)
-
-
-def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    """Return ``x * cos + turned * sin``, where ``turned`` is ``concatenate([-x[..., n:], x[..., :n]], -1)``.
-
-    n is half of the last axis. ``cos`` and ``sin`` broadcast to the shape of ``x`` and have all of its last axis. The
-    result is written to ``out`` if that is an array, which overlaps with no input.
-    """
-    half = x.shape[-1] // 2
-    result = np.multiply(x, cos, out)
-    low, high = result[..., :half], result[..., half:]
-    part = np.multiply(x[..., half:], sin[..., :half])
-    np.subtract(low, part, low)
-    np.multiply(x[..., :half], sin[..., half:], part)
-    np.add(high, part, high)
-    return result
