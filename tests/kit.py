@@ -34,7 +34,8 @@ from recorded import answer, case_of, is_recorded
 def tensor(text: str) -> Value:
     """A value as the tables write it.
 
-    ``"f32[2,?,1..8]"``, ``"f32[...]"``; with contents ``"i64{1,16,?,50}"`` (1D), ``"i64[]{3}"`` (scalar).
+    ``"f32[2,?,1..8]"``, ``"f32[...]"``; with contents ``"i64{1,16,?,50}"`` (1D), ``"i64[]{3}"`` (scalar),
+    ``"f32{0.5,1.0}"``.
     """
     match = re.fullmatch(r"(\w+)(?:\[(.*?)\])?(?:\{(.*)\})?", text)
     assert match, text
@@ -43,6 +44,12 @@ def tensor(text: str) -> Value:
         shape = PartialShape.parse(match[2])
         assert shape is not None, text
         return Value(element_type, shape)
+    if re.search(r"\d\.\d", match[3]):
+        numbers = Value.of(np.array([float(n) for n in match[3].split(",")], element_type.dtype))
+        shape = PartialShape.of([numbers.shape[0]]) if match[2] is None else PartialShape.parse(match[2])
+        assert shape is not None
+        assert numbers.data is not None
+        return Value(element_type, shape, numbers.data.reshape(shape.static or ()))
     items = [_dim(n) for n in match[3].split(",")] if match[3] else []
     value = Value.of_dims(items, element_type)
     if match[2] is None:

@@ -29,7 +29,7 @@ _HOST_STEPS: Final = 60
 
 
 class Grower:
-    """Grows one graph after the other; each depends on the seed and on its number.
+    """Grows one graph after the other; each depends on the seed, on its number, and on those that were grown before.
 
     ``reached`` counts the versions of operations in the graphs. ``unranked`` allows parameters of unknown rank.
     """

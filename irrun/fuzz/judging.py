@@ -33,6 +33,8 @@ _JITTER: Final = {"f64": 2.0**-50, "f32": 2.0**-21, "f16": 2.0**-9, "bf16": 2.0*
 """By how much inputs of each element type are changed, relative to their values: four roundings."""
 _BASE: Final = {"f64": 1e-9, "f32": 1e-4, "f16": 1e-2, "bf16": 6e-2}
 """How far two results may be apart in any case, relative to the largest element: engines round inside of layers."""
+_FLOOR: Final = 1e-7
+"""The distance that floats may have even where all expected ones are zeros."""
 _FACTOR: Final = 32.0
 """How often the distance that the jitter makes may be exceeded."""
 _JITTERS: Final = 2
@@ -41,11 +43,12 @@ _JITTERS: Final = 2
 @dataclass(frozen=True)
 class Disagreement:
     """Two ways that should be equal and are not. ``judge`` is ``exact``, ``check``, ``twin`` or ``engine``; ``kind`` is
-    ``values``, ``refusal``, ``crash``, ``hang`` or ``finding``."""
+    ``values``, ``refusal``, ``crash``, ``hang`` or ``finding``. ``call`` counts the calls before it."""
 
     judge: str
     kind: str
     detail: str
+    call: int = 0
 
     def __str__(self) -> str:
         return f"{self.judge}: {self.kind}: {self.detail}"
@@ -169,7 +172,8 @@ def _allowed(output: np.ndarray, others: Sequence[np.ndarray], *, narrow: bool) 
         return np.where([other != output for other in others], np.inf, 0.0).max(axis=0, initial=0.0)
     wide = output.astype(np.float64)
     largest = np.abs(wide[np.isfinite(wide)]).max(initial=0.0)
-    allowed = np.full(wide.shape, _BASE.get(_rounded(output, narrow=narrow), 0.0) * largest)
+    base = _BASE.get(_rounded(output, narrow=narrow), 0.0) * largest
+    allowed = np.full(wide.shape, max(base, _FLOOR) if _type(output) in _BASE else 0.0)
     for other in others:
         with np.errstate(all="ignore"):
             distance = np.abs(other.astype(np.float64) - wide)
@@ -229,7 +233,7 @@ def _judge_plan(graph: Graph, model: Model, expected: Sequence[_Expected]) -> Di
 
 def _short(text: str) -> str:
     """Return the beginning and the end of a long message."""
-    return text if len(text) <= 700 else f"{text[:200]} … {text[-500:]}"
+    return text if len(text) <= 1600 else f"{text[:600]} … {text[-1000:]}"
 
 
 def _judge_twins(graph: Graph, expected: Sequence[_Expected]) -> Disagreement | None:
@@ -253,18 +257,19 @@ def _judge_engine(graph: Graph, model: Model, expected: Sequence[_Expected], eng
         path = Path(folder, "model.xml")
         save_model(model, path)
         outcome: object = engine.load(path)
+        call = 0
         for call, wanted in enumerate(expected if isinstance(outcome, Loaded) else ()):
             outcome = engine.infer(dict(enumerate(graph.feeds(call))))
             if not isinstance(outcome, Outputs):
                 break
             if wrong := _differs([output.array for output in outcome.outputs], wanted):
-                return Disagreement("engine", "values", f"call {call + 1}: {wrong}")
+                return Disagreement("engine", "values", f"call {call + 1}: {wrong}", call)
     match outcome:
         case Refusal(message=message):
             lines = [line for line in message.splitlines() if line.strip()]
-            return Disagreement("engine", "refusal", _short(" ".join(lines)))
+            return Disagreement("engine", "refusal", _short(" ".join(lines)), call)
         case Crash(cause=cause):
-            return Disagreement("engine", "crash", cause)
+            return Disagreement("engine", "crash", cause, call)
         case Timeout(seconds=seconds):
-            return Disagreement("engine", "hang", f"no answer within {seconds:g} s")
+            return Disagreement("engine", "hang", f"no answer within {seconds:g} s", call)
     return None

@@ -9,8 +9,9 @@ from typing import Final
 from irrun.api import compile
 from irrun.diagnostics import IrrunError
 from irrun.fuzz.graphs import Graph, Node, Ref
+from irrun.types import ELEMENT_TYPES
 
-__all__ = ["reduced"]
+__all__ = ["opened", "reduced", "single_layers"]
 
 _TRIES: Final = 120
 """The most graphs that are tried."""
@@ -29,6 +30,42 @@ def reduced(graph: Graph, fails: Callable[[Graph], bool]) -> Graph:
                 graph, changed = candidate, True
                 break
     return graph
+
+
+def single_layers(graph: Graph, call: int) -> Iterator[Graph]:
+    """Yield a static graph for each layer, body or variable, with the values that its inputs have in a call.
+
+    Constants stay constants. Yields nothing if the shapes of the call cannot be declared.
+    """
+    refs = [
+        Ref(number, port)
+        for number, node in enumerate(graph.nodes) if node.kind != "constant"
+        for port in range(node.outputs)
+    ]  # fmt: skip
+    shapes = graph.calls[call] if graph.calls else {}
+    try:
+        tensors, _, _ = graph.built(shapes)
+        model = replace(graph, results=refs).model(shapes)
+        values = dict(zip(refs, compile(model, exact=True)(graph.feeds(call)).arrays, strict=True))
+    except (IrrunError, ValueError, KeyError):
+        return
+    for node in graph.nodes:
+        if node.kind in ("parameter", "constant"):
+            continue
+        inputs = [
+            graph.nodes[ref.node] if graph.nodes[ref.node].kind == "constant"
+            else Node("parameter", type=tensors[ref].value.type.name, shape=values[ref].shape, data=values[ref])
+            for ref in node.inputs
+        ]  # fmt: skip
+        layer = replace(node, inputs=[Ref(position) for position in range(len(inputs))])
+        results = [Ref(len(inputs), port) for port in range(node.outputs)]
+        yield Graph(graph.seed, [*inputs, layer], results, [{}] * (3 if node.kind == "state" else 1))
+
+
+def opened(graph: Graph) -> Graph:
+    """Return a graph whose first parameter, and those with floating-point elements, declare all dims open."""
+    free = [n for n in graph.parameters if n == 0 or ELEMENT_TYPES[graph.nodes[n].type].kind == "float"]
+    return replace(graph, open={n: frozenset(range(len(graph.nodes[n].shape))) for n in free})
 
 
 def _smaller(graph: Graph) -> Iterator[Graph]:

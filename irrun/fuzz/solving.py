@@ -233,6 +233,9 @@ class Solver:
         allowed = sorted(t.name for t in type_set(cls.types.get(port.type, port.type)) if t.name in _FED)
         if not allowed:
             allowed = sorted(t.name for t in type_set(cls.types.get(port.type, port.type)) if t.kind != "dynamic")
+        whole = [type for type in allowed if ELEMENT_TYPES[type].kind in ("int", "uint")]
+        if whole and re.search("AXIS|AXES|LENGTHS|IND", port.type):
+            allowed = whole  # some operations take axes and counts as floats, too
         if "f32" in allowed and self.rng.random() < 0.6:
             return "f32"
         usual = [type for type in allowed if type in _USUAL]

@@ -12,6 +12,13 @@ def check_axes(at: Site, data: Value, axes: Value) -> None:
         at.axis(axis, data.rank, "C2")
 
 
+def check_count(at: Site, label: str, data: Value, axes: Value) -> None:
+    """Refuse ``axes`` that certainly have more entries than ``data`` has axes."""
+    count = axes.shape.count()
+    message = f"axes has length {count}, but data is {data.shape}"
+    at.require(data.rank is None or count.lo <= data.rank, label, message)
+
+
 def places(axes: np.ndarray, rank: int) -> Axes:
     """Return the axes counted from the front, each once."""
     return tuple({int(axis) % rank for axis in axes.flat})

@@ -130,6 +130,11 @@ class Pooling(Sliding):
     def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
         return outputs[0].shape.count() * math.prod(self.kernel)
 
+    def check(self, at: Site, count: int, kernel: Sequence[Dim]) -> None:
+        message = f"strides {list(self.strides)} has length {len(self.strides)}, but there are {count} spatial axes"
+        at.require(len(self.strides) == count, "C2", message)  # OpenVINO has a default for convolutions only
+        super().check(at, count, kernel)
+
     def pooled(self, at: Site, data: Value) -> Value:
         """Return an output of the element type of ``data``. Refuses by C1 to C4."""
         rank = 2 + len(self.kernel)

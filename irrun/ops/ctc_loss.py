@@ -17,7 +17,7 @@ class CTCLoss(Op):
 
     C1  ``logits`` is 3D [N, T, C], ``labels`` is 2D [N, T], both lengths are 1D [N], ``blank_index`` is a scalar.
     C2  N and T are the same in all inputs.
-    C3  label_length[i] <= logit_length[i] <= T.
+    C3  0 <= label_length[i] <= logit_length[i] <= T.
     C4  Labels and ``blank_index`` are at least 0 and less than C, the number of classes.
     """
 
@@ -45,8 +45,8 @@ class CTCLoss(Op):
                 max(longest, default=0) <= time.hi, "C3", f"logit_length {list(longest)} has an entry above T, {time}"
             )
             for steps, labels_used in zip(longest, label_length.ints() or ()):
-                message = f"label_length has the entry {labels_used}, more than logit_length, which has {steps}"
-                at.require(labels_used <= steps, "C3", message)
+                message = f"label_length has the entry {labels_used}, but logit_length has {steps}"
+                at.require(0 <= labels_used <= steps, "C3", message)
         if blank_index is not None:
             at.require(blank_index.rank in (None, 0), "C1", f"blank_index is {blank_index.shape}, not a scalar")
             blank, count = blank_index.scalar(), logits.shape[2]
@@ -60,8 +60,8 @@ class CTCLoss(Op):
         blank_index: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         batch, time, classes = logits.shape
-        if (label_length > logit_length).any() or (logit_length > time).any():
-            lengths = f"label_length {label_length.tolist()} <= logit_length {logit_length.tolist()}"
+        if (label_length < 0).any() or (label_length > logit_length).any() or (logit_length > time).any():
+            lengths = f"0 <= label_length {label_length.tolist()} <= logit_length {logit_length.tolist()}"
             raise Refused(f"{lengths} <= T, {time}, does not hold for every sequence", "C3")
         targets = [self._target(row[:count]) for row, count in zip(labels.tolist(), label_length.tolist())]
         blank = classes - 1 if blank_index is None else int(blank_index.item())

@@ -14,6 +14,7 @@ class GatherTree(Op):
     C2  ``max_seq_len`` is 1D, with one entry for each batch element.
     C3  ``end_token`` is a scalar.
     C4  Each entry of ``parent_ids`` on the path of a beam is the index of a beam.
+    C5  All entries are whole numbers.
     """
 
     inputs = ports(step_ids="T", parent_ids="T", max_seq_len="T", end_token="T")
@@ -41,6 +42,9 @@ class GatherTree(Op):
     def run(
         self, step_ids: np.ndarray, parent_ids: np.ndarray, max_seq_len: np.ndarray, end_token: np.ndarray
     ) -> np.ndarray:
+        for name, numbers in (("step_ids", step_ids), ("parent_ids", parent_ids), ("max_seq_len", max_seq_len)):
+            if numbers.dtype.kind not in "iu" and not (np.isfinite(numbers) & (np.trunc(numbers) == numbers)).all():
+                Site().refuse("C5", f"{name} has an entry that is no integer")
         times, batches, beams = step_ids.shape
         lengths = np.minimum(max_seq_len.astype(np.int64), times)
         tokens = np.full(step_ids.shape, end_token)

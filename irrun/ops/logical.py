@@ -26,7 +26,10 @@ Xor = _logical("Xor", np.logical_xor, doc="Whether exactly one input is true.", 
 
 
 def _not(x: Dim) -> Dim:
-    return 1 - x
+    """Return the range of the results for elements in the range ``x``, which may be numbers."""
+    if x == 0:
+        return Dim(1)
+    return Dim(0, 1) if x.fits(0) else Dim(0)
 
 
 # OpenVINO takes numbers, too, and gives 0 and 1 of their type

@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._normalization import check_axes, places
+from irrun.ops._normalization import check_axes, check_count, places
 from irrun.ops._unary import through_floats
 
 
@@ -16,6 +16,7 @@ class LRN(Op):
     C1  ``axes`` is 1D.
     C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     C3  ``size`` is positive.
+    C4  ``axes`` has at most as many entries as ``data`` has axes.
     """
 
     alpha = attr.float()
@@ -31,6 +32,7 @@ class LRN(Op):
         at.require(self.size >= 1, "C3", f"size is {self.size}, not positive")
         at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}, not 1D")
         check_axes(at, data, axes)
+        check_count(at, "C4", data, axes)
         return data.reshaped(data.shape)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from irrun.kernels.blocks import whole_along
 from irrun.kernels.elementwise import native
 from irrun.kernels.normalization import mean, standardise, standardised
 from irrun.opdef import CHANNELS_LAST, Kernel, Op, Request, Site, Value, attr, op, ports
-from irrun.ops._normalization import check_axes, places
+from irrun.ops._normalization import check_axes, check_count, places
 from irrun.ops._unary import through_floats
 
 
@@ -16,6 +16,7 @@ class MVN6(Op):
 
     C1  ``axes`` is 1D.
     C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
+    C3  ``axes`` has at most as many entries as ``data`` has axes.
     """
 
     per_element = 5
@@ -30,6 +31,7 @@ class MVN6(Op):
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
         at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}, not 1D")
         check_axes(at, data, axes)
+        check_count(at, "C3", data, axes)
         return data.reshaped(data.shape)
 
     def prepare(self, request: Request) -> Kernel | None:

@@ -19,7 +19,7 @@ class RegionYolo(Op):
     C1  ``data`` is 4D [N, C, H, W].
     C2  C is at least (classes + coords + 1) times the number of regions.
     C3  With ``do_softmax``, ``axis`` and ``end_axis`` are within the rank, and ``axis`` is not after ``end_axis``.
-    C4  ``coords``, ``classes`` and, with ``do_softmax``, ``num`` are not negative.
+    C4  ``coords`` and ``classes`` are not negative. With ``do_softmax``, ``num`` is positive.
     """
 
     anchors = attr.floats(())  # not used here: applications decode the output with it
@@ -35,9 +35,10 @@ class RegionYolo(Op):
 
     def infer(self, at: Site, data: Value) -> Value:
         at.require(data.rank in (None, 4), "C1", f"data is {data.shape}, not 4D")
-        for name in ("coords", "classes", "num") if self.do_softmax else ("coords", "classes"):
+        for name in ("coords", "classes"):
             number = getattr(self, name)
             at.require(number >= 0, "C4", f"{name} is {number}, but cannot be negative")
+        at.require(self.num > 0 or not self.do_softmax, "C4", f"num is {self.num}, not positive")
         needed = self._regions * self._entries
         at.require(
             data.shape[1].hi >= needed,

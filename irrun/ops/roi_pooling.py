@@ -18,6 +18,7 @@ class ROIPooling(Op):
     C2  ``pooled_h`` and ``pooled_w`` are positive.
     C3  ``spatial_scale`` is positive.
     C4  Each batch index is from 0 to the batch size of ``data`` minus 1.
+    C5  ``output_size`` and ``output_roi`` are left out, or hold ``pooled_h`` and ``pooled_w``.
     """
 
     pooled_h = attr.int()
@@ -33,6 +34,10 @@ class ROIPooling(Op):
     def infer(self, at: Site, data: Value, rois: Value) -> Value:
         for name in ("pooled_h", "pooled_w"):
             at.require(getattr(self, name) > 0, "C2", f"{name} is {getattr(self, name)}, not positive")
+        bins = (self.pooled_h, self.pooled_w)
+        for name in ("output_size", "output_roi"):
+            repeated = getattr(self, name)
+            at.require(repeated in ((), bins), "C5", f"{name} is {list(repeated)}, but the bins are {list(bins)}")
         at.require(self.spatial_scale > 0, "C3", f"spatial_scale is {self.spatial_scale:g}, not positive")
         count, channels = check_regions(at, data, rois, ("C1", "C4"))
         return data.reshaped([count, channels, self.pooled_h, self.pooled_w])

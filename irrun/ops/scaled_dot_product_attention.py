@@ -23,7 +23,7 @@ class ScaledDotProductAttention(Op):
     C3  The dims before the last two can be broadcast.
     C4  ``attention_mask`` is a scalar, or can be broadcast to (…, queries, keys). Its type is boolean or that of
         ``query``.
-    C5  ``scale`` has one element.
+    C5  ``scale`` is a scalar, or 1D with one element.
     C6  ``sink`` has the rank of ``query`` and can be broadcast to (…, queries, 1).
     """
 
@@ -51,7 +51,8 @@ class ScaledDotProductAttention(Op):
             message = f"{name} {tensor.shape} has rank {tensor.rank}, less than 3"
             at.require(tensor.rank is None or tensor.rank >= 3, "C1", message)
         if scale is not None:
-            at.require(scale.shape.count().fits(1), "C5", f"scale is {scale.shape}, not a single element")
+            one = scale.rank in (None, 0, 1) and scale.shape.count().fits(1)
+            at.require(one, "C5", f"scale is {scale.shape}, not a scalar, or 1D with one element")
         if mask is not None:
             known = {mask.type.name, query.type.name}
             fits = "boolean" in known or "dynamic" in known or len(known) == 1

@@ -22,13 +22,25 @@ def test_irrun_against_itself(call: Call) -> None:
     assert first.startswith("10 models, ")
     assert first.endswith(" of 249 versions")
     assert "agreed" in second
-    assert last == "0 findings, 0 like known departures, 0 repeated"
+    assert last == "0 findings, 0 repeated"
 
 
 def test_against_a_side_in_a_process_of_its_own(call: Call) -> None:
     result = call("fuzz", "--against", "exact", "--count", 5)
     assert result.exit_code == 0, result.output
     assert "0 findings" in result.output
+
+
+def test_one_model_alone(call: Call) -> None:
+    result = call("fuzz", "--model", 1, "--seed", 3)
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("1 model, ")
+
+
+def test_two_processes(call: Call) -> None:
+    result = call("fuzz", "--count", 2, "--seed", 3, "--jobs", 2)
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("2 models, ")
 
 
 def test_a_finding_is_shown_and_written(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +62,8 @@ def test_a_finding_is_shown_and_written(call: Call, tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--minutes", "1", "--count", "1"], "not both"),
+        (["--minutes", "1", "--count", "1"], "not two of them"),
+        (["--count", "1", "--model", "1"], "not two of them"),
         (["--minutes", "0"], "--minutes"),
         (["--against", "openvno"], "IR701"),
         (["--count", "1", "-o", "taken"], "taken is a file; pass a folder"),

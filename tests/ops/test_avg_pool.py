@@ -86,6 +86,7 @@ _LABELS = [
     ("c1-rank", "f32[1,3,9,9]", _attributes(2)),
     ("c1-kernel-4d", "f32[...]", _attributes(1, 1, 1, 1)),
     ("c2-strides", "f32[1,3,9]", _attributes(2, strides=[1, 1])),
+    ("c2-no-strides", "f32[1,3,9]", _attributes(2, strides=[])),
     ("c3-stride-0", "f32[1,3,9]", _attributes(2, strides=[0])),
     ("c3-negative-pad", "f32[1,3,9]", _attributes(2, pads_end=[-1])),
     ("c4-kernel", "f32[1,3,4]", _attributes(5)),

@@ -54,6 +54,7 @@ REFUSALS = [
     Refusal("c2-count", "GatherTree-1", ["i32[100,1,10]", "i32[100,1,10]", "i32[2]", "i32[]"]),
     Refusal("c3-end-token", "GatherTree-1", ["i32[100,1,10]", "i32[100,1,10]", "i32[1]", "i32[1]"]),
     Refusal("ir302-types", "GatherTree-1", ["i32[100,1,10]", "i32[100,1,10]", "i64[1]", "i32[]"]),
+    Refusal("c5-fraction", "GatherTree-1", ["f32[1,1,1]{0.5}", "f32[1,1,1]{0.0}", "f32{1.0}", "f32[]{0.0}"]),
     Refusal("c4-parent", "GatherTree-1", ["i32[2,1,2]{1,2,3,4}", "i32[2,1,2]{0,0,0,2}", "i32{2}", "i32[]{0}"]),
 ]
 
@@ -69,6 +70,16 @@ CASES = [
     for shape in [(1, 1, 1), (3, 1, 3), (5, 3, 2), (20, 2, 7)]
     for t in (np.float32, np.float16, np.int32, np.int64)
 ]
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("number", [0.5, np.nan, np.inf])
+def test_entries_are_whole(place, number):
+    arrays = [np.zeros((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.float32), np.ones(1, np.float32), np.float32(0)]
+    arrays[place] = np.full_like(arrays[place], number)
+    with pytest.raises(Refused) as caught:
+        operation("GatherTree-1").run(*arrays)
+    assert caught.value.label == "C5"
 
 
 def test_a_parent_seen_by_the_run_only():

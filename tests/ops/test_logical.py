@@ -34,6 +34,7 @@ SHAPES = [row for op in BINARY for row in rule_shapes(op, "boolean")] + [
     Shapes("carries-and", "LogicalAnd-1", ["boolean{..1,..1,1}", "boolean{0,1,1}"], "boolean{0,..1,1}"),
     Shapes("carries-or", "LogicalOr-1", ["boolean{..1,..1,0}", "boolean{0,1,0}"], "boolean{..1,1,0}"),
     Shapes("carries-not", "LogicalNot-1", ["boolean{..1,0,1}"], "boolean{..1,1,0}"),
+    Shapes("carries-not-numbers", "LogicalNot-1", ["i64{4,0,1..3,..2,-1}"], "i64{0,1,0,..1,0}"),
     Shapes("carries-not-scalar", "LogicalNot-1", ["boolean[]{..1}"], "boolean[]{..1}"),
 ]
 

@@ -58,6 +58,8 @@ REFUSALS = [
     Refusal("c1-scalar-axes", OP, ["f32[2,3]", "i64[]{1}"], _attributes(5)),
     Refusal("c1-axes-2d", OP, ["f32[2,3]", "i64[1,1]"], _attributes(5)),
     Refusal("c2-outside", OP, ["f32[2,3]", "i64{2}"], _attributes(5)),
+    Refusal("c4-more-axes-than-data", OP, ["f32[2,3]", "i64{0,0,1}"], _attributes(5)),
+    Refusal("c4-unknown-axes", OP, ["f32[2,3]", "i64[3]"], _attributes(5)),
     Refusal("c3-size", OP, ["f32[2,3]", "i64{1}"], _attributes(0)),
     Refusal("ir301-string", OP, ["string[2,3]", "i64{1}"], _attributes(5)),
     Refusal("ir301-axes", OP, ["f32[2,3]", "f32[1]"], _attributes(5)),

@@ -108,6 +108,7 @@ _LABELS = [
     ("c1-rank-2", "f32[3,9]", _attributes() | {"strides": []}),
     ("c1-kernel-4d", "f32[...]", _attributes(1, 1, 1, 1)),
     ("c2-strides", "f32[1,3,9]", _attributes(2, strides=[1, 1])),
+    ("c2-no-strides", "f32[1,3,9]", _attributes(2, strides=[])),
     ("c2-pads", "f32[...]", _attributes(2, pads_begin=[1, 1])),
     ("c3-stride-0", "f32[1,3,9]", _attributes(2, strides=[0])),
     ("c3-kernel-0", "f32[1,3,9]", _attributes(0)),

@@ -63,6 +63,7 @@ REFUSALS = [
     Refusal("c1-scalar-axes", "MVN-6", ["f32[2,3]", "i64[]{1}"], _six()),
     Refusal("c1-axes-2d", "MVN-6", ["f32[2,3]", "i64[1,1]"], _six()),
     Refusal("c2-outside", "MVN-6", ["f32[2,3]", "i64{-3}"], _six()),
+    Refusal("c3-more-axes-than-data", "MVN-6", ["f32[2,3]", "i64{0,0,1}"], _six()),
     Refusal("c1-outside-2", "MVN-2", ["f32[2,3]"], _two(reduction_axes=[2])),
     Refusal("ir301-string", "MVN-6", ["string[2,3]", "i64{1}"], _six()),
     Refusal("ir301-axes", "MVN-6", ["f32[2,3]", "u8{1}"], _six()),

@@ -93,6 +93,7 @@ REFUSALS = [
         Refusal(f"c4-{name}", _OP, ["f32[1,125,13,13]"], _SPEC_V2 | {name: -(2**63)})
         for name in ("coords", "classes", "num")
     ],
+    Refusal("c4-no-regions", _OP, ["f32[1,125,13,13]"], _SPEC_V2 | {"num": 0}),
 ]
 
 CASES = [

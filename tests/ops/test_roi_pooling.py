@@ -53,6 +53,8 @@ REFUSALS = [
     Refusal("c2-no-rows", "ROIPooling-2", ["f32[1,3,4,4]", "f32[1,5]"], _attributes(0, 2)),
     Refusal("c3-scale", "ROIPooling-2", ["f32[1,3,4,4]", "f32[1,5]"], _attributes(2, 2, scale=0)),
     Refusal("c4-batch-index", "ROIPooling-2", ["f32[1,3,4,4]", "f32[1,5]{1,0,0,3,3}"], _attributes(2, 2)),
+    Refusal("c5-one-size", "ROIPooling-2", ["f32[1,3,4,4]", "f32[1,5]"], _attributes(2, 2) | {"output_size": [2]}),
+    Refusal("c5-other-bins", "ROIPooling-2", ["f32[1,3,4,4]", "f32[1,5]"], _attributes(2, 2) | {"output_roi": [2, 3]}),
     Refusal("ir301-integers", "ROIPooling-2", ["i32[1,3,4,4]", "i32[1,5]"], _attributes(2, 2)),
 ]
 

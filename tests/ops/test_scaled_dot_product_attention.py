@@ -69,6 +69,7 @@ REFUSALS = [
     Refusal("c4-queries", "ScaledDotProductAttention-13", ["f32[2,1,80]", _B, _C, "f32[2,7,9]"], _ALL),
     Refusal("c4-1d", "ScaledDotProductAttention-13", [_A, _B, _C, "f32[9]"], _ALL),
     Refusal("c4-type", "ScaledDotProductAttention-13", [_A, _B, _C, "f16[2,7,9]"], _ALL),
+    Refusal("c5-scale-2d", "ScaledDotProductAttention-13", [_A, _B, _C, None, "f32[1,1]"], _ALL),
     Refusal("c5-scale", "ScaledDotProductAttention-13", [_A, _B, _C, None, "f32[2]"], _ALL),
     Refusal("c6-rank", "ScaledDotProductAttention-13", [_A, _B, _C, None, None, "f32[1,1]"], _ALL),
     Refusal("c6-last-dim", "ScaledDotProductAttention-13", [_A, _B, _C, None, None, "f32[2,1,2]"], _ALL),

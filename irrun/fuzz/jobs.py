@@ -1,0 +1,89 @@
+"""Campaigns in several processes, each with an engine of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from irrun.engines import Limits
+from irrun.engines.opening import open
+from irrun.fuzz.campaigns import BLOCK, Campaign, Figures, Finding, write_findings
+
+__all__ = ["Job", "run_jobs"]
+
+_stop: Any = None
+"""The event, in a process of the pool, that ends its campaign."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A part of a campaign: ``count`` graphs from ``first`` on, until ``deadline`` (of ``time.time()``)."""
+
+    seed: int
+    side: str | None
+    limits: Limits
+    first: int
+    count: int
+    deadline: float | None = None
+
+
+def run_jobs(
+    job: Job, processes: int, folder: Path | None = None,
+    on_figures: Callable[[Figures], None] = lambda figures: None,
+    on_finding: Callable[[Finding], None] = lambda finding: None,
+) -> Figures:  # fmt: skip
+    """Do the graphs of a job in several processes, block by block, and return the figures.
+
+    The callbacks run in this process, after each block. Ctrl-C ends all processes; then the figures so far are
+    returned with ``interrupted``.
+    """
+    figures, begin = Figures(), time.monotonic()
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    with ProcessPoolExecutor(processes, context, _start, (stop,)) as pool:
+        ends = range(job.first, job.first + job.count, BLOCK)
+        waiting = {
+            pool.submit(_run, Job(job.seed, job.side, job.limits, first, min(BLOCK, job.first + job.count - first),
+                                  job.deadline))
+            for first in ends
+        }  # fmt: skip
+        while waiting:
+            try:
+                done: Future[tuple[Figures, str]] = next(as_completed(waiting))
+            except KeyboardInterrupt:
+                stop.set()
+                figures.interrupted = True
+                continue
+            waiting.remove(done)
+            part, observer = done.result()
+            for finding in figures.add(part):
+                on_finding(finding)
+            figures.seconds = time.monotonic() - begin
+            on_figures(figures)
+            if folder is not None and figures.findings:
+                write_findings(figures.findings, folder, job.seed, observer)
+    return figures
+
+
+def _start(stop: Any) -> None:
+    global _stop
+    _stop = stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
+
+
+def _run(job: Job) -> tuple[Figures, str]:
+    """Return the figures of a part of a campaign, and the name of the engine."""
+    left = None if job.deadline is None else job.deadline - time.time()
+    if (left is not None and left <= 0) or _stop.is_set():
+        return Figures(), ""
+    with nullcontext() if job.side is None else open(job.side, job.limits) as engine:
+        campaign = Campaign(job.seed, engine, stopped=_stop.is_set)
+        campaign.run(seconds=left, first=job.first, count=job.count)
+        return campaign.figures, "irrun" if engine is None else engine.name
