@@ -145,6 +145,7 @@ def compile(
     *,
     strict: bool = False,
     max_memory: int | None = None,
+    max_weights_memory: int | None = None,
     exact: bool | None = None,
     timeout: float | None = None,
     copy_weights: bool = False,
@@ -163,6 +164,10 @@ def compile(
       (such as a sorted copy), and the copies that taps and hooks make. If all shapes are known, ``compile`` raises
       ExecutionError (IR604) at the layer where the run would hold too much. Otherwise the run raises it when it gets
       there. No single tensor may take more than ``max_memory`` either, in the .bin or as an input.
+    - ``max_weights_memory`` is the most bytes that matrices of the file in f16 or in integers of 8 or 4 bits may take
+      where irrun holds them as f32, by default half of ``max_memory``. Without the extra ``fast``, numpy multiplies
+      with f32: each further matrix is unpacked in parts in every run, which takes no memory, but much time. Compiled
+      kernels multiply with what the file has, so that the limit does not concern them.
     - ``exact`` computes each layer on its own, with the kernel that defines its operation, on one thread and with
       numpy's BLAS. Otherwise irrun uses the fastest kernels and fuses layers; the results are equal within rounding.
       The default is true if the environment variable IRRUN_EXACT is set to anything but 0.
@@ -194,7 +199,7 @@ def compile(
         max_memory = default_max_memory()
     return Executable(
         model, strict=strict, max_memory=max_memory, exact=exact, timeout=timeout, layered=layered,
-        repeatable=repeatable,
+        repeatable=repeatable, max_weights_memory=max_weights_memory,
     )  # fmt: skip
 
 

@@ -70,9 +70,10 @@ class Weights:
         """Raise Refused (IR502) if the mapped file has been written to or cut short since it was mapped.
 
         Its tensors would then have other values, and reading beyond its new end would kill the process. A file that
-        was removed, or replaced by another one of the same name, does no harm: the map keeps the old file.
+        was removed, or replaced by another one of the same name, does no harm: the map keeps the old file. Of an empty
+        file, nothing is mapped, and a file system may give its inode to another one.
         """
-        if self.path is None or self._mapped is None or self.given is not None:
+        if self.path is None or self._mapped is None or self._mapped.st_size == 0 or self.given is not None:
             return
         try:
             now = self.path.stat()

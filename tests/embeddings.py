@@ -12,6 +12,8 @@ TABLE = np.array([[-0.2, -0.6], [-0.1, -0.4], [-1.9, -1.8], [-1.0, 1.5], [0.8, -
 WEIGHTS = np.array([0.5, 0.2, -2, 1], np.float32)
 HALF = np.full(4, 0.5, np.float32)
 INDICES = i64(0, 2, 3, 4)
+SMALL = np.array([[0, 1], [1, 0], [1, 0], [0, 1], [1, 0]], np.float32)
+"""Numbers that every type has."""
 PAIRS = np.array([[0, 2], [1, 2], [3, 4]])
 TYPES = (np.float32, np.float16, np.int32, np.int64, np.uint8)
 
@@ -30,6 +32,8 @@ def offsets_values(op: str) -> list[Values]:
         ("first-indices-in-no-bag", [TABLE, INDICES, i64(2), 0, WEIGHTS], [[2.8, -3.7]]),
         ("no-indices", [TABLE, i64(), i64(0, 0), 3], [TABLE[3], TABLE[3]]),
         ("no-bags", [TABLE, INDICES, i64()], np.empty((0, 2))),
+        ("small", [SMALL, INDICES, begins], [[1, 1], [0, 0], [1, 1]]),
+        ("small-i64", [SMALL.astype(np.int64), INDICES, begins], [[1, 1], [0, 0], [1, 1]]),
         ("rank-1", [TABLE[:, 0], INDICES, begins], [-2.1, 0, -0.2]),
         ("rank-3", [TABLE[:, :, None], INDICES, begins], np.array(summed)[:, :, None]),
         ("i8-wraps", [np.array([[100], [29]], np.int8), i64(0, 1), i64(0)], np.array([[-127]], np.int8)),
@@ -105,6 +109,8 @@ def packed_values(op: str) -> list[Values]:
         ("spec-2", [TABLE, PAIRS, np.full((3, 2), 0.5, np.float32)], np.array(summed) / 2),
         ("no-indices", [TABLE, np.empty((2, 0), np.int64)], np.zeros((2, 2))),
         ("no-bags", [TABLE, np.empty((0, 2), np.int64)], np.empty((0, 2))),
+        ("small", [SMALL, PAIRS], [[1, 1], [2, 0], [1, 1]]),
+        ("small-i64", [SMALL.astype(np.int64), PAIRS], [[1, 1], [2, 0], [1, 1]]),
         ("rank-1", [TABLE[:, 0], PAIRS], [-2.1, -2.0, -0.2]),
         ("rank-3", [TABLE[:, :, None], PAIRS], np.array(summed)[:, :, None]),
         ("i8-wraps", [np.array([[100], [29]], np.int8), np.array([[0, 1]])], np.array([[-127]], np.int8)),

@@ -201,14 +201,14 @@ def block(*, target: int = 0) -> Executable:
     mask = b.parameter([1, None, None, None], "boolean", name="mask")
     half = WIDTH // 2
 
-    def rotated(x: b.Output) -> b.Output:
+    def rotated(x: b.Node) -> b.Node:
         high = b.Multiply(b.Slice(x, [half], [2**63 - 1], [1], [3]), np.float32(-1))
         other = b.Concat([high, b.Slice(x, [0], [half], [1], [3])], axis=-1)
         return b.Add(b.Multiply(x, cos), b.Multiply(other, sin))
 
     query, key, value = rotated(heads[0]), rotated(heads[1]), heads[2]
-    sinks: list[b.Output] = []
-    repeated: list[b.Output] = []
+    sinks: list[b.Node] = []
+    repeated: list[b.Node] = []
     length = None
     for name, new in (("key", key), ("value", value)):
         past = b.ReadValue(
@@ -255,7 +255,7 @@ def test_tokens_attend_to_their_past(fast: bool, monkeypatch: pytest.MonkeyPatch
         past = [np.concatenate(pair, 2) for pair in zip(past, (key * cos + turned(key) * sin, value))]
         mask = np.arange(past[0].shape[2]) <= past[0].shape[2] - count + np.arange(count)[:, None]
         result = model([query, key, value, cos, sin, mask[None, None]])[0]
-        want = attended(query * cos + turned(query) * sin, *past, mask)
+        want = attended(query * cos + turned(query) * sin, past[0], past[1], mask)
         np.testing.assert_allclose(result, want, rtol=3e-6, atol=3e-6)
 
 

@@ -15,6 +15,7 @@ from irrun import build as b
 from irrun.cli import cli
 from irrun.model import Model
 from irrun.running.memory import predicted
+from irrun.types import PartialShape
 from nets import Net
 
 pytestmark = pytest.mark.usefixtures("numpy_alone")
@@ -108,6 +109,61 @@ def test_a_constant_whose_size_is_too_large(shape: str, tmp_path: Path) -> None:
 def test_open_dims_cannot_be_told() -> None:
     x = b.parameter([-1], "f32", name="x")
     assert predicted(b.model({"y": b.Tanh(x)}), 1 << 30) is None
+
+
+def test_matrices_that_stay_as_the_file_has_them_count_as_such() -> None:
+    """Planning reads the 16-bit matrices, and holds them as f32. What it reads is no more than the file."""
+    x = y = b.parameter([1, 512], "f32", name="x")
+    for _ in range(4):
+        matrix = b.Convert(b.constant(random(512, 512).astype(np.float16)), destination_type="f32")
+        y = b.MatMul(y, matrix, transpose_b=True)
+    found = predicted(b.model(y, inputs=[x]), 1 << 40)
+    assert found is not None
+    assert found.weights == 4 * 512 * 512 * 2
+    assert found.prepared == pytest.approx(4 * 512 * 512 * 4, rel=0.2)
+    # those that may not be unpacked are read in place
+    found = predicted(b.model(y, inputs=[x]), 512 * 512 * 4)
+    assert found is not None
+    assert found.weights == 4 * 512 * 512 * 2
+    assert found.prepared < 512 * 512 * 4
+
+
+def growing() -> Model:
+    """A variable [1,n,1000] that grows by one row in each run."""
+    x = b.parameter([1, 1, 1000], "f32", name="x")
+    past = b.ReadValue(
+        np.zeros((1, 0, 1000), np.float32), variable_id="past.0", variable_type="f32", variable_shape=[1, None, 1000],
+        opset=6,
+    )  # fmt: skip
+    whole = b.Concat([past, x], axis=1)
+    return b.model(b.ReduceSum(whole, [1]), sinks=[b.Assign(whole, variable_id="past.0")])
+
+
+def test_variables() -> None:
+    row = 4000
+    first = predicted(growing(), 1 << 40)
+    assert first is not None
+    assert 3 * row <= first.values <= 5 * row  # the input, the new value with room for more, and the sum
+    later = predicted(growing(), 1 << 40, {"past.0": PartialShape.of([1, 999, 1000])})
+    assert later is not None
+    assert later.values == pytest.approx((999 + 1000 * 1.5) * row, rel=0.01)  # the old value and the new one
+
+
+def test_command_with_variables(tmp_path: Path) -> None:
+    irrun.save_model(growing(), tmp_path / "m.xml")
+    values: list[int] = []
+    for option in ([], ["--shape", "past.*=[1,99,1000]"], ["--shape", "past.0=[1,99,1000]"]):
+        done = CliRunner().invoke(
+            cli, ["show", str(tmp_path / "m.xml"), "--memory", "--format", "json", *option]
+        )  # fmt: skip
+        assert done.exit_code == 0, done.output
+        values.append(json.loads(done.output)["memory"]["values"])
+    assert values[0] < 30_000
+    assert values[1] == values[2] >= 1.5 * 100 * 4000
+    done = CliRunner().invoke(cli, ["show", str(tmp_path / "m.xml"), "--memory", "--shape", "other=[1]"])
+    assert done.exit_code == 2
+    done = CliRunner().invoke(cli, ["show", str(tmp_path / "m.xml"), "--memory", "--shape", "past.*=x"])
+    assert done.exit_code == 2
 
 
 def test_command(tmp_path: Path) -> None:

@@ -214,3 +214,72 @@ def test_an_exact_run_computes_as_the_file_does(fast: bool) -> None:
     rounded = (number.astype(np.float16) * scale).astype(np.float32)
     np.testing.assert_array_equal(irrun.compile(model, exact=True)(a)[0], rounded.T)
     np.testing.assert_allclose(irrun.compile(model, exact=False)(a)[0], number.T * scale.astype("f4").T, rtol=1e-6)
+
+
+@pytest.fixture
+def numpy_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("IRRUN_FAST", "0")
+    compiled.available.cache_clear()
+    yield
+    compiled.available.cache_clear()
+
+
+def decompressed(number: np.ndarray, scale: np.ndarray, type: str) -> Any:
+    y = b.Multiply(b.Convert(constant(number, type), destination_type="f16"), b.constant(scale))
+    return b.Convert(y, destination_type="f32")
+
+
+@pytest.mark.usefixtures("numpy_alone")
+@pytest.mark.parametrize("type", ["u4", "i8", "f16"])
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_matrices_that_may_not_be_unpacked(type: str, transpose_a: bool, transpose_b: bool) -> None:
+    depth, columns = 300, 700  # several blocks
+    shape = (columns, depth) if transpose_b else (depth, columns)
+    if type == "f16":
+        matrix = RNG.standard_normal(shape).astype(np.float16)
+        weights = b.Convert(b.constant(matrix), destination_type="f32")
+    else:
+        number, scale = codes(type, *shape), scales(shape[0], 1)
+        matrix, weights = number * scale.astype(np.float32), decompressed(number, scale, type)
+    x = b.parameter([-1, depth, -1] if transpose_a else [-1, -1, depth], "f32", name="x")
+    product = b.MatMul(x, weights, transpose_a=transpose_a, transpose_b=transpose_b)
+    executable = irrun.compile(b.model(b.Relu(product)), exact=False, max_weights_memory=1)
+    assert "unpacked in parts" in algorithms(executable)
+    whole = matrix.astype(np.float32).T if transpose_b else matrix.astype(np.float32)
+    for rows in (1, 40):
+        a = RNG.standard_normal((2, rows, depth), np.float32)
+        result = executable(a.swapaxes(1, 2).copy() if transpose_a else a)[0]
+        assert (result >= 0).all()
+        positive = np.matmul(a, whole) > 1
+        assert_product(np.where(positive, result, np.matmul(a, whole)), a, whole)
+
+
+@pytest.mark.usefixtures("numpy_alone")
+def test_matrices_are_unpacked_up_to_the_limit() -> None:
+    x = y = b.parameter([1, 128], "f32", name="x")
+    for _ in range(3):
+        y = b.MatMul(y, decompressed(codes("u4", 128, 128), scales(128, 1), "u4"), transpose_b=True)
+    size = 128 * 128 * 4
+    for limit, count in ((size - 1, 3), (size, 2), (3 * size - 1, 1), (3 * size, 0)):
+        executable = irrun.compile(b.model(y, inputs=[x]), exact=False, max_weights_memory=limit)
+        assert algorithms(executable).count("unpacked in parts") == count
+    # the default leaves the other half of the memory to values
+    executable = irrun.compile(b.model(y, inputs=[x]), exact=False, max_memory=5 * size)
+    assert algorithms(executable).count("unpacked in parts") == 1
+
+
+@pytest.mark.usefixtures("numpy_alone")
+def test_a_matrix_that_several_layers_read_is_unpacked_once() -> None:
+    x = b.parameter([1, 128], "f32", name="x")
+    weights = decompressed(codes("u4", 128, 128), scales(128, 1), "u4")
+    y = b.MatMul(b.MatMul(x, weights, transpose_b=True), weights, transpose_b=True)
+    executable = irrun.compile(b.model(y), exact=False, max_weights_memory=128 * 128 * 4)
+    assert "unpacked in parts" not in algorithms(executable)
+
+
+def test_compiled_kernels_need_no_unpacked_weights(fast: bool) -> None:
+    x = b.parameter([1, 96], "f32", name="x")
+    y = b.MatMul(x, decompressed(codes("u4", 96, 96), scales(96, 1), "u4"), transpose_b=True)
+    executable = irrun.compile(b.model(y), exact=False, max_weights_memory=1)
+    assert algorithms(executable) == ["compiled, u4" if fast else "unpacked in parts"]

@@ -45,6 +45,7 @@ class Settings:
     strict: bool
     exact: bool | None
     max_memory: int
+    max_weights_memory: int | None
     timeout: float | None
     copy_weights: bool
     profiled: bool
@@ -81,7 +82,7 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
         err.print(f"{problem.severity}: {concise(problem)}")
     executable = api.compile(
         item.model, strict=settings.strict, max_memory=settings.max_memory, exact=settings.exact,
-        timeout=settings.timeout, copy_weights=settings.copy_weights,
+        timeout=settings.timeout, copy_weights=settings.copy_weights, max_weights_memory=settings.max_weights_memory,
     )  # fmt: skip
     inputs = gather(item.model, settings.inputs, settings.seed, settings.max_memory)
     profile = Profile() if settings.profiled else None

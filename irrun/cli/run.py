@@ -93,6 +93,11 @@ __all__ = ["command"]
     "[default: 3/4 of the memory]",
 )  # fmt: skip
 @click.option(
+    "--max-weights-memory", type=Size(), metavar="SIZE",
+    help="The most memory for weights in f16, int8 or int4 that are unpacked to f32, such as 500MiB. Without the extra "
+    "fast, all others are unpacked in parts in each run. [default: half of --max-memory]",
+)  # fmt: skip
+@click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
     help="The most seconds that a run may take, checked before each step and iteration. [default: no limit]",
 )  # fmt: skip
@@ -120,6 +125,7 @@ def command(
     runs: int,
     exact: bool | None,
     max_memory: int | None,
+    max_weights_memory: int | None,
     timeout: float | None,
     copy_weights: bool,
     example: int | None,
@@ -144,9 +150,21 @@ def command(
     not run again (see --no-cache). -j, --dask, --cache and the formats sarif and junit are for --random.
     """
     if all_random:
-        if weights or inputs or output or taps or dump or trace or profiled or nonfinite or runs > 1 or example:
+        if (
+            weights
+            or inputs
+            or output
+            or taps
+            or dump
+            or trace
+            or profiled
+            or nonfinite
+            or runs > 1
+            or example
+            or (max_weights_memory)
+        ):
             raise click.UsageError("--random runs many models: -w, -i, -o, --tap, --dump, --profile, --nan, --trace, "
-                                   "--runs and --example are for one")  # fmt: skip
+                                   "--runs, --max-weights-memory and --example are for one")  # fmt: skip
         task = RandomRun(seed, strict, exact, max_memory, timeout)
         return _run_all(placed(model_files(models), address), task, form, jobs, address, cached)
     if len(models) > 1:
@@ -165,7 +183,8 @@ def command(
         _require_format(target, items[0], taps)
     settings = Settings(
         inputs=inputs, taps=taps, dump=dump, runs=runs, seed=seed, strict=strict, exact=exact,
-        max_memory=max_memory or default_max_memory(), timeout=timeout, copy_weights=copy_weights,
+        max_memory=max_memory or default_max_memory(), max_weights_memory=max_weights_memory, timeout=timeout,
+        copy_weights=copy_weights,
         profiled=profiled or trace is not None, nonfinite=nonfinite,
     )  # fmt: skip
     out = _terminal.console()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -53,7 +54,10 @@ __all__ = ["command"]
     help="List the layers with an input or output of this shape. [1,?,..64] has a dim of any size, and one up to 64.",
 )  # fmt: skip
 @click.option("--memory", "predict_memory", is_flag=True, help="Predict the peak memory of a run from its plan.")
-@shape_option("With --memory or --layers: the shape of an input, such as [1,3,224,224].")
+@shape_option(
+    "With --memory or --layers: the shape of an input, such as [1,3,224,224]. With --memory also that of a variable, "
+    "by its id or a glob; without it, variables have the shapes of the first run."
+)
 def command(
     model: str, weights: str | None, form: str, graph: str | None, all_layers: bool, names: Sequence[str],
     types: Sequence[str], pattern: str | None, predict_memory: bool, shapes: Shapes,
@@ -72,7 +76,7 @@ def command(
         raise click.UsageError(
             "--shape changes only what --memory and --layers show; add one of them, or leave --shape out"
         )
-    wanted = None if pattern is None else _pattern(pattern)
+    wanted = None if pattern is None else _parsed(pattern, "--with")
     target = None if graph is None else new_file(graph, "--graph")
     items = _models.load(model, weights)
     if target is not None:
@@ -96,7 +100,8 @@ def command(
                 problems += error.diagnostics
         if predict_memory:
             try:
-                facts["memory"] = _memory(reshaped(item, shapes).model)
+                inputs, variables = _variables(item.model, shapes)
+                facts["memory"] = _memory(reshaped(item, inputs).model, variables)
             except IrrunError as error:
                 problems += error.diagnostics
         title = _models.title(model, item) if _models.is_example(item) else ""
@@ -127,11 +132,24 @@ def _draw(items: Sequence[Parsed | ReadError], path: str, target: Path) -> None:
     write_file(target, picture(item.model).encode())
 
 
-def _memory(model: Model) -> dict[str, Any]:
+def _variables(model: Model, shapes: Shapes) -> tuple[Shapes, dict[str, PartialShape]]:
+    """Return the shapes of inputs, and those of variables by their ids. Raises FeedError for one that is no shape."""
+    ids = [layer.attributes.get("variable_id", "") for layer in model.layers.values() if layer.type == "ReadValue"]
+    inputs, variables = dict[str | int, Any](), dict[str, PartialShape]()
+    for name, text in shapes.items():
+        matching = fnmatch.filter(ids, str(name)) if model.input_position(str(name)) is None else []
+        if not matching:
+            inputs[name] = text
+            continue
+        variables |= dict.fromkeys(matching, _parsed(str(text), "--shape"))
+    return inputs, variables
+
+
+def _memory(model: Model, variables: Mapping[str, PartialShape]) -> dict[str, Any]:
     """Return the predicted memory of a run in bytes, by purpose. Raises IrrunError if it cannot be predicted."""
     if model.weights is None and model.constants:
         raise ModelError(weights_missing(model))
-    prediction = predicted(model, default_max_memory())
+    prediction = predicted(model, default_max_memory(), variables)
     if prediction is None:
         message = "the memory of a run depends on dims that are unknown"
         help = "pass the shapes of all dynamic inputs with --shape; only a run knows dims that depend on values"
@@ -224,12 +242,12 @@ def _size(figure: Dim | None) -> str:
     return "?" if figure is None or figure.value is None else human(figure.value) if figure.value else ""
 
 
-def _pattern(text: str) -> PartialShape:
-    """Return the shape that ``--with`` names. Raises click.BadParameter."""
+def _parsed(text: str, option: str) -> PartialShape:
+    """Return the shape that an option names. Raises click.BadParameter."""
     shape = PartialShape.parse(text[1:-1] if text.startswith("[") and text.endswith("]") else text)
     if shape is None:
         message = f"{text} is not a shape; write it as [1,3,224,224]: ? is any dim, 1..8 an interval, ... any rank"
-        raise click.BadParameter(message, param_hint="--with")
+        raise click.BadParameter(message, param_hint=option)
     return shape
 
 

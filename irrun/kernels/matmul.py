@@ -85,6 +85,27 @@ class UnpackedConstant(ConstantForm):
                 self.array[start : start + high] = part
 
 
+def multiply_stored(a: np.ndarray, source: Stored, transposed: bool, out: np.ndarray) -> None:
+    """Fill ``out`` with the product of ``a`` and a constant matrix of the file, which is ``transposed`` first or not.
+
+    All are f32 [rows, columns]. The constant matrix is unpacked in blocks of rows that stay in the cache.
+    """
+    rows, columns = source.shape
+    high = max(1, _UNPACKED // (4 * max(columns, 1)))
+    if not transposed:
+        out.fill(0)
+    for start in range(0, rows, high):
+        block, part = source.rows(slice(start, start + high)), slice(start, min(start + high, rows))
+        if transposed:
+            out[:, part] = _floats(a, block.T)
+        else:
+            out += _floats(np.ascontiguousarray(a[:, part]), block)
+
+
+_UNPACKED: Final = 1 << 19
+"""Bytes of a block of a constant matrix that is unpacked in each call. It stays in the second-level cache of a core."""
+
+
 def _memory(array: np.ndarray) -> np.ndarray:
     """Return the array that ``array`` is a view of, or itself. For a constant in the .bin, that is the whole file."""
     return array.base if isinstance(array.base, np.ndarray) else array

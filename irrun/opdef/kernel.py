@@ -37,6 +37,8 @@ class Request:
     All shapes are then static. Only operations that declare ``Op.channels_last`` get such a request."""
     compiled: bool = False
     """Whether the kernel may be one of ``irrun.kernels.compiled``."""
+    unpacks: bool = True
+    """Whether the kernel may hold ``Value.stored`` of an input as f32. Otherwise, each call unpacks parts of it."""
 
     def first(self, count: int) -> tuple[Value | None, ...]:
         """Return the first ``count`` inputs, with None in place of those that the layer does not have."""

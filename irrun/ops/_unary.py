@@ -22,8 +22,6 @@ class Unary(Op):
     exact = False
     """Whether ``kernel`` computes every type without a conversion. Otherwise, it computes floats of at least 32 bits
     only."""
-    compiled: str | None = None
-    """The function of ``kernels.compiled.activations`` that computes f32, if there is one."""
 
     def kernel(self, x: np.ndarray) -> np.ndarray:
         """Return the result for an array."""
@@ -35,6 +33,10 @@ class Unary(Op):
 
     def fast(self, data: Value) -> Callable[..., np.ndarray] | None:
         """Return a function with ``out`` that computes the same as ``kernel`` for f32 and f64, or None."""
+        return None
+
+    def compiled(self) -> str | None:
+        """Return the name of the function of ``kernels.compiled.activations`` that computes f32, if there is one."""
         return None
 
     def formula(self) -> Formula | None:
@@ -51,10 +53,10 @@ class Unary(Op):
     def prepare(self, request: Request) -> Kernel | None:
         (data,) = request.inputs
         assert data is not None
-        if request.compiled and self.compiled is not None and data.type.name == "f32":
+        if request.compiled and data.type.name == "f32" and (name := self.compiled()) is not None:
             from irrun.kernels.compiled import activations
 
-            return elementwise(activations.activation(getattr(activations, self.compiled)), data)
+            return elementwise(activations.activation(getattr(activations, name)), data)
         numpy_has_it = isinstance(self.kernel, np.ufunc) and gives(self.kernel, self.result(data), data)
         if numpy_has_it and (self.exact or native(data)):
             return elementwise(self.kernel, data)
@@ -111,7 +113,6 @@ def unary(
         "kernel": staticmethod(kernel),
         "types": {"T": types},
         "exact": exact,
-        "compiled": compiled,
         "carries": dims is not None,
     }
     if dims is not None:
@@ -120,4 +121,6 @@ def unary(
         body["fast"] = lambda self, data: fast
     if formula is not None:
         body["formula"] = lambda self: formula
+    if compiled is not None:
+        body["compiled"] = lambda self: compiled
     return op(name, since=since, spec=spec)(type(name, (base,), body))

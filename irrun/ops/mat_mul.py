@@ -7,9 +7,9 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.kernels.blocks import BLOCK, SMALL, each_block, report_in_blocks, within
-from irrun.kernels.matmul import TransposedConstant, UnpackedConstant, matmul, narrow, wide
+from irrun.kernels.matmul import TransposedConstant, UnpackedConstant, matmul, multiply_stored, narrow, wide
 from irrun.kernels.threads import shared
-from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, ports
+from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Stored, Value, attr, ignore_tile, op, ports
 from irrun.ops._broadcasting import refuse
 from irrun.types import Dim, PartialShape
 
@@ -71,6 +71,8 @@ class MatMul(Op):
         transpose_a, transpose_b = self.transpose_a, self.transpose_b
         shape = self.infer(Site(), a, b).shape.static
         held: TransposedConstant | UnpackedConstant | None = None
+        if b.stored is not None and not request.unpacks:
+            return self._in_parts(b.stored)
         if b.stored is not None:
             held, transpose_b = UnpackedConstant.of(b.stored, transpose_b), False
         elif transpose_b and ranks[1] == 2 and b.data is not None and b.data.size:
@@ -141,6 +143,19 @@ class MatMul(Op):
         shape = self.infer(Site(), a, b).shape.static
         flops = 0 if shape is None else 2 * math.prod(shape) * packed.depth
         return Kernel(call, packed.name, out="tiles", flops=flops, prepacked=(1,), packed=packed.nbytes)
+
+    def _in_parts(self, stored: Stored) -> Kernel:
+        """Return a kernel that unpacks ``b`` in parts in each call."""
+
+        def call(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+            if self.transpose_a:
+                a = a.swapaxes(-1, -2)
+            columns = stored.shape[0 if self.transpose_b else 1]
+            whole = np.empty((*a.shape[:-1], columns), a.dtype) if out is None else out
+            multiply_stored(a.reshape(-1, a.shape[-1]), stored, self.transpose_b, whole.reshape(-1, columns))
+            return whole
+
+        return Kernel(call, "unpacked in parts", out="whole", prepacked=(1,))
 
     def _widened(self, b: Value) -> Kernel:
         """Return a kernel for floats narrower than f32. It converts the constant ``b`` once, not in each call."""

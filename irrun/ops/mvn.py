@@ -43,7 +43,8 @@ class MVN6(Op):
         if request.compiled and self.normalize_variance and along == (data.rank - 1,) and data.type.name == "f32":
             from irrun.kernels.compiled import rows
 
-            margins = np.float32([self.eps, 0] if inside else [0, self.eps])
+            eps, none = np.float32(self.eps), np.float32(0)
+            margins = (eps, none) if inside else (none, eps)
             return whole_along(rows.by_rows(rows.standardise, *margins), along)
         function = standardise(along, data.rank, self.eps, inside=inside, deviation=self.normalize_variance)
         return whole_along(function, along)

@@ -69,17 +69,17 @@ def _chained(steps: Sequence[Step], values: Sequence[Value], results: Sequence[i
     between = [step.reads[0] for step in steps if step.kernel.stages and step.reads[0] in made]
     for slot in sorted(between, key=lambda slot: -prod(values[slot].shape.static or ())):
         (*_, reader), first = readers[slot], new[made[slot]]
-        kernel = None
-        if len(readers[slot]) == 1 and reader >= 0 and first.kernel.stages and new[reader].kernel.chain is not None:
-            then = new[reader]
-            kernel = then.kernel.chain(first.kernel, then.kernel) if first.kernel.chain is then.kernel.chain else None
-            if kernel is not None:
-                del new[made[slot]]
-                reads, layers = (*first.reads, *then.reads[1:]), (*first.layers, *then.layers)
-                new[reader] = replace(then, kernel=kernel, reads=reads, layers=layers)
-                for read in first.reads:
-                    if read in readers:
-                        readers[read] = [reader if position == made[slot] else position for position in readers[read]]
+        chain = first.kernel.chain
+        if len(readers[slot]) > 1 or reader < 0 or chain is None or chain is not new[reader].kernel.chain:
+            continue
+        then = new[reader]
+        kernel = chain(first.kernel, then.kernel) if first.kernel.stages else None
+        if kernel is not None:
+            del new[made[slot]]
+            for read in first.reads:
+                readers[read] = [reader if position == made[slot] else position for position in readers[read]]
+            reads, layers = (*first.reads, *then.reads[1:]), (*first.layers, *then.layers)
+            new[reader] = replace(then, kernel=kernel, reads=reads, layers=layers)
     return [new[position] for position in sorted(new)]
 
 

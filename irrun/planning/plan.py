@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -108,6 +109,7 @@ class _Assembly:
         self.read = {feed for feeds in model.feeds.values() for feed in feeds if feed is not None}
         self.left: frozenset[int] = frozenset()  # layers whose constants stay as the file has them
         self.unpacked = 0
+        self.widened: dict[object, int] = {}  # bytes of each matrix that kernels hold as f32
         self.reserved = 0  # bytes of unpacked, folded and packed constants
 
     def plan(self) -> Plan:
@@ -148,6 +150,7 @@ class _Assembly:
         return Plan(
             model, self.how, self.allocated(steps, results), len(self.values), constants, prepacked,
             tuple(slot[p.id, 0] for p in model.parameters), results, known, tuple(v.type for v in self.values),
+            {number: value.stored.raw.nbytes for number, value in enumerate(self.values) if value.stored is not None},
         )  # fmt: skip
 
     def kept(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[dict[int, np.ndarray], frozenset[int]]:
@@ -234,13 +237,21 @@ class _Assembly:
         op = self.ops[layer.id]
         if not self.how.specialise:
             return Kernel(op.run)
+        wide = {
+            (value.stored.raw.ctypes.data, value.stored.origin): 4 * prod(value.stored.shape)
+            for value in inputs
+            if value is not None and value.stored is not None
+        }
+        unpacks = sum((self.widened | wide).values()) <= self.how.max_weights_memory
         try:
-            kernel = requests.kernel(op, inputs, outputs, compiled=self.how.compiled)
+            kernel = requests.kernel(op, inputs, outputs, compiled=self.how.compiled, unpacks=unpacks)
         except Exception as error:
             raise ModelError(kernel_failed(self.model, layer, op, error, "")) from error
         if kernel.pack is None:
             self.reserved += kernel.packed
             self.require_memory(layer)
+        if wide and kernel.packed >= sum(wide.values()):
+            self.widened |= wide
         self.packed(inputs)
         return kernel
 

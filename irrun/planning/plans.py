@@ -15,7 +15,7 @@ from irrun.opdef import Value
 from irrun.planning.patterns import is_quantised
 from irrun.planning.plan import plan
 from irrun.planning.steps import Plan, Planning
-from irrun.types import Dim, PartialShape
+from irrun.types import Dim, ElementType, PartialShape
 
 __all__ = ["Plans", "planning"]
 
@@ -32,22 +32,30 @@ _WEIGHTS: Final = 2
 constants."""
 
 
-def planning(model: Model, max_memory: int) -> Planning:
-    """Return how a model is planned where nothing else is asked for."""
+def planning(model: Model, max_memory: int, max_weights_memory: int | None = None) -> Planning:
+    """Return how a model is planned where nothing else is asked for.
+
+    By default, unpacked weights may take half of ``max_memory``.
+    """
+    weights = max_memory // 2 if max_weights_memory is None else max_weights_memory
     size = 0 if model.weights is None else model.weights.data.nbytes
     pays = size >= _COMPILED and (_weights(model) * _WEIGHTS >= size or is_quantised(model))
     compiled = pays and available()
-    return Planning(max_memory, compiled=compiled)
+    return Planning(max_memory, weights, compiled=compiled)
 
 
 def _weights(model: Model) -> int:
     """Return the bytes of the constants that may be matrices or filters. Matrices of integers may have a third axis."""
     size = 0
     for layer in model.layers.values():
-        port = layer.outputs[0] if layer.type == "Const" and layer.outputs else None
-        shape = None if port is None or port.shape is None else port.shape.static
-        if port is not None and port.type is not None and shape is not None:
-            size += port.type.nbytes(math.prod(shape)) if len(shape) >= 2 else 0
+        if layer.type != "Const":
+            continue
+        # the attributes, because a reshaped model has ports without shapes
+        declared = PartialShape.parse(layer.attributes.get("shape", "..."))
+        shape = None if declared is None else declared.static
+        type = ElementType.parse(layer.attributes.get("element_type", ""))
+        if type is not None and shape is not None and len(shape) >= 2:
+            size += type.nbytes(math.prod(shape))
     return size
 
 
@@ -61,11 +69,11 @@ class Plans:
 
     def __init__(
         self, model: Model, max_memory: int, *, exact: bool, layered: bool, rewrite: Callable[[Plan], Plan] | None,
-        repeatable: bool,
+        repeatable: bool, max_weights_memory: int | None,
     ) -> None:  # fmt: skip
-        self.model, self._how = model, planning(model, max_memory)
+        self.model, self._how = model, planning(model, max_memory, max_weights_memory)
         self._single = exact or layered or rewrite is not None
-        plain = Planning(max_memory, specialise=False, fuse=False)
+        plain = replace(self._how, specialise=False, fuse=False, compiled=False)
         how = plain if exact or rewrite is not None else replace(self._how, fuse=not layered)
         made = plan(model, how)
         self.general: Plan = made if rewrite is None else rewrite(made)

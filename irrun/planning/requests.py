@@ -15,13 +15,16 @@ from irrun.opdef import CHANNELS_LAST, ORDER, AxisRole, Kernel, Op, Request, Val
 __all__ = ["channels_last_kernel", "kernel"]
 
 
-def kernel(op: Op, inputs: Sequence[Value | None], outputs: int = 1, *, compiled: bool = False) -> Kernel:
+def kernel(
+    op: Op, inputs: Sequence[Value | None], outputs: int = 1, *, compiled: bool = False, unpacks: bool = True
+) -> Kernel:  # fmt: skip
     """Return the fastest kernel of an operation for what is known of its inputs.
 
-    ``outputs`` is how many outputs, counted from the first, have a consumer. ``compiled`` allows compiled kernels.
+    ``outputs`` is how many outputs, counted from the first, have a consumer. ``compiled`` allows compiled kernels,
+    ``unpacks`` those that hold a constant of the file as f32.
     """
     with np.errstate(all="ignore"):  # an attribute may be beyond the range of the element type, as in a run
-        return op.prepare(Request(tuple(inputs), outputs, compiled=compiled)) or Kernel(op.run)
+        return op.prepare(Request(tuple(inputs), outputs, compiled=compiled, unpacks=unpacks)) or Kernel(op.run)
 
 
 def channels_last_kernel(

@@ -52,10 +52,12 @@ class Planning:
 
     ``specialise`` chooses a kernel for each layer; without it, every operation uses its ``run``. ``fuse``
     folds constant sub-graphs, drops unused steps, switches layouts and fuses steps; hooks can then not observe single
-    layers. ``compiled`` allows kernels that numba compiles.
+    layers. ``compiled`` allows kernels that numba compiles. Matrices of the file in f16 or integers may take up to
+    ``max_weights_memory`` bytes where kernels hold them as f32; others are unpacked in parts in each call.
     """
 
     max_memory: int
+    max_weights_memory: int
     specialise: bool = True
     fuse: bool = True
     compiled: bool = False
@@ -81,6 +83,8 @@ class Plan:
     values: Values
     types: tuple[ElementType, ...]
     """The element type of each slot."""
+    stored: Mapping[int, int]
+    """The bytes in the .bin of each matrix that is left as the file has it, by slot. It is among ``prepacked``."""
 
     @cached_property
     def heavy(self) -> bool:

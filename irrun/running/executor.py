@@ -29,23 +29,41 @@ __all__ = ["Executable", "Feeds", "Outputs"]
 class Executable:
     """A compiled model. Call it with feeds, any number of times.
 
+    A model with state, such as a language model, continues where its last run has stopped::
+
+        executable.reset_state()
+        logits = executable([prompt, np.ones((1, n), np.int64), np.arange(n)[None]])[0]  # prompt: int64 [1,n]
+        while (token := int(logits[0, -1].argmax())) != end:
+            tokens.append(token)
+            past = n + len(tokens)
+            logits = executable([np.array([[token]]), np.ones((1, past), np.int64), np.array([[past - 1]])])[0]
+
+    The third call with one token makes a plan for such calls, which takes some tenths of a second. Keys and values of
+    the past then grow in buffers of their own: no token copies them. ``state`` holds them by the ids of the variables;
+    its arrays never change. ``irrun.genai`` does all this for the folder of a language model.
+
     ``strict`` checks every output of every layer against the type and shape that its port declares. ``max_memory`` is
-    the most bytes that a run may hold at once (see ``irrun.compile``). ``exact`` computes each layer in a step of its
-    own, with the plain kernel (``Op.run``) that defines its operation, on one thread and with numpy's BLAS. ``layered``
-    computes each layer in a step of its own, with its fastest kernel. ``timeout`` is the most seconds that a run may
-    take, checked before each step. ``rewrite`` gets the plan in which each layer is a step with its plain kernel, and
-    returns the plan that every run uses. ``repeatable`` makes a run independent of the runs before it.
+    the most bytes that a run may hold at once, ``max_weights_memory`` the most of them for unpacked weights (see
+    ``irrun.compile``). ``exact`` computes each layer in a step of its own, with the plain kernel (``Op.run``) that
+    defines its operation, on one thread and with numpy's BLAS. ``layered`` computes each layer in a step of its own,
+    with its fastest kernel. ``timeout`` is the most seconds that a run may take, checked before each step. ``rewrite``
+    gets the plan in which each layer is a step with its plain kernel, and returns the plan that every run uses.
+    ``repeatable`` makes a run independent of the runs before it.
     """
 
     def __init__(
         self, model: Model, *, strict: bool, max_memory: int, exact: bool = False, timeout: float | None = None,
         layered: bool = False, rewrite: Callable[[Plan], Plan] | None = None, repeatable: bool = False,
+        max_weights_memory: int | None = None,
     ) -> None:  # fmt: skip
         self.model = model
         self.strict = strict
         self.max_memory = max_memory
         self.exact = exact
-        self._plans = Plans(model, max_memory, exact=exact, layered=layered, rewrite=rewrite, repeatable=repeatable)
+        self._plans = Plans(
+            model, max_memory, exact=exact, layered=layered, rewrite=rewrite, repeatable=repeatable,
+            max_weights_memory=max_weights_memory,
+        )  # fmt: skip
         self._interpreter = Interpreter(model, max_memory, timeout)
         self._limits = Limits(max_memory, self._interpreter.pool)
         Live(self._limits, self.plan, self._held()).begin(self.plan)

@@ -119,6 +119,7 @@ class _Simulation:
         self.pooled: FreeBlocks[int] = FreeBlocks()
         self.lent: set[int] = set()  # slots whose memory is lent by the pool
         self.strided: set[int] = set()  # slots that hold strided views
+        self.grown: set[int] = set()  # slots that are the new values of variables, without a copy
 
     def compute(self, step: Step) -> None:
         """Allocate the outputs of a step, unless they are views, and the memory that it needs until the end."""
@@ -131,8 +132,13 @@ class _Simulation:
                 self.strided.add(slot)
             if owner == slot:
                 self.allocate(slot, from_pool=step.out is not None and self.size[slot] > SMALL)
-        if "variables" in step.needed:
-            self.bytes += sum(self.size[slot] for slot in step.reads if slot >= 0)
+        if "variables" not in step.needed:
+            return
+        if "variables" in step.op.needs:  # what a variable takes is copied
+            self.bytes += sum(self.size[slot] for slot in step.reads if slot >= 0 and slot not in self.grown)
+        else:  # the buffer of a variable, which has room for half as much more
+            self.bytes += sum(self.size[slot] // 2 for slot in step.writes)
+            self.grown.update(step.writes)
 
     def returns_views(self, step: Step) -> bool:
         """Return whether the outputs of a step are views of its first input."""

@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import irrun
+import irrun.build as build
 from irrun.types import ELEMENT_TYPES
 from nets import Net
 
@@ -443,6 +445,20 @@ def test_missing_weights(call, tmp_path):
 def test_max_memory(size, status, call, tmp_path):
     result = call("run", echo(("f32", "2")).save(tmp_path), "--max-memory", size)
     assert result.exit_code == status
+
+
+@pytest.mark.parametrize(("size", "status"), [("8", 0), ("1.5GiB", 0), ("x", 2), ("0", 2)])
+def test_max_weights_memory(size, status, call, tmp_path):
+    path = tmp_path / "product.xml"
+    x = build.parameter([1, 128], "f32", name="x")
+    weights = build.Convert(build.constant(np.ones((128, 128), np.float16)), destination_type="f32")
+    irrun.save_model(build.model(build.MatMul(x, weights)), path)
+    result = call("run", path, "--max-weights-memory", size, "--profile", "-i", "x=ones")
+    assert result.exit_code == status
+    if status:
+        assert "--max-weights-memory" in result.stderr
+    else:
+        assert ("unpacked in parts" in result.stdout) == (size == "8")
 
 
 def test_an_input_of_terabytes_is_refused(call, tmp_path):

@@ -25,14 +25,15 @@ from kit import attribute_text
 
 __all__ = ["Row", "cases"]
 
-MOVED = {
-    "OneHot": "T2", "Loop": "", "TensorIterator": "", **dict.fromkeys((
+MOVED = dict.fromkeys(
+    (
         "BatchToSpace", "Broadcast", "Concat", "DepthToSpace", "ExtractImagePatches", "Gather", "GatherElements",
         "GatherND", "Identity", "Pad", "Reshape", "Reverse", "ReverseSequence", "Roll", "Select", "ShapeOf",
         "ShuffleChannels", "Slice", "SpaceToBatch", "SpaceToDepth", "Split", "Squeeze", "StridedSlice", "Tile",
         "Transpose", "Unsqueeze", "VariadicSplit",
-    ), "T"), "ReorgYolo": "any",
-}  # fmt: skip
+    ),
+    "T",
+) | {"OneHot": "T2", "ReorgYolo": "any"}  # fmt: skip
 """The type variable of the elements that an operation moves."""
 
 WHOLE = {

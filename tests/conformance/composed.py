@@ -95,7 +95,7 @@ def _loop(trips: Any, condition: Any, *inputs: Any, body: Callable[..., Any]) ->
 
 
 def _loops() -> Iterator[Case]:
-    for dims in ([2], ["?"]):
+    for dims in ([2], ["?"], "..."):
         x = b.parameter(dims, name="x")
         model = _loop(3, True, x, body=lambda i, a: (True, b.Multiply(a, [2.0])))
         declared = declaration([x.shape])

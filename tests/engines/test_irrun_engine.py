@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -70,3 +71,13 @@ def test_threads_are_passed_on(tmp_path: Path) -> None:
     with engines.open(f"irrun[threads=1]:{tmp_path / 'model.xml'}", Limits(120)) as engine:
         assert isinstance(engine.load(), Loaded)
         assert isinstance(engine.infer({"x": checks.X}), Outputs)
+
+
+def test_an_empty_bin_may_be_written_again(own: Engine, tmp_path: Path) -> None:
+    """The model does not read it."""
+    irrun.save_model(b.model({"y": b.Abs(b.parameter([2, 4], name="x"))}), tmp_path / "model.xml")
+    weights = tmp_path / "model.bin"
+    weights.write_bytes(b"")
+    assert isinstance(own.load(tmp_path / "model.xml"), Loaded)
+    os.utime(weights, ns=(1, 1))
+    assert isinstance(own.infer({"x": checks.X}), Outputs)

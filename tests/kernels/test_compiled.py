@@ -194,3 +194,12 @@ def test_a_quantised_model_has_compiled_kernels(monkeypatch: pytest.MonkeyPatch)
     result = irrun.compile(model, exact=False)(data)[0]
     assert sum(called) == result.size
     np.testing.assert_allclose(result, irrun.compile(model, exact=True)(data)[0], atol=2 / 255 + 1e-6)
+
+
+def test_a_reshaped_model_has_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its constants declare no shapes at their ports."""
+    monkeypatch.setattr(plans, "_COMPILED", 1 << 16)
+    x = b.parameter([-1, 128], "f32", name="x")
+    model = b.model(b.MatMul(x, normal(128, 512)))
+    assert plans.planning(model, 1 << 30).compiled
+    assert plans.planning(model.reshape([4, 128]), 1 << 30).compiled

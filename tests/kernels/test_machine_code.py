@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
-import numba
+from numba.core import config
 from numba.core.caching import CompileResultCacheImpl
 
 from irrun.kernels.compiled import machine_code, processor
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for file in source.glob("*.py"):
         shutil.copy(file, tmp_path)
     monkeypatch.setattr(machine_code, "__file__", str(tmp_path / "machine_code.py"))
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "code"))
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "code"))
     machine_code._source.cache_clear()
     yield tmp_path
     machine_code._source.cache_clear()

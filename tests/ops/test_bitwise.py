@@ -30,6 +30,10 @@ VALUES = [
     Values("spec-not-boolean", "BitwiseNot-13", [_A], [False, True, True]),
     Values("spec-not-u8", "BitwiseNot-13", [u8(3, 125)], u8(252, 130)),
     Values("not-i64", "BitwiseNot-13", [i64(0, -1, 2**62)], i64(-1, 0, -(2**62) - 1)),
+    *[
+        Values(f"not-{t.__name__}", "BitwiseNot-13", [np.array([0, 3], t)], np.array([top, top - 3], t))
+        for t, top in ((np.uint16, 2**16 - 1), (np.uint32, 2**32 - 1), (np.uint64, 2**64 - 1))
+    ],
     Values("not-i4", "BitwiseNot-13", [_I4], [-8, 7, 0]),
     Values("not-u4", "BitwiseNot-13", [np.array([0, 5], ml_dtypes.uint4)], [15, 10]),
     Values("and-i4", "BitwiseAnd-13", [_I4, _I4[::-1]], [7, -8, 7]),

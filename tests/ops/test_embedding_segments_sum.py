@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embeddings import HALF, INDICES, TABLE, TYPES
+from embeddings import HALF, INDICES, SMALL, TABLE, TYPES
 from irrun.opdef import Refused
 from kit import Case, Refusal, Shapes, Values, against_openvino, i64, operation, random, refusals, shapes, values
 
@@ -29,6 +29,7 @@ VALUES = [
         [np.array(_TABLE, np.int8), INDICES, IDS, 3, 0, np.full(4, 2, np.int8)],
         np.array([[-12, -8], [-1, 2], [4, 36]], np.int8),
     ),
+    Values("small", OP, [SMALL.astype(np.int64), INDICES, IDS, 3], np.array([[1, 1], [0, 0], [1, 1]])),
     Values("default-of-zeros", OP, [TABLE, INDICES, IDS, 3, -1], SUMMED, rtol=1e-5),
     Values("out-of-order", OP, [TABLE, INDICES, i64(2, 0, 2, 0), 3], [[-1.1, -2.5], [0, 0], [-1.2, 0.9]], rtol=1e-5),
     Values("no-indices", OP, [TABLE, i64(), i64(), 2, 1], [[-0.1, -0.4]] * 2),

@@ -96,6 +96,7 @@ def _integers(op: str, dtype: type) -> Values:
 VALUES = [
     *[_rounds(op, dtype, rtol) for op in TABLE for dtype, rtol in _PRECISIONS],
     *[_integers(op, dtype) for op in TABLE if op not in FLOATS_ONLY for dtype in (np.int32, np.uint8)],
+    *[_integers(op, t) for op in ("Cos-1", "Negative-1", "Tan-1") for t in (np.uint16, np.uint32, np.uint64)],
     *[
         Values(f"{op}-special-{dtype.__name__}", op, [np.array([NAN, INF, -INF, -0.0], dtype)], list(expected))
         for op, (_, _, expected) in TABLE.items()

@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.kernels.blocks import SMALL, each_block
 from irrun.kernels.compiled import functions as f
-from irrun.kernels.compiled.functions import contracted
+from irrun.kernels.compiled.functions import Number, contracted
 from irrun.kernels.compiled.processor import compiled
 from irrun.kernels.compiled.rows import on_rows, row_at
 from irrun.opdef import Index
@@ -55,17 +55,17 @@ _WORK: Final = 4
 
 
 @contracted
-def _gelu_erf(x: float) -> float:
+def _gelu_erf(x: Number) -> Number:
     return _HALF * x * (_ONE + f.erf(x * _ROOT))
 
 
 @contracted
-def _gelu_tanh(x: float) -> float:
+def _gelu_tanh(x: Number) -> Number:
     return x / (_ONE + f.exp(x * (x * x * _CUBIC + _LINEAR)))
 
 
 @contracted
-def _swish(x: float, beta: float) -> float:
+def _swish(x: Number, beta: Number) -> Number:
     return x / (_ONE + f.exp(-beta * x))
 
 
@@ -88,7 +88,7 @@ def gelu_tanh(address: int, rows: int, columns: int, apart: int) -> None:
 
 
 @compiled
-def swish(address: int, rows: int, columns: int, apart: int, beta: float) -> None:
+def swish(address: int, rows: int, columns: int, apart: int, beta: Number) -> None:
     """Replace each number x of the rows by x / (1 + exp(-beta x))."""
     for i in range(rows):
         row = row_at(address + 4 * i * apart, columns)

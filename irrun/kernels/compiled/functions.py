@@ -13,8 +13,21 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 from numba import njit
 
-__all__ = ["contracted", "erf", "exp", "exp_of_negative", "in_order", "number_at", "sigmoid", "summing", "tanh"]
+__all__ = [
+    "Number",
+    "contracted",
+    "erf",
+    "exp",
+    "exp_of_negative",
+    "in_order",
+    "number_at",
+    "sigmoid",
+    "summing",
+    "tanh",
+]
 
+Number = Any
+"""A number of f32 or, where the function says so, of i32."""
 _F = TypeVar("_F", bound=Callable[..., Any])
 _f32: Final = np.float32
 
@@ -48,20 +61,20 @@ _E0, _E1, _E2, _E3, _E4 = map(_f32, (0.49999999551, 0.16666577141, 0.04166685377
 
 
 @contracted
-def _power_of_two(n: float) -> float:
+def _power_of_two(n: Number) -> Number:
     """Return ``2**n`` for an integer from -126 to 127, and 0 for -127."""
     return np.int32(np.float32(n + _EXPONENT).view(np.int32) << 23).view(np.float32)
 
 
 @contracted
-def _exp_of_rest(x: float, n: float) -> float:
+def _exp_of_rest(x: Number, n: Number) -> Number:
     """Return ``exp(x - n log(2))``, where ``n`` is the integer next to ``x / log(2)``."""
     r = x - n * _LOG_2 - n * _LOG_2_REST
     return ((((_E4 * r + _E3) * r + _E2) * r + _E1) * r + _E0) * (r * r) + r + _ONE
 
 
 @contracted
-def exp(x: float) -> float:
+def exp(x: Number) -> Number:
     """Return e to the power of ``x``, within 1.1 ulp."""
     x = _LOWEST if x < _LOWEST else _HIGHEST if x > _HIGHEST else x
     n = x * _PER_E + _ROUNDING - _ROUNDING
@@ -70,7 +83,7 @@ def exp(x: float) -> float:
 
 
 @contracted
-def exp_of_negative(x: float) -> float:
+def exp_of_negative(x: Number) -> Number:
     """Return e to the power of ``x`` <= 0, within 1.1 ulp, but 0 for results that are no normal numbers."""
     x = _VANISHING if x < _VANISHING else x
     n = x * _PER_E + _ROUNDING - _ROUNDING
@@ -78,7 +91,7 @@ def exp_of_negative(x: float) -> float:
 
 
 @contracted
-def sigmoid(x: float) -> float:
+def sigmoid(x: Number) -> Number:
     """Return ``1 / (1 + exp(-x))``, within 3 ulp."""
     return _ONE / (_ONE + exp(-x))
 
@@ -92,7 +105,7 @@ _U1, _U2, _U3, _U4 = map(_f32, (0.4701324875172, 0.0272458462235, 0.000393863462
 
 
 @contracted
-def tanh(x: float) -> float:
+def tanh(x: Number) -> Number:
     """Return the hyperbolic tangent, within 5 ulp."""
     x = -_FLAT if x < -_FLAT else _FLAT if x > _FLAT else x
     v = x * x
@@ -113,7 +126,7 @@ _Q1, _Q2, _Q3, _Q4, _Q5 = map(
 
 
 @contracted
-def erf(x: float) -> float:
+def erf(x: Number) -> Number:
     """Return the error function, within 5 ulp."""
     x = -_FAR if x < -_FAR else _FAR if x > _FAR else x
     v = x * x
@@ -124,7 +137,7 @@ def erf(x: float) -> float:
 
 
 @contracted
-def in_order(x: float) -> int:
+def in_order(x: Number) -> Number:
     """Return an i32 that compares with those of other numbers as the numbers do; NaN is beyond Inf or below -Inf.
 
     The compiler makes vector code of the maximum of integers, but not of that of floats, because of NaN.
@@ -134,6 +147,6 @@ def in_order(x: float) -> int:
 
 
 @contracted
-def number_at(place: int) -> float:
+def number_at(place: Number) -> Number:
     """Return the number that belongs to a result of ``in_order``, which is its own inverse but for the types."""
     return np.int32(place ^ ((place >> 31) & 0x7FFFFFFF)).view(np.float32)

@@ -40,7 +40,7 @@ class MachineCode(_Cache):
         self._enabled = True
 
     @property
-    def cache_path(self) -> str:
+    def cache_path(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         return str(self._folder)
 
     def enable(self) -> None:
@@ -92,9 +92,9 @@ class MachineCode(_Cache):
 
 @cache
 def _source() -> str:
-    """Return a digest of the source text of this folder."""
+    """Return a digest of the source text of this folder and those in it."""
     digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, types
+from numba import types
 from numba.extending import intrinsic
+from numba.np.numpy_support import carray
 
 from irrun.kernels.blocks import InPlace
-from irrun.kernels.compiled.functions import contracted, exp_of_negative, in_order, number_at, summing
+from irrun.kernels.compiled.functions import Number, contracted, exp_of_negative, in_order, number_at, summing
 from irrun.kernels.compiled.processor import compiled
 
 __all__ = ["by_rows", "on_rows", "root_mean_square", "row_at", "softmax", "standardise", "weigh"]
@@ -33,7 +34,7 @@ def _pointer(context: Any, address: Any) -> Any:
     return type(types.intp), generate
 
 
-_pointer_to: Final[Callable[[int], Any]] = intrinsic(_pointer)
+_pointer_to: Final = cast(Callable[[int], Any], intrinsic(_pointer))
 
 
 @contracted
@@ -95,7 +96,7 @@ def _apart(array: np.ndarray) -> int | None:
 
 
 @contracted
-def largest(row: np.ndarray) -> float:
+def largest(row: np.ndarray) -> Number:
     """Return the largest number of a row, or NaN of a row that holds NaN."""
     most = np.int32(_LEAST)
     for j in range(row.size):
@@ -105,7 +106,7 @@ def largest(row: np.ndarray) -> float:
 
 
 @summing
-def weigh(row: np.ndarray) -> float:
+def weigh(row: np.ndarray) -> Number:
     """Replace the numbers of a row by their exponentials, divided by the largest of them, and return their sum."""
     most = largest(row)
     total = _ZERO
@@ -127,7 +128,7 @@ def softmax(address: int, rows: int, columns: int, apart: int) -> None:
 
 
 @summing
-def _mean(row: np.ndarray) -> float:
+def _mean(row: np.ndarray) -> Number:
     total = _ZERO
     for j in range(row.size):
         total += row[j]
@@ -135,7 +136,7 @@ def _mean(row: np.ndarray) -> float:
 
 
 @summing
-def _mean_square(row: np.ndarray, mean: float) -> float:
+def _mean_square(row: np.ndarray, mean: Number) -> Number:
     total = _ZERO
     for j in range(row.size):
         total += (row[j] - mean) * (row[j] - mean)
@@ -143,7 +144,7 @@ def _mean_square(row: np.ndarray, mean: float) -> float:
 
 
 @compiled
-def standardise(address: int, rows: int, columns: int, apart: int, inside: float, outside: float) -> None:
+def standardise(address: int, rows: int, columns: int, apart: int, inside: Number, outside: Number) -> None:
     """Subtract the mean of each row, and divide by its standard deviation.
 
     ``inside`` is added to the variance, ``outside`` to the deviation.
@@ -157,7 +158,7 @@ def standardise(address: int, rows: int, columns: int, apart: int, inside: float
 
 
 @compiled
-def root_mean_square(address: int, rows: int, columns: int, apart: int, eps: float, gamma: np.ndarray) -> None:
+def root_mean_square(address: int, rows: int, columns: int, apart: int, eps: Number, gamma: np.ndarray) -> None:
     """Divide each row by the root of ``eps`` plus its mean square, and multiply it by ``gamma``."""
     for i in range(rows):
         row = row_at(address + 4 * i * apart, columns)

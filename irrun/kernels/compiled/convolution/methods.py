@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.blocks import each_block
-from irrun.kernels.compiled.bands import Stage, chained
+from irrun.kernels.compiled.convolution.bands import Stage, chained
+from irrun.kernels.compiled.convolution.windows import convolve_windows, geometry_of
+from irrun.kernels.compiled.convolution.winograd import TransformedFilters, convolve_3x3
 from irrun.kernels.compiled.processor import VECTOR
 from irrun.kernels.compiled.product import PackedMatrix
-from irrun.kernels.compiled.windows import convolve_windows, geometry_of
-from irrun.kernels.compiled.winograd import TransformedFilters, convolve_3x3
 from irrun.kernels.convolution.channels_last import with_pads
 from irrun.kernels.convolution.planes import Filters, limit_of
 from irrun.kernels.convolution.planes import convolve as defined
@@ -56,22 +56,20 @@ def _tile(filters: Filters, axes: tuple[Axis, ...], batch: int) -> int | None:
     plain = filters.groups == 1 and is_plain_3x3(filters, axes) and filters.is_finite
     if not plain or min(filters.ins, filters.outs) < _NARROW or filters.ins % VECTOR or filters.outs % VECTOR:
         return None
-    matrices = {1: 0, 2: 16, 4: 36}
-    work = {
-        tile: (count or 9) * batch * math.prod(-(-axis.out // tile) for axis in axes)
-        for tile, count in matrices.items()
-    }
-    best = 1
+    # for each pair of channels: multiplications, and elements of transformed filters, without tiles and with them
+    windows = {tile: batch * math.prod(-(-axis.out // tile) for axis in axes) for tile in (1, 2, 4)}
+    work = {None: 9 * windows[1], 2: 16 * windows[2], 4: 36 * windows[4]}
+    held = {None: 0, 2: 16, 4: 36}
+    best: int | None = None
     for tile in (2, 4):
-        more = (matrices[tile] - matrices[best]) * filters.ins * filters.outs
-        saved = work[best] - work[tile]
-        if saved > 0 and (more <= _SMALL or saved >= _WORTH * (matrices[tile] - matrices[best])):
+        saved, more = work[best] - work[tile], held[tile] - held[best]
+        if saved > 0 and (more * filters.ins * filters.outs <= _SMALL or saved >= _WORTH * more):
             best = tile
-    return None if best == 1 else best
+    return best
 
 
 class PackedFilters(ConstantForm):
-    """Filters in panels: see ``irrun.kernels.compiled.windows``. They are held in f16 where that is exact.
+    """Filters in panels: see ``irrun.kernels.compiled.convolution.windows``. They are held in f16 where that is exact.
 
     ``taps`` chooses some of their rows and columns, in reverse order: the first and the distance between two, of each.
     """

@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
+from irrun.kernels.compiled.convolution.windows import multiply_windows
+from irrun.kernels.compiled.convolution.winograd_block import FILTERS, evaluate_tile, interpolate_tile
 from irrun.kernels.compiled.panels import WIDTH, address_of
 from irrun.kernels.compiled.processor import ROWS, VECTOR, compiled
-from irrun.kernels.compiled.windows import multiply_windows
-from irrun.kernels.compiled.winograd_block import FILTERS, evaluate_tile, interpolate_tile
 from irrun.kernels.matmul import ConstantForm
 
 __all__ = ["TransformedFilters", "convolve_3x3"]

@@ -33,6 +33,7 @@ _F32: Final = ir.FloatType()
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
 _FLOATS: Final = ir.VectorType(_F32, VECTOR)
+_POINTER: Final = _FLOATS.as_pointer()
 _MASK: Final = ir.VectorType(ir.IntType(1), VECTOR)
 _Vectors = list[list[ir.Value]]
 """A value, or the variable that holds it, for each window of a block and vector of channels."""
@@ -63,9 +64,10 @@ def _window_block(
 ) -> Any:  # fmt: skip
     """Compute ``ROWS`` windows for ``vectors`` vectors of output channels.
 
-    ``kind`` and ``vectors`` are literals. ``weights`` is an array of which only the dtype matters: see ``FORMS``.
-    ``table`` is the address of i64 [taps, ROWS]: the address at which each window has its elements for a tap. ``shift``
-    is added to all of them. A dense window has ``depth`` > 0 elements there, the other kinds a channel for each output.
+    ``kind`` is a literal, ``vectors`` is 1 to ``VECTORS``. ``weights`` is an array of which only the dtype matters: see
+    ``FORMS``. ``table`` is the address of i64 [taps, ROWS]: the address at which each window has its elements for a
+    tap. ``shift`` is added to all of them. A dense window has ``depth`` > 0 elements there, the other kinds a channel
+    for each output.
     ``b`` is the address of the weights: a row of ``VECTORS`` vectors for each element of a dense window, or for each
     tap of a depthwise one.
 
@@ -74,16 +76,18 @@ def _window_block(
     vector has ``last`` channels, 1 to ``VECTOR``. ``bias`` is the address of a number for each channel of the block, or
     0. If ``clamps``, results below ``low`` or above ``high`` become these; NaN stays.
     """
-    if not (isinstance(kind, types.IntegerLiteral) and isinstance(vectors, types.IntegerLiteral)):
-        raise TypingError("the kind and the number of vectors must be literals")
-    how, count, form = kind.literal_value, vectors.literal_value, FORMS[weights.dtype]
+    if not isinstance(kind, types.IntegerLiteral):
+        raise TypingError("the kind must be a literal")
+    how, form = kind.literal_value, FORMS[weights.dtype]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-        _Block(builder, how, count, form, _Arguments(*arguments[3:])).emit()
+        for count in range(1, VECTORS + 1):
+            with builder.if_then(builder.icmp_signed("==", arguments[1], int64(count))):
+                _Block(builder, how, count, form, _Arguments(*arguments[3:])).emit()
         return context.get_dummy_value()
 
     numbers = (table, taps, depth, b, targets, shift, column, last, bias, adds, clamps, low, high)
-    return types.void(kind, vectors, weights, *numbers), generate
+    return types.void(kind, types.int64, weights, *numbers), generate
 
 
 window_block: Final[Callable[..., None]] = intrinsic(prefer_literal=True)(_window_block)
@@ -191,7 +195,7 @@ class _Block:
         place = at(self.builder, address, int64(4 * VECTOR * n), _FLOATS)
         if n < self.count - 1:
             return self.builder.load(place, align=4)
-        load = self.function(f"llvm.masked.load.v{VECTOR}f32.p0", _FLOATS, place.type, _I32, _MASK, _FLOATS)
+        load = self.function(f"llvm.masked.load.v{VECTOR}f32.p0", _FLOATS, _POINTER, _I32, _MASK, _FLOATS)
         return self.builder.call(load, [place, ir.Constant(_I32, 4), self.mask, ir.Constant(_FLOATS, [0.0] * VECTOR)])
 
     def write(self, value: ir.Value, address: ir.Value, n: int) -> None:
@@ -200,5 +204,5 @@ class _Block:
         if n < self.count - 1:
             self.builder.store(value, place, align=4)
             return
-        store = self.function(f"llvm.masked.store.v{VECTOR}f32.p0", ir.VoidType(), _FLOATS, place.type, _I32, _MASK)
+        store = self.function(f"llvm.masked.store.v{VECTOR}f32.p0", ir.VoidType(), _FLOATS, _POINTER, _I32, _MASK)
         self.builder.call(store, [value, place, ir.Constant(_I32, 4), self.mask])

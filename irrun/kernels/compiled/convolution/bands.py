@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.blocks import each_block, scratch
-from irrun.kernels.compiled.windows import convolve_windows, geometry_of
+from irrun.kernels.compiled.convolution.windows import convolve_windows, geometry_of
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Index, Kernel, OnTileReady, ignore_tile
 
@@ -30,7 +30,8 @@ _MOST: Final = 3
 class Stage:
     """A convolution with its epilogue: see ``windows.convolve``."""
 
-    axes: tuple[Axis, Axis]
+    axes: tuple[Axis, ...]
+    """The windows along rows and columns."""
     panels: np.ndarray
     groups: int
     depth: int

@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from irrun.kernels.compiled.convolution.window_block import AVERAGE, DENSE, DEPTHWISE, MAXIMUM, window_block
 from irrun.kernels.compiled.panels import WIDTH, address_of
 from irrun.kernels.compiled.processor import ROWS, VECTOR, compiled
-from irrun.kernels.compiled.window_block import AVERAGE, DENSE, DEPTHWISE, MAXIMUM, window_block
 from irrun.kernels.convolution.windows import Axis
 
 __all__ = ["average", "convolve_windows", "geometry_of", "maximum", "multiply_windows"]
@@ -94,22 +94,10 @@ def multiply_windows(
         for block in range(blocks):
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(targets) + block * targets.strides[0]
-            if vectors == 4:
-                window_block(
-                    DENSE, 4, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
-                )
-            elif vectors == 3:
-                window_block(
-                    DENSE, 3, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
-                )
-            elif vectors == 2:
-                window_block(
-                    DENSE, 2, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
-                )
-            else:
-                window_block(
-                    DENSE, 1, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low, high
-                )
+            window_block(
+                DENSE, vectors, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low,
+                high,
+            )  # fmt: skip
 
 
 @compiled
@@ -140,26 +128,10 @@ def convolve_depthwise(
                 b = address_of(panels) + panel * panels.strides[0]
                 added = address_of(bias) + column if bias.size else 0
                 vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
-                if vectors == 4:
-                    window_block(
-                        DEPTHWISE, 4, panels, entries, taps, 1, b, rows, column, column, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
-                elif vectors == 3:
-                    window_block(
-                        DEPTHWISE, 3, panels, entries, taps, 1, b, rows, column, column, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
-                elif vectors == 2:
-                    window_block(
-                        DEPTHWISE, 2, panels, entries, taps, 1, b, rows, column, column, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
-                else:
-                    window_block(
-                        DEPTHWISE, 1, panels, entries, taps, 1, b, rows, column, column, tail, added, adds, clamps,
-                        low, high,
-                    )  # fmt: skip
+                window_block(
+                    DEPTHWISE, vectors, panels, entries, taps, 1, b, rows, column, column, tail, added, adds, clamps,
+                    low, high,
+                )  # fmt: skip
 
 
 @compiled
@@ -204,12 +176,17 @@ def _pool(
         for block in range(-(-count // ROWS)):
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(targets) + block * targets.strides[0]
-            for c in range(0, out.shape[3], VECTOR):
-                tail = min(VECTOR, out.shape[3] - c)
+            for c in range(0, out.shape[3], WIDTH):
+                columns = min(WIDTH, out.shape[3] - c)
+                vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
                 if largest:
-                    window_block(MAXIMUM, 1, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero)
+                    window_block(
+                        MAXIMUM, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero
+                    )
                 else:
-                    window_block(AVERAGE, 1, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero)
+                    window_block(
+                        AVERAGE, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero
+                    )
 
 
 @compiled

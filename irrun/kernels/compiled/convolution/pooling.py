@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from irrun.kernels.blocks import BLOCK, each_block
-from irrun.kernels.compiled.windows import average, geometry_of, maximum
+from irrun.kernels.compiled.convolution.windows import average, geometry_of, maximum
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.threads import shared
 from irrun.opdef import Index, Kernel, OnTileReady, ignore_tile

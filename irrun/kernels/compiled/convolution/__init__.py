@@ -1,0 +1,1 @@
+"""Compiled convolutions and poolings, on channels-last data."""
