@@ -160,8 +160,9 @@ def compile(
       or 2 GiB where its size is unknown. Counted are the outputs of all layers as long as they are needed (those inside
       loops, the pieces that a loop collects, and copies of results, too), constants that are unpacked, folded or
       packed, variables, converted inputs, the copy of the .bin, and memory that is retained for reuse. Not counted are
-      inputs that the caller holds, the memory-mapped .bin, the code and its libraries, the working memory of a kernel
-      (such as a sorted copy), and the copies that taps and hooks make. If all shapes are known, ``compile`` raises
+      inputs that the caller holds, outputs of less than 4 KiB in a model with open dims, the memory-mapped .bin, the
+      code and its libraries, the working memory of a kernel (such as a sorted copy), and the copies that taps and hooks
+      make. If all shapes are known, ``compile`` raises
       ExecutionError (IR604) at the layer where the run would hold too much. Otherwise the run raises it when it gets
       there. No single tensor may take more than ``max_memory`` either, in the .bin or as an input.
     - ``max_weights_memory`` is the most bytes that matrices of the file in f16 or in integers of 8 or 4 bits may take

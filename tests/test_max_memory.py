@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -120,8 +121,19 @@ def test_unpacked_and_folded_weights_count(element_type: str, tmp_path: Path) ->
     path = tmp_path / "net.xml"
     irrun.save_model(_multiplied(SQUARE, element_type), path)
     with pytest.raises(irrun.ExecutionError, match=r"IR604.*of constants"), allocating_at_most(8 * MIB):
-        irrun.compile(path, max_memory=4 * MIB)
+        irrun.compile(path, max_memory=4 * MIB, max_weights_memory=16 * MIB)
     assert irrun.compile(path, max_memory=16 * MIB)(SQUARE[:1])[0][0, 0] == 1024
+
+
+@pytest.mark.parametrize("element_type", ["u4", "f16", "i8"])
+def test_weights_that_do_not_fit_are_unpacked_in_parts(element_type: str, tmp_path: Path) -> None:
+    """By default, unpacked weights take at most half of the memory."""
+    path = tmp_path / "net.xml"
+    irrun.save_model(_multiplied(SQUARE, element_type), path)
+    if os.environ.get("IRRUN_EXACT", "") not in ("", "0"):
+        pytest.skip("exact runs unpack all weights")
+    with allocating_at_most(4 * MIB):
+        assert irrun.compile(path, max_memory=4 * MIB)(SQUARE[:1])[0][0, 0] == 1024
 
 
 @pytest.mark.parametrize("transpose", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -95,18 +96,18 @@ def _table(cases: Sequence[Case], runs: Sequence[Run]) -> Iterator[str]:
 
 
 def with_table(page: Path, text: str) -> bytes:
-    """Return the contents of a page with the table between the comments ``<!-- scoreboard -->`` and ``<!-- end -->``.
+    """Return the contents of a page with the table between the lines ``<!-- scoreboard -->`` and ``<!-- end -->``.
 
-    Raises ReadError (IR000) if the page cannot be read or has no such comments.
+    Raises ReadError (IR000) if the page cannot be read or has no such lines.
     """
     try:
-        before, begin, rest = page.read_text("utf-8").partition(_BEGIN)
+        contents = page.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise _unusable(page, str(getattr(error, "strerror", None) or error).lower()) from None
-    _, end, after = rest.partition(_END)
-    if not begin or not end:
-        raise _unusable(page, f"it has no {_BEGIN} with {_END} behind it")
-    return f"{before}{_BEGIN}\n{text}{_END}{after}".encode()
+    found = re.search(f"^{_BEGIN}\n(.*?)^{_END}$", contents, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise _unusable(page, f"it has no line {_BEGIN} with a line {_END} behind it")
+    return f"{contents[: found.start(1)]}{text}{contents[found.end(1) :]}".encode()
 
 
 def _unusable(page: Path, why: str) -> ReadError:

@@ -21,7 +21,11 @@ ROOT = Path(irrun.__file__).parent.parent
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the file of a small suite: reading the whole one takes seconds."""
     whole = read_suite()
-    kept = [c for c in whole.cases if re.match(r"(ReLU-1|Tile-1/refusal|ReadValue|Sqrt-1/departure)", c.name)]
+    kept = [
+        c
+        for c in whole.cases
+        if re.match(r"(ReLU-1|Tile-1/refusal|ReadValue-\d/(refusal|composed/sum)|Sqrt-1/departure)", c.name)
+    ]
     path = tmp_path_factory.mktemp("suite") / "suite"
     write_suite(Suite(whole.operations, whole.rules, kept), path)
     return path

@@ -62,8 +62,11 @@ def test_a_sample_says_so() -> None:
 
 def test_the_table_replaces_that_of_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- scoreboard -->\nold\n<!-- end -->\nafter\n<!-- end -->\n")
-    assert with_table(page, "new\n") == b"before\n<!-- scoreboard -->\nnew\n<!-- end -->\nafter\n<!-- end -->\n"
+    page.write_text("between `<!-- scoreboard -->` and\n<!-- scoreboard -->\nold\n<!-- end -->\nafter\n<!-- end -->\n")
+    assert (
+        with_table(page, "new\n")
+        == b"between `<!-- scoreboard -->` and\n<!-- scoreboard -->\nnew\n<!-- end -->\nafter\n<!-- end -->\n"
+    )
 
 
 @pytest.mark.parametrize("text", ["", "<!-- scoreboard -->", "<!-- end -->\n<!-- scoreboard -->", None])
@@ -71,5 +74,5 @@ def test_a_page_without_a_place(text: str | None, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     if text is not None:
         page.write_text(text)
-    with pytest.raises(ReadError, match=r"cannot use the page: (it has no <!-- scoreboard -->|no such file)"):
+    with pytest.raises(ReadError, match=r"cannot use the page: (it has no line <!-- scoreboard -->|no such file)"):
         with_table(page, "")
