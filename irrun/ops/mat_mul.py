@@ -192,8 +192,9 @@ def _cuts(shape: tuple[int, ...], size: int) -> dict[str, Any]:
     by_columns = math.prod(batch) * rows <= columns
     other = math.prod(batch) * rows if by_columns else columns
     last = len(shape) - 1
-    limit, least = (max(BLOCK // 2, n * other * size) for n in (_LEAST, _LEAST // 2))
-    return {"limit": limit, "least": least, "whole": tuple(range(last)) if by_columns else (last,)}
+    line = other * size
+    whole = tuple(range(last)) if by_columns else (last,)
+    return {"limit": max(BLOCK // 2, _LEAST * line), "least": _LEAST // 2 * line, "whole": whole}
 
 
 _WORTH_PACKING: Final = 1 << 12

@@ -70,7 +70,7 @@ def attention(
     last = len(counts) - 1
     # the keys and values of a head are packed for each block
     uncut = (last,) if math.prod(batch) < threads() else (last - 1, last)
-    each_block(fill, counts, 4, BLOCK, work=_WORK * math.prod(counts), least=BLOCK, whole=uncut)
+    each_block(fill, counts, 4, BLOCK, work=_WORK * math.prod(counts), least=BLOCK // 8, whole=uncut)
     return whole
 
 

@@ -21,7 +21,7 @@ from irrun.kernels.convolution.planes import convolve as defined
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.convolution.winograd import is_plain_3x3
 from irrun.kernels.matmul import ConstantForm
-from irrun.kernels.threads import shared
+from irrun.kernels.threads import shared, threads
 from irrun.opdef import Epilogue, Index, Kernel, OnTileReady, ignore_tile
 
 __all__ = ["PackedFilters", "Place", "convolution", "transposed"]
@@ -205,11 +205,14 @@ class _Direct(_Method):
             part((slice(0, batch), slice(0, count)))
             return
         size = step * broad * channels * out.itemsize
-        each_block(part, (batch, count), size, self.limit, work=self.flops, least=_LEAST * channels * out.itemsize)
+        least = max(_LEAST, min(_ENOUGH, batch * count * broad // threads()))
+        each_block(part, (batch, count), size, self.limit, work=self.flops, least=least * channels * out.itemsize)
 
 
-_LEAST: Final = 64
-"""The fewest windows of a part of the work: each part reads all filters again."""
+_LEAST: Final = 16
+"""The fewest windows of a part of the work, of which there may be one for each thread."""
+_ENOUGH: Final = 64
+"""The fewest windows of a part if there are more: each part reads all filters again."""
 
 
 class _Transposed(_Direct):
