@@ -283,3 +283,18 @@ def test_angles_that_do_not_fit_are_refused() -> None:
         angles = [np.ones((1, 1, count, WIDTH), np.float32) for count in (cos, sin)]
         with pytest.raises(ExecutionError, match="cannot be broadcast"):
             model([*one, *angles, np.ones((1, 1, 2, 2), np.bool_)])
+
+
+def test_views_of_the_second_output_of_a_split() -> None:
+    x = b.parameter([4, 6], "f32", name="x")
+    second = b.Split(x, 0, num_splits=2)[1]
+    views = b.Reshape(b.Reshape(second, [3, 4], special_zero=False), [2, 6], special_zero=False)
+    data = np.arange(24, dtype=np.float32).reshape(4, 6)
+    np.testing.assert_array_equal(irrun.compile(b.model([b.Negative(views)]))([data])[0], -data[2:])
+
+
+def test_a_dim_of_a_variable_has_no_formula() -> None:
+    start = b.parameter([1, None], "f32", name="x")
+    past = b.ReadValue(start, variable_id="v", variable_type="f32", variable_shape=[1, None], opset=6, name="past")
+    text = str(irrun.why(b.model([b.Negative(past, name="out")]), "out"))
+    assert "past" in text

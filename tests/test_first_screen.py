@@ -78,6 +78,8 @@ def test_the_figures_are_those_of_the_pages() -> None:
     rows = [line for line in figures.splitlines() if line.startswith("|")]
     assert len(rows) > 4
     assert set(rows) <= set((ROOT / "docs" / "conformance.md").read_text("utf-8").splitlines())
-    mean, least = re.findall(r"\d\.\d\d\b", "\n".join(line for line in figures.splitlines() if line[:1] != "|"))
+    ratios = re.findall(r"\d\.\d\d\b", "\n".join(line for line in figures.splitlines() if line[:1] != "|"))
     page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
-    assert f"geometric mean of the ratios {mean}, least {least}" in page
+    assert len(ratios) == 4
+    for mean, least in zip(ratios[::2], ratios[1::2]):
+        assert f"geometric mean of the ratios {mean}, least {least}" in page

@@ -241,7 +241,8 @@ def _report(files: Sequence[str], output: str, suite: str | None, form: str) -> 
 
     The folder gets index.html, a page for each operation, and badges for https://shields.io. They need no server.
     """
-    pages = write_report(read_suite(suite or SUITE), [read_run(file) for file in files], _folder(output))
+    folder = _folder(output)
+    pages = write_report(read_suite(suite or SUITE), [read_run(file) for file in files], folder)
     if form == "json":
         _terminal.print_json({"wrote": output, "pages": pages})
         return 0

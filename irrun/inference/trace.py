@@ -211,7 +211,7 @@ class Trace:
             run = self._run(place.layer)
             value = run.outputs[place.output] if place.output < len(run.outputs) else None
         entry = value and _entry(value, place)
-        if entry is None or entry.term is None:
+        if entry is None or entry.term is None or not run.has_sources(entry.term):
             return Derivation(place, dim, dim.value if entry else None, {})
         return Derivation(place, dim, entry.term, run.sources(entry.term))
 
@@ -349,6 +349,10 @@ class _Run:
     """The refusal of the layer's rule, if it did not accept the inputs."""
     _terms: dict[object, Term] = field(default_factory=dict)
     """The symbol of each term of the model: unknown dims with the same term get the same symbol, so they stay equal."""
+
+    def has_sources(self, term: Term) -> bool:
+        """Return whether a formula has symbols of the inputs alone, and none that the layer itself has introduced."""
+        return all(leaf in self.places for leaf in term.leaves() if isinstance(leaf, str))
 
     def sources(self, term: Term) -> dict[str, Place]:
         """Return the place of each symbol in a formula."""

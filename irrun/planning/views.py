@@ -30,7 +30,7 @@ def reshaped(steps: Sequence[Step], values: Sequence[Value], results: Sequence[i
         if id(last) in gone or not _is_view(last, values):
             continue
         chain = [last]
-        while (step := made.get(chain[0].reads[0])) and readers[step.writes[0]] == 1 and _is_view(step, values):
+        while (step := made.get(chain[0].reads[0])) and _is_view(step, values) and readers[step.writes[0]] == 1:
             chain.insert(0, step)
         while chain and not _keeps_order(chain, values):
             chain.pop(0)
