@@ -216,14 +216,6 @@ def test_an_exact_run_computes_as_the_file_does(fast: bool) -> None:
     np.testing.assert_allclose(irrun.compile(model, exact=False)(a)[0], number.T * scale.astype("f4").T, rtol=1e-6)
 
 
-@pytest.fixture
-def numpy_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("IRRUN_FAST", "0")
-    compiled.available.cache_clear()
-    yield
-    compiled.available.cache_clear()
-
-
 def decompressed(number: np.ndarray, scale: np.ndarray, type: str) -> Any:
     y = b.Multiply(b.Convert(constant(number, type), destination_type="f16"), b.constant(scale))
     return b.Convert(y, destination_type="f32")

@@ -50,7 +50,7 @@ class Stage:
 
 
 def chained(first: Kernel, then: Kernel) -> Kernel | None:
-    """Return the kernel that computes two kernels, of which the second reads the result of the first, in bands.
+    """Return the kernel that computes ``first`` and then ``then``, which reads its result, in bands.
 
     Return None if that does not pay off. The inputs of the kernel are those of ``first`` and, without the data, those
     of ``then``.
