@@ -22,7 +22,7 @@ import ml_dtypes
 import numpy as np
 import openvino as ov
 from irrun.types import ELEMENT_TYPES, ElementType
-from irrun.weights import Weights
+from irrun.weights import Weights, pack
 
 core = ov.Core()
 HINTS = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": False, "INFERENCE_NUM_THREADS": 1}
@@ -51,9 +51,12 @@ def reshape(path, shapes):
     return []
 
 def tensor(a):
-    type = getattr(ov.Type, ElementType.of(a.dtype).name)
+    element_type = ElementType.of(a.dtype)
+    type = getattr(ov.Type, element_type.name)
     if not a.size:  # a numpy array of no elements has a null pointer, which OpenVINO refuses
         return ov.Tensor(type, ov.Shape(a.shape))
+    if 0 < element_type.bits < 8:
+        return ov.Tensor(np.frombuffer(pack(a, element_type), np.uint8).copy(), ov.Shape(a.shape), type)
     if a.dtype.isbuiltin == 2:  # bf16 and f8, which numpy has from ml_dtypes
         return ov.Tensor(np.array(a, order="C").view(f"u{a.itemsize}"), ov.Shape(a.shape), type)
     return ov.Tensor(np.array(a, order="C"))
