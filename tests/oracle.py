@@ -32,6 +32,12 @@ def cpu(path, inputs):
     results = request.infer([tensor(a) for a in inputs])
     return [array(request.get_output_tensor(i)) for i in range(len(results))]
 
+def state(path, inferences):
+    request = core.compile_model(core.read_model(path), "CPU", HINTS).create_infer_request()
+    for inputs in inferences:
+        request.infer([tensor(a) for a in inputs])
+    return [array(request.get_output_tensor(i)) for i in range(len(request.output_tensors))]
+
 def evaluate(path, inputs):
     model = core.read_model(path)
     outputs = [ov.Tensor(o.element_type, ov.Shape([0])) for o in model.outputs]
@@ -77,7 +83,7 @@ while True:
     except EOFError:
         break
     try:
-        answer = {"cpu": cpu, "core": evaluate, "ports": ports, "reshape": reshape}[how](path, inputs)
+        answer = {"cpu": cpu, "state": state, "core": evaluate, "ports": ports, "reshape": reshape}[how](path, inputs)
     except Exception as error:
         answer = str(error)
     pickle.dump(answer, stdout)
@@ -98,9 +104,12 @@ class Oracle:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __call__(self, path: Path, inputs: Sequence[np.ndarray], how: str = "cpu") -> list[Any]:
+    def __call__(
+        self, path: Path, inputs: Sequence[np.ndarray] | Sequence[Sequence[np.ndarray]], how: str = "cpu"
+    ) -> list[Any]:
         """The outputs of the CPU plugin in f32 (``cpu``) or of the core reference kernels (``core``).
 
+        ``state``, with the inputs of several inferences: the outputs of the last one.
         ``ports``, without inputs: the type and shape of each port of each node, as OpenVINO infers them.
         ``reshape``: nothing, or an error where the model does not take its inputs in these shapes, arrays of text.
         """
