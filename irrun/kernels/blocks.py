@@ -99,6 +99,18 @@ def reporting(
     return fill_and_report
 
 
+def changing(change: Callable[[np.ndarray], None] | None, out: np.ndarray, on_tile_ready: OnTileReady) -> OnTileReady:
+    """Return the callback that applies ``change``, if there is one, to each tile of ``out`` before it is reported."""
+    if change is None:
+        return on_tile_ready
+
+    def change_and_report(index: Index) -> None:
+        change(out[index])
+        on_tile_ready(index)
+
+    return change_and_report
+
+
 def within(block: Index, size: int, limit: int = BLOCK) -> list[Index]:
     """Return indices that divide a block into smaller blocks of about ``limit`` bytes.
 

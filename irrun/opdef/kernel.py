@@ -52,7 +52,8 @@ Formula = tuple[str, *tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Epilogue:
-    """What a kernel computes of each of its results before it stores it: ``clamp(result + bias + residual)``."""
+    """What a kernel computes of its results while they are in the cache:
+    ``change(clamp(result + bias + residual))``."""
 
     bias: np.ndarray | None = None
     """A number for each element of the last axis, f32 [n]."""
@@ -60,6 +61,8 @@ class Epilogue:
     """Whether the last input of the kernel, which has the shape of its output, is added."""
     limits: tuple[float, float] | None = None
     """The least and the greatest result."""
+    change: Callable[[np.ndarray], None] | None = None
+    """Changes a part of the results in place. Their rows are contiguous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,8 @@ class Kernel:
     """Creates that form, if the kernel does not hold it yet. Otherwise the first ``call`` would create it."""
     formula: Formula | None = None
     """What an ``elementwise`` kernel computes, if that has a formula."""
+    change: Callable[[np.ndarray], None] | None = None
+    """Does what an ``elementwise`` kernel of one input does, in place."""
     followed: Callable[[Epilogue], Kernel] | None = None
     """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
     chain: Callable[[Kernel, Kernel], Kernel | None] | None = None

@@ -1,6 +1,7 @@
 """Let kernels compute what follows them: element-wise steps as their epilogue, and kernels of the same kind.
 
-A kernel with ``Kernel.followed`` applies bias, residual and clamp to its results before it stores them. Kernels with
+A kernel with ``Kernel.followed`` applies bias, residual, clamp and an activation to its results before they leave the
+cache. Kernels with
 ``Kernel.chain`` compute what is between them piece by piece. The steps that remain are fused as usual
 (``irrun.planning.fuse``).
 """
@@ -90,7 +91,11 @@ def _extended(epilogue: Epilogue, step: Step, number: int, own: int, values: Seq
     """
     formula, value = step.kernel.formula, values[own]
     result = values[step.writes[0]]
-    if formula is None or value.type is not result.type or value.shape != result.shape or epilogue.limits is not None:
+    if value.type is not result.type or value.shape != result.shape or epilogue.change is not None:
+        return None
+    if step.kernel.change is not None:
+        return replace(epilogue, change=step.kernel.change)
+    if formula is None or epilogue.limits is not None:
         return None
     if formula[0] == "clamp":
         return replace(epilogue, limits=(formula[1], formula[2]))
