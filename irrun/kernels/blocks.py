@@ -143,10 +143,11 @@ class _Scratch(threading.local):
 scratch: Final = _Scratch()
 
 
-def whole_along(function: InPlace, axes: tuple[int, ...]) -> Kernel:
+def whole_along(function: InPlace, axes: tuple[int, ...], *, by_rows: bool = False) -> Kernel:
     """Return the kernel that applies ``function`` to blocks of its first input that are not cut along ``axes``.
 
-    ``axes`` are counted from the front.
+    ``axes`` are counted from the front. ``by_rows`` says that ``function`` computes each row of the last axis for
+    itself, whatever the other axes are.
     """
 
     def call(
@@ -159,7 +160,10 @@ def whole_along(function: InPlace, axes: tuple[int, ...]) -> Kernel:
         each_block(fill, x.shape, x.itemsize, BLOCK, work=8 * x.nbytes, whole=axes)
         return filled
 
-    return Kernel(call, "in blocks", out="tiles")
+    def rows(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray) -> None:
+        function(x, out)
+
+    return Kernel(call, "in blocks", out="tiles", rows=rows if by_rows else None, row_inputs=(0,))
 
 
 def report_in_blocks(out: np.ndarray, on_tile_ready: OnTileReady) -> None:

@@ -100,6 +100,12 @@ class Kernel:
     """What an ``elementwise`` kernel computes, if that has a formula."""
     change: Callable[[np.ndarray], None] | None = None
     """Does what an ``elementwise`` kernel of one input does, in place."""
+    rows: Callable[..., object] | None = None
+    """Computes some rows of the output, if each depends on the same row of the inputs ``row_inputs`` alone.
+
+    It takes these rows in port order (None for the other inputs), and ``out``; all are matrices with contiguous rows.
+    """
+    row_inputs: tuple[int, ...] = ()
     followed: Callable[[Epilogue], Kernel] | None = None
     """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
     chain: Callable[[Kernel, Kernel], Kernel | None] | None = None

@@ -21,6 +21,7 @@ from irrun.planning.failures import kernel_failed, refuse_too_large, too_much_me
 from irrun.planning.fuse import fuse
 from irrun.planning.layout import channels_last
 from irrun.planning.patterns import Patterns
+from irrun.planning.rows import by_rows
 from irrun.planning.steps import Plan, Planning, Step
 from irrun.planning.stored import stored_constants
 from irrun.planning.views import reshaped
@@ -134,7 +135,7 @@ class _Assembly:
             steps = patterns.replaced(_wanted(steps, results))
             steps = _wanted(decoding(steps, self.values, compiled=self.how.compiled), results)
             steps = channels_last(steps, self.values, self.constants, results, self.packed, compiled=self.how.compiled)
-            steps = absorb(steps, self.values, results)
+            steps = by_rows(absorb(steps, self.values, results), self.values, results)
             steps = fuse(reshaped(steps, self.values, results), self.values, results)
             for step in steps:
                 if step.kernel.pack is not None:

@@ -65,9 +65,14 @@ def packed_product(source: np.ndarray | Stored, transpose_a: bool, transpose_b: 
                 each_block(fill, whole.shape, whole.itemsize, work=work, **cuts(whole.shape, whole.itemsize))
             return whole
 
+        def rows(a: np.ndarray, b: None = None, residual: np.ndarray | None = None, *, out: np.ndarray) -> None:
+            packed.multiply(a, out, 0, epilogue, residual)
+            if change is not None:
+                change(out)
+
         return Kernel(
             call, packed.name, out="tiles", flops=flops, prepacked=(1,), packed=packed.nbytes,
-            followed=kernel if epilogue is None else None,
+            followed=kernel if epilogue is None else None, rows=None if transpose_a else rows, row_inputs=(0, 2),
         )  # fmt: skip
 
     return kernel()
