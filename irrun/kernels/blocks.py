@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.kernels.threads import PIECES, each, shared, threads
+from irrun.kernels.threads import each, shared, threads
 from irrun.opdef import Index, Kernel, OnTileReady, ignore_tile
 
 BLOCK: Final = 1 << 19
@@ -31,8 +31,8 @@ def blocks(
     """Return indices that divide axes of the lengths ``counts`` into blocks of about ``limit`` bytes.
 
     An element takes ``size`` bytes. The leading axes are cut first, so that a block is contiguous where possible. The
-    axes in ``whole`` are not cut. Blocks are of nearly the same size. Where possible, their number is a multiple of
-    ``multiple``, so that as many threads get the same share.
+    axes in ``whole`` are not cut. Blocks are of nearly the same size, none larger than the first. Where possible,
+    their number is a multiple of ``multiple``, so that as many threads get the same share.
     """
     size, last = max(size, 1), len(counts) - 1
     strip = -(-_STRIP // size)
@@ -55,9 +55,12 @@ def blocks(
 
 
 def _cut(length: int, parts: int, unit: int) -> list[slice]:
-    """Return slices of nearly the same length, which is a multiple of ``unit`` for all but the last."""
+    """Return slices of nearly the same length, the first of which is the largest.
+
+    The length of all but the last is a multiple of ``unit``.
+    """
     units = -(-length // unit)
-    ends = [min(units * n // parts * unit, length) for n in range(parts + 1)]
+    ends = [min(-(-units * n // parts) * unit, length) for n in range(parts + 1)]
     return [slice(begin, end) for begin, end in itertools.pairwise(ends) if begin < end]
 
 
@@ -78,7 +81,7 @@ def each_block(
     """
     multiple = 1
     if shared(work):
-        limit, multiple = max(least, min(limit, math.prod(counts) * size // (threads() * PIECES))), threads()
+        limit, multiple = max(least, min(limit, math.prod(counts) * size // threads())), threads()
     each(function, blocks(counts, size, limit, whole, multiple), work)
 
 

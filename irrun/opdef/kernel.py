@@ -76,12 +76,12 @@ class Kernel:
     algorithm: str = ""
     """The name of the algorithm, where an operation has several: a word or two, as the profile shows them."""
     out: Literal["new", "whole", "tiles", "elementwise"] = "new"
-    """Which memory ``call`` fills. All but ``new`` have a single output; ``out`` and ``on_tile_ready`` are passed only
-    where its shape is static.
+    """Which memory ``call`` fills. ``out`` and ``on_tile_ready`` are passed only where all shapes are static.
+    ``tiles`` and ``elementwise`` have a single output.
 
     - ``new``: it allocates its outputs, or returns views of its inputs.
     - ``whole``: it takes ``out=``, a C-contiguous array of the output's type and shape that overlaps with no input, or
-      None. It fills and returns ``out``, or a new array.
+      None. It fills and returns ``out``, or a new array. With several outputs, ``out`` is a tuple of arrays.
     - ``tiles``: it also takes ``on_tile_ready=`` (see ``OnTileReady``) and calls it once for each tile of ``out``, on
       any thread. The tiles are disjoint and cover ``out``. The callback changes the tile in place.
     - ``elementwise``: it takes ``out=``, which may be one of the inputs. Each element of the output depends on the
