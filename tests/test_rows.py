@@ -7,7 +7,7 @@ import pytest
 
 import irrun
 from irrun import build as b
-from irrun.build import Output
+from irrun.build import Node
 from irrun.kernels import threads
 from irrun.planning import plans
 from watched import watch
@@ -39,33 +39,33 @@ def normal(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape, np.float32)
 
 
-def product(x: Output, rows: int, columns: int) -> Output:
+def product(x: Node, rows: int, columns: int) -> Node:
     """A product with a matrix in f16, large enough to be packed."""
     weights = b.Convert(b.constant((normal(columns, rows) / 8).astype(np.float16)), destination_type="f32")
     return b.MatMul(x, weights, transpose_b=True)
 
 
-def normalised(x: Output) -> Output:
+def normalised(x: Node) -> Node:
     mvn = b.MVN(x, np.array([-1]), eps=1e-5, normalize_variance=True, eps_mode="inside_sqrt")
     return b.Add(b.Multiply(mvn, normal(1, WIDTH)), normal(WIDTH))
 
 
-def multilayer(x: Output) -> Output:
+def multilayer(x: Node) -> Node:
     """A perceptron with a residual."""
     hidden = b.Gelu(b.Add(product(x, WIDTH, 5 * WIDTH), normal(5 * WIDTH)))
     return b.Add(b.Add(product(hidden, 5 * WIDTH, WIDTH), normal(WIDTH)), x)
 
 
-def norm_first(x: Output) -> Output:
+def norm_first(x: Node) -> Node:
     y = b.Add(product(x, WIDTH, WIDTH), x)
     return b.Add(y, multilayer(normalised(y)))
 
 
-def norm_last(x: Output) -> Output:
+def norm_last(x: Node) -> Node:
     return normalised(multilayer(normalised(b.Add(product(x, WIDTH, WIDTH), x))))
 
 
-def gated(x: Output) -> Output:
+def gated(x: Node) -> Node:
     y = b.RMS(x, normal(WIDTH), epsilon=1e-5)
     gate, up = b.Swish(product(y, WIDTH, 3 * WIDTH)), product(y, WIDTH, 3 * WIDTH)
     return b.Add(product(b.Multiply(gate, up), 3 * WIDTH, WIDTH), x)
@@ -93,7 +93,7 @@ def assert_same(model: irrun.Model, feeds: list[np.ndarray]) -> irrun.Executable
     (norm_last, "MatMul+Add+MVN+Multiply+Add+MatMul+Add+Gelu+MatMul+Add+Add+MVN+Multiply+Add"),
     (gated, "RMS+MatMul+Swish+MatMul+Multiply+MatMul+Add"),
 ])  # fmt: skip
-def test_blocks_of_transformers(block: Callable[[Output], Output], types: str, shape: tuple[int, ...]) -> None:
+def test_blocks_of_transformers(block: Callable[[Node], Node], types: str, shape: tuple[int, ...]) -> None:
     x = b.parameter([*shape, WIDTH], name="x")
     feeds = [normal(*shape, WIDTH)]
     executable = assert_same(b.model(block(x)), feeds)

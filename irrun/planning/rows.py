@@ -165,7 +165,7 @@ class _Member:
 
 def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Value]) -> Step:
     """Return one step that computes the members on one block of rows after the other, and returns ``outputs``."""
-    shapes = [values[slot].shape.static or () for slot in outputs]
+    shapes: list[tuple[int, ...]] = [values[slot].shape.static or () for slot in outputs]
     shape, last = shapes[0], members[-1]
     inner = {step.writes[0] for step in members}
     outer = tuple(dict.fromkeys(slot for step in members for slot in _read(step) if slot not in inner))
@@ -224,7 +224,7 @@ def _program(
         over = [register[slot] for slot in {*read} if last_read[slot] == number and register[slot] >= len(outer)]
         if kernel.rows is None:
             free += over
-        columns = (values[step.writes[0]].shape.static or (1,))[-1]
+        columns = [*(values[step.writes[0]].shape.static or ())][-1]
         fitting = [n for n in free if widths[n - len(outer)] == columns]
         if step.writes[0] in returned:
             write = returned[step.writes[0]]

@@ -95,8 +95,8 @@ class Interpreter:
             pending = live.pending
             try:
                 if step.out:
-                    taken = tuple([self.pool.take(*one) for one in step.out])
-                    returned = step.kernel.call(*inputs, out=taken if len(taken) > 1 else taken[0])
+                    taken = [self.pool.take(*one) for one in step.out]
+                    returned = step.kernel.call(*inputs, out=tuple(taken) if len(taken) > 1 else taken[0])
                 elif step.needed:
                     returned = step.kernel.call(*inputs, **self._needed(step, run))
                 else:

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.compiled.block import multiply_block, unpack_block
+from irrun.kernels.compiled.functions import Number
 from irrun.kernels.compiled.panels import WIDTH, address_of, after, finish, multiply_panel, multiply_panels
 from irrun.kernels.compiled.processor import ROWS, compiled
 from irrun.kernels.matmul import ConstantForm
@@ -121,7 +122,7 @@ def _pack(raw: np.ndarray, down: int, across: int, columns: int, flip: int, pane
 @compiled
 def _multiply_few(
     a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, first: int, bias: int,
-    residual: int, apart: int, low: float, high: float,
+    residual: int, apart: int, low: Number, high: Number,
 ) -> None:  # fmt: skip
     rows, depth = a.shape
     columns, groups = out.shape[1], scales.shape[1]
@@ -168,7 +169,7 @@ def _multiply_few(
 @compiled
 def _multiply_many(
     a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, first: int, bias: int,
-    residual: int, apart: int, low: float, high: float,
+    residual: int, apart: int, low: Number, high: Number,
 ) -> None:  # fmt: skip
     """Unpack a few panels at a time and multiply all rows with them, so that unpacking takes little of the time."""
     depth, columns = a.shape[1], out.shape[1]

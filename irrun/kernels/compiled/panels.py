@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.compiled.block import multiply_block
-from irrun.kernels.compiled.functions import contracted
+from irrun.kernels.compiled.functions import Number, contracted
 from irrun.kernels.compiled.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.kernels.compiled.rows import row_at
 from irrun.opdef import Epilogue
@@ -69,7 +69,7 @@ def after(
 
 @contracted
 def finish(
-    place: int, step: int, rows: int, columns: int, bias: int, residual: int, apart: int, low: float, high: float
+    place: int, step: int, rows: int, columns: int, bias: int, residual: int, apart: int, low: Number, high: Number
 ) -> None:
     """Replace results at an address, whose rows are ``step`` numbers apart, by ``clamp(result + bias + residual)``.
 
@@ -94,7 +94,7 @@ def finish(
 @compiled
 def multiply_panels(
     a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: int, bias: int = 0, residual: int = 0, apart: int = 0,
-    low: float = _LOW, high: float = _HIGH,
+    low: Number = _LOW, high: Number = _HIGH,
 ) -> None:  # fmt: skip
     """Fill ``out`` with the product of ``a`` and panels of floats from the panel ``first`` on.
 

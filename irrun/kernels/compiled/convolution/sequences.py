@@ -76,7 +76,7 @@ class _Sequence:
         shapes = [(batch, stage.axes[0].out, stage.axes[1].out, stage.channels) for stage in stages]
         self.members, self.batch, self.flops, self.inputs, self.shape = members, batch, flops, inputs, shapes[-1]
         self.table = np.array([_entry(stage, shape) for stage, shape in zip(stages, shapes)])
-        self.geometry = np.array([geometry_of(*stage.axes) for stage in stages])
+        self.geometry = np.array([geometry_of(stage.axes[0], stage.axes[1]) for stage in stages])
         self.limits = np.array([stage.limits if stage.limits.size else (0, 0) for stage in stages], np.float32)
         self.offsets, self.size = _places(members, shapes)
 
