@@ -82,6 +82,7 @@ _FEW_PADS: Final = "|".join(
 KNOWN: Final = (
     # what the plugin of the engine does not have
     Known("an operation that the engine does not have", r"doesn't contain the operation"),
+    Known("lrn_axes", r"not implemented for op: opset1::LRN "),
     Known(
         "an input that must be constant",
         r"evaluate\(\) is not implemented for op|[Tt]ensor is not constant|must be connected to a Constant|"
@@ -284,6 +285,10 @@ KNOWN: Final = (
         r"^values (Max|Avg)Pool-\d+ (?=.*rounding_type=ceil[,}])(?=.*auto_pad=same_).*output 0 is \[",
     ),
     Known("lrn_axes", r"^values LRN-1 \([pc]:\w+\[\d+(,\d+)*\], [pc]:[iu]\d+\[[2-9]\]"),
+    Known(
+        "strided_slice_scalar",
+        r"^(values|crash) StridedSlice-1 .*, p:[iu]\d+\[\d+\](=\[[^]]*\])?\) \{.*shrink_axis_mask=1",
+    ),
     Known("segment_max_lowest", r"^values SegmentMax-16 \([pc]:f16\[.*has -inf .*not -65504\.0"),
     Known("max_pool_u8", r"^values MaxPool-(8|14) \([pc]:(u\d+|boolean)\[.*output 1 has"),
     Known("pad_crop", r"^(values|crash) Pad-12 \([^{]*=\[[^]]*-[2-9]"),
