@@ -82,7 +82,23 @@ _FEW_PADS: Final = "|".join(
 KNOWN: Final = (
     # what the plugin of the engine does not have
     Known("an operation that the engine does not have", r"doesn't contain the operation"),
-    Known("lrn_axes", r"not implemented for op: opset1::LRN "),
+    Known("lrn_axes", r"lrn\.cpp:.*Supports only across channels or across spatial reduction"),
+    Known("group_normalization_2d", r"op: opset12::GroupNormalization \S+ \(\S+ [^:]+:f(16|32)\[[^],]*,[^],]*\]"),
+    Known(
+        "mvn_scalar",
+        r"mvn\.cpp:.*accepts ranks from 1 to 5\. Actual: 0|^values MVN-6 \([pc]:\w+\[\].*output 0 is \[1\]",
+    ),
+    Known(
+        "an element type",
+        r"op: opset12::GroupNormalization \S+ \(\S+ [^:]+:(bf16|[iu]\d+)\[|"
+        r"pooling\.cpp:.*supported only with one output.*op: opset\d+::MaxPool \S+ \(\S+ [^:]+:bf16\[",
+    ),
+    Known("an operation that the engine does not have", r"not implemented for op: opset17::GroupedMatMul"),
+    Known(
+        "a shape that must be static",
+        r"Doesn't support (op with dynamic shapes|dynamic shapes for 'weights'|dynamic weights shape)",
+    ),
+    Known("lrn_1d", r"lrn\.cpp:.*Doesn't support 'data' input with rank: 1"),
     Known(
         "an input that must be constant",
         r"evaluate\(\) is not implemented for op|[Tt]ensor is not constant|must be connected to a Constant|"
