@@ -212,7 +212,7 @@ KNOWN: Final = (
     Known("gather_no_rows", r"^(crash|values|refusal) Gather-\d \([pc]:\w+\[[\d,]*\b0\b"),
     Known("gather_empty", r"^crash Gather-\d .* empty"),
     Known("gather_axis", r"^(crash|values) Gather-\d \([^{]*, p:[iu]\d+\[1?\](=\[-?\d+\])?\) \{"),
-    Known("gather_beyond", r"^values Gather-\d \([pc]:[iu](32|64)\[\d+\]"),
+    Known("gather_beyond", r"^(values|crash) Gather-\d \([pc]:([iu](32|64)\[\d+\]|string\[)"),
     Known("gather_unary", r"^values Gather-\d [^>]*> 1 \w+-\d+ \(Gather-\d\) \{"),
     Known(
         "numbers written into a tensor of another type (slice_scatter_types)",
