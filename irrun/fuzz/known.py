@@ -195,6 +195,7 @@ KNOWN: Final = (
     Known("interpolate_linear_onnx", r"^refusal Interpolate-\d+ .*mode=linear_onnx.*Axes are not correct"),
     Known("pad_crop", r"^refusal Pad-12 .*(undefined source memory|new dims are undefined)"),
     Known("prelu_dynamic", r"^refusal PReLU-1 .*, [pc]:\w+\[\d+\].* dynamic .*Eltwise shape infer"),
+    Known("pdpd_no_axis", r"^refusal (?!.*broadcast_axis=\d).*auto_broadcast=pdpd.*Argument shapes are inconsistent"),
     Known("pdpd_trailing", r"^refusal .*auto_broadcast=pdpd.*Argument shapes are inconsistent"),
     Known("rnn_cell_bias", r"^refusal (RNN|GRU|LSTM)Cell-\d .*index '[45]' out of range"),
     Known("rnn_sequence_activations", r"^refusal (RNN|GRU|LSTM)Sequence-\d .*_M_range_check"),
