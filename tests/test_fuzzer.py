@@ -36,7 +36,7 @@ from irrun.fuzz import (
     versions,
 )  # fmt: skip
 from irrun.fuzz.graphs import Node, Ref, Stored
-from irrun.fuzz.growing import runs
+from irrun.fuzz.growing import _put, runs
 from irrun.fuzz.solving import STRUCTURE
 from irrun.inference.layer import infer
 from irrun.opdef import Site, find
@@ -92,6 +92,21 @@ def test_the_same_seed_grows_the_same_graphs() -> None:
         grower = Grower(seed)
         texts.append([grower.grow(number).signature() for number in range(6)])
     assert texts[0] == texts[1] != texts[2]
+
+
+@pytest.mark.parametrize(("name", "position"), [("Bucketize-3", 1), ("SearchSorted-15", 0)])
+def test_sequences_that_must_be_sorted_are(name: str, position: int) -> None:
+    cls = versions()[name]
+    draft = Solver(random.Random(3)).solve(cls)
+    assert draft is not None
+    draft.ports[position] = Port("f32", (5,) if name == "Bucketize-3" else (*draft.ports[position].shape[:-1], 5))
+    for seed in range(8):  # a parameter, and a constant
+        graph = Graph(seed)
+        _put(graph, draft, None, random.Random(seed))
+        node = graph.nodes[position]
+        sequence = graph.feeds()[graph.parameters.index(position)] if node.kind == "parameter" else node.data
+        assert sequence is not None
+        assert (np.diff(sequence) >= 0).all()
 
 
 def test_what_graphs_consist_of() -> None:
