@@ -179,6 +179,7 @@ ROWS = [
     Row("squeeze_unknown", [[[1, 2]], [0]], [1, 2], UNDEFINED),
     Row("variadic_split_beyond", [[1, 2, 3], [4, -1]], REFUSES, UNDEFINED),
     Row("split_strings", [["a", "b"]], ["b"], ["a"]),
+    Row("string_tensor_pack_order", [[97, 98]], ["ab", "a"], REFUSES),
     Row("gather_negative", [[1, 2, 3], [-1]], [3], [0]),
     Row("gather_empty", [[1, 2, 3], []], [], CRASHES),
     Row("gather_batch_dims", [[[5]], [0]], [5], UNDEFINED),

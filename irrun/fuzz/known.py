@@ -194,6 +194,7 @@ KNOWN: Final = (
     ),
     Known("interpolate_linear_onnx", r"^refusal Interpolate-\d+ .*mode=linear_onnx.*Axes are not correct"),
     Known("pad_crop", r"^refusal Pad-12 .*(undefined source memory|new dims are undefined)"),
+    Known("string_tensor_pack_order", r"StringTensorPack node .* Check 'are_indices_ascending' failed"),
     Known("prelu_dynamic", r"^refusal PReLU-1 .*, [pc]:\w+\[\d+\].* dynamic .*Eltwise shape infer"),
     Known("pdpd_no_axis", r"^refusal (?!.*broadcast_axis=\d).*auto_broadcast=pdpd.*Argument shapes are inconsistent"),
     Known("pdpd_trailing", r"^refusal .*auto_broadcast=pdpd.*Argument shapes are inconsistent"),
@@ -321,7 +322,7 @@ KNOWN: Final = (
     Known("pad_crop", r"^(values|crash) Pad-12 \([^{]*=\[[^]]*-[2-9]"),
     Known("prelu_dynamic", r"^values PReLU-1 \([^{]*, [pc]:\w+\[\d+\].* dynamic .*output 0 is \["),
     Known("range_floats", r"^values Range-4 \([^{]*[pc]:b?f\d+\[\].*output_type=[iu]\d+"),
-    Known("roi_align_rotated_bf16", r"^values ROIAlignRotated-15 \([pc]:bf16\["),
+    Known("roi_align_rotated_bf16", r"^(values|crash) ROIAlignRotated-15 \([pc]:bf16\["),
     Known("unique_u8", r"^values Unique-10 \([pc]:([iu]8|boolean)\[[^{]*, .*output 1 has"),
     Known("unique_unsorted", r"^values Unique-10 .*sorted=false.* static "),
     # i64 as i32, and 8 bits that saturate
@@ -345,6 +346,9 @@ KNOWN: Final = (
     Known(
         "an index beyond the data, which Gather-1 and Gather-7 do not allow",
         r"^values (Reduce\w+|Squeeze)-\d+ [^>]*> 1 Gather-[17] \(\w+-\d+, c:[iu]\d+\[\d*\]=\[[^]]*[1-9]",
+    ),
+    Known(
+        "a matrix without an inverse", r"^values Inverse-14 .*has (-?inf|nan) |^values Inverse-14 .*not (-?inf|nan) "
     ),
     Known("boxes whose corners are exchanged", r"^values MatrixNms-8 .*normalized=false.*output 0 has"),
     Known("rotated boxes of a negative width or height", r"^values NMSRotated-13 .*output 0 (is \[|has)"),
