@@ -194,6 +194,9 @@ KNOWN: Final = (
     ),
     Known("interpolate_linear_onnx", r"^refusal Interpolate-\d+ .*mode=linear_onnx.*Axes are not correct"),
     Known("pad_crop", r"^refusal Pad-12 .*(undefined source memory|new dims are undefined)"),
+    Known(
+        "a dim of 0", r"^refusal \w*ConvolutionBackpropData-1 .*=\[[\d, ]*\b0\b[\d, ]*\]\).*has_runtime_dims_or_strides"
+    ),
     Known("string_tensor_pack_order", r"Check 'are_indices_ascending' failed"),
     Known("prelu_dynamic", r"^refusal PReLU-1 .*, [pc]:\w+\[\d+\].* dynamic .*Eltwise shape infer"),
     Known("pdpd_no_axis", r"^refusal (?!.*broadcast_axis=\d).*auto_broadcast=pdpd.*Argument shapes are inconsistent"),
