@@ -220,6 +220,7 @@ ROWS = [
     Row("embedding_segments_default", [[[5]]], [[0], [5]], UNDEFINED),
     Row("einsum_implicit", [[[[1, 2], [3, 4]]]], [5], REFUSES),
     Row("einsum_spaces", [[[1, 2]]], [[1], [2]], REFUSES),
+    Row("einsum_identity", [[1, 2]], [1], REFUSES),
     Row("inverse_adjoint", [[[2, 1], [0, 4]]], [[0.5, 0], [-0.125, 0.25]]),
     Row("rdft_size", [[1, 2]], [[3, 0], [1, -2], [-1, 0]], UNDEFINED),
     Row("rdft_minus_one", [[1, 2]], [[3, 0], [-1, 0]], REFUSES),

@@ -78,6 +78,10 @@ _FEW_PADS: Final = "|".join(
     for rank in range(2, 6)
 )
 """Data of 2 to 5 axes with pads for fewer."""
+_LONG_MASKS: Final = "|".join(
+    rf"\([pc]:[^{{]*, [pc]:[iu]\d+\[{entries}\][^{{]*\{{[^}}]*_mask=[01](,[01]){{{entries}}}" for entries in range(1, 5)
+)
+"""``begin`` of 1 to 4 entries with a mask of more."""
 
 KNOWN: Final = (
     # what the plugin of the engine does not have
@@ -197,6 +201,10 @@ KNOWN: Final = (
     Known(
         "a dim of 0", r"^refusal \w*ConvolutionBackpropData-1 .*=\[[\d, ]*\b0\b[\d, ]*\]\).*has_runtime_dims_or_strides"
     ),
+    Known(
+        "einsum_identity",
+        r"\[EinsumDecomposition\].*Check 'target->get_output_size\(\) == replacement->get_output_size\(\)'",
+    ),
     Known("string_tensor_pack_order", r"Check 'are_indices_ascending' failed"),
     Known("prelu_dynamic", r"^refusal PReLU-1 .*, [pc]:\w+\[\d+\].* dynamic .*Eltwise shape infer"),
     Known("pdpd_no_axis", r"^refusal (?!.*broadcast_axis=\d).*auto_broadcast=pdpd.*Argument shapes are inconsistent"),
@@ -271,6 +279,7 @@ KNOWN: Final = (
     Known("tile_negative", r"^crash Tile-1 "),
     Known("interpolate_pads", r"^(values|refusal) Interpolate-1 .*pads_(begin|end)=[^,}]*[1-9].*"),
     Known("non_max_suppression_soft", r"^values NonMaxSuppression-5 \(([^ ]+ [^ ]+, |[^ ]+, ){5}[^ ]+\) "),
+    Known("strided_slice_masks", rf"^values StridedSlice-1 ({_LONG_MASKS})"),
     Known("space_to_batch", r"^values SpaceToBatch-2 \([^{]*, [pc]:[iu]\d+\[\d+\](=\[[^]]*[1-9][^]]*\])?\) \{"),
     Known("roi_align_empty", r"^values ROIAlign-9 .*has nan"),
     Known(
