@@ -226,7 +226,9 @@ KNOWN: Final = (
     Known("gather_empty", r"^crash Gather-\d .* empty"),
     Known("gather_axis", r"^(crash|values) Gather-\d \([^{]*, p:[iu]\d+\[1?\](=\[-?\d+\])?\) \{"),
     Known("gather_beyond", r"^(values|crash) Gather-\d \([pc]:([iu](32|64)\[\d+\]|string\[)"),
-    Known("gather_unary", r"^values Gather-\d [^>]*> 1 \w+-\d+ \(Gather-\d\) \{"),
+    Known(
+        "gather_unary", r"^values Gather-\d [^>]*> 1 (ConvertLike-1 [^>]*> 1 )?\w+-\d+ \((Gather-\d|ConvertLike-1)\) \{"
+    ),
     Known(
         "numbers written into a tensor of another type (slice_scatter_types)",
         r"^values SliceScatter-15 \([pc]:(boolean|[iu]\d+)\[[\d,]*\](=\[[^]]*\])?, [pc]:b?f\d+\[",
@@ -260,6 +262,7 @@ KNOWN: Final = (
         r"^(crash|values) ([^|]* )?PriorBox-\d [^|]*"
         r"(fixed_(size|ratio)=\d|max_size=\d|min_size=[,}]|scale_all_sizes=false)",
     ),
+    Known("prior_box_count", r"^refusal PriorBox-\d [^>]*max_size=\d.*Eltwise shape infer input shapes"),
     Known("a dim of 0", r"^crash ([^|]* )?PriorBox-\d "),
     Known("rdft_size", r"^(crash|values) I?RDFT-9 \([^=]*\[\d+\]=\[[^]]*\], [pc]:"),
     Known("irdft_one", r"^crash IRDFT-9 \([^=]*=\[[^]]*\]\) "),
