@@ -19,7 +19,7 @@ from irrun.api import check, compile
 from irrun.diagnostics import IrrunError
 from irrun.engines.engine import Engine
 from irrun.engines.outcomes import Crash, Loaded, Outputs, Refusal, Timeout
-from irrun.fuzz.graphs import Graph
+from irrun.fuzz.graphs import Graph, is_bug
 from irrun.ir.write import save_model
 from irrun.model import Model
 from irrun.running.executor import Executable
@@ -74,8 +74,12 @@ def judge(graph: Graph, engine: Engine | None = None) -> Disagreement | None:
     """
     try:
         return _judge(graph, engine)
-    except (IrrunError, Invalid):
+    except Invalid:
         raise
+    except IrrunError as error:
+        if not is_bug(error):
+            raise
+        return Disagreement("exact", "crash", error.diagnostics[0].message)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(frame.filename).name}:{frame.name}"
@@ -105,14 +109,10 @@ def _expected(graph: Graph, model: Model, *, narrow: bool) -> list[_Expected]:
             expected.append(
                 _Expected(outputs, [None if n in loose else np.zeros(o.shape) for n, o in enumerate(outputs)])
             )
-        jittered: list[list[list[np.ndarray]]] = []
-        for attempt in range(_JITTERS):
-            if graph.is_stateful():
-                exact = compile(model, exact=True, max_memory=_MEMORY)
-            jittered.append(
-                [_arrays(exact, _moved(graph.feeds(call), attempt, narrow=narrow)) for call in range(len(graph.calls))]
-            )
+        jittered = [_jittered(graph, exact, attempt, narrow=narrow) for attempt in range(_JITTERS)]
     except IrrunError as error:
+        if is_bug(error):
+            raise
         raise Invalid(str(error)) from error
     settled = []
     for call, outputs in enumerate(item.outputs for item in expected):
@@ -138,13 +138,28 @@ def _arrays(executable: Executable, feeds: list[np.ndarray]) -> list[np.ndarray]
     return [np.array(array) for array in executable(feeds).arrays]
 
 
-def _moved(feeds: Sequence[np.ndarray], attempt: int, *, narrow: bool) -> list[np.ndarray]:
-    """Return inputs that are changed by rounding."""
+def _jittered(graph: Graph, exact: Executable, attempt: int, *, narrow: bool) -> list[list[np.ndarray]]:
+    """Return the outputs of each call with inputs that are changed by rounding.
+
+    Calls with equal shapes have equal inputs: the defining kernels run once for them, unless the graph has state.
+    """
+    if graph.is_stateful():
+        exact.reset_state()
+        return [_arrays(exact, _moved(graph, call, attempt, narrow=narrow)) for call in range(len(graph.calls))]
+    done: dict[int, list[np.ndarray]] = {}
+    for call, shapes in enumerate(graph.calls):
+        first = graph.calls.index(shapes)
+        done[call] = done[first] if first < call else _arrays(exact, _moved(graph, call, attempt, narrow=narrow))
+    return [*done.values()]
+
+
+def _moved(graph: Graph, call: int, attempt: int, *, narrow: bool) -> list[np.ndarray]:
+    """Return the inputs of a call, changed by rounding. Numbers that must be whole stay."""
     numbers = np.random.default_rng(attempt)
     moved = []
-    for feed in feeds:
+    for number, feed in zip(graph.parameters, graph.feeds(call), strict=True):
         jitter = _JITTER.get(_rounded(feed, narrow=narrow))
-        if jitter is None:
+        if jitter is None or graph.nodes[number].domain == "whole":
             moved.append(feed)
         else:
             by = 1 + numbers.uniform(-jitter, jitter, feed.shape)

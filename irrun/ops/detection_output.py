@@ -202,7 +202,9 @@ class DetectionOutput8(Op):
     def _mxnet(self, boxes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
         """Do as ``_caffe``, with each prior box in its best class only (never 0). ``top_k`` limits the total."""
         candidates = scores.copy()
-        candidates[:, [0, *([self.background_label_id] if self.background_label_id > 0 else [])]] = -1
+        candidates[:, :1] = -1
+        if self.background_label_id > 0:  # an id beyond the classes, like -1, means that there is no background
+            candidates[:, self.background_label_id : self.background_label_id + 1] = -1
         label = candidates.argmax(axis=1)
         best = candidates.max(axis=1, initial=-1)
         enough = (best > -1) & (best >= self.confidence_threshold)

@@ -71,6 +71,7 @@ _ROWS: list[tuple[str, list[np.ndarray], np.ndarray, dict[str, Any]]] = [
      _rows([0, 1, 0.7, *_B], [0, 1, 0.6, -1, -1, -0.5, -0.5], [0, 1, 0.3, *_C]), {}),
     # each box is of its best class only
     ("mxnet", _TWO_CLASSES, _rows([0, 0, 0.7, *_B], [0, 1, 0.9, *_C], [0, 1, 0.8, *_A]), {"decrease_label_id": True}),
+    ("mxnet-background-beyond", _TWO_CLASSES, _rows([0, 0, 0.7, *_B], [0, 1, 0.9, *_C], [0, 1, 0.8, *_A]), {"decrease_label_id": True, "background_label_id": 3}),
     ("mxnet-top-k", _TWO_CLASSES, _rows([0, 1, 0.9, *_C], [0, 1, 0.8, *_A]), {"decrease_label_id": True, "top_k": 2}),
     ("mxnet-confidence", _inputs([0, 0.5, 0.25], [0, 0.25, 0.125], [0, 0, 0.25]), _rows([0, 0, 0.5, *_A], [0, 0, 0.25, *_B], [0, 1, 0.25, *_C]), {"decrease_label_id": True, "confidence_threshold": 0.25}),
     # the third is no object
