@@ -60,6 +60,8 @@ class Node:
     stored: Stored | None = None
     plan: Sequence[str] = ()
     domain: str = ""
+    output: Any = field(default=None, init=False, repr=False, compare=False)
+    """A constant that was built: a graph is built many times."""
 
     @property
     def label(self) -> str:
@@ -171,7 +173,9 @@ class Graph:
                 parameters.append(made)
                 return [made.output]
             case "constant":
-                return [_constant(node)]
+                if node.output is None:
+                    node.output = _constant(node)
+                return [node.output]
             case "layer":
                 assert node.cls is not None
                 function = getattr(b, node.cls.type)

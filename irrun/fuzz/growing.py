@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.api import compile
 from irrun.diagnostics import IrrunError
-from irrun.fuzz.graphs import UNARY, Graph, Node, Ref, Stored, is_bug
+from irrun.fuzz.graphs import UNARY, Graph, Node, Ref, Stored
 from irrun.fuzz.solving import STRUCTURE, Draft, Port, Solver, contents, versions
 from irrun.opdef import Op
 from irrun.types import ELEMENT_TYPES
@@ -34,7 +33,7 @@ class Grower:
 
     def __init__(self, seed: int, *, unranked: bool = True) -> None:
         self.seed, self.unranked = seed, unranked
-        self.solver = Solver(random.Random(seed), failure)
+        self.solver = Solver(random.Random(seed))
         self.reached: Counter[str] = Counter()
         self.names = [name for name, cls in sorted(versions().items()) if cls.type not in STRUCTURE]
 
@@ -121,26 +120,6 @@ def _drop_unless_built(graph: Graph, tensors: dict[Ref, Any], before: int) -> No
         del graph.nodes[before:]
 
 
-def failure(draft: Draft) -> str:
-    """Return why a layer that the shape rule accepts cannot be built or does not run; an empty text if it runs.
-
-    A kernel that fails with an exception of its own counts as one that runs: the judge shall see it.
-    """
-    graph = Graph(1)
-    _put(graph, draft, None, random.Random(1))
-    try:
-        tensors, _, _ = graph.built()
-        if any(t.value.shape.count().lo > 1 << 13 for t in tensors.values()):
-            return "too large"
-        graph.results = [Ref(len(graph.nodes) - 1, port) for port in range(draft.outputs)]
-        compile(graph.model(), exact=True, max_memory=1 << 22)(graph.feeds())
-    except IrrunError as error:
-        return "" if is_bug(error) else error.diagnostics[0].message
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
 def _put(graph: Graph, draft: Draft, host: Ref | None, rng: random.Random) -> None:
     """Add a layer and its inputs: parameters, constants, and compressed constants."""
     cls, inputs = draft.cls, []
@@ -191,7 +170,7 @@ def _choose_calls(graph: Graph, rng: random.Random, *, unranked: bool) -> None:
     graph.unranked = frozenset(n for n in free if unranked and rng.random() < 0.05)
     graph.calls = [deepcopy(sets[min("ABC".index(letter), len(sets) - 1)]) for letter in CALLS]
     try:
-        graph.model(dynamic=True)
+        graph.built(dynamic=True)
     except (IrrunError, ValueError):  # the values of an unknown dim may be needed
         graph.open, graph.unranked = {}, frozenset()
         graph.calls = [base, base]

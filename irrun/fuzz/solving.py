@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
@@ -24,7 +24,7 @@ from irrun.opdef import Attribute, Input, Op, Site, Value, all_ops, is_custom
 from irrun.opdef.attributes import REQUIRED
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, UnknownDimError, text_array, type_set
 
-__all__ = ["Draft", "Port", "Solver", "contents", "name_of", "versions"]
+__all__ = ["Draft", "Port", "Solver", "contents", "failure", "name_of", "versions"]
 
 STRUCTURE: Final = ("Parameter", "Const", "Result", "If", "Loop", "TensorIterator", "ReadValue", "Assign")
 """Types of layers that the graph itself makes."""
@@ -41,6 +41,10 @@ _HOST_FAILURES: Final = 2
 """After so many climbs in vain, an operation reads no tensors of an element type and rank any more."""
 _RESTART: Final = 1500
 """The number of drafts without progress after which the climb starts again."""
+_ELEMENTS: Final = 1 << 12
+"""The most elements of a tensor."""
+_WORKING: Final = 1 << 22
+"""The most bytes that a kernel may take for itself."""
 _REMEMBERED: Final = 6
 """The number of solutions that are kept of each operation, from which later climbs start."""
 
@@ -87,6 +91,18 @@ class Draft:
         """Return a draft that can be changed on its own. Arrays are shared: a change replaces them."""
         return Draft(self.cls, dict(self.attributes), [port.copy() for port in self.ports], self.outputs)
 
+    def op(self) -> Op:
+        """Return the operation with its parsed attributes. Raises _Unparsable if a text cannot be parsed."""
+        parsed: dict[str, Any] = {}
+        for key, attribute in self.cls.attributes.items():
+            text = self.attributes.get(attribute.name)
+            if text is not None:
+                try:
+                    parsed[key] = attribute.parse(text)
+                except (ValueError, OverflowError):
+                    raise _Unparsable(attribute.name) from None
+        return self.cls(**parsed)
+
     def numbers(self) -> list[int]:
         """Return the numbers that the draft consists of."""
         found = [dim for port in self.ports for dim in port.shape]
@@ -94,6 +110,34 @@ class Draft:
         for text in self.attributes.values():
             found += _numbers(text)[:8]
         return found
+
+
+class _Unparsable(Exception):  # noqa: N818
+    """An attribute, by its name, has a text that cannot be parsed."""
+
+
+def failure(draft: Draft) -> str:
+    """Return why a layer that the shape rule accepts does not run with random inputs; an empty text if it runs.
+
+    A kernel that fails with an exception of its own counts as one that runs: the judge shall see it.
+    """
+    op, numbers = draft.op(), np.random.default_rng(1)
+    arrays = [contents(port, numbers) for port in draft.ports]
+    values = [
+        Value(ELEMENT_TYPES[port.type], PartialShape.of(port.shape), array) for port, array in zip(draft.ports, arrays)
+    ]
+    try:
+        with np.errstate(all="ignore"):
+            infer(op, Site(draft.outputs), values, dict.fromkeys(draft.cls.needs), contents=False)
+            if op.working(*arrays) > _WORKING:
+                return "too large"
+            results = op.run(*arrays)
+    except (Refused, IrrunError) as error:
+        return str(error)
+    except Exception:
+        return ""
+    sizes = [np.size(result) for result in (results if isinstance(results, tuple) else (results,))]
+    return "too large" if max(sizes, default=0) > _ELEMENTS else ""
 
 
 @dataclass(frozen=True)
@@ -128,14 +172,10 @@ class _Probe(Site):
 
 
 class Solver:
-    """Solves one operation after the other, and remembers solutions.
+    """Solves one operation after the other, and remembers solutions."""
 
-    ``failure`` says why a layer that the shape rule accepts does not run; an empty text if it runs.
-    """
-
-    def __init__(self, rng: random.Random, failure: Callable[[Draft], str] = lambda draft: "") -> None:
+    def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        self.failure = failure
         self.known: defaultdict[str, list[Draft]] = defaultdict(list)
         self.tried = 0
         self._unhosted: Counter[tuple[str, str, int]] = Counter()
@@ -215,29 +255,22 @@ class Solver:
     def _score(self, draft: Draft) -> tuple[float, _Hint]:
         """Return how many conditions a draft fulfils, and what the message of the next one mentions."""
         self.tried += 1
-        cls = draft.cls
-        parsed: dict[str, Any] = {}
-        for key, attribute in cls.attributes.items():
-            text = draft.attributes.get(attribute.name)
-            if text is not None:
-                try:
-                    parsed[key] = attribute.parse(text)
-                except (ValueError, OverflowError):
-                    return -1, _Hint(frozenset([attribute.name]))
         probe = _Probe(draft.outputs, tuple([None] * draft.outputs))
-        needed = dict.fromkeys(cls.needs)
+        needed = dict.fromkeys(draft.cls.needs)
         try:
-            outputs = infer(cls(**parsed), probe, [port.value() for port in draft.ports], needed, contents=False)
+            outputs = infer(draft.op(), probe, [port.value() for port in draft.ports], needed, contents=False)
+        except _Unparsable as unparsable:
+            return -1, _Hint(frozenset([str(unparsable)]))
         except Refused as refused:
             return _passed(probe), _Hint.of(str(refused))
         except (UnknownDimError, IrrunError, MemoryError):
             return _passed(probe), _Hint()
         draft.outputs = len(outputs)
         sizes = [value.shape.count().lo for value in outputs]
-        if any(size > 1 << 12 for size in sizes):
+        if any(size > _ELEMENTS for size in sizes):
             return 1e5, _Hint()
-        if failure := self.failure(draft):
-            return 1e6, _Hint.of(failure, contents=True)
+        if fault := failure(draft):
+            return 1e6, _Hint.of(fault, contents=True)
         return _SOLVED, _Hint()
 
     # -----------------------------------------------------------------------------------------
@@ -415,7 +448,7 @@ class Solver:
                 rng.shuffle(dims)
         elif roll < 0.85:
             self._change_type(draft, position)
-        if prod(dims) > 1 << 12:
+        if prod(dims) > _ELEMENTS:
             return
         changed = tuple(dims) != port.shape
         port.shape = tuple(dims)
@@ -535,7 +568,7 @@ def substitute(draft: Draft, numbers: dict[int, int], *, whole: bool) -> None:
         if port.fixed:
             continue
         shape = tuple(min(numbers.get(dim, dim), 64) for dim in port.shape)
-        if prod(shape) > 1 << 12:
+        if prod(shape) > _ELEMENTS:
             continue
         if port.data is not None:
             if whole and ELEMENT_TYPES[port.type].kind in ("int", "uint"):

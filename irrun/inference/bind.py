@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -69,7 +69,11 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
     problems: list[Diagnostic] = []
     unknown: dict[str, Diagnostic] = {}
     values: dict[str, Any] = {}
-    data = _data_node(model, layer)
+
+    def data() -> int:  # a function, because only diagnostics need it, and it builds the index of the source
+        nodes = model.source.children(layer.node, "data")
+        return nodes[0] if nodes else layer.node
+
     spellings = _spellings(cls)
     written = {spellings.get(name) for name in layer.attributes}
     for text_name, text in layer.attributes.items():
@@ -223,24 +227,11 @@ def _since(type: str) -> str:
     return f'write version="opset{min(find(type))}" or later'
 
 
-def _spellings(cls: type[Op]) -> dict[str, str]:
+@cache
+def _spellings(cls: type[Op]) -> Mapping[str, str]:
     """Return the name of the Python attribute for each spelling of an XML attribute, including its aliases."""
     return {
         spelling: name
         for name, attribute in cls.attributes.items()
         for spelling in (attribute.name, *attribute.aliases)
     }
-
-
-def _data_node(model: Model, layer: Layer) -> Any:
-    """Return a function that returns the ordinal of ``<data>``, or that of the layer if it has no ``<data>``.
-
-    It is a function because the ordinal is needed for diagnostics only, and finding it builds the index of the source.
-    """
-
-    @cache
-    def node() -> int:
-        nodes = model.source.children(layer.node, "data")
-        return nodes[0] if nodes else layer.node
-
-    return node
