@@ -71,8 +71,6 @@ class RoiAlignBase(Op):
         rows, columns = self._count(high, self.pooled_h), self._count(wide, self.pooled_w)
         refuse_samples(rows, columns, "sampling_ratio" if self.sampling_ratio else "spatial_scale")
         pooled = np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
-        if not maps.size:
-            return pooled
         for channel, bin_y, bin_x, sample_y, sample_x in blocks(*pooled.shape, rows, columns):
             # (bin row, bin column, sample row, sample column)
             y = _samples(y1, high / y1.dtype.type(self.pooled_h), rows, bin_y, sample_y)[:, np.newaxis, :, np.newaxis]
