@@ -96,6 +96,14 @@ VALUES = [
         for op in _OPS for id, inputs, expected, sizes in _BY_DEFAULT
     ],
     Values("f16", "DetectionOutput-8", [a.astype(np.float16) for a in _SCORES], _rows([0, 1, 0.7, *_B], [0, 1, 0.6, *_A], [0, 1, 0.3, *_C]).astype(np.float16), _PLAIN | {"nms_threshold": 0.6}),
+    *[
+        Values(f"no-boxes{'-mxnet' * mxnet}", "DetectionOutput-1", [np.ones((1, 0), np.float32), np.ones((1, 0), np.float32), np.ones((1, 2, 0), np.float32)], _rows(), _PLAIN | {"num_classes": 2, "decrease_label_id": mxnet})
+        for mxnet in (False, True)
+    ],
+    *[
+        Values(f"no-classes{'-mxnet' * mxnet}", "DetectionOutput-8", [_STILL, np.ones((1, 0), np.float32), _proposals()], _rows(), _PLAIN | {"decrease_label_id": mxnet})
+        for mxnet in (False, True)
+    ],
     Values("no-batch", "DetectionOutput-8", [np.ones((0, 12), np.float32), np.ones((0, 6), np.float32), _proposals()], np.ones((1, 1, 0, 7), np.float32), _PLAIN),
 ]  # fmt: skip
 
