@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 from irrun.build._arguments import argument_name, inputs_of, split_arguments
@@ -42,7 +43,12 @@ def function_of(name: str, others: Iterable[str]) -> Callable[..., Node]:
         near = nearest(name, [*operation_names(), *others])
         help = f"; did you mean {near[0]}?" if near else ""
         raise AttributeError(f"irrun knows no operation {name}{help}")
-    newest = versions[max(versions)]
+    return _function(name, versions[max(versions)], tuple(sorted(versions)))
+
+
+@cache
+def _function(name: str, newest: type[Op], versions: tuple[int, ...]) -> Callable[..., Node]:
+    """Return the function that builds the layers of an operation with these versions."""
 
     def function(*inputs: Any, **keywords: Any) -> Node:
         return _operation(name, *inputs, **keywords)
@@ -111,7 +117,7 @@ def _documentation(cls: type[Op], versions: Iterable[int]) -> str:
     if cls.attributes:
         listed = "; ".join(f"{key}: {attribute.argument}" for key, attribute in cls.attributes.items())
         lines.append(f"Attributes: {listed}.")
-    others = ", ".join(str(number) for number in sorted(versions))
+    others = ", ".join(str(number) for number in versions)
     lines.append(f"Versions: opset {others}. ``opset`` chooses one, by default the newest.")
     if cls.spec:
         lines.append(f"Specification: {SPECIFICATION.format(spec=cls.spec)}")
@@ -147,7 +153,7 @@ def infer_node(
     ``outputs`` is their number, or None to derive it. Raises ModelError at ``source`` if the operation refuses the
     attributes or the inputs.
     """
-    named = replace(layer, name=layer.name or layer.type.lower())  # diagnostics need a name
+    named = layer if layer.name else replace(layer, name=layer.type.lower())  # diagnostics need a name
     model = empty_model(source)
     op, diagnostics = bind(model, named)
     if op is None or diagnostics:

@@ -15,7 +15,7 @@ from irrun.model import Model
 from irrun.opdef import Op
 from irrun.types import ELEMENT_TYPES
 
-__all__ = ["UNARY", "Graph", "Node", "Ref", "Stored"]
+__all__ = ["UNARY", "Graph", "Node", "Ref", "Stored", "is_bug"]
 
 UNARY: Final = ("Tanh", "Sigmoid", "ReLU", "Abs", "Negative", "Gelu")
 """The layers of bodies."""
@@ -44,9 +44,9 @@ class Node:
     """A node of a graph. ``kind`` is ``parameter``, ``constant``, ``layer``, ``If``, ``Loop``, ``TensorIterator`` or
     ``state``.
 
-    ``type``, ``shape`` and ``data`` are those of a parameter or constant; a parameter with ``data`` is fed with it.
-    ``plan`` names the layers of a body, or the version of ReadValue. A parameter that is ``ascending`` is fed with
-    numbers in ascending order.
+    ``type``, ``shape`` and ``data`` are those of a parameter or constant; a parameter with ``data`` is fed with it, and
+    one without with numbers of its ``domain`` (see ``Port``), in ascending order if it is ``ascending``.
+    ``plan`` names the layers of a body, or the version of ReadValue.
     """
 
     kind: str
@@ -60,6 +60,9 @@ class Node:
     stored: Stored | None = None
     plan: Sequence[str] = ()
     ascending: bool = False
+    domain: str = ""
+    output: Any = field(default=None, init=False, repr=False, compare=False)
+    """A constant that was built: a graph is built many times."""
 
     @property
     def label(self) -> str:
@@ -171,7 +174,9 @@ class Graph:
                 parameters.append(made)
                 return [made.output]
             case "constant":
-                return [_constant(node)]
+                if node.output is None:
+                    node.output = _constant(node)
+                return [node.output]
             case "layer":
                 assert node.cls is not None
                 function = getattr(b, node.cls.type)
@@ -194,8 +199,8 @@ class Graph:
         for number in self.parameters:
             node = self.nodes[number]
             numbers = np.random.default_rng((self.seed, number, shift, *shapes.get(number, ())))
-            array = contents(Port(node.type, shapes.get(number, node.shape), node.data), numbers)
-            if self.special and ELEMENT_TYPES[node.type].kind == "float" and array.size:
+            array = contents(Port(node.type, shapes.get(number, node.shape), node.data, domain=node.domain), numbers)
+            if self.special and not node.domain and ELEMENT_TYPES[node.type].kind == "float" and array.size:
                 array = array.copy()
                 array.flat[int(numbers.integers(array.size))] = numbers.choice([np.nan, np.inf, -np.inf])
             arrays.append(np.sort(array) if node.ascending and array.ndim else array)
@@ -208,6 +213,11 @@ class Graph:
         except (IrrunError, ValueError):
             return False
         return all(tensor.value.shape.count().lo <= 1 << 13 for tensor in tensors.values())
+
+
+def is_bug(error: IrrunError) -> bool:
+    """Return whether an error says that a kernel failed with an exception of its own (IR603)."""
+    return any(problem.code == "IR603" for problem in error.diagnostics)
 
 
 def _constant(node: Node) -> Any:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.api import compile
 from irrun.diagnostics import IrrunError
 from irrun.fuzz.graphs import UNARY, Graph, Node, Ref, Stored
 from irrun.fuzz.solving import STRUCTURE, Draft, Port, Solver, contents, versions
@@ -25,8 +24,6 @@ CALLS: Final = "AABBCA"
 _LAYERS: Final = 6
 """The most layers of a graph that are drawn."""
 _FLOATS: Final = ("f32", "f16", "bf16", "f64")
-_HOST_STEPS: Final = 60
-"""The most drafts of a layer that shall read a tensor of the graph. If none is accepted, it gets its own inputs."""
 
 _ASCENDING: Final = {"Bucketize": 1, "SearchSorted": 0}
 """The input of an operation that must be in ascending order."""
@@ -40,7 +37,7 @@ class Grower:
 
     def __init__(self, seed: int, *, unranked: bool = True) -> None:
         self.seed, self.unranked = seed, unranked
-        self.solver = Solver(random.Random(seed), runs)
+        self.solver = Solver(random.Random(seed))
         self.reached: Counter[str] = Counter()
         self.names = [name for name, cls in sorted(versions().items()) if cls.type not in STRUCTURE]
 
@@ -86,8 +83,8 @@ class Grower:
         if host is not None and cls.inputs:
             value = tensors[host].value
             port = Port(value.type.name, value.shape.static or (), fixed=True)
-            draft = self.solver.solve(cls, port, _HOST_STEPS)
-        if draft is None:
+            draft = self.solver.solve(cls, port)
+        if draft is None:  # it gets inputs of its own
             host = None
             draft = self.solver.solve(cls)
         if draft is not None:
@@ -127,21 +124,6 @@ def _drop_unless_built(graph: Graph, tensors: dict[Ref, Any], before: int) -> No
         del graph.nodes[before:]
 
 
-def runs(draft: Draft) -> bool:
-    """Return whether a layer that the shape rule accepts can be built and runs."""
-    graph = Graph(1)
-    _put(graph, draft, None, random.Random(1))
-    try:
-        tensors, _, _ = graph.built()
-        if any(t.value.shape.count().lo > 1 << 13 for t in tensors.values()):
-            return False
-        graph.results = [Ref(len(graph.nodes) - 1, port) for port in range(draft.outputs)]
-        compile(graph.model(), exact=True, max_memory=1 << 22)(graph.feeds())
-    except (IrrunError, ValueError):
-        return False
-    return True
-
-
 def _put(graph: Graph, draft: Draft, host: Ref | None, rng: random.Random) -> None:
     """Add a layer and its inputs: parameters, constants, and compressed constants."""
     cls, inputs = draft.cls, []
@@ -163,10 +145,10 @@ def _input(port: Port, position: int, rng: random.Random, cls: type[Op]) -> Node
     fixed = port.data is not None and rng.random() < 0.85
     weight = position > 0 and port.data is None and type.kind == "float" and rng.random() < 0.4
     if not (fixed or weight or stored_only):
-        return Node("parameter", type=port.type, shape=port.shape, data=port.data)
+        return Node("parameter", type=port.type, shape=port.shape, data=port.data, domain=port.domain)
     data = contents(port, np.random.default_rng(rng.getrandbits(32)), 1.0)
     stored = None
-    if weight and port.type in ("f32", "f16") and len(port.shape) >= 1 and rng.random() < 0.4:
+    if weight and not port.domain and port.type in ("f32", "f16") and len(port.shape) >= 1 and rng.random() < 0.4:
         stored = Stored(rng.choice(("u8", "i8", "u4", "i4")), rng.randrange(len(port.shape)), rng.random() < 0.6)
     return Node("constant", type=port.type, shape=port.shape, data=data, stored=stored)
 
@@ -195,7 +177,7 @@ def _choose_calls(graph: Graph, rng: random.Random, *, unranked: bool) -> None:
     graph.unranked = frozenset(n for n in free if unranked and rng.random() < 0.05)
     graph.calls = [deepcopy(sets[min("ABC".index(letter), len(sets) - 1)]) for letter in CALLS]
     try:
-        graph.model(dynamic=True)
+        graph.built(dynamic=True)
     except (IrrunError, ValueError):  # the values of an unknown dim may be needed
         graph.open, graph.unranked = {}, frozenset()
         graph.calls = [base, base]

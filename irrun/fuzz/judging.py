@@ -19,7 +19,7 @@ from irrun.api import check, compile
 from irrun.diagnostics import IrrunError
 from irrun.engines.engine import Engine
 from irrun.engines.outcomes import Crash, Loaded, Outputs, Refusal, Timeout
-from irrun.fuzz.graphs import Graph
+from irrun.fuzz.graphs import Graph, is_bug
 from irrun.ir.write import save_model
 from irrun.model import Model
 from irrun.running.executor import Executable
@@ -77,8 +77,12 @@ def judge(graph: Graph, engine: Engine | None = None) -> Disagreement | None:
     """
     try:
         return _judge(graph, engine)
-    except (IrrunError, Invalid):
+    except Invalid:
         raise
+    except IrrunError as error:
+        if not is_bug(error):
+            raise
+        return Disagreement("exact", "crash", error.diagnostics[0].message)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(frame.filename).name}:{frame.name}"
@@ -92,36 +96,60 @@ def _judge(graph: Graph, engine: Engine | None) -> Disagreement | None:
 
 
 def _judge_with(graph: Graph, engine: Engine | None, jitters: int) -> Disagreement | None:
-    model = graph.model(dynamic=True)
-    expected = _expected(graph, model, jitters, narrow=engine is not None)
-    found = _judge_check(graph, model, expected) or _judge_plan(graph, model, expected)
+    model, inputs = graph.model(dynamic=True), _Inputs(graph)
+    expected = _expected(inputs, model, jitters, narrow=engine is not None)
+    found = _judge_check(model, expected) or _judge_plan(inputs, model, expected)
     if found is None and graph.is_dynamic():
-        found = _judge_twins(graph, expected)
+        found = _judge_twins(inputs, expected)
     if found is None and engine is not None:
-        found = _judge_engine(graph, model, expected, engine)
+        found = _judge_engine(inputs, model, expected, engine)
     return found
 
 
-def _expected(graph: Graph, model: Model, jitters: int, *, narrow: bool) -> list[_Expected]:
+class _Inputs:
+    """The inputs of the calls of a graph. Calls with equal shapes have equal inputs, which are drawn once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.first = [graph.calls.index(shapes) for shapes in graph.calls]
+        """The first call with the shapes of each call."""
+        self._drawn = {call: graph.feeds(call) for call in {*self.first}}
+
+    def __getitem__(self, call: int) -> list[np.ndarray]:
+        """Return the inputs of a call: copies, because a faulty kernel may change them."""
+        return [array.copy() for array in self._drawn[self.first[call]]]
+
+    def moved(self, call: int, attempt: int, *, narrow: bool) -> list[np.ndarray]:
+        """Return the inputs of a call, changed by rounding. Numbers that must be whole stay."""
+        numbers = np.random.default_rng(attempt)
+        moved = []
+        for number, feed in zip(self.graph.parameters, self[call], strict=True):
+            jitter = _JITTER.get(_rounded(feed, narrow=narrow))
+            if jitter is None or self.graph.nodes[number].domain == "whole":
+                moved.append(feed)
+            else:
+                by = 1 + numbers.uniform(-jitter, jitter, feed.shape)
+                with np.errstate(all="ignore"):
+                    moved.append((feed.astype(np.float64) * by).astype(feed.dtype))
+        return moved
+
+
+def _expected(inputs: _Inputs, model: Model, jitters: int, *, narrow: bool) -> list[_Expected]:
     """Return the outputs of the defining kernels in each call, whose inputs are changed ``jitters`` times. ``narrow``
     counts f64 as f32, in which engines compute it."""
     exact = compile(model, exact=True, max_memory=_MEMORY)
-    loose = _loose(graph)
+    loose = _loose(inputs.graph)
     expected = []
     try:
-        for call in range(len(graph.calls)):
-            outputs = _arrays(exact, graph.feeds(call))
+        for call in range(len(inputs.first)):
+            outputs = _arrays(exact, inputs[call])
             expected.append(
                 _Expected(outputs, [None if n in loose else np.zeros(o.shape) for n, o in enumerate(outputs)])
             )
-        jittered: list[list[list[np.ndarray]]] = []
-        for attempt in range(jitters):
-            if graph.is_stateful():
-                exact = compile(model, exact=True, max_memory=_MEMORY)
-            jittered.append(
-                [_arrays(exact, _moved(graph.feeds(call), attempt, narrow=narrow)) for call in range(len(graph.calls))]
-            )
+        jittered = [_jittered(inputs, exact, attempt, narrow=narrow) for attempt in range(jitters)]
     except IrrunError as error:
+        if is_bug(error):
+            raise
         raise Invalid(str(error)) from error
     settled = []
     for call, outputs in enumerate(item.outputs for item in expected):
@@ -147,19 +175,16 @@ def _arrays(executable: Executable, feeds: list[np.ndarray]) -> list[np.ndarray]
     return [np.array(array) for array in executable(feeds).arrays]
 
 
-def _moved(feeds: Sequence[np.ndarray], attempt: int, *, narrow: bool) -> list[np.ndarray]:
-    """Return inputs that are changed by rounding."""
-    numbers = np.random.default_rng(attempt)
-    moved = []
-    for feed in feeds:
-        jitter = _JITTER.get(_rounded(feed, narrow=narrow))
-        if jitter is None:
-            moved.append(feed)
-        else:
-            by = 1 + numbers.uniform(-jitter, jitter, feed.shape)
-            with np.errstate(all="ignore"):
-                moved.append((feed.astype(np.float64) * by).astype(feed.dtype))
-    return moved
+def _jittered(inputs: _Inputs, exact: Executable, attempt: int, *, narrow: bool) -> list[list[np.ndarray]]:
+    """Return the outputs of each call with inputs that are changed by rounding.
+
+    The defining kernels run once for calls with equal inputs, unless the graph has state.
+    """
+    if inputs.graph.is_stateful():
+        exact.reset_state()
+        return [_arrays(exact, inputs.moved(call, attempt, narrow=narrow)) for call in range(len(inputs.first))]
+    moved = {call: _arrays(exact, inputs.moved(call, attempt, narrow=narrow)) for call in {*inputs.first}}
+    return [moved[first] for first in inputs.first]
 
 
 def _type(array: np.ndarray) -> str:
@@ -216,7 +241,7 @@ def _differs(outputs: Sequence[np.ndarray], expected: _Expected) -> str:
     return ""
 
 
-def _judge_check(graph: Graph, model: Model, expected: Sequence[_Expected]) -> Disagreement | None:
+def _judge_check(model: Model, expected: Sequence[_Expected]) -> Disagreement | None:
     """No error in a valid model, and what is inferred holds what comes. Warnings are right: the graphs are random."""
     findings = check(model).errors
     if findings:
@@ -229,11 +254,11 @@ def _judge_check(graph: Graph, model: Model, expected: Sequence[_Expected]) -> D
     return None
 
 
-def _judge_plan(graph: Graph, model: Model, expected: Sequence[_Expected]) -> Disagreement | None:
+def _judge_plan(inputs: _Inputs, model: Model, expected: Sequence[_Expected]) -> Disagreement | None:
     try:
         executable = compile(model, exact=False, max_memory=_MEMORY)
         for call, wanted in enumerate(expected):
-            if wrong := _differs(_arrays(executable, graph.feeds(call)), wanted):
+            if wrong := _differs(_arrays(executable, inputs[call]), wanted):
                 return Disagreement("exact", "values", f"call {call + 1}: {wrong}")
     except IrrunError as error:
         return Disagreement("exact", "refusal", str(error))
@@ -245,30 +270,26 @@ def _short(text: str) -> str:
     return text if len(text) <= 1600 else f"{text[:600]} … {text[-1000:]}"
 
 
-def _judge_twins(graph: Graph, expected: Sequence[_Expected]) -> Disagreement | None:
+def _judge_twins(inputs: _Inputs, expected: Sequence[_Expected]) -> Disagreement | None:
     """The model with the static shapes of each call gives the same."""
-    seen: list[dict[int, tuple[int, ...]]] = []
-    for call, shapes in enumerate(graph.calls):
-        if shapes in seen:
-            continue
-        seen.append(shapes)
+    for call in sorted({*inputs.first}):
         try:
-            twin = compile(graph.model(shapes), exact=False, max_memory=_MEMORY)
-            if wrong := _differs(_arrays(twin, graph.feeds(call)), expected[call]):
+            twin = compile(inputs.graph.model(inputs.graph.calls[call]), exact=False, max_memory=_MEMORY)
+            if wrong := _differs(_arrays(twin, inputs[call]), expected[call]):
                 return Disagreement("twin", "values", f"with the shapes of call {call + 1}: {wrong}")
         except IrrunError as error:
             return Disagreement("twin", "refusal", f"with the shapes of call {call + 1}: {error}")
     return None
 
 
-def _judge_engine(graph: Graph, model: Model, expected: Sequence[_Expected], engine: Engine) -> Disagreement | None:
+def _judge_engine(inputs: _Inputs, model: Model, expected: Sequence[_Expected], engine: Engine) -> Disagreement | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.xml")
         save_model(model, path)
         outcome: object = engine.load(path)
         call = 0
         for call, wanted in enumerate(expected if isinstance(outcome, Loaded) else ()):
-            outcome = engine.infer(dict(enumerate(graph.feeds(call))))
+            outcome = engine.infer(dict(enumerate(inputs[call])))
             if not isinstance(outcome, Outputs):
                 break
             if wrong := _differs([output.array for output in outcome.outputs], wanted):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import random
 import re
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -21,19 +22,29 @@ from irrun.diagnostics import IrrunError, Refused
 from irrun.inference.layer import infer, input_at
 from irrun.opdef import Attribute, Input, Op, Site, Value, all_ops, is_custom
 from irrun.opdef.attributes import REQUIRED
-from irrun.types import ELEMENT_TYPES, PartialShape, UnknownDimError, text_array, type_set
+from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, UnknownDimError, text_array, type_set
 
-__all__ = ["Draft", "Port", "Solver", "contents", "name_of", "versions"]
+__all__ = ["Draft", "Port", "Solver", "contents", "failure", "name_of", "versions"]
 
 STRUCTURE: Final = ("Parameter", "Const", "Result", "If", "Loop", "TensorIterator", "ReadValue", "Assign")
 """Types of layers that the graph itself makes."""
 
 _STEPS: Final = 12000
-"""The most drafts that are tried for a layer from nothing. Most operations take fewer than a hundred."""
-_LATER: Final = 1000
-"""The most drafts for an operation of which a solution is known."""
+"""The most drafts of the first layer of an operation. Most operations take fewer than a hundred."""
+_AGAIN: Final = 300
+"""The most drafts of a layer from nothing if a solution of its operation is known."""
+_NEAR: Final = 30
+"""The most drafts of a climb that starts near a solution. Four of five such climbs take fewer."""
+_HOST_STEPS: Final = 60
+"""The most drafts of a layer that shall read a tensor of the graph."""
+_HOST_FAILURES: Final = 2
+"""After so many climbs in vain, an operation reads no tensors of an element type and rank any more."""
 _RESTART: Final = 1500
 """The number of drafts without progress after which the climb starts again."""
+_ELEMENTS: Final = 1 << 12
+"""The most elements of a tensor."""
+_WORKING: Final = 1 << 22
+"""The most bytes that a kernel may take for itself."""
 _REMEMBERED: Final = 6
 """The number of solutions that are kept of each operation, from which later climbs start."""
 
@@ -57,6 +68,11 @@ class Port:
     data: np.ndarray | None = None
     fixed: bool = False
     """Whether the input is a tensor that is there already."""
+    domain: str = ""
+    """Which contents are drawn if ``data`` is None: ``positive`` numbers, ``whole`` ones (0 and 1), or any."""
+
+    def copy(self) -> Port:
+        return Port(self.type, self.shape, self.data, self.fixed, self.domain)
 
     def value(self) -> Value:
         return Value(ELEMENT_TYPES[self.type], PartialShape.of(self.shape), self.data)
@@ -73,15 +89,55 @@ class Draft:
 
     def copy(self) -> Draft:
         """Return a draft that can be changed on its own. Arrays are shared: a change replaces them."""
-        return Draft(self.cls, dict(self.attributes), [replace(port) for port in self.ports], self.outputs)
+        return Draft(self.cls, dict(self.attributes), [port.copy() for port in self.ports], self.outputs)
+
+    def op(self) -> Op:
+        """Return the operation with its parsed attributes. Raises _Unparsable if a text cannot be parsed."""
+        parsed: dict[str, Any] = {}
+        for key, attribute in self.cls.attributes.items():
+            text = self.attributes.get(attribute.name)
+            if text is not None:
+                try:
+                    parsed[key] = attribute.parse(text)
+                except (ValueError, OverflowError):
+                    raise _Unparsable(attribute.name) from None
+        return self.cls(**parsed)
 
     def numbers(self) -> list[int]:
         """Return the numbers that the draft consists of."""
         found = [dim for port in self.ports for dim in port.shape]
         found += [len(port.shape) for port in self.ports]
         for text in self.attributes.values():
-            found += [int(n) for n in re.findall(r"-?\d+", text)][:8]
+            found += _numbers(text)[:8]
         return found
+
+
+class _Unparsable(Exception):  # noqa: N818
+    """An attribute, by its name, has a text that cannot be parsed."""
+
+
+def failure(draft: Draft) -> str:
+    """Return why a layer that the shape rule accepts does not run with random inputs; an empty text if it runs.
+
+    A kernel that fails with an exception of its own counts as one that runs: the judge shall see it.
+    """
+    op, numbers = draft.op(), np.random.default_rng(1)
+    arrays = [contents(port, numbers) for port in draft.ports]
+    values = [
+        Value(ELEMENT_TYPES[port.type], PartialShape.of(port.shape), array) for port, array in zip(draft.ports, arrays)
+    ]
+    try:
+        with np.errstate(all="ignore"):
+            infer(op, Site(draft.outputs), values, dict.fromkeys(draft.cls.needs), contents=False)
+            if op.working(*arrays) > _WORKING:
+                return "too large"
+            results = op.run(*arrays)
+    except (Refused, IrrunError) as error:
+        return str(error)
+    except Exception:
+        return ""
+    sizes = [np.size(result) for result in (results if isinstance(results, tuple) else (results,))]
+    return "too large" if max(sizes, default=0) > _ELEMENTS else ""
 
 
 @dataclass(frozen=True)
@@ -91,13 +147,15 @@ class _Hint:
     words: frozenset[str] = frozenset()
     numbers: tuple[int, ...] = ()
     shapes: tuple[tuple[int | None, ...], ...] = ()
+    contents: bool = False
+    """Whether the shape rule accepts the draft, and a run refuses it: the contents of an input may be wrong."""
 
     @staticmethod
-    def of(message: str) -> _Hint:
+    def of(message: str, *, contents: bool = False) -> _Hint:
         listed = [text.split(",") for text in re.findall(r"\[([^\[\]]*)\]", message)]
         shapes = [tuple(int(n) if n.strip().isdigit() else None for n in items) for items in listed if items != [""]]
-        words, numbers = re.findall(r"[\w-]+", message), re.findall(r"-?\d+", message)
-        return _Hint(frozenset(words), tuple(map(int, numbers[:12])), tuple(shapes))
+        words = re.findall(r"[\w-]+", message)
+        return _Hint(frozenset(words), _numbers(message)[:12], tuple(shapes), contents)
 
 
 class _Probe(Site):
@@ -114,36 +172,64 @@ class _Probe(Site):
 
 
 class Solver:
-    """Solves one operation after the other, and remembers solutions.
+    """Solves one operation after the other, and remembers solutions."""
 
-    ``runs`` tells whether a layer that the shape rule accepts also runs.
-    """
-
-    def __init__(self, rng: random.Random, runs: Callable[[Draft], bool] = lambda draft: True) -> None:
+    def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        self.runs = runs
         self.known: defaultdict[str, list[Draft]] = defaultdict(list)
         self.tried = 0
+        self._unhosted: Counter[tuple[str, str, int]] = Counter()
+        """The number of climbs in vain, by the operation and by the element type and rank of its first input."""
 
-    def solve(self, cls: type[Op], host: Port | None = None, steps: int = _STEPS) -> Draft | None:
+    def solve(self, cls: type[Op], host: Port | None = None) -> Draft | None:
         """Return a layer that the operation accepts, or None if none was found.
 
         ``host`` is its first input, if the layer is to read a tensor that is there already.
         """
-        memory = self.known[name_of(cls)]
-        if memory and self.rng.random() < 0.97:
-            draft = _hosted(self.rng.choice(memory).copy(), host)
-            for _ in range(self.rng.choice((0, 1, 1, 2, 4))):
-                self._change(draft, _Hint())
+        name = name_of(cls)
+        memory = self.known[name]
+        place = (name, "", 0)
+        if host is not None:
+            place = (name, host.type, len(host.shape))
+            if self._unhosted[place] >= _HOST_FAILURES or not _reads(cls, host.type):
+                return None
+        for draft, steps in self._starts(cls, host, memory):
+            if not steps:
+                return draft
+            found = self._climb(draft, host, steps)
+            if found is not None:
+                break
         else:
-            draft = self._first(cls, host)
-        found = self._climb(draft, host, min(steps, _LATER) if memory else steps)
-        if found is not None:
-            if len(memory) < _REMEMBERED:
-                memory.append(found.copy())
-            elif self.rng.random() < 0.05:
-                memory[self.rng.randrange(_REMEMBERED)] = found.copy()
+            self._unhosted[place] += host is not None
+            return None
+        if host is not None:
+            self._unhosted[place] = -_REMEMBERED  # what was solved once is worth more climbs
+        if len(memory) < _REMEMBERED:
+            memory.append(found.copy())
+        elif self.rng.random() < 0.05:
+            memory[self.rng.randrange(_REMEMBERED)] = found.copy()
         return found
+
+    def _starts(self, cls: type[Op], host: Port | None, memory: Sequence[Draft]) -> Iterator[tuple[Draft, int]]:
+        """Yield where to start one climb after the other, each with the most drafts that it may take.
+
+        A start with no drafts is a solution.
+        """
+        rng = self.rng
+        if not memory:
+            yield self._first(cls, host), _STEPS if host is None else _HOST_STEPS
+            return
+        if rng.random() < 0.03:
+            yield self._first(cls, host), _AGAIN if host is None else _HOST_STEPS
+        for changes in (rng.choice((0, 1, 1, 2, 4)), 1):
+            draft = _hosted(rng.choice(memory).copy(), host)
+            for _ in range(changes):
+                self._change(draft, _Hint())
+            if host is not None:
+                yield draft, _HOST_STEPS
+                return
+            yield draft, _NEAR if changes else 0
+        yield rng.choice(memory).copy(), 0
 
     def _climb(self, draft: Draft, host: Port | None, steps: int) -> Draft | None:
         score, hint = self._score(draft)
@@ -169,29 +255,22 @@ class Solver:
     def _score(self, draft: Draft) -> tuple[float, _Hint]:
         """Return how many conditions a draft fulfils, and what the message of the next one mentions."""
         self.tried += 1
-        cls = draft.cls
-        parsed: dict[str, Any] = {}
-        for key, attribute in cls.attributes.items():
-            text = draft.attributes.get(attribute.name)
-            if text is not None:
-                try:
-                    parsed[key] = attribute.parse(text)
-                except (ValueError, OverflowError):
-                    return -1, _Hint(frozenset([attribute.name]))
         probe = _Probe(draft.outputs, tuple([None] * draft.outputs))
-        needed = dict.fromkeys(cls.needs)
+        needed = dict.fromkeys(draft.cls.needs)
         try:
-            outputs = infer(cls(**parsed), probe, [port.value() for port in draft.ports], needed, contents=False)
+            outputs = infer(draft.op(), probe, [port.value() for port in draft.ports], needed, contents=False)
+        except _Unparsable as unparsable:
+            return -1, _Hint(frozenset([str(unparsable)]))
         except Refused as refused:
             return _passed(probe), _Hint.of(str(refused))
         except (UnknownDimError, IrrunError, MemoryError):
             return _passed(probe), _Hint()
         draft.outputs = len(outputs)
         sizes = [value.shape.count().lo for value in outputs]
-        if any(size > 1 << 12 for size in sizes):
+        if any(size > _ELEMENTS for size in sizes):
             return 1e5, _Hint()
-        if not self.runs(draft):
-            return 1e6, _Hint()
+        if fault := failure(draft):
+            return 1e6, _Hint.of(fault, contents=True)
         return _SOLVED, _Hint()
 
     # -----------------------------------------------------------------------------------------
@@ -210,7 +289,7 @@ class Solver:
         if cls.inputs and cls.inputs[-1].variadic:
             count = max(count, 1) + rng.choice((0, 1, 1, 2))
         if host is not None:
-            draft.ports.append(replace(host))
+            draft.ports.append(host.copy())
             if cls.inputs:
                 bound[cls.inputs[0].type] = host.type
         while len(draft.ports) < count:
@@ -243,12 +322,12 @@ class Solver:
 
     def _fill(self, port: Port, draft: Draft) -> None:
         """Give a setting contents: small integers, distinct ones half of the time."""
-        count = int(np.prod(port.shape, dtype=np.int64))
+        count = prod(port.shape)
         type = ELEMENT_TYPES[port.type]
         if count > 64:
             port.shape, count = (1,), 1
         pool = [0, 0, 1, 1, 2, 3, 4, *draft.numbers()]
-        low = 0 if type.kind == "uint" else -3
+        low, most = _range(type)
         if type.kind == "boolean":
             items: Sequence[Any] = [self.rng.random() < 0.5 for _ in range(count)]
         elif self.rng.random() < 0.4 and count <= 8:
@@ -257,7 +336,7 @@ class Solver:
             items = sorted(items) if self.rng.random() < 0.6 else items
         else:
             items = [self.rng.choice([*pool, self.rng.randrange(low, 6)]) for _ in range(count)]
-            items = [max(low, min(int(item), 60)) for item in items]
+        items = [max(low, min(int(item), most)) for item in items]
         port.data = np.array(items, object).astype(type.dtype).reshape(port.shape)
 
     def _text(self, attribute: Attribute, draft: Draft, numbers: Sequence[int] = ()) -> str:
@@ -299,6 +378,9 @@ class Solver:
         hinted = [n for n in inputs if (p := input_at(cls.inputs, n)) is not None and p.name in hint.words]
         attributes = list(cls.attributes.values())
         pointed = [a for a in attributes if a.name in hint.words]
+        if hint.contents and rng.random() < 0.3:
+            self._change_domain(draft)
+            return
         roll = rng.random()
         if (pointed and roll < 0.4) or (attributes and roll < 0.15) or (attributes and not inputs):
             chosen = rng.choice(pointed) if pointed and rng.random() < 0.8 else rng.choice(attributes)
@@ -366,7 +448,7 @@ class Solver:
                 rng.shuffle(dims)
         elif roll < 0.85:
             self._change_type(draft, position)
-        if int(np.prod(dims, dtype=np.int64)) > 1 << 12:
+        if prod(dims) > _ELEMENTS:
             return
         changed = tuple(dims) != port.shape
         port.shape = tuple(dims)
@@ -375,11 +457,17 @@ class Solver:
                 self._fill(port, draft)
             elif port.data.size and ELEMENT_TYPES[port.type].kind != "boolean":
                 flat = port.data.copy().ravel()
-                low = 0 if ELEMENT_TYPES[port.type].kind == "uint" else -4
-                flat[rng.randrange(flat.size)] = max(low, rng.choice((*pool, -1)))
+                low, most = _range(ELEMENT_TYPES[port.type])
+                flat[rng.randrange(flat.size)] = max(low, min(rng.choice((*pool, -1)), most))
                 port.data = flat.reshape(port.shape)
         else:
             port.data = None
+
+    def _change_domain(self, draft: Draft) -> None:
+        """Change which contents are drawn for an input that is no setting."""
+        drawn = [port for port in draft.ports if not port.fixed and port.data is None]
+        if drawn:
+            self.rng.choice(drawn).domain = self.rng.choice(("", "positive", "whole"))
 
     def _change_type(self, draft: Draft, position: int) -> None:
         """Change the element type of an input, and of the others with the same type variable."""
@@ -425,6 +513,25 @@ _FED: Final = frozenset(
 """Element types of tensors that can be passed to an engine."""
 
 
+@cache
+def _reads(cls: type[Op], type: str) -> bool:
+    """Return whether the first input of an operation may have an element type."""
+    port = cls.inputs[0]
+    return ELEMENT_TYPES[type] in type_set(cls.types.get(port.type, port.type))
+
+
+def _range(type: ElementType) -> tuple[int, int]:
+    """Return the least and the largest number that settings of an element type get."""
+    return 0 if type.kind == "uint" else -3, min(60, (1 << type.bits - (type.kind == "int")) - 1)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple([int(number) for number in _NUMBER.findall(text)])
+
+
+_NUMBER: Final = re.compile(r"-?\d+")
+
+
 def _passed(probe: _Probe) -> float:
     return float(probe.passed)  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -451,7 +558,7 @@ def _hosted(draft: Draft, host: Port | None) -> Draft:
         if declared is not None and declared.type == cls.inputs[0].type and declared.type in cls.types:
             port.type = host.type
             port.data = None
-    draft.ports[0] = replace(host)
+    draft.ports[0] = host.copy()
     return draft
 
 
@@ -461,7 +568,7 @@ def substitute(draft: Draft, numbers: dict[int, int], *, whole: bool) -> None:
         if port.fixed:
             continue
         shape = tuple(min(numbers.get(dim, dim), 64) for dim in port.shape)
-        if int(np.prod(shape, dtype=np.int64)) > 1 << 12:
+        if prod(shape) > _ELEMENTS:
             continue
         if port.data is not None:
             if whole and ELEMENT_TYPES[port.type].kind in ("int", "uint"):
@@ -477,16 +584,20 @@ def substitute(draft: Draft, numbers: dict[int, int], *, whole: bool) -> None:
 
 
 def contents(port: Port, numbers: np.random.Generator, scale: float = 2.0) -> np.ndarray:
-    """Return random contents of an input: floats in [-scale, scale), integers from 0 to 3."""
+    """Return random contents of an input: floats in [-scale, scale), integers from 0 to 3, or those of its domain."""
     if port.data is not None:
         return port.data
     type, shape = ELEMENT_TYPES[port.type], port.shape
     if type.kind == "string":
         words = ["", "a", "hello", "größer", "x" * 20]
-        count = int(np.prod(shape, dtype=np.int64))
+        count = prod(shape)
         return text_array([words[n] for n in numbers.integers(0, len(words), count)], shape)
     if type.kind == "boolean":
         return np.asarray(numbers.random(shape) < 0.5)
+    if port.domain == "whole":
+        return np.asarray(numbers.integers(0, 2, shape)).astype(type.dtype)
     if type.kind == "float":
-        return np.asarray(numbers.uniform(-scale, scale, shape)).astype(type.dtype)
-    return np.asarray(numbers.integers(0, min(4, 1 << type.bits), shape)).astype(type.dtype)
+        low = scale / 8 if port.domain == "positive" else -scale
+        return np.asarray(numbers.uniform(low, scale, shape)).astype(type.dtype)
+    low = int(port.domain == "positive")
+    return np.asarray(numbers.integers(low, min(4, 1 << type.bits), shape)).astype(type.dtype)

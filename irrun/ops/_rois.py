@@ -49,8 +49,11 @@ def batch_fault(indices: np.ndarray, batches: int) -> str | None:
 def bilinear(maps: np.ndarray, channel: np.ndarray | slice, y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Interpolate ``maps`` (channels, height, width) between pixels.
 
-    ``channel`` selects the channels. ``y`` and ``x`` are places within [0, size - 1].
+    ``channel`` selects the channels. ``y`` and ``x`` are places within [0, size - 1]. Maps without pixels are 0
+    everywhere.
     """
+    if 0 in maps.shape[1:]:
+        maps, y, x = np.zeros((len(maps), 1, 1), maps.dtype), np.zeros_like(y), np.zeros_like(x)
     top, left = np.floor(y).astype(int), np.floor(x).astype(int)
     bottom, right = np.minimum(top + 1, maps.shape[1] - 1), np.minimum(left + 1, maps.shape[2] - 1)
     down, across = (y - top).astype(maps.dtype), (x - left).astype(maps.dtype)

@@ -89,6 +89,8 @@ class _Deformable(Filtering):
         y, x = np.where(inside, y, 0), np.where(inside, x, 0)
         flat = data.reshape(*data.shape[:3], height * width)
         total = np.zeros((*data.shape[:3], *y.shape[2:]), data.dtype)
+        if not height * width:
+            return total
         for row, near_y in _neighbours(y):
             for column, near_x in _neighbours(x):
                 there = inside & (row >= 0) & (row < height) & (column >= 0) & (column < width)

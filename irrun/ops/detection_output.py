@@ -154,10 +154,10 @@ class DetectionOutput8(Op):
 
     def _priors(self, proposals: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the prior boxes [batch, prior, 1, 4] and their variances, in a shape that broadcasts with them."""
-        boxes = proposals[:, 0].reshape(-1, count, self._prior_size)[:, :, None, -4:]
+        boxes = proposals[:, 0].reshape(len(proposals), count, self._prior_size)[:, :, None, -4:]
         if self.variance_encoded_in_target:
             return boxes, np.ones(4, boxes.dtype)
-        return boxes, proposals[:, 1, : 4 * count].reshape(-1, count, 1, 4)
+        return boxes, proposals[:, 1, : 4 * count].reshape(len(proposals), count, 1, 4)
 
     def _decoded(self, priors: np.ndarray, variances: np.ndarray, logits: np.ndarray) -> np.ndarray:
         """Return the boxes [batch, prior, class, 4]: the prior boxes, shifted and scaled by ``logits``."""
@@ -201,8 +201,12 @@ class DetectionOutput8(Op):
 
     def _mxnet(self, boxes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
         """Do as ``_caffe``, with each prior box in its best class only (never 0). ``top_k`` limits the total."""
+        if not scores.shape[1]:
+            return []
         candidates = scores.copy()
-        candidates[:, [0, *([self.background_label_id] if self.background_label_id > 0 else [])]] = -1
+        candidates[:, :1] = -1
+        if self.background_label_id > 0:  # an id beyond the classes, like -1, means that there is no background
+            candidates[:, self.background_label_id : self.background_label_id + 1] = -1
         label = candidates.argmax(axis=1)
         best = candidates.max(axis=1, initial=-1)
         enough = (best > -1) & (best >= self.confidence_threshold)

@@ -110,4 +110,4 @@ def _overlapped(frames: np.ndarray, step: int, most: int) -> np.ndarray:
     total = np.zeros((*batch, count + pieces - 1, step), frames.dtype)
     for piece in range(pieces):  # the first pieces of all frames, then the second pieces …
         total[..., piece : piece + count, :] += split[..., piece, :]
-    return total.reshape(*batch, -1)[..., : min((count - 1) * step + size, most)]
+    return total.reshape(*batch, (count + pieces - 1) * step)[..., : min((count - 1) * step + size, most)]

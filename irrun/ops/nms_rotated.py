@@ -33,6 +33,7 @@ class NMSRotated(Suppression):
         signs = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
         corners = center[:, None] + (signs * half[:, None]) @ axes
         areas = boxes[:, 2:4].prod(axis=1) * (half > 0).all(axis=1)
+        reach = np.hypot(half[:, 0], half[:, 1]) * (1 + 1e-6)  # from the center to a corner, with room for rounding
 
         def inside(points: np.ndarray, box: np.ndarray | int) -> np.ndarray:
             """Return whether each of the points [n, k, 2] lies in its box or on its edge."""
@@ -40,12 +41,22 @@ class NMSRotated(Suppression):
             limit = half[box][..., None, :]
             return (np.abs(local) <= limit * (1 + 1e-9)).all(axis=-1)
 
-        def overlap(one: int, others: np.ndarray) -> np.ndarray:
+        def common(one: int, others: np.ndarray) -> np.ndarray:
             a, b = np.broadcast_to(corners[one], (len(others), 4, 2)), corners[others]
             crossings, crossed = _crossings(a, b)
             points = np.concatenate([a, b, crossings], axis=1)
             valid = np.concatenate([inside(a, others), inside(b, one), crossed], axis=1)
-            return over_union(_convex_area(points, valid), areas[one], areas[others])
+            return _convex_area(points, valid)
+
+        def overlap(one: int, others: np.ndarray) -> np.ndarray:
+            found = np.zeros(len(others))
+            if not areas[one] > 0:
+                return found
+            apart = np.hypot(*(center[others] - center[one]).T) > reach[one] + reach[others]
+            near = np.flatnonzero((areas[others] > 0) & ~apart)
+            if near.size:
+                found[near] = over_union(common(one, others[near]), areas[one], areas[others[near]])
+            return found
 
         return overlap
 

@@ -1,5 +1,7 @@
 """RegionYolo: the confidences of regions and classes.  Spec: detection/region-yolo-1."""
 
+from math import prod
+
 import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
@@ -80,4 +82,5 @@ class RegionYolo(Op):
         if not self.do_softmax:
             return narrow(out[:, :needed], data.dtype)
         axis, end = self.axis % 4, self.end_axis % 4
-        return narrow(out.reshape(*data.shape[:axis], -1, *data.shape[end + 1 :]), data.dtype)
+        joined = prod(data.shape[axis : end + 1])
+        return narrow(out.reshape(*data.shape[:axis], joined, *data.shape[end + 1 :]), data.dtype)

@@ -38,5 +38,8 @@ class Reverse(Op):
 
     def run(self, data: np.ndarray, axis: np.ndarray) -> np.ndarray:
         if self.mode == "mask":
-            return np.flip(data, tuple(np.flatnonzero(axis).tolist()))
-        return np.flip(data, tuple({Site().axis(int(a), data.ndim, "C2") for a in axis}))
+            axes = set(np.flatnonzero(axis).tolist())
+        else:
+            axes = {Site().axis(int(a), data.ndim, "C2") for a in axis}
+        # the ellipsis keeps a scalar an array
+        return data[(*[slice(None, None, -1 if a in axes else None) for a in range(data.ndim)], ...)]

@@ -29,6 +29,7 @@ def _image(*rows: list[float]) -> np.ndarray:
 
 VALUES = [
     Values("no-offset", "DeformableConvolution-1", [_IMAGE, _move(0, 0), _ONE], _IMAGE, _attributes()),
+    Values("no-columns", "DeformableConvolution-8", [np.ones((1, 1, 2, 0), np.float32), _move(0.5, 0.5), _ONE], _image([0, 0], [0, 0]), _attributes(pads_end=[0, 2])),
     Values("y-before-x", "DeformableConvolution-1", [_IMAGE, _move(1, 0), _ONE], _image([3, 4], [0, 0]), _attributes()),
     Values("between", "DeformableConvolution-1", [_IMAGE, _move(0, 0.25), _ONE], _image([1.25, 2], [3.25, 4]), _attributes()),
     Values("between-fading", "DeformableConvolution-8", [_IMAGE, _move(0, 0.25), _ONE], _image([1.25, 1.5], [3.25, 3]), _attributes(**_PAD)),

@@ -34,6 +34,8 @@ VALUES = [
     Values("own-channels", "DeformablePSROIPooling-1", [arange(1, 4, 1, 1), _rois([0, 0, 0, 0, 0])], arange(1, 1, 2, 2), _attributes(1, 2)),
     Values("x-before-y", "DeformablePSROIPooling-1", [_DATA, _MIDDLE, _move(1, 2)], _one(20), _attributes(1, 1)),
     Values("trans-std", "DeformablePSROIPooling-1", [_DATA, _MIDDLE, _move(1, 2)], _one(14.5), _attributes(1, 1, trans_std=0.5)),
+    Values("no-rows", "DeformablePSROIPooling-1", [np.ones((1, 1, 0, 5), np.float32), _MIDDLE], _one(0), _attributes(1, 1)),
+    Values("no-columns", "DeformablePSROIPooling-1", [np.ones((1, 1, 5, 0), np.float32), _MIDDLE], _one(0), _attributes(1, 1)),
     # OpenVINO's reference tests
     *(
         Values(f"reference-{move}", "DeformablePSROIPooling-1", [arange(1, 8, 3, 3), _rois([0, 1, 1, 2, 2]), np.full((1, 2, 2, 2), move, np.float32)], f32(expected).reshape(1, 2, 2, 2), _attributes(2, 2, part_size=2))

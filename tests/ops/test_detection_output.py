@@ -71,6 +71,7 @@ _ROWS: list[tuple[str, list[np.ndarray], np.ndarray, dict[str, Any]]] = [
      _rows([0, 1, 0.7, *_B], [0, 1, 0.6, -1, -1, -0.5, -0.5], [0, 1, 0.3, *_C]), {}),
     # each box is of its best class only
     ("mxnet", _TWO_CLASSES, _rows([0, 0, 0.7, *_B], [0, 1, 0.9, *_C], [0, 1, 0.8, *_A]), {"decrease_label_id": True}),
+    ("mxnet-background-beyond", _TWO_CLASSES, _rows([0, 0, 0.7, *_B], [0, 1, 0.9, *_C], [0, 1, 0.8, *_A]), {"decrease_label_id": True, "background_label_id": 3}),
     ("mxnet-top-k", _TWO_CLASSES, _rows([0, 1, 0.9, *_C], [0, 1, 0.8, *_A]), {"decrease_label_id": True, "top_k": 2}),
     ("mxnet-confidence", _inputs([0, 0.5, 0.25], [0, 0.25, 0.125], [0, 0, 0.25]), _rows([0, 0, 0.5, *_A], [0, 0, 0.25, *_B], [0, 1, 0.25, *_C]), {"decrease_label_id": True, "confidence_threshold": 0.25}),
     # the third is no object
@@ -95,6 +96,14 @@ VALUES = [
         for op in _OPS for id, inputs, expected, sizes in _BY_DEFAULT
     ],
     Values("f16", "DetectionOutput-8", [a.astype(np.float16) for a in _SCORES], _rows([0, 1, 0.7, *_B], [0, 1, 0.6, *_A], [0, 1, 0.3, *_C]).astype(np.float16), _PLAIN | {"nms_threshold": 0.6}),
+    *[
+        Values(f"no-boxes{'-mxnet' * mxnet}", "DetectionOutput-1", [np.ones((1, 0), np.float32), np.ones((1, 0), np.float32), np.ones((1, 2, 0), np.float32)], _rows(), _PLAIN | {"num_classes": 2, "decrease_label_id": mxnet})
+        for mxnet in (False, True)
+    ],
+    *[
+        Values(f"no-classes{'-mxnet' * mxnet}", "DetectionOutput-8", [_STILL, np.ones((1, 0), np.float32), _proposals()], _rows(), _PLAIN | {"decrease_label_id": mxnet})
+        for mxnet in (False, True)
+    ],
     Values("no-batch", "DetectionOutput-8", [np.ones((0, 12), np.float32), np.ones((0, 6), np.float32), _proposals()], np.ones((1, 1, 0, 7), np.float32), _PLAIN),
 ]  # fmt: skip
 

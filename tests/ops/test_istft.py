@@ -12,6 +12,7 @@ ONES = np.ones(4)
 
 VALUES = [
     Values("one-frame", "ISTFT-16", [[[[1.0, 0]], [[0, -1]], [[-1, 0]]], ONES, 4, 1], [0, 1, 0, 0], PLAIN),
+    Values("no-batch", "ISTFT-16", [np.ones((0, 3, 1, 2)), ONES, 4, 1], np.ones((0, 4)), PLAIN),
     Values("normalized", "ISTFT-16", [[[[1.0, 0]], [[0, -1]], [[-1, 0]]], ONES, 4, 1], [0, 2, 0, 0], NORMALIZED),
     Values("overlap", "ISTFT-16", [[[[3.0, 0], [9, 0]], [[-1, 0], [-1, 0]]], [1.0, 1], 2, 1], [1, 3, 5], PLAIN),
     Values("apart", "ISTFT-16", [[[[3.0, 0], [9, 0]], [[-1, 0], [-1, 0]]], [1.0, 1], 2, 3], [1, 2, 0, 4, 5], PLAIN),

@@ -41,6 +41,7 @@ VALUES = [
     # OpenVINO: a malformed region is a tenth of a pixel
     Values("average-malformed", "PSROIPooling-1", [arange(1, 1, 9, 9), _rois([0, 5, 5, 2, 2])], np.array([[[[50]]]], np.float32), _average(1, 1)),
     Values("bilinear-middle", "PSROIPooling-1", [arange(1, 1, 3, 3), _rois([0, 0, 0, 1, 1])], np.array([[[[4]]]], np.float32), _bilinear(1, 1, 1, 1)),
+    Values("bilinear-no-columns", "PSROIPooling-1", [np.ones((1, 1, 3, 0), np.float32), _rois([0, 0, 0, 1, 1])], np.zeros((1, 1, 1, 1), np.float32), _bilinear(1, 1, 1, 1)),
     Values("bilinear-corners", "PSROIPooling-1", [arange(1, 1, 3, 3), _rois([0, 0, 0, 1, 1])], np.array([[[[0, 2], [6, 8]]]], np.float32), _bilinear(1, 2, 1, 1)),
     # the left half of channel 0 (at 0.25) and the right half of channel 1 (at 0.75)
     Values("bilinear-bins", "PSROIPooling-1", [arange(1, 2, 1, 5), _rois([0, 0, 0, 1, 1])], np.array([[[[4.5]]]], np.float32), _bilinear(1, 1, 2, 1)),

@@ -48,6 +48,8 @@ _ROWS: list[tuple[str, np.ndarray, dict[str, Any]]] = [
 VALUES = [
     Values("by-hand", _OP, [np.log(f32([1, 3, 5, 7, 1, 2, 6])).reshape(1, 7, 1, 1)],
            f32([0.5, 0.75, np.log(5), np.log(7), 0.5, 0.25, 0.75]).reshape(1, 7), _V2 | {"num": 1, "classes": 2}),
+    Values("no-rows", _OP, [np.ones((1, 7, 0, 2), np.float32)], np.ones((1, 7, 0, 2), np.float32),
+           _V2 | {"num": 1, "classes": 2, "axis": 3, "end_axis": 3}),
     # the same with what is required only: softmax, of num regions
     Values("defaults", _OP, [np.log(f32([1, 3, 5, 7, 1, 2, 6])).reshape(1, 7, 1, 1)],
            f32([0.5, 0.75, np.log(5), np.log(7), 0.5, 0.25, 0.75]).reshape(1, 7), {"axis": 1, "end_axis": 3, "coords": 4, "classes": 2, "num": 1}),

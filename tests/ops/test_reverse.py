@@ -36,6 +36,7 @@ VALUES = [
     Values("mask", "Reverse-1", [[[1, 2], [3, 4]], mask(0, 1)], [[2, 1], [4, 3]], MASK),
     Values("mask-none", "Reverse-1", [[[1, 2], [3, 4]], mask(0, 0)], [[1, 2], [3, 4]], MASK),
     Values("scalar", "Reverse-1", [7, mask()], 7, MASK),
+    Values("scalar-string", "Reverse-1", [np.array("ab", object), i64()], np.array("ab", object), INDEX),
 ]
 
 SHAPES = [

@@ -53,6 +53,8 @@ VALUES = [
     Values("max-of-negatives", "ROIAlign-3", [-_DATA, *_FIRST[1:]], _image([0, 0], [0, 0]), _attributes(2, 2, mode="max")),
     Values("outside", "ROIAlign-3", [_DATA, _rois([20, 20, 22, 22]), i64(0)], _image([0, 0], [0, 0]), _attributes(2, 2)),
     Values("f16", "ROIAlign-3", [_DATA.astype(np.float16), _FIRST[1].astype(np.float16), i64(0)], _image([5.5, 7], [13, 14.5]).astype(np.float16), _attributes(2, 2)),
+    Values("no-rows", "ROIAlign-9", [np.ones((2, 1, 0, 5), np.float32), *_FIRST[1:]], _image([0, 0], [0, 0]), _attributes(2, 2)),
+    Values("no-columns-max", "ROIAlign-3", [np.ones((2, 1, 4, 0), np.float32), *_FIRST[1:]], _image([0, 0], [0, 0]), _attributes(2, 2, mode="max")),
     Values("no-rois", "ROIAlign-3", [_DATA, np.ones((0, 4), np.float32), i64()], np.ones((0, 1, 2, 2), np.float32), _attributes(2, 2)),
 ]  # fmt: skip
 

@@ -25,6 +25,8 @@ def _expected(*rois: Any) -> np.ndarray:
 
 VALUES = [
     Values("max", "ROIPooling-2", [_DATA, _rois([0, 0, 0, 3, 3], [1, 1, 1, 2, 2])], _expected([[[7, 9], [17, 19]]], [[[27, 28], [32, 33]]]), _attributes(2, 2)),
+    Values("no-rows", "ROIPooling-2", [np.ones((1, 1, 0, 5), np.float32), _rois([0, 0, 0, 3, 3])], _expected([[[0, 0], [0, 0]]]), _attributes(2, 2)),
+    Values("bilinear-no-rows", "ROIPooling-2", [np.ones((1, 1, 0, 5), np.float32), _rois([0, 0, 0, 1, 1])], _expected([[[0, 0], [0, 0]]]), _attributes(2, 2, method="bilinear")),
     Values("max-malformed", "ROIPooling-2", [_DATA, _rois([0, 2, 2, 1, 1])], _expected([[[13, 13], [13, 13]]]), _attributes(2, 2)),
     Values("max-outside", "ROIPooling-2", [_DATA, _rois([0, -1, -1, 9, 9])], _expected([[[20, 20], [0, 0]]]), _attributes(2, 2)),
     Values("max-nan", "ROIPooling-2", [_DATA, _rois([0, 0, np.nan, 3, 3])], _expected(_NOTHING), _attributes(2, 2)),
