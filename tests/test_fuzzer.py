@@ -257,6 +257,20 @@ def test_a_crash_that_does_not_come_again_is_explained() -> None:
     assert campaign._explained(graph, found)[2] == {"a crash that a new process does not repeat"}
 
 
+def test_a_layer_that_crashes_after_another_one_is_explained() -> None:
+    """The second crash is that of the layer alone; a new process runs it."""
+    crashes = iter([Crash("it was ended by SIGSEGV")] * 2)
+    campaign = Campaign(1, Faulty("Tanh", lambda outputs: next(crashes, outputs)))
+    graph = _chain("Exp", "Tanh")
+    found = judge(graph, campaign.engine)
+    assert found is not None
+    assert campaign._explained(graph, found)[2] == {"a crash that a new process does not repeat"}
+    campaign = Campaign(1, Faulty("Tanh", lambda _: Crash("it was ended by SIGSEGV")))
+    small, last, names = campaign._explained(graph, found)
+    assert small is not None
+    assert (names, described(small, last).split(" (")[0]) == (set(), "crash Tanh-1")
+
+
 def test_each_layer_is_shown_with_the_values_that_it_gets() -> None:
     graph = _chain("Tanh", "Exp")
     graph.nodes[0].data = np.full((2, 3), 0.5, np.float32)

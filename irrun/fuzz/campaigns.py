@@ -29,6 +29,8 @@ __all__ = ["BLOCK", "Campaign", "Figures", "Finding", "summary", "write_findings
 BLOCK: Final = 1000
 """The number of graphs whose layers start from the same remembered solutions. A graph can be grown again with at most
 this number of graphs before it."""
+_ENDS: Final = ("crash", "hang")
+"""The kinds of disagreements that end the process of the engine."""
 _COMMON: Final = {"Parameter-1", "Const-1", "Result-1"}
 
 
@@ -180,19 +182,30 @@ class Campaign:
                 if again is None or (again.judge, again.kind) != (found.judge, found.kind):
                     continue
                 name = explained(described(make(layer), again))
+                if not name and again.kind in _ENDS and not self._repeats(make(layer), again.kind):
+                    continue
                 if not name:
                     return make(layer), again, set()
                 names.add(name)
             if names:
                 return None, found, names
         small, last = self._reduced(graph, found)
-        if small is graph and found.kind in ("crash", "hang"):
-            again = judge(graph, self.engine)
-            if again is None or again.kind != found.kind:
-                return None, found, {NOT_REPEATED}
         if name := explained(described(small, last)):
             return None, found, {name}
+        if last.kind in _ENDS and not self._repeats(small, last.kind):
+            return None, found, {NOT_REPEATED}
         return small, last, set()
+
+    def _repeats(self, graph: Graph, kind: str) -> bool:
+        """Return whether the engine crashes or hangs at a graph in a new process, too.
+
+        In the process that has run other graphs, one of these may have overwritten memory. A crash ends this process.
+        """
+        for _ in range(2):
+            again = judge(graph, self.engine)
+            if again is None or again.kind != kind:
+                return False
+        return True
 
     def _reduced(self, graph: Graph, found: Disagreement) -> tuple[Graph, Disagreement]:
         last = found
