@@ -176,6 +176,7 @@ ROWS = [
     Row("gather_axis", [[1, 2], 0], [2], UNDEFINED),
     Row("gather_no_rows", [[]], np.ones((0, 1)), CRASHES),
     Row("gather_cos", [[5, 6], [2]], [1], [0]),
+    Row("gather_one", [[5]], [0], [5]),
     Row("gather_nd_empty", [[1, 2], [[]]], [[1, 2]], UNDEFINED),
     Row("gather_nd_batch", [[[1, 2]], [[0], [1]]], [1, 2], REFUSES),
     Row("gather_elements_negative", [[1, 2, 3], [-1]], [3]),
