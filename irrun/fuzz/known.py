@@ -49,6 +49,11 @@ def _unsorted(match: re.Match[str]) -> bool:
     return match[1] is None or numbers != sorted(numbers)
 
 
+def _below_one_pixel(match: re.Match[str]) -> bool:
+    """Return whether the height or the width in the first group is below 1, as far as they are shown."""
+    return match[1] is None or min(_numbers(match[1])[:2]) < 1
+
+
 def _blank_label(match: re.Match[str]) -> bool:
     """Return whether a label of CTCLoss may be the blank. The groups are the number of classes, the labels and the
     blank; labels are None if the description does not show them."""
@@ -240,8 +245,13 @@ KNOWN: Final = (
     Known("matrix_nms_none", r"^(crash|values) MatrixNms-8 .*output 2 has"),
     Known(
         "an image without a whole pixel",
-        r"^(crash|values) (Proposal-\d|GenerateProposals-9|"
-        r"ExperimentalDetectronGenerateProposalsSingleImage-6) (?!.* empty)",
+        r"^(crash|values) (Proposal-\d|GenerateProposals-9) (?!.* empty)",
+    ),
+    Known(
+        "an image without a whole pixel",
+        r"^(?:crash|values) ExperimentalDetectronGenerateProposalsSingleImage-6 \([pc]:\w+\[3\](?:=\[([^]]*)\])?, "
+        r"(?!.* empty)",
+        _below_one_pixel,
     ),
     Known("proposal_no_anchors", r"^(crash|values) Proposal-\d .* empty"),
     Known(
@@ -303,7 +313,15 @@ KNOWN: Final = (
         r"^values Divide-1 \([pc]:i\d+.*output 0 has (-?\d+) at .*, not (-?\d+) ",
         lambda match: int(match[1]) == int(match[2]) + 1 <= 0,
     ),
-    Known("divide_by_zero", r"^values (Divide|FloorMod|Mod)-1 \([pc]:[iu]\d+.*(-2147483648|-128|has 255|-32768)"),
+    Known(
+        "divide_u8",
+        r"^values Divide-1 \([pc]:[iu]8\[.* dynamic .*output 0 has (-?\d+) at .*, not (-?\d+) ",
+        lambda match: abs(int(match[1]) - int(match[2])) == 1,
+    ),
+    Known(
+        "divide_by_zero",
+        r"^values (Divide|FloorMod|Mod)-1 \([pc]:[iu]\d+.* has (-2147483648|-32768|-128|255|65535) at .*, not 0 ",
+    ),
     Known("erf_inv", r"^values ErfInv-17 "),
     Known("split_strings", r"^values \w+-\d+ \([pc]:string\["),
     Known("fake_quantize_pdpd", r"^values FakeQuantize-1 .*auto_broadcast=pdpd"),
@@ -335,14 +353,16 @@ KNOWN: Final = (
     Known(
         "add_u8",
         r"^values (Add|Subtract|Multiply|Divide|SquaredDifference|Negative|Power|Mod|FloorMod|Sqrt|Convert\w*|"
-        r"ReduceSum|ReduceProd|MatMul|\w*Convolution\w*|Cosh?|Sinh?)-\d+ \([pc]:[iu](8|16)\[",
+        r"ReduceSum|ReduceProd|MatMul|\w*Convolution\w*|Cosh?|Sinh?)-\d+ \([pc]:[iu](8|16)\["
+        r".* has (0|255|127|-128|65535|32767|-32768) at ",
     ),
     # what the pages leave open
     Known("NaN or an infinity, which kernels treat in different ways (relu_nan and others)", r"^values .* nonfinite"),
     Known(
         "NaN or an infinity as an integer (convert_f64_u8)",
         r"^values (Atanh|Acosh|NormalizeL2|MVN|Power|Log|Acos|Asin|Tan)-\d+ \([pc]:[iu]\d+\[|"
-        r"^values Convert\w*-\d+ .*(-2147483648|2147483520|-9223372036854775808|2147483647|has 0 .*not 255)",
+        r"^values Convert\w*-\d+ .*((has|not) (-2147483648|2147483520|-9223372036854775808|2147483647) |"
+        r"has 0 .*not 255)",
     ),
     Known(
         "integers in an operation of floats, which are cut off or rounded (elu_i32)",
@@ -374,8 +394,9 @@ KNOWN: Final = (
     ),
     Known(
         "no classes, so that the output is unrelated memory",
-        r"^values ExperimentalDetectronDetectionOutput-6 .*num_classes=0|^values DetectionOutput-\d .* empty|"
-        r"^values CTCGreedyDecoder-1 .* empty",
+        r"^values ExperimentalDetectronDetectionOutput-6 .*num_classes=0|"
+        r"^values DetectionOutput-\d \(\S+ (as \w+, )?[pc]:\w+\[\d+,0\]|"
+        r"^values CTCGreedyDecoder-1 \([pc]:\w+\[\d+,\d+,0\]",
     ),
     Known("buckets that are not sorted", r"^values Bucketize-3 \(.*[pc]:\w+\[\d+\](?:=\[([^]]*)\])?\) ", _unsorted),
     Known(
