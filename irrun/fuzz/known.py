@@ -181,7 +181,11 @@ KNOWN: Final = (
     ),
     Known("roll_one_shift", r"'shift' and 'axes' dimensions mismatch"),
     Known("detection_output_labels", r"cannot use decrease_label_id and background_label_id"),
-    Known("detection_output_top_k", r"^refusal DetectionOutput-\d .*keep_top_k=0[,}].*insufficient output buffer size"),
+    Known(
+        "detection_output_top_k",
+        r"^refusal DetectionOutput-\d .*keep_top_k=0[,}].*insufficient output buffer size|"
+        r"^values DetectionOutput-\d (?=[^|]*keep_top_k=0[,}])(?=[^|]* top_k=[1-9])",
+    ),
     Known("detection_output_dynamic", r"Box logits' second dimension must be a multiply of num_loc_classes \* 4 \(0\)"),
     Known("binary_convolution_pads", r"BinaryConvolution node .* has unsupported parameters"),
     Known(
@@ -357,7 +361,10 @@ KNOWN: Final = (
         r".* has (0|255|127|-128|65535|32767|-32768) at ",
     ),
     # what the pages leave open
-    Known("NaN or an infinity, which kernels treat in different ways (relu_nan and others)", r"^values .* nonfinite"),
+    Known(
+        "NaN or an infinity, which kernels treat in different ways (relu_nan and others)",
+        r"^values .* nonfinite|^crash ExperimentalDetectronROIFeatureExtractor-6 .* nonfinite",
+    ),
     Known(
         "NaN or an infinity as an integer (convert_f64_u8)",
         r"^values (Atanh|Acosh|NormalizeL2|MVN|Power|Log|Acos|Asin|Tan)-\d+ \([pc]:[iu]\d+\[|"
