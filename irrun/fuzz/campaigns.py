@@ -29,8 +29,6 @@ __all__ = ["BLOCK", "Campaign", "Figures", "Finding", "summary", "write_findings
 BLOCK: Final = 1000
 """The number of graphs whose layers start from the same remembered solutions. A graph can be grown again with at most
 this number of graphs before it."""
-_ENDS: Final = ("crash", "hang")
-"""The kinds of disagreements that end the process of the engine."""
 _COMMON: Final = {"Parameter-1", "Const-1", "Result-1"}
 
 
@@ -175,54 +173,48 @@ class Campaign:
         names: set[str] = set()
         for make in (lambda layer: layer, opened):
             for layer in single_layers(graph, found.call):
-                try:
-                    again = judge(make(layer), self.engine)
-                except (Invalid, IrrunError, ValueError, KeyError):
-                    continue
-                if again is None or (again.judge, again.kind) != (found.judge, found.kind):
+                again = self._again(make(layer), found)
+                if again is None:
                     continue
                 name = explained(described(make(layer), again))
-                if not name and again.kind in _ENDS and not self._repeats(make(layer), again.kind):
-                    continue
                 if not name:
                     return make(layer), again, set()
                 names.add(name)
             if names:
                 return None, found, names
         small, last = self._reduced(graph, found)
+        if small is graph and found.kind in ("crash", "hang"):
+            again = judge(graph, self.engine)
+            if again is None or again.kind != found.kind:
+                return None, found, {NOT_REPEATED}
         if name := explained(described(small, last)):
             return None, found, {name}
-        if last.kind in _ENDS and not self._repeats(small, last.kind):
-            return None, found, {NOT_REPEATED}
         return small, last, set()
-
-    def _repeats(self, graph: Graph, kind: str) -> bool:
-        """Return whether the engine crashes or hangs at a graph in a new process, too.
-
-        In the process that has run other graphs, one of these may have overwritten memory. A crash ends this process.
-        """
-        for _ in range(2):
-            again = judge(graph, self.engine)
-            if again is None or again.kind != kind:
-                return False
-        return True
 
     def _reduced(self, graph: Graph, found: Disagreement) -> tuple[Graph, Disagreement]:
         last = found
-        engine = self.engine if found.judge == "engine" else None
 
         def fails(candidate: Graph) -> bool:
             nonlocal last
-            try:
-                again = judge(candidate, engine)
-            except (Invalid, IrrunError, ValueError, KeyError):
-                return False
-            if again is None or (again.judge, again.kind) != (found.judge, found.kind):
-                return False
-            last = again
-            return True
+            again = self._again(candidate, found)
+            last = again or last
+            return again is not None
 
         return reduced(graph, fails), last
+
+    def _again(self, graph: Graph, found: Disagreement) -> Disagreement | None:
+        """Return the disagreement about a graph if its judge and its kind are those of ``found``.
+
+        A crash must come twice: for the first one, memory may be responsible that the graph before has overwritten.
+        """
+        engine = self.engine if found.judge == "engine" else None
+        try:
+            again = judge(graph, engine)
+            if engine is not None and again is not None and again.kind == "crash":
+                again = judge(graph, engine)
+        except (Invalid, IrrunError, ValueError, KeyError):
+            return None
+        return again if again is not None and (again.judge, again.kind) == (found.judge, found.kind) else None
 
 
 def write_findings(findings: Sequence[Finding], folder: Path, seed: int, observer: str) -> None:

@@ -95,9 +95,8 @@ class Sliding(Op):
         if self.rounding_type == "floor":
             return at_least(1, steps // stride + 1)
         count = at_least(1, steps.ceil_div(stride) + 1)
-        # ceil_torch: one window less if the last one begins in the pads at the end
-        inside = (size + begin).ceil_div(stride)
-        return count if self.rounding_type == "ceil" else count.min((count - 1).max(inside))
+        # ceil_torch: no window begins in the pads at the end
+        return count if self.rounding_type == "ceil" else count.min((size + begin).ceil_div(stride))
 
     @property
     def _same(self) -> bool:

@@ -410,6 +410,8 @@ def _further_refusals() -> Iterator[Case]:
     attention = "ScaledDotProductAttention-13"
     yield from refused(Refusal("c5-two-scales", attention, [*heads, "f32[2]"], {"causal": False}))
     yield from refused(Refusal("c6-sink-rank", attention, [*heads, "f32[]", "f32[1,1]"], {"causal": False}))
+    higher = ["f32[2,3,4]", "f32[1,2,5,4]", "f32[1,2,5,6]", "f32[3,5]", "f32[]", "f32[2,1,1]"]
+    yield from refused(Refusal("c6-sink-rank-of-keys", attention, higher, {"causal": False}))
     versions: list[tuple[str, dict[str, Any]]] = [("1", {}), ("4", {"output_type": "f32"})]
     for version, attributes in versions:
         for position, name in enumerate(("start", "stop", "step")):
