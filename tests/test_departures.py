@@ -48,7 +48,8 @@ class ByProcessor:
 class Row:
     """The model ``docs/departures/<model>.xml``, its feeds, the outputs of irrun and those of OpenVINO.
 
-    ``how`` asks OpenVINO's CPU plugin or the ``core`` reference kernels.
+    ``how`` asks OpenVINO's CPU plugin or the ``core`` reference kernels. ``before`` holds the feeds of an inference
+    before this one, and its output, on which both agree.
     """
 
     model: str
@@ -56,16 +57,21 @@ class Row:
     irrun: Any
     openvino: Any = SAME
     how: str = "cpu"
+    before: tuple[list[Any], Any] | None = None
 
     @property
     def path(self) -> Path:
         return MODELS / f"{self.model}.xml"
 
-    def arrays(self) -> list[np.ndarray]:
-        """The feeds, of the types and, where they have no elements, the shapes that the model declares."""
+    def inferences(self) -> list[list[np.ndarray]]:
+        """The feeds of each inference."""
+        return [*([] if self.before is None else [self.arrays(self.before[0])]), self.arrays(self.feeds)]
+
+    def arrays(self, feeds: list[Any]) -> list[np.ndarray]:
+        """Feeds of the types and, where they have no elements, the shapes that the model declares."""
         ports = [layer.outputs[0] for layer in irrun.read_model(self.path).parameters]
         types = [None if port.type is None or port.type.kind == "string" else port.type.dtype for port in ports]
-        arrays = [np.asarray(feed, type) for feed, type in zip(self.feeds, types, strict=True)]
+        arrays = [np.asarray(feed, type) for feed, type in zip(feeds, types, strict=True)]
         return [a if a.size or port.shape is None else a.reshape(port.shape.static) for a, port in zip(arrays, ports)]
 
 
@@ -133,6 +139,13 @@ ROWS = [
     Row("convert_f32_bf16", [[0.1]], [0.10009765625], ByProcessor(([0.099609375], [0.10009765625]), "cut, but rounded where the processor has AVX-512")),
     Row("convert_i32_f16", [[65536]], [INF], [65504], how="core"),
     Row("convert_nf4", [[1, 0]], [1, 0], UNDEFINED),
+    Row("convert_f32_u4", [[-1]], [15], [0]),
+    Row("broadcast_u2", [[1]], [1, 1], [1, 0]),
+    Row("segment_max_i4", [[1]], [-8, 1], [0, 1]),
+    Row("segment_max_f8", [[1]], [1], UNDEFINED),
+    Row("soft_max_nan", [[NAN, 0]], [NAN, NAN], [NAN, 0]),
+    Row("normalize_l2_i8", [[3, 4]], [1, 1], [0, 0]),
+    Row("read_value_input", [[7]], [5], [7], before=([[5]], [0])),
     Row("identity_strings", [["a"]], ["a"], UNDEFINED),
     Row("convert_promote_types", [7, [1]], 7),
     Row("v10_f16_input", [[2]], [1.4140625], REFUSES),
@@ -328,10 +341,13 @@ ROWS = [
 def test_irrun(row: Row) -> None:
     if row.irrun is REFUSES:
         with pytest.raises(irrun.IrrunError):
-            irrun.run(row.path, row.arrays())
+            irrun.run(row.path, row.arrays(row.feeds))
         return
     assert not irrun.check(row.path).diagnostics
-    _assert_is(irrun.run(row.path, row.arrays(), strict=True)[0], row.irrun)
+    executable = irrun.compile(row.path, strict=True)
+    expected = [*([] if row.before is None else [row.before[1]]), row.irrun]
+    for arrays, want in zip(row.inferences(), expected, strict=True):
+        _assert_is(executable(arrays)[0], want)
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="these are the numbers of the x86-64 kernels")
@@ -339,10 +355,12 @@ def test_irrun(row: Row) -> None:
 def test_openvino(row: Row, oracle: Oracle) -> None:
     if isinstance(row.openvino, Outcome) and row.openvino is not SAME:
         with pytest.raises(OracleError) as caught:
-            oracle(row.path, row.arrays(), row.how)
+            oracle(row.path, row.arrays(row.feeds), row.how)
         assert (str(caught.value) == "OpenVINO crashed") is (row.openvino is CRASHES), caught.value
         return
-    (got,) = oracle(row.path, row.arrays(), row.how)
+    (got,) = oracle(
+        row.path, *([row.arrays(row.feeds), row.how] if row.before is None else [row.inferences(), "state"])
+    )
     if isinstance(row.openvino, ByProcessor):
         assert any(np.array_equal(got, expected) for expected in row.openvino.outputs), got
         return
