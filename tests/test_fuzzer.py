@@ -420,6 +420,51 @@ def test_a_description_shows_what_explanations_look_for() -> None:
     assert explained(line) == "gather_no_rows"
 
 
+def test_a_description_shows_the_floats_that_explanations_look_at() -> None:
+    nodes = [
+        Node("parameter", type="f32", shape=(1,), data=np.zeros(1, np.float32)),
+        Node("constant", type="f32", shape=(2,), data=np.array([2.5, 1], np.float32)),
+    ]
+    for name, shown in (("Bucketize-3", "=[2.5, 1.0]"), ("PReLU-1", "")):
+        layer = Node("layer", versions()[name], {}, [Ref(0), Ref(1)])
+        line = described(Graph(1, [*nodes, layer], [Ref(2)], [{}]), Disagreement("engine", "values", "call 1: …"))
+        assert f", c:f32[2]{shown}) " in line
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "explaining", "other"),
+    [
+        ("values Bucketize-3 (p:f32[2], c:f32[3]=[{}]) {{}} -> 1", "buckets that are not sorted", "2.0, 1.0, 3.0", "1.0, 2.0, 2.0"),
+        ("values EmbeddingSegmentsSum-3 (p:f32[4], c:i64[3], c:i64[3]=[{}], c:i64[]=[3]) {{}} -> 1", "segments that are not sorted", "2, 0, 2", "0, 2, 2"),
+        ("values CTCLoss-4 (p:f32[1,2,3], c:i64[1]=[2], c:i64[1,2]=[{}], c:i64[1]=[1]) {{ctc_merge_repeated=true}} -> 1", "a label that is the blank", "2, 0", "1, 0"),
+        ("values CTCLoss-4 (p:f32[1,2,3], c:i64[1]=[2], c:i64[1,2]=[{}], c:i64[1]=[1], c:i64[]=[0]) {{ctc_merge_repeated=true}} -> 1", "a label that is the blank", "1, 0", "2, 1"),
+        ("crash ExperimentalDetectronGenerateProposalsSingleImage-6 (p:f32[3]=[{}], p:f32[1,4]) {{}} -> 2", "an image without a whole pixel", "9.0, 0.5, 1.0", "9.0, 9.0, 0.5"),
+        ("values BinaryConvolution-1 (p:f32[1,2,1,1], c:u1[1,{},1,1]) {{pad_value=1.0}} -> 1", "binary_convolution_channels", "3", "16"),
+    ],
+)  # fmt: skip
+def test_explanations_look_at_numbers(line: str, name: str, explaining: str, other: str) -> None:
+    for numbers, expected in ((explaining, name), (other, "")):
+        assert (
+            explained(line.format(numbers) + " static | call 1: output 0 has 1.0 at [0], not 2.0 (1 of 2)") == expected
+        )
+
+
+@pytest.mark.parametrize(
+    ("type", "dims", "got", "wanted", "name"),
+    [
+        ("i32", "static", -3, -4, "divide_floors"),
+        ("i32", "static", -3, -5, ""),
+        ("i32", "static", 3, 2, ""),
+        ("u8", "dynamic", 3, 2, "divide_u8"),
+        ("u8", "dynamic", 4, 2, ""),
+        ("u8", "static", 3, 2, ""),
+    ],
+)
+def test_explanations_compare_quotients(type: str, dims: str, got: int, wanted: int, name: str) -> None:
+    detail = f"call 1: output 0 has {got} at [0], not {wanted} (1 of 2)"
+    assert explained(f"values Divide-1 (p:{type}[2], p:{type}[]) {{}} -> 1 {dims} | {detail}") == name
+
+
 def test_explanations_name_departures_or_reasons() -> None:
     departures = {path.stem for path in (Path(__file__).parent.parent / "docs" / "departures").glob("*.xml")}
     assert [known.name for known in KNOWN if " " not in known.name and known.name not in departures] == []

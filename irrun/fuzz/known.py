@@ -7,7 +7,7 @@ attributes, and what the engine gave or said. Each ``Known`` has a pattern of su
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,15 +22,47 @@ NOT_REPEATED: Final = "a crash that a new process does not repeat"
 """The explanation of a crash after memory was written by an earlier model."""
 _SHOWN: Final = 12
 """The most elements of a constant that a description shows."""
+_MORE: Final = 100
+"""The most elements of an input of the operations in _ALL."""
+_ALL: Final = ("Bucketize", "CTCLoss", "EmbeddingSegmentsSum", "ExperimentalDetectronGenerateProposalsSingleImage")
+"""Operations of whose inputs a description shows floats, too, and more elements: explanations look at them."""
 
 
 @dataclass(frozen=True)
 class Known:
     """An explanation, and the pattern of the descriptions that it explains. ``name`` is the name of a departure
-    (``docs/departures/<name>.xml``), or a reason if it has spaces."""
+    (``docs/departures/<name>.xml``), or a reason if it has spaces. ``holds`` is a condition of what the groups of the
+    pattern hold."""
 
     name: str
     pattern: str
+    holds: Callable[[re.Match[str]], bool] = lambda match: True
+
+    def explains(self, line: str) -> bool:
+        match = re.search(self.pattern, line)
+        return match is not None and self.holds(match)
+
+
+def _unsorted(match: re.Match[str]) -> bool:
+    """Return whether the numbers in the first group are not in ascending order, as far as they are shown."""
+    numbers = _numbers(match[1] or "")
+    return match[1] is None or numbers != sorted(numbers)
+
+
+def _below_one_pixel(match: re.Match[str]) -> bool:
+    """Return whether the height or the width in the first group is below 1, as far as they are shown."""
+    return match[1] is None or min(_numbers(match[1])[:2]) < 1
+
+
+def _blank_label(match: re.Match[str]) -> bool:
+    """Return whether a label of CTCLoss may be the blank. The groups are the number of classes, the labels and the
+    blank; labels are None if the description does not show them."""
+    blank = int(match["classes"]) - 1 if match["blank"] is None else int(match["blank"])
+    return match["labels"] is None or blank in _numbers(match["labels"])
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in text.split(", ") if number]
 
 
 def described(graph: Graph, disagreement: Disagreement) -> str:
@@ -52,7 +84,7 @@ def _layers(graph: Graph) -> Iterator[str]:
     for node in graph.nodes:
         if node.kind in ("parameter", "constant"):
             continue
-        inputs = []
+        inputs, in_full = [], node.cls is not None and node.cls.type in _ALL
         for ref in node.inputs:
             source = graph.nodes[ref.node]
             if source.kind not in ("parameter", "constant"):
@@ -61,8 +93,11 @@ def _layers(graph: Graph) -> Iterator[str]:
             text = f"{source.kind[0]}:{source.type}[{','.join(map(str, source.shape))}]"
             if source.stored is not None:
                 text += f" as {source.stored.type}"
-            elif source.data is not None and source.data.size <= _SHOWN and source.data.dtype.kind in "iub":
-                text += f"={source.data.ravel().tolist()}"
+            elif source.data is not None and source.data.dtype.kind in "iub":
+                if source.data.size <= (_MORE if in_full else _SHOWN):
+                    text += f"={source.data.ravel().tolist()}"
+            elif source.data is not None and in_full and source.data.ndim == 1 and source.data.size <= _MORE:
+                text += f"={source.data.astype(np.float64).tolist()}"
             inputs.append(text)
         attributes = ", ".join(f"{name}={text}" for name, text in node.attributes.items())
         yield f"{node.label} ({', '.join(inputs)}) {{{attributes}}} -> {node.outputs}"
@@ -70,7 +105,7 @@ def _layers(graph: Graph) -> Iterator[str]:
 
 def explained(line: str) -> str:
     """Return the name of the first explanation of a description, or an empty text."""
-    return next((known.name for known in KNOWN if re.search(known.pattern, line)), "")
+    return next((known.name for known in KNOWN if known.explains(line)), "")
 
 
 _FEW_PADS: Final = "|".join(
@@ -117,7 +152,7 @@ KNOWN: Final = (
         r"doesn't support .*precision|does not support \w+ for|lement type (must be|for the)|"
         r"expected to be a same floating point type|"
         r"GatherTree node .* incorrect input/output data precision|evaluation failed for core operation: MaxPool|"
-        r"Element type of data input must be numeric",
+        r"Element type of data input must be numeric|[iu]\d+_u1_\S+ could not create reorder primitive",
     ),
     Known(
         "a dim of 0",
@@ -167,8 +202,30 @@ KNOWN: Final = (
     Known("generate_proposals_nms_eta", r"Attribute min_size must be 1\.0"),
     Known("top_k_zero", r"K \(0\) must be greater or equal to 1"),
     Known("deconvolution_shape", r"primitive descriptor for the deconvolution"),
+    Known(
+        "deconvolution_dynamic",
+        r"^refusal (Group)?ConvolutionBackpropData-1 \([^{]*[pc]:[iu]\d+\[\d+\][^{]*\{.* dynamic .*"
+        r"(has_runtime_dims_or_strides|new dims are undefined)",
+    ),
     Known("roll_one_shift", r"'shift' and 'axes' dimensions mismatch"),
     Known("detection_output_labels", r"cannot use decrease_label_id and background_label_id"),
+    Known(
+        "detection_output_top_k",
+        r"^refusal DetectionOutput-\d .*keep_top_k=0[,}].*insufficient output buffer size|"
+        r"^values DetectionOutput-\d (?=[^|]*keep_top_k=0[,}])(?=[^|]* top_k=[1-9])",
+    ),
+    Known("detection_output_dynamic", r"Box logits' second dimension must be a multiply of num_loc_classes \* 4 \(0\)"),
+    Known("binary_convolution_pads", r"BinaryConvolution node .* has unsupported parameters"),
+    Known(
+        "extract_image_patches_none",
+        r"^(refusal|crash) ExtractImagePatches-3 .*auto_pad=valid.* dynamic .*"
+        r"(overflow while multiplying dim and stride|new dims are undefined|negative dimensions|it was ended)",
+    ),
+    Known(
+        "convert_boolean",
+        r"^refusal .*Convert-1 \([A-Z][^{]*\{destination_type=boolean.*Default output not supported|"
+        r"^values (?=.* -> [2-9] ).*Convert-1 \([A-Z][^{]*\{destination_type=boolean",
+    ),
     Known("interpolate_channels", r"only supports resize on spatial dimensions"),
     Known("interpolate_pillow_axes", r"For Pillow based modes exactly two"),
     Known("attention_ranks", r"Layout rank can't be larger than tensor rank"),
@@ -213,7 +270,7 @@ KNOWN: Final = (
     Known("rnn_sequence_activations", r"^refusal (RNN|GRU|LSTM)Sequence-\d .*_M_range_check"),
     Known("cum_sum_no_axis", r"^refusal CumSum-3 .*index '1' out of range"),
     Known("col2im_attributes", r"^refusal Col2Im-15 .*index '[12]' out of range"),
-    Known("broadcast_mode", r"^(refusal|values) Broadcast-1 (?!.*mode=).* -> "),
+    Known("broadcast_mode", r"^(refusal|values) Broadcast-1 \((.*?[pc]:\w+\[){3}[^{]*\{(?![^}]*mode=)"),
     Known("squeeze_unknown", r"^refusal Squeeze-\d+ .*ParameterMismatch"),
     # crashes, and unrelated memory as values
     Known("broadcast_empty", r"^crash Broadcast-\d .* empty"),
@@ -251,11 +308,21 @@ KNOWN: Final = (
     Known("matrix_nms_none", r"^(crash|values) MatrixNms-8 .*output 2 has"),
     Known(
         "an image without a whole pixel",
-        r"^(crash|values) (Proposal-\d|GenerateProposals-9|"
-        r"ExperimentalDetectronGenerateProposalsSingleImage-6) (?!.* empty)",
+        r"^(crash|values) (Proposal-\d|GenerateProposals-9) (?!.* empty)",
+    ),
+    Known(
+        "an image without a whole pixel",
+        r"^(?:crash|values) ExperimentalDetectronGenerateProposalsSingleImage-6 \([pc]:\w+\[3\](?:=\[([^]]*)\])?, "
+        r"(?!.* empty)",
+        _below_one_pixel,
     ),
     Known("proposal_no_anchors", r"^(crash|values) Proposal-\d .* empty"),
-    Known("ctc_loss_empty", r"^(crash|values) CTCLoss-4 .*i\d+\[\d+\]=\[[^]]*\b0\b[^]]*\](, c:i\d+\[\])?"),
+    Known(
+        "ctc_loss_empty",
+        r"^(crash|values) CTCLoss-4 \(\S+, [pc]:i\d+\[\d+\](=\[[^]]*\])?, [pc]:i\d+\[[\d,]+\](=\[[^]]*\])?, "
+        r"[pc]:i\d+\[\d+\]=\[([^]]*, )?0[],]",
+    ),
+    Known("ctc_loss_merge", r"^values CTCLoss-4 [^{]*\{(?![^}]*ctc_merge_repeated=)"),
     Known("prior_grid_rest", r"^values ExperimentalDetectronPriorGridGenerator-6 .*\b[hw]=[1-9].*output 0 has"),
     Known(
         "prior_box_count",
@@ -294,12 +361,29 @@ KNOWN: Final = (
     ),
     Known("pdpd_no_axis", r"^refusal Select-1 .*auto_broadcast=pdpd.*'Else' tensor shape is not broadcastable"),
     Known("soft_max_axis", r"^values SoftMax-1 \([^{]*\{\}"),
-    Known("broadcast_bidirectional", r"^values Broadcast-3 .*mode=bidirectional"),
+    Known("broadcast_bidirectional", r"^values Broadcast-3 .*mode=bidirectional.*output 0 is \[.*, not \[[^]]*\b0\b"),
+    Known(
+        "broadcast_add",
+        r"^values (.* )?Broadcast-\d \([^{]*\{[^}]*\} -> 1 [A-Z]\w+-\d+ \(.*output \d is \[.*, not \[[^]]*\b0\b",
+    ),
+    Known("batch_to_space_output", r"^values (?=.* -> [2-9] ).*BatchToSpace-2 \([A-Z]"),
+    Known("gather_one", r"^values .* -> \d Gather-[178] \([A-Z]\S+, c:\w+\[1?\]=\[-?\d+\], "),
+    Known(
+        "convolution_backprop_data_1x1",
+        r"^values (Group)?ConvolutionBackpropData-1 \(\S+ [pc]:\w+\[\d+,\d+(,\d+)?(,1)+\][^{]*"
+        r"\{(?=[^}]*pads_begin=[^=}]*[1-9])(?=[^}]*output_padding=[^=}]*[1-9])",
+    ),
     Known("prior_box_clustered_width", r"^values PriorBoxClustered-1 (?!(?=.*\bwidth=\d).*\bheight=\d)"),
     Known("region_yolo_do_softmax", r"^(values|refusal) RegionYolo-1 (?![^}]*do_softmax=)"),
     Known("region_yolo_coords", r"^values RegionYolo-1 .*coords=0"),
     Known("region_yolo_channels", r"^values RegionYolo-1 "),
     Known("max_pool_dilations", r"^values MaxPool-(8|14) (?!.*dilations=)"),
+    Known(
+        "max_pool_same_ceil",
+        r"^(values|refusal) (Max|Avg)Pool-\d+ (?=[^|]*rounding_type=ceil[,}])(?=[^|]*auto_pad=same_).*"
+        r"(output 0 is \[|ParameterMismatch)",
+    ),
+    Known("avg_pool_pads", r"^values AvgPool-\d+ (?!.* nonfinite).*output 0 has nan at .*, not 0\.0 "),
     Known("max_pool_pads", r"^values MaxPool-\d+ .*(has -3\.4\d+e\+38|has -3\.3895\d+e\+38|has -65504).*not -inf"),
     Known("non_max_suppression_rows", r"^values NonMaxSuppression-[134] .*output 0 is \["),
     # the threshold is 0 by default, and so is the IoU of boxes that do not overlap
@@ -308,7 +392,20 @@ KNOWN: Final = (
         r"^values NonMaxSuppression-[59] \([^{]*, [pc]:[iu]\d+\[1?\](=\[\d+\])?\) \{.*output 0 is \[",
     ),
     Known("range_empty", r"^values Range-\d .*output 0 is \[\d+\], not \[0\]"),
-    Known("divide_by_zero", r"^values (Divide|FloorMod|Mod)-1 \([pc]:[iu]\d+.*(-2147483648|-128|has 255|-32768)"),
+    Known(
+        "divide_floors",
+        r"^values Divide-1 \([pc]:i\d+.*output 0 has (-?\d+) at .*, not (-?\d+) ",
+        lambda match: int(match[1]) == int(match[2]) + 1 <= 0,
+    ),
+    Known(
+        "divide_u8",
+        r"^values Divide-1 \([pc]:[iu]8\[.* dynamic .*output 0 has (-?\d+) at .*, not (-?\d+) ",
+        lambda match: abs(int(match[1]) - int(match[2])) == 1,
+    ),
+    Known(
+        "divide_by_zero",
+        r"^values (Divide|FloorMod|Mod)-1 \([pc]:[iu]\d+.* has (-2147483648|-32768|-128|255|65535) at .*, not 0 ",
+    ),
     Known("erf_inv", r"^values ErfInv-17 "),
     Known("split_strings", r"^values ((Variadic)?Split|DepthToSpace|SpaceToDepth)-1 \([pc]:string\["),
     Known("fake_quantize_pdpd", r"^values FakeQuantize-1 .*auto_broadcast=pdpd"),
@@ -322,15 +419,18 @@ KNOWN: Final = (
     Known("rnn_sequence_beyond", r"^values (RNN|GRU|LSTM|AUGRU)Sequence-\d .*output [12] has 0\.0 "),
     Known("interpolate_u8", r"^values Interpolate-\d+ \([pc]:[iu]\d+"),
     Known("prior_grid_flatten", r"^(values|refusal) ExperimentalDetectronPriorGridGenerator-6 (?![^}]*flatten=)"),
-    Known("binary_convolution_pad", r"^values BinaryConvolution-1 .*pad_value="),
+    Known("binary_convolution_pad", r"^values (.* )?BinaryConvolution-1 .*pad_value=(?!(0|-?1)(\.0)?[,}])"),
+    Known("binary_convolution_i32", r"^values (.* )?BinaryConvolution-1 \([pc]:[iu]\d+\["),
+    Known(
+        "binary_convolution_channels",
+        r"^values (.* )?BinaryConvolution-1 \(.*[pc]:u1\[\d+,(\d+),",
+        lambda match: int(match[2]) % 8 > 0,
+    ),
+    Known("reduce_max_empty", r"^values .*ReduceM(ax|in)-1 .*output \d has -?3\.40\d+e\+38 at .*, not -?inf"),
     Known("lrn_bias", r"^values LRN-1 .*bias=\d*\.\d*[1-9]"),
     Known("log_i32", r"^values ShapeOf-\d "),
     Known("interpolate_pads", rf"^values Interpolate-(4|11) ({_FEW_PADS})"),
     Known("max_pool_ceil_torch", r"^values (Max|Avg)Pool-1[46] .*rounding_type=ceil_torch.*output 0 is \["),
-    Known(
-        "max_pool_same_ceil",
-        r"^values (Max|Avg)Pool-\d+ (?=.*rounding_type=ceil[,}])(?=.*auto_pad=same_).*output 0 is \[",
-    ),
     Known("lrn_axes", r"^values LRN-1 \([pc]:\w+\[\d+(,\d+)*\], [pc]:[iu]\d+\[[2-9]\]"),
     Known(
         "strided_slice_scalar",
@@ -350,11 +450,16 @@ KNOWN: Final = (
         r"^values (NotEqual|Greater|GreaterEqual|Less|LessEqual|FloorMod|Mod)-1 \("
         r".*[iu]64\[[\d,]*\](,|\)|=\[[^]]*\d{10})",
     ),
-    Known("add_i64", r"^values \w+-\d+ .*[pc]:[iu]64.*not -?(\d{11,}|92233720\d+)|^values SegmentMax-16 .*:i64"),
+    Known(
+        "add_i64",
+        r"^values \w+-\d+ .*[pc]:[iu]64.*not -?(\d{11,}|92233720\d+)|^values SegmentMax-16 .*:i64|"
+        r"^values \w+-\d+ \([^{]*[pc]:[iu]64\[[\d,]*\]=\[[^]]*\d{11,}",
+    ),
     Known(
         "add_u8",
         r"^values (Add|Subtract|Multiply|Divide|SquaredDifference|Negative|Power|Mod|FloorMod|Sqrt|Convert\w*|"
-        r"ReduceSum|ReduceProd|MatMul|\w*Convolution\w*|Cosh?|Sinh?)-\d+ \([pc]:[iu](8|16)\[",
+        r"ReduceSum|ReduceProd|MatMul|\w*Convolution\w*|Cosh?|Sinh?)-\d+ \([pc]:[iu](8|16)\["
+        r".* has (0|255|127|-128|65535|32767|-32768) at ",
     ),
     # what the pages leave open
     Known(
@@ -372,17 +477,22 @@ KNOWN: Final = (
     Known("boxes whose corners are exchanged", r"^values MatrixNms-8 .*normalized=false.*output 0 has"),
     Known("rotated boxes of a negative width or height", r"^values NMSRotated-13 .*output 0 (is \[|has)"),
     Known("a sequence that is not sorted", r"^values SearchSorted-15 \([pc]:\w+\[(\d+,)*([2-9]|\d\d+)\]"),
-    Known("NaN or an infinity, which kernels treat in different ways (relu_nan and others)", r"^values .* nonfinite"),
+    Known(
+        "NaN or an infinity, which kernels treat in different ways (relu_nan and others)",
+        r"^values .* nonfinite|^crash (ExperimentalDetectronROIFeatureExtractor|DeformableConvolution)-\d .* nonfinite",
+    ),
     Known(
         "NaN or an infinity as an integer (convert_f64_u8)",
         r"^values (Atanh|Acosh|NormalizeL2|MVN|Power|Log|Acos|Asin|Tan)-\d+ \([pc]:[iu]\d+\[|"
-        r"^values Convert\w*-\d+ .*(-2147483648|2147483520|-9223372036854775808|2147483647|has 0 .*not 255)",
+        r"^values Convert\w*-\d+ .*((has|not) (-2147483648|2147483520|-9223372036854775808|2147483647) |"
+        r"has 0 .*not 255)",
     ),
     Known(
         "integers in an operation of floats, which are cut off or rounded (elu_i32)",
         r"^values (MVN|LogSoftmax|SoftMax|LRN|GRN|NormalizeL2|Sinh|Cosh|"
         r"Tan|Exp|Gelu|Elu|Selu|Swish|Mish|Atanh|Interpolate|ReduceMean|ReduceL2|\w*Pool|"
-        r"GroupNormalization|\w*ROIPooling|Erf|H?Sigmoid|Clamp)-\d+ \([pc]:[iu]\d+\[",
+        r"GroupNormalization|\w*ROIPooling|Erf|H?Sigmoid|Clamp)-\d+ \([pc]:[iu]\d+\[|"
+        r"^values AdaptiveAvgPool-8 \([pc]:boolean\[",
     ),
     Known(
         "equal elements, of which any may come first",
@@ -390,8 +500,17 @@ KNOWN: Final = (
     ),
     Known("an inferred shape that assumes a dim of 1", r"^values .*Squeeze-\d+ .*does not fit the inferred"),
     Known("a product that rounding puts between two numbers of f8", r"^values FakeConvert-13 "),
-    Known("a label that is the blank, or no label", r"^values CTCLoss-4 "),
-    Known("f16 and bf16 that are computed as f32", r"^values .*(f16|bf16).*Convert(PromoteTypes|Like)?-\d+ "),
+    Known(
+        "a label that is the blank",
+        r"^values CTCLoss-4 \([pc]:\w+\[\d+,\d+,(?P<classes>\d+)\], [pc]:i\d+\[\d+\](=\[[^]]*\])?, "
+        r"[pc]:i\d+\[[\d,]+\](=\[(?P<labels>[^]]*)\])?, [pc]:i\d+\[\d+\](=\[[^]]*\])?"
+        r"(, [pc]:i\d+\[\]=\[(?P<blank>\d+)\])?\)",
+        _blank_label,
+    ),
+    Known(
+        "f16 and bf16 that are computed as f32",
+        r"^values .*f16\[.* -> \d (Convert(PromoteTypes|Like)?|Unique)-\d+ \([A-Z]",
+    ),
     Known(
         "an output that a later call does not change",
         r"^(values|crash) .*(Unique-10|StringTensorUnpack-15|ConvertPromoteTypes-14) .*dynamic \| (call [2-9]|it was)|"
@@ -399,10 +518,17 @@ KNOWN: Final = (
     ),
     Known(
         "no classes, so that the output is unrelated memory",
-        r"^values ExperimentalDetectronDetectionOutput-6 .*num_classes=0|^values DetectionOutput-\d .* empty|"
-        r"^values CTCGreedyDecoder-1 .* empty",
+        r"^values ExperimentalDetectronDetectionOutput-6 .*num_classes=0|"
+        r"^values DetectionOutput-\d \(\S+ (as \w+, )?[pc]:\w+\[\d+,0\]|"
+        r"^values CTCGreedyDecoder-1 \([pc]:\w+\[\d+,\d+,0\]",
     ),
-    Known("buckets that are not sorted", r"^values Bucketize-3 "),
+    Known("buckets that are not sorted", r"^values Bucketize-3 \(.*[pc]:\w+\[\d+\](?:=\[([^]]*)\])?\) ", _unsorted),
+    Known(
+        "segments that are not sorted",
+        r"^values EmbeddingSegmentsSum-3 \(\S+ (?:as \w+, )?[pc]:i\d+\[\d+\](?:=\[[^]]*\])?, "
+        r"[pc]:i\d+\[\d+\](?:=\[([^]]*)\])?",
+        _unsorted,
+    ),
     Known("more than 32 axes", r"bitset::test"),
     Known("a signal without elements", r"^crash ISTFT-16 .*=\[0\]\)"),
     Known("no regions", r"^crash RegionYolo-1 .*num=0"),

@@ -15,7 +15,7 @@ class CTCGreedyDecoderSeqLen(Op):
     C1  ``data`` is 3D [N, T, C], ``sequence_length`` is 1D [N], ``blank_index`` has one element.
     C2  N is the same in ``data`` and ``sequence_length``.
     C3  ``classes_index_type`` and ``sequence_length_type`` are i32 or i64.
-    C4  Each entry of ``sequence_length`` is at most T.
+    C4  Each entry of ``sequence_length`` is at least 0 and at most T.
     """
 
     merge_repeated = attr.bool(True)
@@ -42,10 +42,9 @@ class CTCGreedyDecoderSeqLen(Op):
             at.require(element_type.name in ("i32", "i64"), "C3", f"{name} is {element_type}, not i32 or i64")
         batch = same_dim(at, "C2", data=(data, 0), sequence_length=(sequence_length, 0))
         time = data.shape[1]
-        longest = max(sequence_length.ints() or (0,))
-        at.require(
-            longest <= time.hi, "C4", f"sequence_length has the entry {longest}, but data {data.shape} has {time} steps"
-        )
+        for length in sequence_length.ints() or ():
+            message = f"sequence_length has the entry {length}, but data {data.shape} has {time} steps"
+            at.require(0 <= length <= time.hi, "C4", message)
         return (
             data.reshaped([batch, time]).typed(self.classes_index_type),
             data.reshaped([batch]).typed(self.sequence_length_type),
@@ -55,10 +54,10 @@ class CTCGreedyDecoderSeqLen(Op):
         self, data: np.ndarray, sequence_length: np.ndarray, blank_index: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         time, count = data.shape[1:]
-        if sequence_length.size and sequence_length.max() > time:
+        outside = sequence_length[(sequence_length < 0) | (sequence_length > time)]
+        if outside.size:
             raise Refused(
-                f"sequence_length has the entry {sequence_length.max()}, but data {list(data.shape)} has {time} steps",
-                "C4",
+                f"sequence_length has the entry {outside[0]}, but data {list(data.shape)} has {time} steps", "C4"
             )
         blank = count - 1 if blank_index is None else int(blank_index.item())
         inside = np.arange(time) < sequence_length[:, None]

@@ -25,6 +25,7 @@ class DetectionOutput8(Op):
         4 numbers in ``proposals`` (5 unless ``normalized``) and 2 additional predictions.
     C5  Either both additional inputs are connected, or neither is.
     C6  ``keep_top_k`` has at least one entry.
+    C7  ``input_height`` and ``input_width`` are positive, unless ``normalized`` makes them unused.
     """
 
     background_label_id = attr.int(0)
@@ -59,6 +60,9 @@ class DetectionOutput8(Op):
             "only one of the two additional inputs is connected",
         )
         at.require(len(self.keep_top_k) > 0, "C6", "keep_top_k is empty")
+        for name in ("input_height", "input_width"):
+            size = getattr(self, name)
+            at.require(self.normalized or size > 0, "C7", f"{name} is {size}, and normalized is false")
         values = (box_logits, class_preds, proposals, additional_class_preds, additional_box_preds)
         named = {port.name: value for port, value in zip(self.inputs, values) if value is not None}
         batch = Dim.unknown()
@@ -238,6 +242,7 @@ class DetectionOutput1(DetectionOutput8):
         4 numbers in ``proposals`` (5 unless ``normalized``) and 2 additional predictions.
     C5  Either both additional inputs are connected, or neither is.
     C6  ``keep_top_k`` has at least one entry.
+    C7  ``input_height`` and ``input_width`` are positive, unless ``normalized`` makes them unused.
     """
 
     num_classes = attr.int()

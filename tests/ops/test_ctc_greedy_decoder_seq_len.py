@@ -70,6 +70,7 @@ REFUSALS = [
     Refusal("c3-classes", _OP, _STATIC, {"classes_index_type": "i8"}),
     Refusal("c3-lengths", _OP, _STATIC, {"sequence_length_type": "f32"}),
     Refusal("c4-length", _OP, ["f32[2,20,128]", "i32{20,21}"]),
+    Refusal("c4-negative", _OP, ["f32[2,20,128]", "i32{-1,20}"]),
     Refusal("ir301-integers", _OP, ["i32[8,20,128]", "i32[8]"]),
     Refusal("ir301-float-length", _OP, ["f32[8,20,128]", "f32[8]"]),
 ]
@@ -95,3 +96,5 @@ def test_c4_while_running() -> None:
         operation(_OP).run(_data("abc"), i64(4))
     with pytest.raises(Refused, match="entry 9"):
         operation(_OP).run(_data("abc", "abc", "abc"), i64(1, 9, 3))
+    with pytest.raises(Refused, match="entry -1"):
+        operation(_OP).run(_data("abc", "abc"), i64(3, -1))

@@ -133,6 +133,7 @@ SHAPES = [
     *_shapes("own-locations", ["f32[2,10752]", *_GIVEN[1:]], "800", share_location=False, keep_top_k=-1),
     *_shapes("own-locations-tell", ["f32[2,10752]", "f32[...]", _GIVEN[2]], "800", share_location=False, keep_top_k=-1),
     *_shapes("pixels", [*_GIVEN[:2], "f32[2,2,6720]"], "400", normalized=False),
+    *_shapes("normalized-of-no-size", _GIVEN, "400", input_height=0, input_width=0),
     *_shapes("variance-encoded", [*_GIVEN[:2], "f32[1,1,5376]"], "400", variance_encoded_in_target=True),
     *_shapes("additional", [*_GIVEN, "f32[2,2688]", "f32[2,5376]"], "5376", keep_top_k=-1, top_k=-1),
     *_shapes("additional-tell", ["f32[?,?]", "f32[?,2688]", "f32[?,2,?]", "f32[2,2688]", "f32[...]"], "5376", keep_top_k=-1, top_k=-1),
@@ -168,6 +169,8 @@ REFUSALS = [
         ("c5-boxes", [*_GIVEN, "f32[2,2688]"], {}),
         ("c5-class-preds", [*_GIVEN, None, "f32[2,5376]"], {}),
         ("c6", _GIVEN, {"keep_top_k": ""}),
+        ("c7-height", [*_GIVEN[:2], "f32[2,2,6720]"], {"normalized": False, "input_height": 0}),
+        ("c7-width", [*_GIVEN[:2], "f32[2,2,6720]"], {"normalized": False, "input_width": -1}),
         ("ir301-integers", ["i32[2,5376]", "i32[2,2688]", "f32[1,2,5376]"], {}),
         ("ir302-types", ["f16[2,5376]", *_GIVEN[1:]], {}),
     ]
