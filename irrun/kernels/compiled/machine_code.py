@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final
@@ -172,7 +172,16 @@ def _processor() -> str:
     """Return what machine code depends on beside the source text."""
     features = llvm.get_host_cpu_features().flatten()
     interpreter = sys.implementation.cache_tag, object.__basicsize__, struct.calcsize("P")
-    return repr((llvm.get_process_triple(), llvm.get_host_cpu_name(), features, interpreter, version("numba")))
+    return repr((llvm.get_process_triple(), llvm.get_host_cpu_name(), features, interpreter, _numba()))
+
+
+def _numba() -> bytes:
+    """Return what tells versions of numba apart. ``importlib.metadata`` takes longer than loading a kernel."""
+    spec = find_spec("numba")
+    if spec is None or spec.origin is None:
+        return b""
+    file = Path(spec.origin).with_name("_version.py")
+    return file.read_bytes() if file.exists() else spec.origin.encode()
 
 
 # ---------------------------------------------------------------------------------------------
