@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.kernels.threads import PIECES, each, shared, threads
+from irrun.kernels.threads import each, shared, threads
 from irrun.opdef import Index, Kernel, OnTileReady, ignore_tile
 
 BLOCK: Final = 1 << 19
@@ -25,24 +25,43 @@ InPlace = Callable[[np.ndarray, np.ndarray], None]
 
 
 @lru_cache(1 << 12)
-def blocks(counts: tuple[int, ...], size: int, limit: int = BLOCK, whole: tuple[int, ...] = ()) -> tuple[Index, ...]:
+def blocks(
+    counts: tuple[int, ...], size: int, limit: int = BLOCK, whole: tuple[int, ...] = (), multiple: int = 1
+) -> tuple[Index, ...]:
     """Return indices that divide axes of the lengths ``counts`` into blocks of about ``limit`` bytes.
 
     An element takes ``size`` bytes. The leading axes are cut first, so that a block is contiguous where possible. The
-    axes in ``whole`` are not cut.
+    axes in ``whole`` are not cut. Blocks are of nearly the same size, none larger than the first. Where possible,
+    their number is a multiple of ``multiple``, so that as many threads get the same share.
     """
-    steps, size, last = list(counts), max(size, 1), len(counts) - 1
+    size, last = max(size, 1), len(counts) - 1
     strip = -(-_STRIP // size)
     size *= math.prod(max(counts[axis], 1) for axis in whole)
+    units = [strip if axis == last else 1 for axis in range(len(counts))]
+    parts = [1] * len(counts)
     for axis in reversed(range(len(counts))):
-        if axis not in whole:
-            step = limit // size
-            if axis == last:
-                step = max(step // strip, 1) * strip
-            steps[axis] = max(1, min(step, counts[axis]))
-            size *= steps[axis]
-    cuts = ([slice(i, min(i + step, n)) for i in range(0, n, step or 1)] for n, step in zip(counts, steps))
-    return tuple(itertools.product(*cuts))
+        if axis not in whole and counts[axis]:
+            step = min(max(limit // size // units[axis], 1) * units[axis], counts[axis])
+            parts[axis] = -(-counts[axis] // step)
+            size *= step
+    others = math.prod(parts)
+    for axis in range(len(counts)):
+        most = 1 if axis in whole else -(-counts[axis] // units[axis])
+        more = (n for n in range(parts[axis], most + 1) if others // parts[axis] * n % multiple == 0)
+        if (fitting := next(more, 0)) and fitting < parts[axis] + multiple:
+            parts[axis] = fitting
+            break
+    return tuple(itertools.product(*map(_cut, counts, parts, units)))
+
+
+def _cut(length: int, parts: int, unit: int) -> list[slice]:
+    """Return slices of nearly the same length, the first of which is the largest.
+
+    The length of all but the last is a multiple of ``unit``.
+    """
+    units = -(-length // unit)
+    ends = [min(-(-units * n // parts) * unit, length) for n in range(parts + 1)]
+    return [slice(begin, end) for begin, end in itertools.pairwise(ends) if begin < end]
 
 
 def each_block(
@@ -60,9 +79,10 @@ def each_block(
     If the total ``work`` is enough to be shared by the threads, the blocks are made so small that there are enough for
     all threads, but not smaller than ``least`` bytes.
     """
+    multiple = 1
     if shared(work):
-        limit = max(least, min(limit, math.prod(counts) * size // (threads() * PIECES)))
-    each(function, blocks(counts, size, limit, whole), work)
+        limit, multiple = max(least, min(limit, math.prod(counts) * size // threads())), threads()
+    each(function, blocks(counts, size, limit, whole, multiple), work)
 
 
 def reporting(
@@ -80,6 +100,18 @@ def reporting(
         on_tile_ready((*index, *map(slice, out.shape[len(index) :])))
 
     return fill_and_report
+
+
+def changing(change: Callable[[np.ndarray], None] | None, out: np.ndarray, on_tile_ready: OnTileReady) -> OnTileReady:
+    """Return the callback that applies ``change``, if there is one, to each tile of ``out`` before it is reported."""
+    if change is None:
+        return on_tile_ready
+
+    def change_and_report(index: Index) -> None:
+        change(out[index])
+        on_tile_ready(index)
+
+    return change_and_report
 
 
 def within(block: Index, size: int, limit: int = BLOCK) -> list[Index]:
@@ -114,10 +146,11 @@ class _Scratch(threading.local):
 scratch: Final = _Scratch()
 
 
-def whole_along(function: InPlace, axes: tuple[int, ...]) -> Kernel:
+def whole_along(function: InPlace, axes: tuple[int, ...], *, by_rows: bool = False) -> Kernel:
     """Return the kernel that applies ``function`` to blocks of its first input that are not cut along ``axes``.
 
-    ``axes`` are counted from the front.
+    ``axes`` are counted from the front. ``by_rows`` says that ``function`` computes each row of the last axis for
+    itself, whatever the other axes are.
     """
 
     def call(
@@ -130,7 +163,10 @@ def whole_along(function: InPlace, axes: tuple[int, ...]) -> Kernel:
         each_block(fill, x.shape, x.itemsize, BLOCK, work=8 * x.nbytes, whole=axes)
         return filled
 
-    return Kernel(call, "in blocks", out="tiles")
+    def rows(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray) -> None:
+        function(x, out)
+
+    return Kernel(call, "in blocks", out="tiles", rows=rows if by_rows else None, row_inputs=(0,))
 
 
 def report_in_blocks(out: np.ndarray, on_tile_ready: OnTileReady) -> None:

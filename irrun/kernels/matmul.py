@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from irrun.kernels.blas import asked
+from irrun.kernels.blocks import BLOCK
 from irrun.kernels.copies import copy_to
 from irrun.kernels.mkl import Cblas, mkl
 from irrun.kernels.threads import each, only_numpy, products_are_shared, shared, shares
@@ -224,6 +225,26 @@ _LARGE: Final = 1 << 19
 takes."""
 _LEAST: Final = 64
 """The parts of a product have a multiple of this number of rows or columns."""
+
+
+def cuts(shape: tuple[int, ...], size: int) -> dict[str, Any]:
+    """Return the arguments of ``each_block`` that divide a product with one matrix into blocks.
+
+    ``shape`` is the shape of the product, ``size`` the bytes of an element. The product is divided along its longer
+    side, because each block reads the whole of the other operand again.
+    """
+    *batch, rows, columns = shape
+    by_columns = math.prod(batch) * rows <= columns
+    other = math.prod(batch) * rows if by_columns else columns
+    last = len(shape) - 1
+    line = other * size
+    whole = tuple(range(last)) if by_columns else (last,)
+    return {"limit": max(BLOCK // 2, _LINES * line), "least": _LINES // 2 * line, "whole": whole}
+
+
+_LINES: Final = 256
+"""The least rows or columns of a block of a product (half as many where threads share the blocks): smaller blocks
+spend too much time on reading the other operand again."""
 
 
 def blas() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,9 @@ class Packed:
     steps: Callable[[np.ndarray, States, np.ndarray], States]
     nbytes: int
     """The bytes of the weights."""
+    work: ClassVar[int] = 0
+    """The work for an element that threads may share (see ``threads.WORTH``): none, because the steps are short calls
+    of numpy, between which threads would wait for each other."""
 
     def run(self, x: np.ndarray, states: States, y: np.ndarray, *, backwards: bool = False) -> States:
         """Run the layer over ``x`` [batch, time, input], and return the last states.

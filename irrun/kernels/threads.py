@@ -26,13 +26,11 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-WORTH: Final = 1 << 25
+WORTH: Final = 1 << 24
 """The least work for which waking the threads pays off. A unit is one multiplication or addition of a matrix product,
 of which one thread does some 80 in a nanosecond, or one byte that any other kernel fills. A byte counts for less than
 the time that it takes, because waking a thread takes 0.1 ms on a virtual machine, and because threads that make short
 calls of numpy wait for each other between the calls."""
-PIECES: Final = 2
-"""Parts for each thread. With more than one, a thread that wakes up late takes fewer parts."""
 _MOST: Final = 8
 """The most threads by default. More threads would all wait for memory."""
 
@@ -78,7 +76,7 @@ def shares(count: int, work: int, least: int = 1) -> list[slice]:
     multiple of ``least``.
     """
     units = -(-count // least)
-    parts = min(threads() * PIECES, units) if shared(work) else 1
+    parts = min(threads(), units) if shared(work) else 1
     return [slice(units * n // parts * least, min(units * (n + 1) // parts * least, count)) for n in range(parts)]
 
 

@@ -52,7 +52,8 @@ Formula = tuple[str, *tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Epilogue:
-    """What a kernel computes of each of its results before it stores it: ``clamp(result + bias + residual)``."""
+    """What a kernel computes of its results while they are in the cache:
+    ``change(clamp(result + bias + residual))``."""
 
     bias: np.ndarray | None = None
     """A number for each element of the last axis, f32 [n]."""
@@ -60,6 +61,8 @@ class Epilogue:
     """Whether the last input of the kernel, which has the shape of its output, is added."""
     limits: tuple[float, float] | None = None
     """The least and the greatest result."""
+    change: Callable[[np.ndarray], None] | None = None
+    """Changes a part of the results in place. Their rows are contiguous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +76,12 @@ class Kernel:
     algorithm: str = ""
     """The name of the algorithm, where an operation has several: a word or two, as the profile shows them."""
     out: Literal["new", "whole", "tiles", "elementwise"] = "new"
-    """Which memory ``call`` fills. All but ``new`` have a single output; ``out`` and ``on_tile_ready`` are passed only
-    where its shape is static.
+    """Which memory ``call`` fills. ``out`` and ``on_tile_ready`` are passed only where all shapes are static.
+    ``tiles`` and ``elementwise`` have a single output.
 
     - ``new``: it allocates its outputs, or returns views of its inputs.
     - ``whole``: it takes ``out=``, a C-contiguous array of the output's type and shape that overlaps with no input, or
-      None. It fills and returns ``out``, or a new array.
+      None. It fills and returns ``out``, or a new array. With several outputs, ``out`` is a tuple of arrays.
     - ``tiles``: it also takes ``on_tile_ready=`` (see ``OnTileReady``) and calls it once for each tile of ``out``, on
       any thread. The tiles are disjoint and cover ``out``. The callback changes the tile in place.
     - ``elementwise``: it takes ``out=``, which may be one of the inputs. Each element of the output depends on the
@@ -95,6 +98,14 @@ class Kernel:
     """Creates that form, if the kernel does not hold it yet. Otherwise the first ``call`` would create it."""
     formula: Formula | None = None
     """What an ``elementwise`` kernel computes, if that has a formula."""
+    change: Callable[[np.ndarray], None] | None = None
+    """Does what an ``elementwise`` kernel of one input does, in place."""
+    rows: Callable[..., object] | None = None
+    """Computes some rows of the output, if each depends on the same row of the inputs ``row_inputs`` alone.
+
+    It takes these rows in port order (None for the other inputs), and ``out``; all are matrices with contiguous rows.
+    """
+    row_inputs: tuple[int, ...] = ()
     followed: Callable[[Epilogue], Kernel] | None = None
     """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
     chain: Callable[[Kernel, Kernel], Kernel | None] | None = None

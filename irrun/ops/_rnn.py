@@ -12,6 +12,7 @@ from irrun.deadline import in_time
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.kernels.recurrence import Packed, gru, gru_linear, lstm, rnn
+from irrun.kernels.threads import each
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr
 from irrun.types import Dim, product
 
@@ -291,6 +292,7 @@ class RecurrentSequence(_Recurrent):
             return None
         backwards = [self.direction == "reverse", True]
         states = self.formula.states
+        work = sum(weights.work for weights in packed)
 
         def call(x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
             lengths = others[states]
@@ -299,10 +301,13 @@ class RecurrentSequence(_Recurrent):
                 return self.run(x, *others)
             y = np.empty((len(x), len(packed), x.shape[1], self.hidden_size), x.dtype)
             given = [state for state in others[:states] if state is not None]
-            last = [
-                weights.run(x, tuple(state[:, way] for state in given), y[:, way], backwards=backwards[way])
-                for way, weights in enumerate(packed)
-            ]
+            last: list[States] = [()] * len(packed)
+
+            def one_way(way: int) -> None:
+                first = tuple(state[:, way] for state in given)
+                last[way] = packed[way].run(x, first, y[:, way], backwards=backwards[way])
+
+            each(one_way, range(len(packed)), work * x.shape[0] * x.shape[1])
             return y, *(np.stack(both, axis=1) for both in zip(*last))
 
         known, data = request.inputs[1 + states], request.inputs[0]

@@ -36,7 +36,7 @@ class AlongAxis(Op):
             return None
         axis = self.axis % data.rank
         if request.compiled and axis == data.rank - 1 and (rows := self.rows(data)) is not None:
-            return whole_along(rows, (axis,))
+            return whole_along(rows, (axis,), by_rows=True)
         return whole_along(lambda x, out: self.block(x, out, axis), (axis,))
 
     def infer(self, at: Site, data: Value) -> Value:

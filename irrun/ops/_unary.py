@@ -56,7 +56,7 @@ class Unary(Op):
         if request.compiled and data.type.name == "f32" and (name := self.compiled()) is not None:
             from irrun.kernels.compiled import activations
 
-            return elementwise(activations.activation(getattr(activations, name)), data)
+            return activations.activation(getattr(activations, name)) if data.rank else None
         numpy_has_it = isinstance(self.kernel, np.ufunc) and gives(self.kernel, self.result(data), data)
         if numpy_has_it and (self.exact or native(data)):
             return elementwise(self.kernel, data)

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, SMALL, each_block, report_in_blocks, within
-from irrun.kernels.matmul import TransposedConstant, UnpackedConstant, matmul, multiply_stored, narrow, wide
-from irrun.kernels.threads import shared
+from irrun.kernels.blocks import SMALL, each_block, report_in_blocks, within
+from irrun.kernels.matmul import TransposedConstant, UnpackedConstant, cuts, matmul, multiply_stored, narrow, wide
 from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Stored, Value, attr, ignore_tile, op, ports
 from irrun.ops._broadcasting import refuse
 from irrun.types import Dim, PartialShape
@@ -79,7 +78,7 @@ class MatMul(Op):
             held, transpose_b = TransposedConstant.of(b.data), False
         inner = a.shape[-2 if transpose_a else -1].value or 0
         flops = 0 if shape is None else 2 * math.prod(shape) * inner
-        cuts = None if shape is None or ranks[1] > 2 else _cuts(shape, a.type.dtype.itemsize)
+        parts = None if shape is None or ranks[1] > 2 else cuts(shape, a.type.dtype.itemsize)
 
         def call(
             a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
@@ -94,7 +93,7 @@ class MatMul(Op):
                 return matmul(a, b, out)
             assert shape is not None
             whole = np.empty(shape, a.dtype) if out is None else out
-            if cuts is None:
+            if parts is None:
                 report_in_blocks(matmul(a, b, whole), on_tile_ready)
                 return whole
 
@@ -103,7 +102,7 @@ class MatMul(Op):
                 for part in within(index, whole.itemsize, SMALL):
                     on_tile_ready(part)
 
-            each_block(fill, shape, whole.itemsize, work=flops, **cuts)
+            each_block(fill, shape, whole.itemsize, work=flops, **parts)
             return whole
 
         kept = {} if held is None else {"prepacked": (1,), "packed": held.array.nbytes}
@@ -115,34 +114,11 @@ class MatMul(Op):
         source = b.data if b.stored is None else b.stored
         if a.type.name != "f32" or size < _WORTH_PACKING or source is None:
             return None
-        from irrun.kernels.compiled.product import packed_matrix
-
-        packed = packed_matrix(source, self.transpose_b)
-
-        def call(
-            a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
-        ) -> np.ndarray:
-            rows = np.ascontiguousarray(a.swapaxes(-1, -2) if self.transpose_a else a)
-            whole = np.empty((*rows.shape[:-1], packed.columns), np.float32) if out is None else out
-
-            def fill(index: Index) -> None:
-                columns = index[-1]
-                target = whole[index].reshape(-1, columns.stop - columns.start)
-                packed.multiply(rows[index[:-1]].reshape(-1, rows.shape[-1]), target, columns.start)
-                if on_tile_ready is not ignore_tile:
-                    for part in within(index, whole.itemsize, SMALL):
-                        on_tile_ready(part)
-
-            work = 2 * whole.size * rows.shape[-1]
-            if on_tile_ready is ignore_tile and not shared(work):  # blocks take as long as a small product
-                packed.multiply(rows.reshape(-1, packed.depth), whole.reshape(-1, packed.columns))
-            elif whole.size:
-                each_block(fill, whole.shape, whole.itemsize, work=work, **_cuts(whole.shape, whole.itemsize))
-            return whole
+        from irrun.kernels.compiled.product import packed_product
 
         shape = self.infer(Site(), a, b).shape.static
-        flops = 0 if shape is None else 2 * math.prod(shape) * packed.depth
-        return Kernel(call, packed.name, out="tiles", flops=flops, prepacked=(1,), packed=packed.nbytes)
+        flops = 0 if shape is None else 2 * math.prod(shape) * (a.shape[-2 if self.transpose_a else -1].value or 0)
+        return packed_product(source, self.transpose_a, self.transpose_b, flops)
 
     def _in_parts(self, stored: Stored) -> Kernel:
         """Return a kernel that unpacks ``b`` in parts in each call."""
@@ -182,23 +158,5 @@ def _swapped(dims: tuple[Dim, ...], transpose: bool) -> tuple[Dim, ...]:
     return (*dims[:-2], dims[-1], dims[-2]) if transpose else dims
 
 
-def _cuts(shape: tuple[int, ...], size: int) -> dict[str, Any]:
-    """Return the arguments of ``each_block`` that divide a product with one matrix into blocks.
-
-    ``shape`` is the shape of the product, ``size`` the bytes of an element. The product is divided along its longer
-    side, because each block reads the whole of the other operand again.
-    """
-    *batch, rows, columns = shape
-    by_columns = math.prod(batch) * rows <= columns
-    other = math.prod(batch) * rows if by_columns else columns
-    last = len(shape) - 1
-    line = other * size
-    whole = tuple(range(last)) if by_columns else (last,)
-    return {"limit": max(BLOCK // 2, _LEAST * line), "least": _LEAST // 2 * line, "whole": whole}
-
-
 _WORTH_PACKING: Final = 1 << 12
 """The least elements of a constant matrix for which a compiled kernel is worth its calls."""
-_LEAST: Final = 256
-"""The least rows or columns of a block of a product (half as many where threads share the blocks): smaller blocks
-spend too much time on reading the other operand again."""

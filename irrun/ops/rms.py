@@ -53,7 +53,7 @@ class RMS(Op):
             if width is not None and factors.size in (1, width):
                 factors = np.ascontiguousarray(np.broadcast_to(factors, (width,)))
                 by_rows = rows.by_rows(rows.root_mean_square, np.float32(self.epsilon), factors)
-                return whole_along(by_rows, (data.rank - 1,))
+                return whole_along(by_rows, (data.rank - 1,), by_rows=True)
 
         def function(x: np.ndarray, out: np.ndarray) -> None:
             count = np.asarray(x.shape[-1], x.dtype)

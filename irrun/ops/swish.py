@@ -30,7 +30,7 @@ class Swish(Op):
         if request.compiled and data is not None and data.type.name == "f32":
             from irrun.kernels.compiled import activations
 
-            return elementwise(activations.activation(activations.swish, np.float32(factor)), data)
+            return activations.activation(activations.swish, np.float32(factor)) if data.rank else None
         return elementwise(in_blocks(swish(factor)), data)
 
     def run(self, data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:

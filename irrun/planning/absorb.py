@@ -1,6 +1,7 @@
 """Let kernels compute what follows them: element-wise steps as their epilogue, and kernels of the same kind.
 
-A kernel with ``Kernel.followed`` applies bias, residual and clamp to its results before it stores them. Kernels with
+A kernel with ``Kernel.followed`` applies bias, residual, clamp and an activation to its results before they leave the
+cache. Kernels with
 ``Kernel.chain`` compute what is between them piece by piece. The steps that remain are fused as usual
 (``irrun.planning.fuse``).
 """
@@ -51,7 +52,7 @@ def absorb(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int
             kernel = step.kernel.followed(epilogue)
             new[position] = replace(last, kernel=kernel, reads=reads, layers=layers, dynamic=False, own_inputs=False)
             made[last.writes[0]] = position
-    return _chained([step for step in new if step is not None], values, results)
+    return _in_sequence(_chained([step for step in new if step is not None], values, results), values, results)
 
 
 def _chained(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int]) -> list[Step]:
@@ -83,6 +84,52 @@ def _chained(steps: Sequence[Step], values: Sequence[Value], results: Sequence[i
     return [new[position] for position in sorted(new)]
 
 
+def _in_sequence(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int]) -> list[Step]:
+    """Return the steps with convolutions that only each other read as one step, in the place of the last."""
+    made = {slot: position for position, step in enumerate(steps) for slot in step.writes}
+    readers: dict[int, set[int]] = {slot: {-1} for slot in results}
+    for position, step in enumerate(steps):
+        for slot in step.reads:
+            readers.setdefault(slot, set()).add(position)
+    new: dict[int, Step] = dict(enumerate(steps))
+    for last in reversed(range(len(steps))):
+        if last not in new or len(steps[last].kernel.stages) != 1:
+            continue
+        group, waiting = {last}, [last]
+        while waiting:
+            for slot in steps[waiting.pop()].reads:
+                position = made.get(slot, -1)
+                known = position in group or position not in new or len(steps[position].kernel.stages) != 1
+                if not known and readers[slot] <= group:
+                    group.add(position)
+                    waiting.append(position)
+        if len(group) > 1:
+            for position in group:
+                del new[position]
+            new[last] = _sequence([steps[position] for position in sorted(group)], values)
+    return [new[position] for position in sorted(new)]
+
+
+def _sequence(steps: Sequence[Step], values: Sequence[Value]) -> Step:
+    from irrun.kernels.compiled.convolution.sequences import Member, sequence
+
+    number = {step.writes[0]: n for n, step in enumerate(steps)}
+    reads = [slot for step in steps for n, slot in enumerate(step.reads) if n != 1 and slot not in number]
+    outer = list(dict.fromkeys(reads))
+    number |= {slot: -1 - n for n, slot in enumerate(outer)}
+    members = [
+        Member(step.kernel.stages[0], number[step.reads[0]], number[step.reads[2]] if len(step.reads) > 2 else None)
+        for step in steps
+    ]
+    filters = [step.reads[1] for step in steps]
+    shape = values[steps[-1].writes[0]].shape.static
+    assert shape is not None
+    positions = tuple(range(len(outer), len(outer) + len(filters)))
+    kernel = sequence(members, shape[0], sum(step.kernel.flops for step in steps), len(outer), positions)
+    layers = tuple(layer for step in steps for layer in step.layers)
+    return replace(steps[-1], kernel=kernel, reads=(*outer, *filters), layers=layers, dynamic=False, own_inputs=False)
+
+
 def _extended(epilogue: Epilogue, step: Step, number: int, own: int, values: Sequence[Value]) -> Epilogue | None:
     """Return the epilogue that also computes ``step``, or None if there is none.
 
@@ -90,7 +137,11 @@ def _extended(epilogue: Epilogue, step: Step, number: int, own: int, values: Seq
     """
     formula, value = step.kernel.formula, values[own]
     result = values[step.writes[0]]
-    if formula is None or value.type is not result.type or value.shape != result.shape or epilogue.limits is not None:
+    if value.type is not result.type or value.shape != result.shape or epilogue.change is not None:
+        return None
+    if step.kernel.change is not None:
+        return replace(epilogue, change=step.kernel.change)
+    if formula is None or epilogue.limits is not None:
         return None
     if formula[0] == "clamp":
         return replace(epilogue, limits=(formula[1], formula[2]))

@@ -22,6 +22,7 @@ from irrun.planning.failures import kernel_failed, refuse_too_large, too_much_me
 from irrun.planning.fuse import fuse
 from irrun.planning.layout import channels_last
 from irrun.planning.patterns import Patterns
+from irrun.planning.rows import by_rows
 from irrun.planning.steps import Plan, Planning, Step
 from irrun.planning.stored import stored_constants
 from irrun.planning.views import reshaped
@@ -137,7 +138,7 @@ class _Assembly:
             steps = patterns.replaced(_wanted(steps, results))
             steps = _wanted(decoding(steps, self.values, compiled=self.how.compiled), results)
             steps = channels_last(steps, self.values, self.constants, results, self.packed, compiled=self.how.compiled)
-            steps = absorb(steps, self.values, results)
+            steps = by_rows(absorb(steps, self.values, results), self.values, results)
             steps = fuse(reshaped(steps, self.values, results), self.values, results)
             for step in steps:
                 if step.kernel.pack is not None:
@@ -346,16 +347,22 @@ class _Assembly:
         types = tuple([None if read < 0 else self.values[read].type for read in step.reads])
         return type(step.op), attributes, types, tuple([output.type for output in step.layer.outputs])
 
-    def filled(self, step: Step) -> tuple[tuple[int, ...], np.dtype] | None:
-        """Return shape and dtype of the array for ``out=`` of the kernel; None if the kernel allocates its outputs.
+    def filled(self, step: Step) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
+        """Return shape and dtype of the arrays for ``out=`` of the kernel; none if the kernel allocates its outputs.
 
         It always allocates strings, whose dtype depends on the longest one, and elements of a type that is not known.
+        Kernels of a single operation take no more than one array.
         """
-        kernel, value = step.kernel, self.values[step.writes[0]] if step.writes else None
-        if value is None or len(step.writes) > 1 or kernel.out == "new" or value.type.kind in ("string", "dynamic"):
-            return None
-        shape = value.shape.static
-        return None if shape is None else (shape, value.type.dtype)
+        values = [self.values[slot] for slot in step.writes]
+        if (
+            step.kernel.out == "new"
+            or (len(values) > 1 and step.own_inputs)
+            or any(value.type.kind in ("string", "dynamic") for value in values)
+        ):
+            return ()
+        shapes = [value.shape.static for value in values]
+        known = [(shape, value.type.dtype) for shape, value in zip(shapes, values) if shape is not None]
+        return tuple(known) if len(known) == len(values) else ()
 
 
 _FEW: Final = 1 << 12

@@ -37,8 +37,8 @@ class Step:
     """All layers that the step computes; ``layer`` is the last of them."""
     own_inputs: bool = True
     """Whether ``reads`` are the inputs of ``layer``. They are not if layers are fused or values have another layout."""
-    out: tuple[tuple[int, ...], np.dtype] | None = None
-    """The shape and dtype of the array that the executor passes as ``out=``; None if the kernel allocates it."""
+    out: tuple[tuple[tuple[int, ...], np.dtype], ...] = ()
+    """The shape and dtype of each array that the executor passes as ``out=``; none if the kernel allocates them."""
     frees: tuple[int, ...] = ()
     """The slots that no later step reads."""
     passed: dict[object, int] = field(default_factory=dict, compare=False)

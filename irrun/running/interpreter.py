@@ -94,8 +94,9 @@ class Interpreter:
                     live.require(plan.model, step.layer, size + working)
             pending = live.pending
             try:
-                if step.out is not None:
-                    returned = step.kernel.call(*inputs, out=self.pool.take(*step.out))
+                if step.out:
+                    taken = [self.pool.take(*one) for one in step.out]
+                    returned = step.kernel.call(*inputs, out=tuple(taken) if len(taken) > 1 else taken[0])
                 elif step.needed:
                     returned = step.kernel.call(*inputs, **self._needed(step, run))
                 else:
@@ -204,8 +205,8 @@ class Interpreter:
 
     def _size(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], live: Live) -> int:
         """Return the bytes that the outputs of a step without a check will take; 0 if there is room for any."""
-        if step.out is not None:
-            return math.prod(step.out[0]) * step.out[1].itemsize
+        if step.out:
+            return sum(math.prod(shape) * dtype.itemsize for shape, dtype in step.out)
         if not step.own_inputs or sum([a.nbytes for a in inputs if a is not None]) <= live.room:
             return 0  # operations that allocate much more than their inputs take are checked
         return self._check(plan, step, inputs)

@@ -82,9 +82,10 @@ def sizes_of(plan: Plan) -> list[int]:
     sizes = [prod(v.shape.static or ()) * v.type.dtype.itemsize for v in plan.values.values()]
     sizes += [0] * (plan.slots - len(sizes))
     for step in plan.steps:
-        for slot in step.writes:
+        for number, slot in enumerate(step.writes):
             if slot >= len(plan.values):
-                sizes[slot] = prod(step.out[0]) * step.out[1].itemsize if step.out else sizes[step.reads[0]]
+                shape, dtype = step.out[number] if step.out else ((), None)
+                sizes[slot] = sizes[step.reads[0]] if dtype is None else prod(shape) * dtype.itemsize
     return sizes
 
 
@@ -131,7 +132,7 @@ class _Simulation:
             if is_view and (step.op.views == "strided" or step.reads[0] in self.strided):
                 self.strided.add(slot)
             if owner == slot:
-                self.allocate(slot, from_pool=step.out is not None and self.size[slot] > SMALL)
+                self.allocate(slot, from_pool=bool(step.out) and self.size[slot] > SMALL)
         if "variables" not in step.needed:
             return
         if "variables" in step.op.needs:  # what a variable takes is copied

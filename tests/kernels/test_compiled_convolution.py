@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import irrun
 from irrun import build as b
-from irrun.kernels import compiled
+from irrun.kernels import compiled, threads
 from irrun.opdef import Epilogue, Kernel, Request, Value
 from irrun.planning import plans
 from kit import filled, operation
@@ -290,6 +291,63 @@ def test_bands(stride: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None
     steps = [step for step in executable.plan.steps if "in bands" in step.kernel.algorithm]
     assert [[layer.type for layer in step.layers].count("GroupConvolution") for step in steps] == [1]
     assert len([name for name in algorithms(executable) if "compiled" in name]) == 1
+
+
+@pytest.fixture(params=[1, 3])
+def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One thread, and three that share everything."""
+    monkeypatch.setenv("IRRUN_THREADS", str(request.param))
+    monkeypatch.setattr(threads, "WORTH", 1)
+    threads.threads.cache_clear()
+    threads._tasks.cache_clear()
+    yield
+    threads.threads.cache_clear()
+    threads._tasks.cache_clear()
+
+
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("batch", [1, 3])
+def test_sequences(batch: int) -> None:
+    """Whole blocks are one step: of every kind of convolution, with residuals from within and from outside."""
+    x = b.Tanh(image(batch, 5, 33, 30))
+    y = x
+    for stride in (1, 2, 1, 3, 1, 1):
+        y = bottleneck(y, 5, 24, stride)
+    y = conv(conv(y, normal(40, 5, 1, 1) / 4), normal(4, 3, 10, 3, 3) / 8, group=True)
+    executable = assert_same(b.model(y), normal(batch, 5, 33, 30))
+    (step,) = joined(executable)
+    assert "in sequence" in step.kernel.algorithm
+    assert [layer.type for layer in step.layers].count("GroupConvolution") == 7
+
+
+@pytest.mark.usefixtures("workers")
+def test_a_sequence_ends_where_others_read() -> None:
+    first = bottleneck(image(1, 5, 19, 14), 5, 24, 1)
+    model = b.model({"first": first, "second": bottleneck(first, 5, 24, 1)})
+    executable = assert_same(model, normal(1, 5, 19, 14))
+    types = [[layer.type for layer in step.layers] for step in joined(executable)]
+    assert [("GroupConvolution" in some, some.count("Convolution")) for some in types] == [(True, 2)] * 2
+
+
+@pytest.mark.usefixtures("workers")
+def test_sequences_that_are_not_finite() -> None:
+    """NaN and infinities reach the results that see them, and no others."""
+    data = normal(1, 5, 19, 14)
+    data[0, 2, 3, 4], data[0, 1, 12, 9] = NAN, INF
+    model = b.model(bottleneck(bottleneck(image(1, 5, 19, 14), 5, 24, 1), 5, 24, 1))
+    found, wanted = (irrun.compile(model, exact=exact)([data])[0] for exact in (False, True))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
+
+
+def test_several_runs_of_a_sequence_at_the_same_time() -> None:
+    model = b.model(bottleneck(bottleneck(image(1, 5, 49, 44), 5, 24, 1), 5, 24, 1))
+    executable, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
+    feeds = [normal(1, 5, 49, 44) for _ in range(12)]
+    with ThreadPoolExecutor(4) as pool:
+        found = [outputs[0] for outputs in pool.map(executable, [[feed] for feed in feeds])]
+    for got, feed in zip(found, feeds):
+        np.testing.assert_allclose(got, exact([feed])[0], rtol=1e-4, atol=1e-3)
 
 
 def test_small_values_are_not_computed_in_bands() -> None:

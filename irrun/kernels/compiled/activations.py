@@ -13,7 +13,7 @@ from irrun.kernels.compiled import functions as f
 from irrun.kernels.compiled.functions import Number, contracted
 from irrun.kernels.compiled.processor import compiled
 from irrun.kernels.compiled.rows import on_rows, row_at
-from irrun.opdef import Index
+from irrun.opdef import Index, Kernel
 
 __all__ = ["activation", "erf", "exp", "gelu_erf", "gelu_tanh", "sigmoid", "swish", "tanh"]
 
@@ -25,7 +25,7 @@ _LINEAR: Final = _f32(-2 * math.sqrt(2 / math.pi))
 _CUBIC: Final = _f32(-2 * math.sqrt(2 / math.pi) * 0.044715)
 
 
-def activation(kernel: Callable[..., None], *numbers: np.float32) -> Callable[..., np.ndarray]:
+def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
     """Return the element-wise kernel for one of the functions below and its further arguments."""
     change = on_rows(kernel, *numbers, whole=False)
 
@@ -47,7 +47,7 @@ def activation(kernel: Callable[..., None], *numbers: np.float32) -> Callable[..
         each_block(fill, target.shape, target.itemsize, SMALL, work=_WORK * whole.nbytes, least=SMALL // 4)
         return whole
 
-    return call
+    return Kernel(call, out="elementwise", change=change)
 
 
 _WORK: Final = 4

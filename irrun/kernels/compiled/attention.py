@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Final
 
 import numpy as np
 
 from irrun.kernels import attention as by_numpy
-from irrun.kernels.blocks import BLOCK, each_block, scratch
-from irrun.kernels.compiled.functions import contracted
+from irrun.kernels.blocks import BLOCK, each_block
+from irrun.kernels.compiled.functions import Number, contracted
 from irrun.kernels.compiled.panels import DEPTH, WIDTH, address_of, multiply_panel
 from irrun.kernels.compiled.processor import ROWS, compiled
 from irrun.kernels.compiled.rows import row_at, weigh
@@ -46,24 +46,17 @@ def attention(
             query, key, value, scale=scale, masks=masks, causal=causal, out=out, on_tile_ready=on_tile_ready
         )
     mask = _sum(masks, keys)
-    shapes = [a.shape[:-2] for a in (query, key, value, *(() if mask is None else (mask,)))]
-    batch = np.broadcast_shapes(*shapes)
-    whole = np.empty((*batch, queries, width), np.float32) if out is None else out
-    query, key, value = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value))
-    if mask is not None:
-        mask = np.broadcast_to(mask, (*batch, *mask.shape[-2:]))
+    whole = _result(query, key, value, mask) if out is None else out
+    arrays = [_in_rows(query), _keys(key), _in_rows(value), whole, *(() if mask is None else (_in_rows(mask),))]
+    batch, offsets, steps = _layout(tuple((a.shape, a.strides) for a in arrays))
+    begins = np.array([array.__array_interface__["data"][0] for array in arrays])
+    places = begins.reshape(-1, *(1,) * len(batch)) + offsets
+    factor = np.float32(scale)
 
     def fill(index: Index) -> None:
         *at, rows, _ = index
-        heads = tuple(at)
-        some = query[(*at, rows)]
-        scaled = np.multiply(some, np.float32(scale), out=scratch(0, some.dtype, *some.shape))
-        tile = whole[(*at, rows)]
-        _attend(
-            scaled.reshape(-1, *some.shape[-2:]), _panels(key[heads], 1), _panels(value[heads], 2),
-            _NONE if mask is None else _matrices(mask[heads] if mask.shape[-2] == 1 else mask[(*at, rows)]),
-            keys, rows.start if causal else -1, tile.reshape(-1, *tile.shape[-2:]),
-        )  # fmt: skip
+        heads = places[(slice(None), *at)].reshape(len(places), -1)
+        _attend(heads, steps, factor, query.shape[-1], keys, width, rows.start, rows.stop, causal)
         on_tile_ready((*at, rows, slice(0, width)))
 
     counts = *batch, queries, keys
@@ -74,9 +67,46 @@ def attention(
     return whole
 
 
+def _result(query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """Return a new array for the results."""
+    batch = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value, mask) if a is not None))
+    return np.empty((*batch, query.shape[-2], value.shape[-1]), np.float32)
+
+
+def _in_rows(array: np.ndarray) -> np.ndarray:
+    """Return matrices of f32 whose rows are contiguous."""
+    contiguous = array.strides[-1] == 4 and all(step % 4 == 0 for step in array.strides)
+    return array if contiguous else np.ascontiguousarray(array)
+
+
+def _keys(key: np.ndarray) -> np.ndarray:
+    """Return transposed keys [..., depth, keys], of which each key is contiguous."""
+    return _in_rows(key.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+@lru_cache(1 << 8)
+def _layout(
+    arrays: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...],
+) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+    """Return what follows from the shapes and strides of queries, keys, values, results and masks.
+
+    That is their common batch, the offset of each matrix in bytes [arrays, *batch], and how many numbers apart the rows
+    of the queries, the keys, and the rows of the values, results and masks are.
+    """
+    batch = arrays[3][0][:-2]
+    offsets = np.zeros((len(arrays), *batch), np.int64)
+    for offset, (shape, strides) in zip(offsets, arrays):
+        for axis, (count, step) in enumerate(zip(shape[-3::-1], strides[-3::-1])):
+            along = np.arange(count) * step
+            offset += along.reshape(-1, *(1,) * axis)
+    steps = [strides[-1 if number == 1 else -2] // 4 for number, (_, strides) in enumerate(arrays)]
+    if len(arrays) == 5 and arrays[4][0][-2] == 1:
+        steps[4] = 0  # the same mask for all queries
+    return batch, offsets, np.array(steps)
+
+
 _WORK: Final = 128
 """The time that a weight takes, in units of ``threads.WORTH``."""
-_NONE: Final = np.empty((0, 0, 0), np.float32)
 
 
 def _sum(masks: Sequence[np.ndarray], keys: int) -> np.ndarray | None:
@@ -87,72 +117,71 @@ def _sum(masks: Sequence[np.ndarray], keys: int) -> np.ndarray | None:
     return np.broadcast_to(mask, (*mask.shape[:-1], keys))
 
 
-def _matrices(mask: np.ndarray) -> np.ndarray:
-    """Return a mask as a contiguous array of one matrix for each head, or of a single one if all are the same."""
-    if not any(step for n, step in zip(mask.shape[:-2], mask.strides) if n > 1):
-        mask = mask[(0,) * (mask.ndim - 2)]
-    return np.ascontiguousarray(mask).reshape(-1, *mask.shape[-2:])
-
-
-def _panels(matrices: np.ndarray, number: int) -> np.ndarray:
-    """Return the panels of matrices [..., depth, columns] in scratch memory, as [heads, panels, depth, WIDTH]."""
-    *batch, depth, columns = matrices.shape
-    full, rest = divmod(columns, WIDTH)
-    panels = scratch(number, matrices.dtype, *batch, -(-columns // WIDTH), depth, WIDTH)
-    parts = matrices[..., : full * WIDTH].reshape(*batch, depth, full, WIDTH)
-    np.copyto(panels[..., :full, :, :], parts.swapaxes(-2, -3))
-    if rest:
-        np.copyto(panels[..., full, :, :rest], matrices[..., full * WIDTH :])
-        panels[..., full, :, rest:] = 0
-    return panels.reshape(-1, *panels.shape[-3:])
-
-
 @compiled
 def _attend(
-    query: np.ndarray, across: np.ndarray, values: np.ndarray, masks: np.ndarray, keys: int, first: int,
-    out: np.ndarray,
+    places: np.ndarray, steps: np.ndarray, scale: Number, depth: int, keys: int, width: int, begin: int, end: int,
+    causal: bool,
 ) -> None:  # fmt: skip
-    """Fill ``out`` [heads, rows, width] with the attention of ``query`` [heads, rows, depth], which is scaled already.
+    """Compute the rows ``begin`` to ``end`` of the attention of some heads.
 
-    ``across`` and ``values`` are the panels of the transposed keys and of the values. ``masks`` [heads or 1, rows or 1,
-    keys] are added, if there are any. ``first`` is the position of the first query, which sees the keys up to its own
-    position, or -1 if every query sees all keys.
+    ``places`` i64 [4 or 5, heads] holds the addresses of the matrices of f32 of each head: of the queries, the keys,
+    the values, the results and, if there is one, the mask that is added. ``steps`` i64 [4 or 5] says how many numbers
+    apart their rows are, which are contiguous. If ``causal``, a query sees the keys up to its own position.
     """
-    heads, rows, depth = query.shape
-    columns = across.shape[1] * WIDTH
-    width = values.shape[1] * WIDTH
-    weights = np.empty((_TALL, columns), np.float32)
-    sums = np.empty((_TALL, width), np.float32)
-    factors = np.empty(_TALL, np.float32)
-    for head in range(heads):
-        for top in range(0, rows, _TALL):
-            high = min(_TALL, rows - top)
-            seen = keys if first < 0 else min(keys, first + top + high)
-            panels = -(-seen // WIDTH)
-            a = address_of(query) + 4 * (head * rows + top) * depth
-            for panel in range(panels):
-                b = address_of(across) + 4 * (head * across.shape[1] + panel) * depth * WIDTH
-                multiply_panel(
-                    across, a, depth, b, 0, address_of(weights) + 4 * panel * WIDTH, columns, high, depth, False
-                )
+    panels, tall = -(-keys // WIDTH), min(_TALL, end - begin)
+    columns, wide = panels * WIDTH, -(-width // WIDTH)
+    across = np.zeros((panels, depth, WIDTH), np.float32)
+    values = np.zeros((wide, keys, WIDTH), np.float32)
+    some = np.empty((tall, depth), np.float32)
+    weights = np.empty((tall, columns), np.float32)
+    sums = np.empty((tall, wide * WIDTH), np.float32)
+    factors = np.empty(tall, np.float32)
+    for head in range(places.shape[1]):
+        for j in range(keys):
+            key = row_at(places[1, head] + 4 * j * steps[1], depth)
+            for k in range(depth):
+                across[j // WIDTH, k, j % WIDTH] = key[k]
+        for panel in range(wide):
+            for j in range(keys):
+                _copy(
+                    places[2, head] + 4 * (j * steps[2] + panel * WIDTH),
+                    address_of(values) + 4 * (panel * keys + j) * WIDTH, min(WIDTH, width - panel * WIDTH), _ONE,
+                )  # fmt: skip
+        for top in range(begin, end, tall):
+            high = min(tall, end - top)
             for i in range(high):
-                row = row_at(address_of(weights) + 4 * i * columns, panels * WIDTH)
-                if masks.size:
-                    _add(row, masks[min(head, masks.shape[0] - 1), min(top + i, masks.shape[1] - 1)])
-                for j in range(keys if first < 0 else min(keys, first + top + i + 1), row.size):
+                _copy(places[0, head] + 4 * (top + i) * steps[0], address_of(some) + 4 * i * depth, depth, scale)
+            seen = min(keys, top + high) if causal else keys
+            for panel in range(-(-seen // WIDTH)):
+                b = address_of(across) + panel * across.strides[0]
+                c = address_of(weights) + 4 * panel * WIDTH
+                multiply_panel(across, address_of(some), depth, b, 0, c, columns, high, depth, False)
+            for i in range(high):
+                row = row_at(address_of(weights) + 4 * i * columns, -(-seen // WIDTH) * WIDTH)
+                if len(places) == 5:
+                    _add(row, row_at(places[4, head] + 4 * (top + i) * steps[4], keys))
+                for j in range(min(keys, top + i + 1) if causal else keys, row.size):
                     row[j] = _HIDDEN
                 factors[i] = _ONE / weigh(row)
             for start in range(0, seen, DEPTH):
                 count = min(DEPTH, seen - start)
-                for panel in range(values.shape[1]):
-                    b = address_of(values) + 4 * ((head * values.shape[1] + panel) * keys + start) * WIDTH
+                for panel in range(wide):
+                    b = address_of(values) + panel * values.strides[0] + 4 * start * WIDTH
                     multiply_panel(
                         values, address_of(weights) + 4 * start, columns, b, 0, address_of(sums) + 4 * panel * WIDTH,
-                        width, high, count, start > 0,
+                        wide * WIDTH, high, count, start > 0,
                     )  # fmt: skip
             for i in range(high):
-                for j in range(out.shape[2]):
-                    out[head, top + i, j] = sums[i, j] * factors[i]
+                place = places[3, head] + 4 * (top + i) * steps[3]
+                _copy(address_of(sums) + 4 * i * wide * WIDTH, place, width, factors[i])
+
+
+@contracted
+def _copy(source: int, target: int, count: int, factor: Number) -> None:
+    """Copy a row of numbers from an address to another, multiplied by a factor."""
+    row, filled = row_at(source, count), row_at(target, count)
+    for j in range(count):
+        filled[j] = row[j] * factor
 
 
 @contracted

@@ -7,10 +7,11 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.compiled.block import multiply_block, unpack_block
-from irrun.kernels.compiled.panels import WIDTH, address_of, multiply_panel, multiply_panels
+from irrun.kernels.compiled.functions import Number
+from irrun.kernels.compiled.panels import WIDTH, address_of, after, finish, multiply_panel, multiply_panels
 from irrun.kernels.compiled.processor import ROWS, compiled
 from irrun.kernels.matmul import ConstantForm
-from irrun.opdef import Stored
+from irrun.opdef import Epilogue, Stored
 
 __all__ = ["PackedCodes"]
 
@@ -61,10 +62,14 @@ class PackedCodes(ConstantForm):
     def nbytes(self) -> int:
         return self.panels.nbytes + self.zeros.nbytes + self.scales.nbytes
 
-    def multiply(self, a: np.ndarray, out: np.ndarray, first: int = 0) -> None:
+    def multiply(
+        self, a: np.ndarray, out: np.ndarray, first: int = 0, epilogue: Epilogue | None = None,
+        residual: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         """Fill ``out`` with the product of ``a`` and the columns from ``first`` on: see ``PackedMatrix.multiply``."""
         few = len(a) < ROWS
-        (_multiply_few if few else _multiply_many)(a, self.panels, self.zeros, self.scales, out, first // WIDTH)
+        multiply = _multiply_few if few else _multiply_many
+        multiply(a, self.panels, self.zeros, self.scales, out, first // WIDTH, *after(epilogue, residual, first))
 
 
 _SHORTEST: Final = 8
@@ -116,8 +121,9 @@ def _pack(raw: np.ndarray, down: int, across: int, columns: int, flip: int, pane
 
 @compiled
 def _multiply_few(
-    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, first: int
-) -> None:
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, first: int, bias: int,
+    residual: int, apart: int, low: Number, high: Number,
+) -> None:  # fmt: skip
     rows, depth = a.shape
     columns, groups = out.shape[1], scales.shape[1]
     size = depth // groups
@@ -153,13 +159,18 @@ def _multiply_few(
         for row in range(rows):
             for j in range(width):
                 out[row, column + j] = total[row, j]
+        finish(
+            address_of(out) + 4 * column, out.strides[0] // 4, rows, width, bias + 4 * column if bias else 0,
+            residual + 4 * column if residual else 0, apart, low, high,
+        )  # fmt: skip
         column += width
 
 
 @compiled
 def _multiply_many(
-    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, first: int
-) -> None:
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, first: int, bias: int,
+    residual: int, apart: int, low: Number, high: Number,
+) -> None:  # fmt: skip
     """Unpack a few panels at a time and multiply all rows with them, so that unpacking takes little of the time."""
     depth, columns = a.shape[1], out.shape[1]
     count = max(1, _UNPACKED // (depth * WIDTH))
@@ -178,4 +189,7 @@ def _multiply_many(
                     address_of(shifts), address_of(scales) + panel * scales.strides[0] + group * scales.strides[1],
                     address_of(floats) + n * floats.strides[0] + group * size * floats.strides[1], size,
                 )  # fmt: skip
-        multiply_panels(a, floats, out[:, column : column + width], 0)
+        multiply_panels(
+            a, floats, out[:, column : column + width], 0, bias + 4 * column if bias else 0,
+            residual + 4 * column if residual else 0, apart, low, high,
+        )  # fmt: skip

@@ -7,9 +7,12 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.compiled.block import multiply_block
+from irrun.kernels.compiled.functions import Number, contracted
 from irrun.kernels.compiled.processor import ROWS, VECTOR, VECTORS, compiled
+from irrun.kernels.compiled.rows import row_at
+from irrun.opdef import Epilogue
 
-__all__ = ["DEPTH", "HEIGHT", "WIDTH", "address_of", "multiply_panel", "multiply_panels"]
+__all__ = ["DEPTH", "HEIGHT", "WIDTH", "address_of", "after", "finish", "multiply_panel", "multiply_panels"]
 
 WIDTH: Final = VECTOR * VECTORS
 """Columns of a panel."""
@@ -45,9 +48,58 @@ def multiply_panel(
         multiply_block(5, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
 
 
+_LOW: Final = np.float32(-np.inf)
+_HIGH: Final = np.float32(np.inf)
+
+
+def after(
+    epilogue: Epilogue | None, residual: np.ndarray | None, first: int
+) -> tuple[int, int, int, np.float32, np.float32]:
+    """Return the last arguments of ``multiply_panels`` for columns from ``first`` on.
+
+    ``residual`` has the shape of the product of these columns, and contiguous rows.
+    """
+    if epilogue is None:
+        return 0, 0, 0, _LOW, _HIGH
+    bias = 0 if epilogue.bias is None else epilogue.bias.__array_interface__["data"][0] + 4 * first
+    more, apart = (0, 0) if residual is None else (residual.__array_interface__["data"][0], residual.strides[0] // 4)
+    low, high = epilogue.limits or (_LOW, _HIGH)
+    return bias, more, apart, np.float32(low), np.float32(high)
+
+
+@contracted
+def finish(
+    place: int, step: int, rows: int, columns: int, bias: int, residual: int, apart: int, low: Number, high: Number
+) -> None:
+    """Replace results at an address, whose rows are ``step`` numbers apart, by ``clamp(result + bias + residual)``.
+
+    ``bias`` and ``residual`` are addresses, or 0. The rows of the residual are ``apart`` numbers apart.
+    """
+    for i in range(rows):
+        row = row_at(place + 4 * i * step, columns)
+        if bias:
+            added = row_at(bias, columns)
+            for j in range(columns):
+                row[j] += added[j]
+        if residual:
+            more = row_at(residual + 4 * i * apart, columns)
+            for j in range(columns):
+                row[j] += more[j]
+        if low > _LOW or high < _HIGH:
+            for j in range(columns):  # NaN stays
+                least = low if row[j] < low else row[j]
+                row[j] = high if least > high else least
+
+
 @compiled
-def multiply_panels(a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: int) -> None:
-    """Fill ``out`` with the product of ``a`` and panels of floats from the panel ``first`` on."""
+def multiply_panels(
+    a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: int, bias: int = 0, residual: int = 0, apart: int = 0,
+    low: Number = _LOW, high: Number = _HIGH,
+) -> None:  # fmt: skip
+    """Fill ``out`` with the product of ``a`` and panels of floats from the panel ``first`` on.
+
+    See ``finish`` for what is then added to it, and for the limits.
+    """
     rows, depth = a.shape
     columns = out.shape[1]
     lda, ldb, ldc = a.strides[0] // 4, panels.strides[0], out.strides[0] // 4
@@ -72,14 +124,20 @@ def multiply_panels(a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: i
                     multiply_panel(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds)
                 else:
                     for row in range(0, height, ROWS):
-                        high = min(ROWS, height - row)
+                        count = min(ROWS, height - row)
                         multiply_panel(
-                            panels, at + 4 * row * lda, lda, b, ldb, address_of(edge), WIDTH, high,
+                            panels, at + 4 * row * lda, lda, b, ldb, address_of(edge), WIDTH, count,
                             end - begin, False,
                         )  # fmt: skip
                         # loops, because numba takes seconds to compile the errors of an assignment of slices
-                        for i in range(high):
+                        for i in range(count):
                             for j in range(width):
                                 before = out[top + row + i, column + j] if adds else np.float32(0)
                                 out[top + row + i, column + j] = before + edge[i, j]
+                if part == parts - 1 and (bias or residual or low > _LOW or high < _HIGH):
+                    added, more = 4 * column, 4 * (top * apart + column)
+                    finish(
+                        c, ldc, height, width, bias + added if bias else 0, residual + more if residual else 0, apart,
+                        low, high,
+                    )  # fmt: skip
                 column += width

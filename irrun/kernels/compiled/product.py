@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from irrun.kernels.blocks import BLOCK, SMALL, each_block, within
 from irrun.kernels.compiled.codes import PackedCodes
-from irrun.kernels.compiled.panels import WIDTH, multiply_panels
+from irrun.kernels.compiled.panels import WIDTH, after, multiply_panels
 from irrun.kernels.compiled.processor import HALVES
-from irrun.kernels.matmul import ConstantForm, UnpackedConstant
-from irrun.opdef import Stored
+from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
+from irrun.kernels.threads import shared
+from irrun.opdef import Epilogue, Index, Kernel, OnTileReady, Stored, ignore_tile
 from irrun.types import ElementType
 
-__all__ = ["WIDTH", "PackedMatrix", "packed_matrix"]
+__all__ = ["WIDTH", "PackedMatrix", "packed_matrix", "packed_product"]
 
 
 def packed_matrix(source: np.ndarray | Stored, transposed: bool) -> PackedMatrix | PackedCodes:
@@ -23,6 +25,57 @@ def packed_matrix(source: np.ndarray | Stored, transposed: bool) -> PackedMatrix
     if PackedCodes.holds(source, transposed):
         return PackedCodes.of(source, transposed)
     return PackedMatrix.of(UnpackedConstant.of(source, transposed).array)
+
+
+def packed_product(source: np.ndarray | Stored, transpose_a: bool, transpose_b: bool, flops: int) -> Kernel:
+    """Return the kernel of a product with a constant matrix ``source``, which takes ``flops``.
+
+    ``transpose_a`` and ``transpose_b`` say whether the other operand and the constant matrix are transposed first.
+    """
+    packed = packed_matrix(source, transpose_b)
+
+    def kernel(epilogue: Epilogue | None = None) -> Kernel:
+        change = None if epilogue is None else epilogue.change
+
+        def call(
+            a: np.ndarray, b: np.ndarray, residual: np.ndarray | None = None, *, out: np.ndarray | None = None,
+            on_tile_ready: OnTileReady = ignore_tile,
+        ) -> np.ndarray:  # fmt: skip
+            rows = np.ascontiguousarray(a.swapaxes(-1, -2) if transpose_a else a)
+            whole = np.empty((*rows.shape[:-1], packed.columns), np.float32) if out is None else out
+            more = None if residual is None else np.ascontiguousarray(residual)
+
+            def fill(index: Index) -> None:
+                columns = index[-1]
+                width = columns.stop - columns.start
+                target = whole[index].reshape(-1, width)
+                added = None if more is None else more[index].reshape(-1, width)
+                packed.multiply(rows[index[:-1]].reshape(-1, packed.depth), target, columns.start, epilogue, added)
+                if change is not None:
+                    change(target)
+                if on_tile_ready is not ignore_tile:
+                    for part in within(index, whole.itemsize, SMALL):
+                        on_tile_ready(part)
+
+            work = 2 * whole.size * packed.depth
+            small = not shared(work) and (change is None or whole.nbytes <= BLOCK)
+            if on_tile_ready is ignore_tile and small:  # blocks take as long as a small product
+                fill(tuple(map(slice, (0,) * whole.ndim, whole.shape)))
+            elif whole.size:
+                each_block(fill, whole.shape, whole.itemsize, work=work, **cuts(whole.shape, whole.itemsize))
+            return whole
+
+        def rows(a: np.ndarray, b: None = None, residual: np.ndarray | None = None, *, out: np.ndarray) -> None:
+            packed.multiply(a, out, 0, epilogue, residual)
+            if change is not None:
+                change(out)
+
+        return Kernel(
+            call, packed.name, out="tiles", flops=flops, prepacked=(1,), packed=packed.nbytes,
+            followed=kernel if epilogue is None else None, rows=None if transpose_a else rows, row_inputs=(0, 2),
+        )  # fmt: skip
+
+    return kernel()
 
 
 class PackedMatrix(ConstantForm):
@@ -51,13 +104,17 @@ class PackedMatrix(ConstantForm):
     def nbytes(self) -> int:
         return self.panels.nbytes
 
-    def multiply(self, a: np.ndarray, out: np.ndarray, first: int = 0) -> None:
+    def multiply(
+        self, a: np.ndarray, out: np.ndarray, first: int = 0, epilogue: Epilogue | None = None,
+        residual: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         """Fill ``out`` with the product of ``a`` and the columns of the matrix from ``first`` on.
 
         ``a`` and ``out`` are matrices of f32 whose rows are contiguous. ``first`` is a multiple of ``WIDTH``, and so is
-        the number of columns of ``out``, unless the last column of the matrix is among them.
+        the number of columns of ``out``, unless the last column of the matrix is among them. Of ``epilogue``, bias,
+        residual and limits are computed, too. ``residual`` has the shape of ``out``, and contiguous rows.
         """
-        multiply_panels(a, self.panels, out, first // WIDTH)
+        multiply_panels(a, self.panels, out, first // WIDTH, *after(epilogue, residual, first))
 
 
 def _halves(matrix: np.ndarray) -> np.ndarray | None:

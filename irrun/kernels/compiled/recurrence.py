@@ -37,6 +37,7 @@ class PackedCell:
         self.w, self.b, self.rest, self.steps = PackedMatrix.of(w.T), b[: len(w)], b[len(w) :].copy(), steps
         self.recurrent = [PackedMatrix.of(part.T) for part in recurrent]
         self.nbytes = self.w.nbytes + sum(part.nbytes for part in self.recurrent)
+        self.work = 2 * sum(part.depth * part.columns for part in (self.w, *self.recurrent))
 
     def run(
         self, x: np.ndarray, states: tuple[np.ndarray, ...], y: np.ndarray, *, backwards: bool = False

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.kernels.blocks import each_block
+from irrun.kernels.blocks import changing, each_block
 from irrun.kernels.compiled.convolution.bands import Stage, chained
 from irrun.kernels.compiled.convolution.windows import convolve_windows, geometry_of
 from irrun.kernels.compiled.convolution.winograd import TransformedFilters, convolve_3x3
@@ -124,6 +124,7 @@ class _Method:
         """Return the kernel, which also computes ``epilogue``."""
         bias = _NONE if epilogue is None or epilogue.bias is None else epilogue.bias
         limits = _NONE if epilogue is None or epilogue.limits is None else np.array(epilogue.limits, np.float32)
+        change = None if epilogue is None else epilogue.change
 
         def call(
             data: np.ndarray, _: np.ndarray, residual: np.ndarray | None = None, *,
@@ -132,13 +133,14 @@ class _Method:
             whole = np.empty(self.shape, np.float32) if out is None else out
             more = None if residual is None else np.ascontiguousarray(residual)
             if whole.size:
-                self.fill(np.ascontiguousarray(data), whole, more, bias, limits, on_tile_ready)
+                self.fill(np.ascontiguousarray(data), whole, more, bias, limits, changing(change, whole, on_tile_ready))
             return whole
 
         adds = epilogue is not None and epilogue.residual
         return Kernel(
             call, f"{self.name}, channels last", out="tiles", flops=self.flops, prepacked=(1,), packed=self.packed,
-            followed=self.kernel if epilogue is None else None, chain=chained, stages=self.stages(bias, limits, adds),
+            followed=self.kernel if epilogue is None else None, chain=chained,
+            stages=() if change is not None else self.stages(bias, limits, adds),
         )  # fmt: skip
 
     def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
