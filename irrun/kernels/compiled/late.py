@@ -88,5 +88,5 @@ def _carray() -> Any:
     return carray
 
 
-array_at: Final = cast(Callable[[Any, int], Any], Late(_carray))
-"""``array_at(pointer, count)`` is the contiguous array of ``count`` elements at a pointer."""
+array_at: Final = cast(Callable[[Any, int | tuple[int, ...]], Any], Late(_carray))
+"""``array_at(pointer, shape)`` is the contiguous array of a shape, or of so many elements, at a pointer."""
