@@ -132,11 +132,7 @@ def read_model(xml: PathLike, weights: PathLike | None = None) -> Model:
     is memory-mapped, not read. Raises ReadError if the file holds no model (it is missing, not XML, or has another
     version), and ModelError if the model contradicts itself (duplicate ids, edges that lead nowhere).
     """
-    parsed = load(xml, weights)
-    errors = [p for p in parsed.problems if p.blocks]
-    if errors:
-        raise ModelError(errors)
-    return parsed.model
+    return load(xml, weights).runnable()
 
 
 def compile(

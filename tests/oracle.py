@@ -22,7 +22,7 @@ import ml_dtypes
 import numpy as np
 import openvino as ov
 from irrun.types import ELEMENT_TYPES, ElementType
-from irrun.weights import Weights
+from irrun.weights import Weights, pack
 
 core = ov.Core()
 HINTS = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": False, "INFERENCE_NUM_THREADS": 1}
@@ -31,6 +31,12 @@ def cpu(path, inputs):
     request = core.compile_model(core.read_model(path), "CPU", HINTS).create_infer_request()
     results = request.infer([tensor(a) for a in inputs])
     return [array(request.get_output_tensor(i)) for i in range(len(results))]
+
+def state(path, inferences):
+    request = core.compile_model(core.read_model(path), "CPU", HINTS).create_infer_request()
+    for inputs in inferences:
+        request.infer([tensor(a) for a in inputs])
+    return [array(request.get_output_tensor(i)) for i in range(len(request.output_tensors))]
 
 def evaluate(path, inputs):
     model = core.read_model(path)
@@ -51,9 +57,12 @@ def reshape(path, shapes):
     return []
 
 def tensor(a):
-    type = getattr(ov.Type, ElementType.of(a.dtype).name)
+    element_type = ElementType.of(a.dtype)
+    type = getattr(ov.Type, element_type.name)
     if not a.size:  # a numpy array of no elements has a null pointer, which OpenVINO refuses
         return ov.Tensor(type, ov.Shape(a.shape))
+    if 0 < element_type.bits < 8:
+        return ov.Tensor(np.frombuffer(pack(a, element_type), np.uint8).copy(), ov.Shape(a.shape), type)
     if a.dtype.isbuiltin == 2:  # bf16 and f8, which numpy has from ml_dtypes
         return ov.Tensor(np.array(a, order="C").view(f"u{a.itemsize}"), ov.Shape(a.shape), type)
     return ov.Tensor(np.array(a, order="C"))
@@ -74,7 +83,7 @@ while True:
     except EOFError:
         break
     try:
-        answer = {"cpu": cpu, "core": evaluate, "ports": ports, "reshape": reshape}[how](path, inputs)
+        answer = {"cpu": cpu, "state": state, "core": evaluate, "ports": ports, "reshape": reshape}[how](path, inputs)
     except Exception as error:
         answer = str(error)
     pickle.dump(answer, stdout)
@@ -95,9 +104,12 @@ class Oracle:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __call__(self, path: Path, inputs: Sequence[np.ndarray], how: str = "cpu") -> list[Any]:
+    def __call__(
+        self, path: Path, inputs: Sequence[np.ndarray] | Sequence[Sequence[np.ndarray]], how: str = "cpu"
+    ) -> list[Any]:
         """The outputs of the CPU plugin in f32 (``cpu``) or of the core reference kernels (``core``).
 
+        ``state``, with the inputs of several inferences: the outputs of the last one.
         ``ports``, without inputs: the type and shape of each port of each node, as OpenVINO infers them.
         ``reshape``: nothing, or an error where the model does not take its inputs in these shapes, arrays of text.
         """

@@ -23,7 +23,7 @@ from irrun.conformance import read_suite
 if TYPE_CHECKING:
     from kit import Case
 
-__all__ = ["FILE", "answer", "case_of", "digest", "is_recorded", "stored", "write"]
+__all__ = ["FILE", "answer", "case_of", "digest", "is_recorded", "stored", "suite", "write"]
 
 FILE = Path(__file__).with_name("recorded.json")
 
@@ -73,8 +73,14 @@ def _names() -> Mapping[str, str]:
 
 
 @cache
+def suite() -> conformance.Suite:
+    """Return the suite, which takes seconds to read: each process of the tests reads it once."""
+    suite = read_suite()
+    gc.freeze()  # the collector need not go through 26,000 cases again and again
+    return suite
+
+
+@cache
 def stored() -> Mapping[str, conformance.Case]:
     """Return the cases of the suite by name."""
-    cases = {case.name: case for case in read_suite().cases}
-    gc.freeze()  # the collector need not go through 22,000 cases again and again
-    return cases
+    return {case.name: case for case in suite().cases}

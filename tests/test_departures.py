@@ -48,7 +48,8 @@ class ByProcessor:
 class Row:
     """The model ``docs/departures/<model>.xml``, its feeds, the outputs of irrun and those of OpenVINO.
 
-    ``how`` asks OpenVINO's CPU plugin or the ``core`` reference kernels.
+    ``how`` asks OpenVINO's CPU plugin or the ``core`` reference kernels. ``before`` holds the feeds of an inference
+    before this one, and its output, on which both agree.
     """
 
     model: str
@@ -56,16 +57,21 @@ class Row:
     irrun: Any
     openvino: Any = SAME
     how: str = "cpu"
+    before: tuple[list[Any], Any] | None = None
 
     @property
     def path(self) -> Path:
         return MODELS / f"{self.model}.xml"
 
-    def arrays(self) -> list[np.ndarray]:
-        """The feeds, of the types and, where they have no elements, the shapes that the model declares."""
+    def inferences(self) -> list[list[np.ndarray]]:
+        """The feeds of each inference."""
+        return [*([] if self.before is None else [self.arrays(self.before[0])]), self.arrays(self.feeds)]
+
+    def arrays(self, feeds: list[Any]) -> list[np.ndarray]:
+        """Feeds of the types and, where they have no elements, the shapes that the model declares."""
         ports = [layer.outputs[0] for layer in irrun.read_model(self.path).parameters]
         types = [None if port.type is None or port.type.kind == "string" else port.type.dtype for port in ports]
-        arrays = [np.asarray(feed, type) for feed, type in zip(self.feeds, types, strict=True)]
+        arrays = [np.asarray(feed, type) for feed, type in zip(feeds, types, strict=True)]
         return [a if a.size or port.shape is None else a.reshape(port.shape.static) for a, port in zip(arrays, ports)]
 
 
@@ -116,6 +122,8 @@ ROWS = [
     Row("top_k_zero", [[5]], [], REFUSES),
     Row("top_k_stable", [[5]], [5], REFUSES),
     Row("unique_nan", [[1, NAN, 0]], [2, 0, 1], [2, 0, 0]),
+    Row("unique_unsorted", [[1, 2]], [1, 2], [1, 0]),
+    Row("unique_u8", [[[1, 0], [0, 1]]], [1, 0], [1, 1]),
     Row("segment_max_nan", [[NAN, 1], [0, 0]], [NAN], [1]),
     Row("segment_max_inf", [[-INF], [0]], [-INF], [-MAX]),
     Row("segment_max_empty", [[]], [], UNDEFINED),
@@ -129,12 +137,21 @@ ROWS = [
     Row("convert_f32_bf16", [[0.1]], [0.10009765625], ByProcessor(([0.099609375], [0.10009765625]), "cut, but rounded where the processor has AVX-512")),
     Row("convert_i32_f16", [[65536]], [INF], [65504], how="core"),
     Row("convert_nf4", [[1, 0]], [1, 0], UNDEFINED),
+    Row("convert_f32_u4", [[-1]], [15], [0]),
+    Row("broadcast_u2", [[1]], [1, 1], [1, 0]),
+    Row("segment_max_i4", [[1]], [-8, 1], [0, 1]),
+    Row("segment_max_f8", [[1]], [1], UNDEFINED),
+    Row("soft_max_nan", [[NAN, 0]], [NAN, NAN], [NAN, 0]),
+    Row("normalize_l2_i8", [[3, 4]], [1, 1], [0, 0]),
+    Row("read_value_input", [[7]], [5], [7], before=([[5]], [0])),
+    Row("identity_strings", [["a"]], ["a"], UNDEFINED),
     Row("convert_promote_types", [7, [1]], 7),
     Row("v10_f16_input", [[2]], [1.4140625], REFUSES),
     Row("v10_f64_output", [[4]], np.array([2], np.float64), np.array([2], np.float32)),
     Row("v10_i64_output", [[4]], np.array([2], np.int64), np.array([2], np.int32)),
     Row("logical_not_i32", [[0, 7]], [1, 0]),
     Row("elu_i32", [[-9, 9]], [-2, 9]),
+    Row("prelu_dynamic", [[[[-1, -1]]], [2, 3]], [[[-2, -3]]], [[[-2, -2], [-3, -3]]]),
     Row("pdpd_no_axis", [[[0, 0], [0, 0]], [1, 2]], [[1, 2], [1, 2]], [[1, 1], [2, 2]]),
     Row("pdpd_axis", [[[0, 0], [0, 0]], [1, 2]], [[1, 2], [1, 2]], [[1, 1], [2, 2]]),
     Row("pdpd_trailing", [[[0, 0, 0], [0, 0, 0]], [[1], [2], [3]]], [[1, 2, 3], [1, 2, 3]], REFUSES),
@@ -144,17 +161,23 @@ ROWS = [
     Row("select_pdpd", [[True], [1], [0]], [1], REFUSES),
     Row("range_step", [0, 10, 2.5], [0, 2, 4, 6, 8], [0, 2, 5, 8]),
     Row("range_empty", [3, 0, 1], [], [3, 4, 5]),
+    Row("range_floats", [0.9, 2.7], [0, 1], [1, 2]),
     Row("random_uniform_f64", [[2], 0, 1], [0.2511744980841868, 0.44316677020093853], [0.406396746635437, 0.8575996160507202]),
     Row("random_uniform_i64", [[2], 0, 1000000], [53839, 414966], [945999, 392915]),
     Row("mvn_axes", [[[1, 2], [3, 8]]], [[-2.5, -1.5], [-0.5, 4.5]], [[-0.5, 0.5], [-2.5, 2.5]]),
+    Row("mvn_scalar", [2], 0, [0]),
+    Row("group_normalization_fused", [[[5]], [2]], [[-2]], CRASHES),
+    Row("group_normalization_2d", [[[5]]], [[0]], REFUSES),
     Row("lrn_bias", [[[[[1]]]]], [[[[0.4]]]], [[[[0.5]]]]),
     Row("lrn_even", [[[[[1]], [[1]], [[1]]]]], [[[[0.5]], [[0.5]], [[0.5]]]]),
     Row("lrn_1d", [[1]], [0.5], REFUSES),
+    Row("lrn_axes", [[[[1], [1]]]], [[[1 / 3], [1 / 3]]], [[[0.25], [0.25]]]),
     Row("normalize_l2_no_axes", [[-1], []], [1], [-0.5]),
     Row("soft_max_axis", [[[0, 0]]], [[0.5, 0.5]], [[1, 1]]),
     Row("fake_convert_range", [[1000], [1], [0]], [448]),
     Row("fake_quantize_i32", [[0, 1, 2, 3], 0, 3, 0, 30], [0, 0, 0, 30]),
     Row("fake_quantize_pdpd", [[[1, 1], [1, 1]], [1, 2]], [[1, 1], [2, 2]], [[1, 2], [1, 2]]),
+    Row("fake_quantize_ranks", [[0.75], [[0]]], [4], UNDEFINED),
     Row("broadcast_empty", [], [[], []], CRASHES),
     Row("broadcast_none", [[1, 2]], [[1, 1, 1], [2, 2, 2]]),
     Row("broadcast_i8", [[5]], [5, 5], REFUSES),
@@ -165,14 +188,18 @@ ROWS = [
     Row("reshape_beyond", [[[1, 2, 3], [4, 5, 6]], [0, 4]], REFUSES, UNDEFINED),
     Row("unsqueeze_twice", [[1, 2]], [[1, 2]]),
     Row("transpose_empty", [[[1, 2, 3], [4, 5, 6]], []], [[1, 4], [2, 5], [3, 6]], UNDEFINED),
+    Row("transpose_u8", [[1, 2]], [1, 2], REFUSES),
     Row("squeeze_unknown", [[[1, 2]], [0]], [1, 2], UNDEFINED),
     Row("variadic_split_beyond", [[1, 2, 3], [4, -1]], REFUSES, UNDEFINED),
     Row("split_strings", [["a", "b"]], ["b"], ["a"]),
+    Row("string_tensor_pack_order", [[97, 98]], ["ab", "a"], REFUSES),
     Row("gather_negative", [[1, 2, 3], [-1]], [3], [0]),
     Row("gather_empty", [[1, 2, 3], []], [], CRASHES),
     Row("gather_batch_dims", [[[5]], [0]], [5], UNDEFINED),
     Row("gather_axis", [[1, 2], 0], [2], UNDEFINED),
     Row("gather_no_rows", [[]], np.ones((0, 1)), CRASHES),
+    Row("gather_beyond", [[5, 6], [2]], [0], UNDEFINED),
+    Row("gather_unary", [[1, 2], [2]], [1], [0]),
     Row("gather_nd_empty", [[1, 2], [[]]], [[1, 2]], UNDEFINED),
     Row("gather_nd_batch", [[[1, 2]], [[0], [1]]], [1, 2], REFUSES),
     Row("gather_elements_negative", [[1, 2, 3], [-1]], [3]),
@@ -182,8 +209,10 @@ ROWS = [
     Row("strided_slice_shrink", [[1, 2]], 1, 2, how="core"),
     Row("slice_axes", [[1, 2], [0]], [1], CRASHES),
     Row("strided_slice_masks", [[[5]]], [5], REFUSES),
+    Row("strided_slice_scalar", [[1, 2], [1]], 2, UNDEFINED),
     Row("pad_value", [[1, 2], 9], [9, 1, 2], [0, 1, 2]),
     Row("pad_negative", [[1, 2, 3]], REFUSES, [2, 3]),
+    Row("pad_crop", [[5]], [0, 0], UNDEFINED),
     Row("scatter_elements_update_negative", [[1, 2, 3], [-1], [9]], [1, 2, 9]),
     Row("scatter_elements_update_mean", [[-2], [0], [-1]], [-2], [-1]),
     Row("scatter_update_scalar", [[0, 1], 1, 9], [0, 9], REFUSES),
@@ -204,9 +233,11 @@ ROWS = [
     Row("embedding_segments_default", [[[5]]], [[0], [5]], UNDEFINED),
     Row("einsum_implicit", [[[[1, 2], [3, 4]]]], [5], REFUSES),
     Row("einsum_spaces", [[[1, 2]]], [[1], [2]], REFUSES),
+    Row("einsum_identity", [[1, 2]], [1], REFUSES),
     Row("inverse_adjoint", [[[2, 1], [0, 4]]], [[0.5, 0], [-0.125, 0.25]]),
     Row("rdft_size", [[1, 2]], [[3, 0], [1, -2], [-1, 0]], UNDEFINED),
     Row("rdft_minus_one", [[1, 2]], [[3, 0], [-1, 0]], REFUSES),
+    Row("rdft_axes", [[1, 2], [0]], [[3, 0], [-1, 0]], UNDEFINED),
     Row("irdft_one", [[[1, 2]]], [], UNDEFINED),
     Row("rdft_empty", [[]], [[0, 0]], np.ones((0, 2))),
     Row("dft_empty", [[[]]], [[0, 0]], UNDEFINED),
@@ -227,8 +258,10 @@ ROWS = [
     Row("max_pool_pads", [[[[5]]]], [[[-INF, 5]]], [[[-MAX, 5]]]),
     Row("max_pool_u8", [[[[0, 0]]]], [[[0, 1]]], [[[0, 0]]]),
     Row("max_pool_auto_pad", [[[[1, 2]]]], [[[1, 2]]], REFUSES),
+    Row("max_pool_same_ceil", [[[[5, 6]]]], [[[5]]], [[[5, -MAX]]]),
     Row("max_pool_dilations", [[[[[0, 1]]]]], [[[[1]]]], UNDEFINED),
     Row("max_pool_empty", [[[[]]]], np.ones((0, 1, 1)), REFUSES),
+    Row("max_pool_ceil_torch", [[[[5]]]], [[[5]]], [[[5, -MAX]]]),
     Row("avg_pool_pads", [[[[1, 2, 3]]]], [[[1, 2.5, 0]]], [[[1, 2.5, NAN]]]),
     Row("avg_pool_exclude_pad", [[[[5]]]], [[[5, 0]]], REFUSES),
     Row("avg_pool_dilations", [[[[5]]]], [[[5]]], UNDEFINED),
@@ -240,6 +273,7 @@ ROWS = [
     Row("interpolate_u8", [[0, 0, 255, 255]], [0, 0, 0, 58, 197, 255, 255, 255], [0, 248, 230, 57, 197, 25, 7, 255], how="core"),
     Row("interpolate_channels", [[[[[5]]]]], np.full((2, 2, 2, 2), 5, np.float32), REFUSES),
     Row("interpolate_pillow_axes", [[[[[5]]]]], [[[[5]], [[5]]]], REFUSES, how="core"),
+    Row("interpolate_linear_onnx", [[[[0, 3]]]], [[[0, 1.5, 3]]], REFUSES, how="core"),
     Row("grid_sample_i32", [[[[[0, 3]]]], [[[[0, 0]]]]], [[[[2]]]], [[[[1]]]]),
     Row("non_max_suppression_iou", [[[[0, 0, 1, 2], [0, 0, 1, 1]]], [[[0.75, 0.5]]]], [[0, 0, 0], [0, 0, 1]], [[0, 0, 0]]),
     Row("non_max_suppression_score", [[[[0, 0, 1, 1]]], [[[0.5]]]], np.ones((0, 3))),
@@ -255,6 +289,7 @@ ROWS = [
     Row("psroi_pooling_defaults", [[[[[5]]]], [[0, 0, 0, 0, 0]]], [[[[5]]]], REFUSES),
     Row("roi_align_max", [[[[[-1, -1], [-1, -1]]]], [[0, 0, 1, 1]], [0]], [[[[0]]]]),
     Row("roi_align_empty", [[[[[1, 1], [1, 1]]]], [[1, 1, 1, 1]], [0]], [[[[0]]]], [[[[NAN]]]]),
+    Row("roi_align_rotated_bf16", [[[[[0, 1, 2, 3]]]], [[2.5, 0.5, 2, 1, 0]]], [[[[2]]]], UNDEFINED),
     Row("roi_feature_extractor_order", [[[0, 0, 150, 150], [0, 0, 50, 50]], [[[[1, 1], [1, 1]]]], [[[[2, 2], [2, 2]]]]], [[[[2]]], [[[1]]]]),
     Row("prior_box_odd", [[1, 1], [100, 100]], [[0.46, 0.46, 0.55, 0.55], [0.1, 0.1, 0.1, 0.1]], [[0.455, 0.455, 0.545, 0.545], [0.1, 0.1, 0.1, 0.1]]),
     Row("prior_box_order", [[1, 1], [100, 100]], [[0.42, 0.42, 0.58, 0.58], [0.1, 0.1, 0.1, 0.1]], REFUSES),
@@ -279,6 +314,8 @@ ROWS = [
     Row("random_uniform_torch", [[3], 0, 1], [0.5974867343902588, 0.5445820093154907, 0.04074066877365112]),
     Row("search_sorted_right", [[1, 3, 5], [3]], [2]),
     Row("segment_max_fill", [[7]], [-2147483648, 7]),
+    Row("segment_max_lowest", [[7]], [-65504, 7], [-INF, 7]),
+    Row("sparse_fill_empty_rows_boolean", [[5]], [True, False], REFUSES),
     Row("one_hot_ignore", [[-1]], [[0, 0]]),
     Row("one_hot_i8", [[1]], [[0], [1]], REFUSES),
     Row("matrix_nms_names", [[[[0, 0, 1, 1]]], [[[0.5]]]], [[0, 0.5, 0, 0, 1, 1]]),
@@ -290,10 +327,13 @@ ROWS = [
 def test_irrun(row: Row) -> None:
     if row.irrun is REFUSES:
         with pytest.raises(irrun.IrrunError):
-            irrun.run(row.path, row.arrays())
+            irrun.run(row.path, row.arrays(row.feeds))
         return
     assert not irrun.check(row.path).diagnostics
-    _assert_is(irrun.run(row.path, row.arrays(), strict=True)[0], row.irrun)
+    executable = irrun.compile(row.path, strict=True)
+    expected = [*([] if row.before is None else [row.before[1]]), row.irrun]
+    for arrays, want in zip(row.inferences(), expected, strict=True):
+        _assert_is(executable(arrays)[0], want)
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="these are the numbers of the x86-64 kernels")
@@ -301,10 +341,12 @@ def test_irrun(row: Row) -> None:
 def test_openvino(row: Row, oracle: Oracle) -> None:
     if isinstance(row.openvino, Outcome) and row.openvino is not SAME:
         with pytest.raises(OracleError) as caught:
-            oracle(row.path, row.arrays(), row.how)
+            oracle(row.path, row.arrays(row.feeds), row.how)
         assert (str(caught.value) == "OpenVINO crashed") is (row.openvino is CRASHES), caught.value
         return
-    (got,) = oracle(row.path, row.arrays(), row.how)
+    (got,) = oracle(
+        row.path, *([row.arrays(row.feeds), row.how] if row.before is None else [row.inferences(), "state"])
+    )
     if isinstance(row.openvino, ByProcessor):
         assert any(np.array_equal(got, expected) for expected in row.openvino.outputs), got
         return

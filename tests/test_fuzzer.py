@@ -36,7 +36,7 @@ from irrun.fuzz import (
     versions,
 )  # fmt: skip
 from irrun.fuzz.graphs import Node, Ref, Stored
-from irrun.fuzz.growing import runs
+from irrun.fuzz.growing import _put, runs
 from irrun.fuzz.solving import STRUCTURE
 from irrun.inference.layer import infer
 from irrun.opdef import Site, find
@@ -92,6 +92,21 @@ def test_the_same_seed_grows_the_same_graphs() -> None:
         grower = Grower(seed)
         texts.append([grower.grow(number).signature() for number in range(6)])
     assert texts[0] == texts[1] != texts[2]
+
+
+@pytest.mark.parametrize(("name", "position"), [("Bucketize-3", 1), ("SearchSorted-15", 0)])
+def test_sequences_that_must_be_sorted_are(name: str, position: int) -> None:
+    cls = versions()[name]
+    draft = Solver(random.Random(3)).solve(cls)
+    assert draft is not None
+    draft.ports[position] = Port("f32", (5,) if name == "Bucketize-3" else (*draft.ports[position].shape[:-1], 5))
+    for seed in range(8):  # a parameter, and a constant
+        graph = Graph(seed)
+        _put(graph, draft, None, random.Random(seed))
+        node = graph.nodes[position]
+        sequence = graph.feeds()[graph.parameters.index(position)] if node.kind == "parameter" else node.data
+        assert sequence is not None
+        assert (np.diff(sequence) >= 0).all()
 
 
 def test_what_graphs_consist_of() -> None:
@@ -191,6 +206,20 @@ def test_a_distance_that_rounding_explains_is_none() -> None:
     assert found.kind == "values"
 
 
+def test_an_element_that_rounding_moves_may_stay_twice() -> None:
+    """Rounding moves 60 numbers before Floor with a probability of one half: some of them stay where they are."""
+
+    def lower(outputs: Outputs) -> Outputs:
+        return Outputs(tuple(Output(o.names, o.type, o.array - np.float16(1)) for o in outputs.outputs), 0)
+
+    graph = _chain("Floor")
+    graph.nodes[0] = Node("parameter", type="f16", shape=(60,), data=np.arange(1, 61, dtype=np.float16))
+    graph.calls, graph.open = [{0: (60,)}], {}
+    assert judge(graph, Faulty("Floor", lower)) is None
+    graph.nodes[0].data = np.arange(1, 61, dtype=np.float16) + np.float16(0.5)
+    assert judge(graph, Faulty("Floor", lower)) is not None
+
+
 @pytest.mark.parametrize("stored", [Stored("u8", 0, offset=True), Stored("i4", 1, offset=False)])
 def test_compressed_weights_are_near_their_values(stored: Stored) -> None:
     data = np.array([[-1, 0.5, 0.25], [0.75, 0, 1]], np.float32)
@@ -255,6 +284,32 @@ def test_a_crash_that_does_not_come_again_is_explained() -> None:
     found = judge(graph, campaign.engine)
     assert found is not None
     assert campaign._explained(graph, found)[2] == {"a crash that a new process does not repeat"}
+
+
+def test_a_crash_after_another_layer_has_overwritten_memory_is_not_blamed_on_a_layer() -> None:
+    class Overwriting(Faulty):
+        """Tanh overwrites memory, and the next Abs crashes. Then, a new process begins."""
+
+        overwritten = False
+
+        def crash(self, outputs: Outputs) -> Outputs | Failure:
+            assert self.model is not None
+            types = {layer.type for layer in self.model.layers.values()}
+            overwritten, self.overwritten = self.overwritten or "Tanh" in types, False
+            if overwritten and "Abs" in types:
+                return Crash("it was ended by SIGABRT")
+            self.overwritten = overwritten
+            return outputs
+
+    engine = Overwriting("Parameter", lambda outputs: engine.crash(outputs))
+    campaign = Campaign(1, engine)
+    graph = _chain("Tanh", "Abs")
+    found = judge(graph, campaign.engine)
+    assert found is not None
+    small, last, _ = campaign._explained(graph, found)
+    assert small is not None
+    assert {node.label for node in small.nodes if node.kind == "layer"} == {"Tanh-1", "Abs-1"}
+    assert last.detail == "it was ended by SIGABRT"
 
 
 def test_each_layer_is_shown_with_the_values_that_it_gets() -> None:

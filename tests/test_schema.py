@@ -12,10 +12,11 @@ import pytest
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
 import irrun
-from irrun.conformance.suite import SUITE, Case, read_suite
+from irrun.conformance.suite import Case
 from irrun.ir.schema import relax_ng, xsd
 from irrun.opdef import all_ops, find
 from nets import Net
+from recorded import suite
 from test_invalid import FILES, UNREADABLE, expected
 
 ROOT = Path(__file__).parent.parent
@@ -112,7 +113,7 @@ def test_most_kinds_of_faults_are_covered() -> None:
 
 @cache
 def _cases() -> list[Case]:
-    return [case for case in read_suite(SUITE).cases if case.verdict != "open"]
+    return [case for case in suite().cases if case.verdict != "open"]
 
 
 ARITY = "IR205"

@@ -31,7 +31,7 @@ def facts_of(model: Model) -> dict[str, Any]:
             {"type": type, "version": version, "count": count}
             for (type, version), count in sorted(counts.items(), key=lambda row: (-row[1], row[0][0], row[0][1] or ""))
         ],
-        "parameters": sum(shape.count().lo for shape in shapes if shape is not None),
+        "parameters": sum(shape.least for shape in shapes if shape is not None),
         "weight_bytes": sum(int(size) for _, size in bytes),
         "weights": str(weights) if weights else None,
     }

@@ -323,7 +323,7 @@ def _shape(layer: Layer) -> PartialShape | None:
 def _count(constant: Layer) -> int:
     """Return the number of elements of a Const; 0 if its shape cannot be read."""
     shape = _shape(constant)
-    return 0 if shape is None else shape.count().lo
+    return 0 if shape is None else shape.least
 
 
 def _covers(pattern: PartialShape, shape: PartialShape) -> bool:

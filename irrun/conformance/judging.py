@@ -15,7 +15,7 @@ from irrun.engines.engine import Engine
 from irrun.engines.outcomes import Crash, Failure, Loaded, Outputs, Refusal, Timeout
 from irrun.engines.values import read_tensor
 
-__all__ = ["STATUSES", "Result", "difference", "judge"]
+__all__ = ["STATUSES", "Result", "difference", "judge", "judged"]
 
 STATUSES: Final = ("passed", "failed", "recorded", "skipped")
 """``recorded`` is what an engine does with an open case, and ``skipped`` a case that it was not asked. Neither counts
@@ -45,12 +45,12 @@ class Result:
 def judge(case: Case, engine: Engine, folder: Path) -> Result:
     """Let an engine do a case, and compare what it does with the verdict. The model is written to ``folder``."""
     begin = time.monotonic()
-    status, outcome, detail = _judged(case, engine, case.write(folder))
+    status, outcome, detail = judged(case, engine, case.write(folder))
     return Result(case.name, status, outcome, _short(detail), round(time.monotonic() - begin, 4), case.digest)
 
 
-def _judged(case: Case, engine: Engine, path: Path) -> tuple[str, str, str]:
-    """Return status, outcome and detail."""
+def judged(case: Case, engine: Engine, path: Path) -> tuple[str, str, str]:
+    """Let an engine do a case whose model it loads from ``path``. Return status, outcome and detail of the result."""
     loaded = engine.load(path)
     if not isinstance(loaded, Loaded):
         return _of_failure(case, loaded)

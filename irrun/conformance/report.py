@@ -15,12 +15,10 @@ from irrun.conformance.suite import Case, Suite
 from irrun.diagnostics import printable
 from irrun.engines.values import read_tensor
 from irrun.files import write_file
+from irrun.opdef import SPECIFICATION
 
 __all__ = ["write_report"]
 
-_SPECIFICATION: Final = (
-    "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/{page}.html"
-)
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 80em; padding: 0 1em; color: #222 }
 table { border-collapse: collapse } th, td { border: 1px solid #ccc; padding: .2em .6em; text-align: right }
@@ -129,7 +127,7 @@ def _index(suite: Suite, runs: Sequence[Run], names: Sequence[str]) -> str:
 
 def _operation(suite: Suite, operation: str, cases: Sequence[Case], runs: Sequence[Run], names: Sequence[str]) -> str:
     declared = suite.operations[operation]
-    link = _SPECIFICATION.format(page=declared.page)
+    link = SPECIFICATION.format(spec=declared.page)
     rules = {case.clause: suite.sentence(case) for case in cases if case.clause and case.clause not in declared.clauses}
     sentences = {**declared.clauses, **rules}
     clauses = "".join(f'<dt id="{_text(k)}">{_text(k)}</dt><dd>{_text(v)}</dd>' for k, v in sentences.items())

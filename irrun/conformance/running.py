@@ -103,7 +103,12 @@ def _begun(target: Path, engine: str, suite: Suite, cases: Sequence[Case]) -> Ru
         target.write_bytes(_head(begun))
         return begun
     old = read_run(target)
-    if (old.engine, old.suite, old.cases) == (engine, suite.digest, len(cases)):
+    digests = {case.name: case.digest for case in cases}
+    if (old.engine, old.suite, old.cases) == (
+        engine,
+        suite.digest,
+        len(cases),
+    ) and old.results.keys() <= digests.keys():
         os.truncate(target, target.read_bytes().rfind(b"\n") + 1)  # what a killed run has not completed
         return old
     digests = {case.name: case.digest for case in cases}

@@ -173,11 +173,8 @@ class Campaign:
         names: set[str] = set()
         for make in (lambda layer: layer, opened):
             for layer in single_layers(graph, found.call):
-                try:
-                    again = judge(make(layer), self.engine)
-                except (Invalid, IrrunError, ValueError, KeyError):
-                    continue
-                if again is None or (again.judge, again.kind) != (found.judge, found.kind):
+                again = self._again(make(layer), found)
+                if again is None:
                     continue
                 name = explained(described(make(layer), again))
                 if not name:
@@ -196,20 +193,28 @@ class Campaign:
 
     def _reduced(self, graph: Graph, found: Disagreement) -> tuple[Graph, Disagreement]:
         last = found
-        engine = self.engine if found.judge == "engine" else None
 
         def fails(candidate: Graph) -> bool:
             nonlocal last
-            try:
-                again = judge(candidate, engine)
-            except (Invalid, IrrunError, ValueError, KeyError):
-                return False
-            if again is None or (again.judge, again.kind) != (found.judge, found.kind):
-                return False
-            last = again
-            return True
+            again = self._again(candidate, found)
+            last = again or last
+            return again is not None
 
         return reduced(graph, fails), last
+
+    def _again(self, graph: Graph, found: Disagreement) -> Disagreement | None:
+        """Return the disagreement about a graph if its judge and its kind are those of ``found``.
+
+        A crash must come twice: for the first one, memory may be responsible that the graph before has overwritten.
+        """
+        engine = self.engine if found.judge == "engine" else None
+        try:
+            again = judge(graph, engine)
+            if engine is not None and again is not None and again.kind == "crash":
+                again = judge(graph, engine)
+        except (Invalid, IrrunError, ValueError, KeyError):
+            return None
+        return again if again is not None and (again.judge, again.kind) == (found.judge, found.kind) else None
 
 
 def write_findings(findings: Sequence[Finding], folder: Path, seed: int, observer: str) -> None:

@@ -45,7 +45,8 @@ class Node:
     ``state``.
 
     ``type``, ``shape`` and ``data`` are those of a parameter or constant; a parameter with ``data`` is fed with it.
-    ``plan`` names the layers of a body, or the version of ReadValue.
+    ``plan`` names the layers of a body, or the version of ReadValue. A parameter that is ``ascending`` is fed with
+    numbers in ascending order.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Node:
     data: np.ndarray | None = None
     stored: Stored | None = None
     plan: Sequence[str] = ()
+    ascending: bool = False
 
     @property
     def label(self) -> str:
@@ -196,7 +198,7 @@ class Graph:
             if self.special and ELEMENT_TYPES[node.type].kind == "float" and array.size:
                 array = array.copy()
                 array.flat[int(numbers.integers(array.size))] = numbers.choice([np.nan, np.inf, -np.inf])
-            arrays.append(array)
+            arrays.append(np.sort(array) if node.ascending and array.ndim else array)
         return arrays
 
     def accepts(self, shapes: Shapes) -> bool:

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +27,9 @@ _LAYERS: Final = 6
 _FLOATS: Final = ("f32", "f16", "bf16", "f64")
 _HOST_STEPS: Final = 60
 """The most drafts of a layer that shall read a tensor of the graph. If none is accepted, it gets its own inputs."""
+
+_ASCENDING: Final = {"Bucketize": 1, "SearchSorted": 0}
+"""The input of an operation that must be in ascending order."""
 
 
 class Grower:
@@ -146,7 +150,10 @@ def _put(graph: Graph, draft: Draft, host: Ref | None, rng: random.Random) -> No
             inputs.append(host)
             continue
         inputs.append(Ref(len(graph.nodes)))
-        graph.nodes.append(_input(port, position, rng, cls))
+        node = _input(port, position, rng, cls)
+        if _ASCENDING.get(cls.type) == position:
+            node = replace(node, data=None if node.data is None else np.sort(node.data), ascending=True)
+        graph.nodes.append(node)
     graph.nodes.append(Node("layer", cls, dict(draft.attributes), inputs, draft.outputs))
 
 

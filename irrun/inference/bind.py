@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 from irrun.diagnostics import Diagnostic, diagnostic
@@ -31,6 +31,7 @@ EXTENSIONS: Final = ("extension", "experimental", "ie_internal_opset")
 """Values of ``version`` that name no numbered opset. irrun finds the newest version of an operation under them."""
 
 
+@lru_cache(64)
 def opset_of(version: str | None) -> int | None:
     """Return the number of an opset (8 for ``opset8``), or None for a name without a number (``extension``).
 
@@ -69,7 +70,7 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
     problems: list[Diagnostic] = []
     unknown: dict[str, Diagnostic] = {}
     values: dict[str, Any] = {}
-    data = _data_node(model, layer)
+    data = partial(_data_node, model, layer)
     spellings = _spellings(cls)
     written = {spellings.get(name) for name in layer.attributes}
     for text_name, text in layer.attributes.items():
@@ -223,7 +224,8 @@ def _since(type: str) -> str:
     return f'write version="opset{min(find(type))}" or later'
 
 
-def _spellings(cls: type[Op]) -> dict[str, str]:
+@cache
+def _spellings(cls: type[Op]) -> Mapping[str, str]:
     """Return the name of the Python attribute for each spelling of an XML attribute, including its aliases."""
     return {
         spelling: name
@@ -232,15 +234,10 @@ def _spellings(cls: type[Op]) -> dict[str, str]:
     }
 
 
-def _data_node(model: Model, layer: Layer) -> Any:
-    """Return a function that returns the ordinal of ``<data>``, or that of the layer if it has no ``<data>``.
+def _data_node(model: Model, layer: Layer) -> int:
+    """Return the ordinal of ``<data>``, or that of the layer if it has no ``<data>``.
 
-    It is a function because the ordinal is needed for diagnostics only, and finding it builds the index of the source.
+    Only diagnostics need it: finding it builds the index of the source.
     """
-
-    @cache
-    def node() -> int:
-        nodes = model.source.children(layer.node, "data")
-        return nodes[0] if nodes else layer.node
-
-    return node
+    nodes = model.source.children(layer.node, "data")
+    return nodes[0] if nodes else layer.node

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from irrun.diagnostics import Diagnostic, ReadError
+from irrun.diagnostics import Diagnostic, ModelError, ReadError
 from irrun.ir.reader import Reader
 from irrun.ir.recognition import what_to_do_with_folder
 from irrun.ir.safe_xml import read_xml
@@ -30,6 +30,13 @@ class Parsed:
 
     model: Model
     problems: list[Diagnostic]
+
+    def runnable(self) -> Model:
+        """Return the model. Raises ModelError if a problem leaves its meaning open."""
+        errors = [problem for problem in self.problems if problem.blocks]
+        if errors:
+            raise ModelError(errors)
+        return self.model
 
 
 def read_bytes(path: Path) -> bytes:

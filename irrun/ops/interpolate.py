@@ -173,6 +173,8 @@ class Interpolate11(Op):
         if not native(image) or not math.prod(shape):
             return None
         resized, shrinks = self._resized(shape, given, places)
+        if not resized or not all(size for _, size, _ in resized):
+            return None
         passes: list[resampling.Pass] = []
         for axis, size, scale in resized:
             if self.mode == "nearest":
@@ -182,8 +184,6 @@ class Interpolate11(Op):
             else:
                 taps = self._taps(size, scale, shape[axis], shrinks)
                 passes.append((axis, size, resampling.strips(*taps, shape[axis], image.type.dtype)))
-        if not passes or not all(size for _, size, _ in passes):
-            return None
         return _in_blocks(shape, passes, lambda part: self.resize(part, given, places))
 
     def _nearest(self, size: int, scale: np.float32, count: int) -> np.ndarray:

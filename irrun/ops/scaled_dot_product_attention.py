@@ -24,7 +24,8 @@ class ScaledDotProductAttention(Op):
     C4  ``attention_mask`` is a scalar, or can be broadcast to (…, queries, keys). Its type is boolean or that of
         ``query``.
     C5  ``scale`` is a scalar, or 1D with one element.
-    C6  ``sink`` has the rank of ``query`` and can be broadcast to (…, queries, 1).
+    C6  ``sink`` has the rank of ``query`` and can be broadcast to (…, queries, 1). ``key``, ``value`` and
+        ``attention_mask`` have no higher rank.
     """
 
     causal = attr.bool()
@@ -86,7 +87,7 @@ class ScaledDotProductAttention(Op):
         if sink is not None and sink.rank is not None:
             dims = _broadcast([*batch, queries, Dim(1)], sink.shape, kept=len(batch) + 2)
             message = f"sink {sink.shape} cannot be broadcast to [...,{queries},1] with the batch dims {batch}"
-            at.require(dims is not None and sink.rank == query.rank, "C6", message)
+            at.require(dims is not None and sink.rank == query.rank == len(batch) + 2, "C6", message)
         return query.reshaped([*batch, queries, width])
 
     def prepare(self, request: Request) -> Kernel | None:

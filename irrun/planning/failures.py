@@ -76,8 +76,7 @@ def refuse_too_large(model: Model, layer: Layer, value: Value, max_memory: int) 
     Unknown dims count with their lower bounds. A shape that no array can have is refused as well.
     """
     itemsize = max(value.type.dtype.itemsize, 1)
-    count = value.shape.count()
-    size = count.lo * itemsize
+    size = value.shape.least * itemsize
     if size > max_memory:
         message = f'{layer.type} "{layer.name}": {value.shape} of {value.type} takes {human(size)}, '
         raise ExecutionError(

@@ -127,12 +127,7 @@ class _Assembly:
                 self.values[slot[output]] = replace(self.values[slot[output]], stored=matrix)
         steps: Sequence[Step] = [step for id in model.order if (step := self.step(id)) is not None]
         # the plan keeps the Value of each output, but not large contents, which would stay in memory
-        known = {
-            key: replace(
-                value, data=value.data if value.data is not None and value.data.size <= _FEW else None, stored=None
-            )
-            for key, value in zip(slot, self.values)
-        }
+        known = dict(zip(slot, map(_of_few, self.values)))
         if self.how.fuse:
             patterns = Patterns(self.values, self.constants, results, compiled=self.how.compiled)
             steps = patterns.replaced(_wanted(steps, results))
@@ -389,6 +384,12 @@ def _wanted(steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
             read.update(step.reads)
             wanted.append(step)
     return wanted[::-1]
+
+
+def _of_few(value: Value) -> Value:
+    """Return a value without contents of more than ``_FEW`` elements."""
+    is_large = value.stored is not None or (value.data is not None and value.data.size > _FEW)
+    return Value(value.type, value.shape) if is_large else value
 
 
 def _without_contents(dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:

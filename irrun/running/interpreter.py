@@ -201,7 +201,7 @@ class Interpreter:
             raise refused_by_inputs(self.model, step, refused) from None
         for value in outputs:
             refuse_too_large(self.model, step.layer, value, self.max_memory)
-        return 0 if step.op.views else sum(v.shape.count().lo * v.type.dtype.itemsize for v in outputs)
+        return 0 if step.op.views else sum(v.shape.least * v.type.dtype.itemsize for v in outputs)
 
     def _size(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], live: Live) -> int:
         """Return the bytes that the outputs of a step without a check will take; 0 if there is room for any."""

@@ -90,6 +90,11 @@ class PartialShape:
             return Dim.unknown()
         return product(self.dims)
 
+    @property
+    def least(self) -> int:
+        """The least number of elements, at most ``INF``."""
+        return 0 if self.dims is None else min(math.prod([max(dim.lo, 0) for dim in self.dims]), INF)
+
     def array_limit(self, itemsize: int) -> str | None:
         """Return which limit of numpy keeps every array from having this shape, or None if an array may have it.
 

@@ -13,6 +13,7 @@ import pytest
 import irrun
 from irrun.conformance import Suite, read_run, read_suite
 from irrun.conformance.suite import write_suite
+from recorded import suite
 
 ROOT = Path(irrun.__file__).parent.parent
 
@@ -20,7 +21,7 @@ ROOT = Path(irrun.__file__).parent.parent
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the file of a small suite: reading the whole one takes seconds."""
-    whole = read_suite()
+    whole = suite()
     kept = [
         c
         for c in whole.cases
@@ -144,7 +145,7 @@ def test_show(small: Path, tmp_path: Path, call: Any) -> None:
 def test_bad_usage(arguments: list[str], said: str, small: Path, call: Any, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     takes_suite = arguments[0] != "compare"
-    suite = "none" if "exactly" in arguments else str(small)
-    result = call("conformance", *arguments, *(["--suite", suite] if takes_suite else []))
+    file = "none" if "exactly" in arguments else str(small)
+    result = call("conformance", *arguments, *(["--suite", file] if takes_suite else []))
     assert result.exit_code == 2
     assert said in result.stderr

@@ -139,10 +139,10 @@ def test_the_json_of_a_command(line: str, folder: Path, monkeypatch: pytest.Monk
 
 
 def test_a_case_of_the_suite(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from irrun.conformance.suite import SUITE, read_suite
+    from recorded import suite
 
     monkeypatch.chdir(folder)
-    cases = read_suite(SUITE).cases
+    cases = suite().cases
     for verdict in ("values", "refuse"):
         name = next(case.name for case in cases if case.verdict == verdict)
         assert (

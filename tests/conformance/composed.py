@@ -136,7 +136,7 @@ def _loops() -> Iterator[Case]:
 
 
 def _iterators() -> Iterator[Case]:
-    for dims in ([6], ["?"]):
+    for dims in ([6], ["?"], "..."):
         x = b.parameter(dims, name="x")
         declared = declaration([x.shape])
         node = b.TensorIterator(
@@ -402,6 +402,41 @@ def _binary_convolutions() -> Iterator[Case]:
                  for n, agree in ((data, 8), (1 - data, -8), (0 * data, 4))]  # fmt: skip
         declared = "static" if static else "rank" if shape == "..." else "dims"
         yield _of("BinaryConvolution-1", f"bits-{declared}", net, steps, declared=declared)
+    for name in (
+        "bf16",
+        "f16",
+        "f64",
+        "f8e4m3",
+        "f8e5m2",
+        "i4",
+        "i8",
+        "i16",
+        "i32",
+        "i64",
+        "u4",
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+    ):
+        type = ELEMENT_TYPES[name]
+        net = Net()
+        filters = net.const("u1", "1,1,1,8", b"\x81")
+        net.result(
+            net.add(
+                "BinaryConvolution", [net.parameter(name, "1,1,1,8", name="x"), filters], [(type.port_name, "1,1,1,1")],
+                **attributes,
+            )
+        )  # fmt: skip
+        held = [(n, agree) for n, agree in ((data, 8), (1 - data, -8), (0 * data, 4)) if _holds(type, agree)]
+        steps = [_step([n.astype(type.dtype).reshape(1, 1, 1, 8)], [np.full((1, 1, 1, 1), agree).astype(type.dtype)])
+                 for n, agree in held]  # fmt: skip
+        yield _of("BinaryConvolution-1", f"bits-{name}", net, steps)
+
+
+def _holds(type: ElementType, number: int) -> bool:
+    """Return whether an element type holds an integer."""
+    return int(np.array(number).astype(type.dtype)) == number
 
 
 def _further_refusals() -> Iterator[Case]:
@@ -410,6 +445,8 @@ def _further_refusals() -> Iterator[Case]:
     attention = "ScaledDotProductAttention-13"
     yield from refused(Refusal("c5-two-scales", attention, [*heads, "f32[2]"], {"causal": False}))
     yield from refused(Refusal("c6-sink-rank", attention, [*heads, "f32[]", "f32[1,1]"], {"causal": False}))
+    higher = ["f32[2,3,4]", "f32[1,2,5,4]", "f32[1,2,5,6]", "f32[3,5]", "f32[]", "f32[2,1,1]"]
+    yield from refused(Refusal("c6-sink-rank-of-keys", attention, higher, {"causal": False}))
     versions: list[tuple[str, dict[str, Any]]] = [("1", {}), ("4", {"output_type": "f32"})]
     for version, attributes in versions:
         for position, name in enumerate(("start", "stop", "step")):

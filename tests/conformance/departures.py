@@ -30,19 +30,25 @@ def cases() -> Iterator[Case]:
         type, text = page[row.model]
         xml, weights = row.path.read_text("utf-8"), row.path.with_suffix(".bin")
         operation = _operation(xml, type)
-        arrays = row.arrays()
         verdict = "open" if row.openvino is table.SAME or _OPEN.search(text) else "values"
-        outputs = []
+        expected = []
         if row.irrun is table.REFUSES:
             verdict = "refuse"
         elif verdict == "values":
-            outputs = [tensor_record(np.asarray(row.irrun), result_types(xml)[0])]
-        inputs = [tensor_record(array, type) for array, type in zip(arrays, [type for type, _ in _inputs(row)])]
+            expected = [*([] if row.before is None else [row.before[1]]), row.irrun]
+        types = [type for type, _ in _inputs(row)]
+        steps = [
+            Step(
+                [tensor_record(array, type) for array, type in zip(arrays, types)],
+                [tensor_record(np.asarray(want), result_types(xml)[0]) for want in expected[number : number + 1]],
+            )
+            for number, arrays in enumerate(row.inferences())
+        ]
         yield Case(
             f"{operation}/departure/{row.model}", operation, declaration([shape for _, shape in _inputs(row)]), verdict,
             "by hand in tests/test_departures.py, from the specification", xml,
             weights.read_bytes() if weights.exists() else b"", note=text, rtol=1e-6 if verdict == "values" else 0.0,
-            types=sorted({record["type"] for record in [*inputs, *outputs]}), steps=[Step(inputs, outputs)],
+            types=sorted({record["type"] for step in steps for record in [*step.inputs, *step.outputs]}), steps=steps,
             observed={"OpenVINO 2026.4.1": _observed(row)},
         )  # fmt: skip
 

@@ -18,12 +18,14 @@ __all__ = ["InProcess"]
 class InProcess:
     """irrun with its default plan or, if ``exact``, with the defining kernel of each layer.
 
-    ``message`` is the text of the last refusal, empty if the last model was accepted.
+    ``read`` returns the model at a path. ``message`` is the text of the last refusal, empty if the last model was
+    accepted.
     """
 
-    def __init__(self, *, exact: bool) -> None:
+    def __init__(self, *, exact: bool, read: Callable[[Any], irrun.Model] = irrun.read_model) -> None:
         self.name = f"irrun {irrun.__version__}"
         self.exact = exact
+        self.read = read
         self.message = ""
         self.model: irrun.Model | None = None
         self.executable: irrun.Executable | None = None
@@ -33,7 +35,7 @@ class InProcess:
         assert path is not None
         self.executable, self.message = None, ""
         try:
-            self.model = model = irrun.read_model(path)
+            self.model = model = self.read(path)
             self.executable = irrun.compile(model, exact=self.exact)
         except irrun.IrrunError as error:
             return self._refusal(error)

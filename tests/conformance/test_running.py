@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from irrun.conformance import Case, Run, harness, read_run, read_suite, run, starter
+from irrun.conformance import Case, Run, harness, read_run, run, starter
 from irrun.diagnostics import EngineError, ReadError
 from irrun.engines import Limits
-
-SUITE = read_suite()
+from recorded import suite
 
 FAULTY = """
 import os, sys, time
@@ -67,7 +66,7 @@ TOUCHED = {
 
 
 def _first(operation: str, count: int = 1) -> list[Case]:
-    cases = [case for case in SUITE.cases if case.operation == operation and case.verdict == "values"]
+    cases = [case for case in suite().cases if case.operation == operation and case.verdict == "values"]
     return [case for case in cases if any(step.outputs[0]["shape"] and case.rtol for step in case.steps)][:count]
 
 
@@ -87,7 +86,7 @@ def test_a_faulty_harness_loses_exactly_the_cases_that_its_faults_touch(faulty: 
         cases += [well[number % len(well)]] if number < len(well) else []
         cases += _first(operation)
     limits = Limits(seconds=12, memory=1 << 29)
-    found = run(SUITE, cases, lambda limits: harness(faulty, limits), tmp_path / "results", limits=limits, jobs=2)
+    found = run(suite(), cases, lambda limits: harness(faulty, limits), tmp_path / "results", limits=limits, jobs=2)
     assert len(found.results) == len(cases)
     lost = {result.name.split("/")[0]: result.outcome for result in found.results.values() if result.status == "failed"}
     assert lost == TOUCHED
@@ -106,7 +105,7 @@ def _run(target: Path, cases: list[Case], seen: list[str], *, stop_after: int | 
         if len(seen) == stop_after:
             raise KeyboardInterrupt
 
-    return run(SUITE, cases, starter("exact"), target, limits=Limits(120), on_result=on_result)
+    return run(suite(), cases, starter("exact"), target, limits=Limits(120), on_result=on_result)
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
@@ -131,15 +130,26 @@ def test_results_of_unchanged_cases_outlast_a_change_of_the_suite(tmp_path: Path
     target, cases, seen = tmp_path / "results", _first("Add-1", 4), list[str]()
     _run(target, cases, seen)
     new = [*cases[:1], replace(cases[1], note="new"), replace(cases[2], rtol=0.5), *_first("Tile-1")]
-    suite = replace(SUITE, cases=new)
-    found = run(suite, new, starter("exact"), target, limits=Limits(120), on_result=lambda r, *_: seen.append(r.name))
+    changed = replace(suite(), cases=new)
+    found = run(changed, new, starter("exact"), target, limits=Limits(120), on_result=lambda r, *_: seen.append(r.name))
     assert seen == [case.name for case in (*cases, *new[2:])]
-    assert (found.suite, found.cases, found.count("passed")) == (suite.digest, 4, 4)
+    assert (found.suite, found.cases, found.count("passed")) == (changed.digest, 4, 4)
     assert set(read_run(target).results) == {case.name for case in new}
-    few = replace(SUITE, cases=new[:1])
+    few = replace(suite(), cases=new[:1])
     with pytest.raises(ReadError, match="for other cases"):
         run(few, new[:1], starter("exact"), target, limits=Limits(120))
     assert len(read_run(target).results) == 4
+
+
+def test_as_many_other_cases_are_another_run(tmp_path: Path) -> None:
+    """Their results would be counted with those in the file: 4 of 2 cases passed."""
+    target, seen = tmp_path / "results", list[str]()
+    _run(target, _first("Add-1", 2), seen)
+    before = target.read_bytes()
+    with pytest.raises(ReadError, match="for other cases; pass another file"):
+        _run(target, _first("Tile-1", 2), seen)
+    assert target.read_bytes() == before
+    assert _run(target, _first("Add-1", 2), seen).count("passed") == 2
 
 
 @pytest.mark.parametrize("text", ["", "no json", '{"format": "OpenVINO IR conformance results", "version": 7}\n'])
@@ -155,5 +165,8 @@ def test_a_harness_that_does_not_start_is_one_error(tmp_path: Path) -> None:
     commands = [["/no/such/program"], [sys.executable, "-c", "raise SystemExit(4)"]]
     for command in commands:
         with pytest.raises(EngineError, match="the harness does not start"):
-            run(SUITE, _first("Add-1"), lambda limits, c=command: harness(c, limits), tmp_path / "r", limits=Limits(20))
+            run(
+                suite(), _first("Add-1"), lambda limits, c=command: harness(c, limits), tmp_path / "r",
+                limits=Limits(20),
+            )  # fmt: skip
         assert not (tmp_path / "r").exists()

@@ -19,6 +19,7 @@ def u8(*numbers: int) -> np.ndarray:
 
 _A, _B = np.array([True, False, False]), np.array([True, True, False])
 _I4 = np.array([7, -8, -1], ml_dtypes.int4)
+_U2 = np.array([0, 1, 2, 3], ml_dtypes.uint2)
 
 VALUES = [
     Values("spec-and-boolean", "BitwiseAnd-13", [_A, _B], [True, False, False]),
@@ -36,6 +37,12 @@ VALUES = [
     ],
     Values("not-i4", "BitwiseNot-13", [_I4], [-8, 7, 0]),
     Values("not-u4", "BitwiseNot-13", [np.array([0, 5], ml_dtypes.uint4)], [15, 10]),
+    Values("not-u2", "BitwiseNot-13", [_U2], [3, 2, 1, 0]),
+    Values("and-u2", "BitwiseAnd-13", [_U2, _U2[1:2]], [0, 1, 0, 1]),
+    Values("or-u2", "BitwiseOr-13", [_U2, _U2[1:2]], [1, 1, 3, 3]),
+    Values("xor-u2", "BitwiseXor-13", [_U2, _U2[1:2]], [1, 0, 3, 2]),
+    Values("left-shift-u2", "BitwiseLeftShift-15", [_U2, _U2[1:2]], [0, 2, 0, 2]),
+    Values("right-shift-u2", "BitwiseRightShift-15", [_U2, _U2[1:2]], [0, 0, 1, 1]),
     Values("and-i4", "BitwiseAnd-13", [_I4, _I4[::-1]], [7, -8, 7]),
     Values("xor-i64", "BitwiseXor-13", [i64(1, -1), i64(2**40, 3)], i64(2**40 + 1, -4)),
     Values("left-shift", "BitwiseLeftShift-15", [u8(21, 120, 255), u8(3, 1, 7)], u8(168, 240, 128)),

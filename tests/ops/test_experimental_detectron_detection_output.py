@@ -36,6 +36,7 @@ VALUES = [
     Values("of-all", OP, THREE, found((MIDDLE, 1, 0.3), count=1), {**SOME, "max_detections_per_image": 1}),
     Values("certain", OP, THREE, found((MIDDLE, 1, 0.3)), {**SOME, "score_threshold": 0.15}),
     Values("moved", OP, [f32([RIGHT]), f32([[*ZERO, 1, -2, np.log(4), 9]]), f32([[0, 0.5]]), INFO], found(([10, 0, 17, 41], 1, 0.5)), {**SOME, "deltas_weights": "2,4,2,1", "max_delta_log_wh": np.log(8)}),
+    Values("few-bits", OP, [f32([[0, 0, 2, 2], [3, 3, 4, 4]]), np.zeros((2, 8), np.float32), f32([[0, 0.5], [0, 1]]), f32([[6, 6, 1]])], found(([3, 3, 4, 4], 1, 1), ([0, 0, 2, 2], 1, 0.5)), SOME),
     Values("empty-region", OP, [f32([[3, 3, 3, 5], LEFT]), np.zeros((2, 8), np.float32), f32([[0, 0.5], [0, 0.4]]), INFO], found((LEFT, 1, 0.4)), SOME),
     Values("classes", OP, [f32([LEFT, RIGHT]), np.zeros((2, 12), np.float32), f32([[0, 0.5, 0.6], [0, 0.8, 0.7]]), INFO], found((RIGHT, 1, 0.8), (LEFT, 1, 0.5), (RIGHT, 2, 0.7), (LEFT, 2, 0.6)), {**SOME, "num_classes": 3}),
     Values("best-of-classes", OP, [f32([LEFT, RIGHT]), np.zeros((2, 12), np.float32), f32([[0, 0.5, 0.6], [0, 0.8, 0.7]]), INFO], found((RIGHT, 1, 0.8), (RIGHT, 2, 0.7), (LEFT, 2, 0.6), count=3), {**SOME, "num_classes": 3, "max_detections_per_image": 3}),

@@ -12,6 +12,7 @@ VALUES = [
       for t in _FLOATS],
     Values("special", "HardSigmoid-1", [f32([np.nan, np.inf, -np.inf]), f32(0.2), f32(0.5)], [np.nan, 1, 0]),
     Values("integers", "HardSigmoid-1", [np.array([-1, 0, 1], np.int32), np.int32(2), np.int32(0)], np.array([0, 0, 1], np.int32)),
+    Values("unsigned", "HardSigmoid-1", [np.array([0, 1, 2], np.uint64), np.uint64(1), np.uint64(0)], np.array([0, 1, 1], np.uint64)),
     Values("scalar", "HardSigmoid-1", [f32(0), f32(1), f32(0.5)], f32(0.5)),
 ]  # fmt: skip
 

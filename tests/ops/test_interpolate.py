@@ -295,9 +295,10 @@ def test_prepared_otherwise(case):
 
 
 @pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("mode", ["bilinear_pillow", "bicubic_pillow", "nearest", "linear", "linear_onnx", "cubic"])
-def test_nothing_is_wanted(mode: str, exact: bool) -> None:
+def test_nothing_is_wanted(mode: str, antialias: bool, exact: bool) -> None:
     x = b.parameter([2, 3])
-    settings = {"mode": mode, "shape_calculation_mode": "sizes", "opset": 11}
+    settings = {"mode": mode, "shape_calculation_mode": "sizes", "antialias": antialias, "opset": 11}
     model = b.model(b.Interpolate(x, i64(0, 2), i64(0, 1), **settings))
     assert irrun.compile(model, exact=exact)([np.ones((2, 3), np.float32)]).arrays[0].shape == (0, 2)

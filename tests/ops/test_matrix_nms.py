@@ -43,6 +43,7 @@ VALUES = [
     # OpenVINO: sorts by score, where the specification says by class
     Values("by-class", _OP, [_APART, f32([[[0.5, 0.7], [0.6, 0.8]]])], rows(_APART, [(1, 1, 0.8), (0, 1, 0.7), (1, 0, 0.6), (0, 0, 0.5)], [4]), _BY_CLASS),
     Values("many", _OP, [BOXES[None], SCORES[None, None]], rows(BOXES[None], [(0, 3, 0.95), (0, 0, 0.9), (0, 5, 0.3)], [3]), {"post_threshold": 0.2}),
+    Values("few-bits", _OP, [_APART, f32([[[0.5, 1]]])], rows(_APART, [(0, 1, 1), (0, 0, 0.5)], [2])),
     Values("no-boxes", _OP, [np.ones((2, 0, 4), np.float32), np.ones((2, 3, 0), np.float32)], rows(_APART, [], [0, 0])),
     Values("nothing-in-the-first", _OP, [_TWO, f32([[[0, 0]], [[0, 0.8]]])], rows(_TWO, [(0, 3, 0.8)], [0, 1])),
     Values("i32", _OP, [_APART, f32([[[0.5, 0.6]]])], (rows(_APART, [(0, 1, 0.6), (0, 0, 0.5)], [2])[0], i64(1, 0)[:, None].astype(np.int32), np.array([2], np.int32)), {"output_type": "i32"}),

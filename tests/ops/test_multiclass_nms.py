@@ -17,6 +17,7 @@ _BEST = [(0, 3, 0.95), (0, 0, 0.9), (0, 5, 0.3)]
 
 # the IoU of the first two is exactly a half
 _EVEN = f32([[[0, 0, 1, 2], [0, 0, 1, 1], [5, 5, 6, 6]]])
+_APART = f32([[[0, 0, 1, 1], [2, 2, 3, 3]]])
 _TOUCHED = f32([[[0, 0, 1, 1], [0, 0.9, 1, 1.9]]])
 # bars of length 10; the second overlaps the first by 0.639, the last the third by 0.504
 _BARS = f32([[[x, 0, x + 10, 1] for x in (0, 2.2, 100, 200, 103.3)]])
@@ -44,6 +45,7 @@ _ROWS: list[tuple[str, list[np.ndarray], tuple[np.ndarray, ...], dict[str, Any]]
     ("keep-top-k", [_TWO, np.stack([SCORES, SCORES])[:, None]], rows(_TWO, [(0, n + b, s) for b in (0, 6) for _, n, s in _BEST[:2]], [2, 2]), _HALF | {"keep_top_k": 2}),
     ("nms-top-k", [_ONE, SCORES[None, None]], rows(_ONE, _BEST[:2], [2]), _HALF | {"nms_top_k": 3}),
     ("background", [_ONE, SCORES[None, None]], rows(_ONE, [], [0]), _HALF | {"background_class": 0}),
+    ("few-bits", [_APART, f32([[[0.5, 1]]])], rows(_APART, [(0, 1, 1), (0, 0, 0.5)], [2]), _HALF),
     # OpenVINO: drops where the IoU equals the threshold, where the specification keeps
     ("iou-at-threshold", [_EVEN, f32([[[0.9, 0.8, 0.7]]])], rows(_EVEN, [(0, 0, 0.9), (0, 2, 0.7)], [2]), _HALF),
     ("not-normalized", [_EVEN, f32([[[0.9, 0.8, 0.7]]])], rows(_EVEN, [(0, 0, 0.9), (0, 2, 0.7)], [2]), {"iou_threshold": 0.66, "normalized": False}),

@@ -83,6 +83,7 @@ VALUES = [
     Values("left-over-1", "NonMaxSuppression-1", _inputs([_BOXES], [[_SCORES]], 9), np.array([[0, 0, 3], [0, 0, 0], [0, 0, 5], *[[-1] * 3] * 3])),
     # at most num_boxes rows, however many were kept
     Values("cut-1", "NonMaxSuppression-1", _inputs([_BOXES[::5]] * 2, [[_SCORES[::5]]] * 2), np.array([[0, 0, 0], [1, 0, 0]])),
+    *[Values(f"few-bits-{n}", f"NonMaxSuppression-{n}", _EXAMPLES[3][1], _EXAMPLES[3][2][0]) for n in (1, 3)],
     *[Values(f"negative-limit-{n}", f"NonMaxSuppression-{n}", _inputs([_BOXES], [[_SCORES]], -1), np.zeros((0, 3), np.int64)) for n in (1, 3, 4)],
     Values("no-limit-given-1", "NonMaxSuppression-1", _inputs([_BOXES], [[_SCORES]])[:2], np.zeros((0, 3), np.int64)),
 ]  # fmt: skip

@@ -39,6 +39,7 @@ _FIRST, _SECOND = [0.0, 0, 16, 16], [16.0, 0, 32, 16]
 _TWO = [_scores(0.4, 0.6), _deltas(_STILL, _STILL), _IMAGE]
 _ROWS: list[tuple[str, list[np.ndarray], tuple[np.ndarray, ...], dict[str, Any]]] = [
     ("two", _TWO, _rows((_SECOND, 0.6), (_FIRST, 0.4)), {}),
+    ("few-bits", [f32([[[[0, 0]], [[0.25, 0.75]]]]), _TWO[1], f32([64, 64, 1])], _rows((_SECOND, 0.75), (_FIRST, 0.25)), {}),
     ("post-nms-topn", _TWO, _rows((_SECOND, 0.6), count=1), {"post_nms_topn": 1}),
     ("pre-nms-topn", _TWO, _rows((_SECOND, 0.6)), {"pre_nms_topn": 1}),
     # they have the pixels 16 in common: 17 of 561
@@ -63,6 +64,7 @@ _ROWS: list[tuple[str, list[np.ndarray], tuple[np.ndarray, ...], dict[str, Any]]
 VALUES = [
     *[Values(f"{id}-4", "Proposal-4", inputs, expected, _PLAIN | attributes, 1e-5) for id, inputs, expected, attributes in _ROWS],
     Values("one-output", "Proposal-1", _TWO, _rows((_SECOND, 0.6), (_FIRST, 0.4))[0], _PLAIN),
+    Values("few-bits-1", "Proposal-1", _ROWS[1][1], _ROWS[1][2][0], _PLAIN),
     Values("f16", "Proposal-1", [a.astype(np.float16) for a in _TWO], _rows((_SECOND, 0.6), (_FIRST, 0.4))[0].astype(np.float16), _PLAIN),
     Values("no-batch", "Proposal-4", [np.ones((0, 2, 1, 1), np.float32), np.ones((0, 4, 1, 1), np.float32), _IMAGE], (np.ones((0, 5), np.float32), np.ones(0, np.float32)), _PLAIN),
 ]  # fmt: skip

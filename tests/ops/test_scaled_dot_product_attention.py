@@ -72,6 +72,7 @@ REFUSALS = [
     Refusal("c5-scale-2d", "ScaledDotProductAttention-13", [_A, _B, _C, None, "f32[1,1]"], _ALL),
     Refusal("c5-scale", "ScaledDotProductAttention-13", [_A, _B, _C, None, "f32[2]"], _ALL),
     Refusal("c6-rank", "ScaledDotProductAttention-13", [_A, _B, _C, None, None, "f32[1,1]"], _ALL),
+    Refusal("c6-rank-of-keys", "ScaledDotProductAttention-13", ["f32[1,2,1]", "f32[1,1,1,1]", "f32[1,1,1,1]", None, None, "f32[1,2,1]"], _ALL),
     Refusal("c6-last-dim", "ScaledDotProductAttention-13", [_A, _B, _C, None, None, "f32[2,1,2]"], _ALL),
     Refusal("ir301-integers", "ScaledDotProductAttention-13", ["i32[2,7,80]", "i32[2,9,80]", "i32[2,9,64]"], _ALL),
     Refusal("ir301-integer-mask", "ScaledDotProductAttention-13", [_A, _B, _C, "i32[7,9]"], _ALL),

@@ -97,7 +97,7 @@ def _report_unused_bytes(evidence: Evidence, unused: int) -> None:
 def record_constant(evidence: Evidence, layer: Layer, value: Value) -> None:
     """Record the bytes of a constant in the .bin, and report NaN, or +inf among ordinary numbers (IR507)."""
     op: Any = evidence.ops[layer.id]
-    needed = value.type.nbytes(value.shape.count().lo) if value.type.bits else op.size
+    needed = value.type.nbytes(value.shape.least) if value.type.bits else op.size
     evidence.constants.append(Constant(op.offset, min(op.size, needed), layer))
     if value.type.kind != "float" or value.data is None or value.data.size < 2:
         return
@@ -132,10 +132,10 @@ def corrected_size(model: Model, layer: Layer) -> tuple[str, str] | None:
         return None
     port_shape = port.shape or PartialShape(())
     if port_shape == shape and port.type is type:
-        needed = type.nbytes(shape.count().lo)
+        needed = type.nbytes(shape.least)
         return ("size", str(needed)) if 0 <= needed <= available else None
-    if port.type is type and port_shape.static is not None and type.nbytes(port_shape.count().lo) == size:
+    if port.type is type and port_shape.static is not None and type.nbytes(port_shape.least) == size:
         return "shape", items(port_shape)
-    if port_shape == shape and port.type.nbytes(shape.count().lo) == size:
+    if port_shape == shape and port.type.nbytes(shape.least) == size:
         return "element_type", port.type.name
     return None
