@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import sys
 from contextlib import suppress
 from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from pathlib import Path
@@ -22,7 +23,7 @@ try:
 except ImportError:  # Windows, where nobody can remove a file that is open, so that no lock is needed
     fcntl = None
 
-__all__ = ["NewFile", "lock", "replace_pair", "sweep", "write_file", "write_pair"]
+__all__ = ["NewFile", "cache_folder", "lock", "replace_pair", "sweep", "write_file", "write_pair"]
 
 _LONGEST: Final = 200
 """The most bytes of the target's name in a temporary name: file systems allow names of 255 bytes."""
@@ -147,3 +148,17 @@ def lock(file: BinaryIO) -> bool:
 
 def _prefix(name: str) -> str:
     return f".{os.fsdecode(os.fsencode(name)[:_LONGEST])}."
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of the cache: IRRUN_CACHE_DIR, or ``irrun`` in the user's folder for caches.
+
+    Return None if IRRUN_CACHE_DIR is empty: then there is no cache.
+    """
+    named = os.environ.get("IRRUN_CACHE_DIR")
+    if named is not None:
+        return Path(named) if named else None
+    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
+    with suppress(RuntimeError):  # no home
+        return Path(base or Path.home() / ".cache") / "irrun"
+    return None

@@ -17,7 +17,8 @@ from rich.console import Console
 from irrun.checking.reports import FORMATS
 from irrun.cli import _terminal
 from irrun.diagnostics import human
-from irrun.fleet.cache import Cache, default_folder
+from irrun.files import cache_folder
+from irrun.fleet.cache import Cache
 from irrun.fleet.cluster import Cluster, connected
 from irrun.fleet.workers import Processes, Workers, cpus
 
@@ -49,7 +50,7 @@ cache_option = click.option(
 
 def cache_of(wanted: bool, files: Sequence[str]) -> Cache | None:
     """Return the cache for several files, if there is one."""
-    folder = default_folder() if wanted and len(files) > 1 and "-" not in files else None
+    folder = cache_folder() if wanted and len(files) > 1 and "-" not in files else None
     return None if folder is None else Cache(folder)
 
 

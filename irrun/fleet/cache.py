@@ -24,21 +24,7 @@ from irrun.identity import identity, status
 from irrun.opdef.plugins import plugins
 from irrun.source import Source, Span
 
-__all__ = ["Cache", "default_folder", "from_record", "to_record"]
-
-
-def default_folder() -> Path | None:
-    """Return the folder of the cache: IRRUN_CACHE_DIR, or ``irrun`` in the user's folder for caches.
-
-    Return None if IRRUN_CACHE_DIR is empty: then there is no cache.
-    """
-    named = os.environ.get("IRRUN_CACHE_DIR")
-    if named is not None:
-        return Path(named) if named else None
-    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
-    with suppress(RuntimeError):  # no home
-        return Path(base or Path.home() / ".cache") / "irrun"
-    return None
+__all__ = ["Cache", "from_record", "to_record"]
 
 
 class Cache:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -26,6 +27,7 @@ from irrun.planning.steps import Plan, Planning, Step
 from irrun.planning.stored import stored_constants
 from irrun.planning.views import reshaped
 from irrun.types import PartialShape
+from irrun.weights import Weights
 
 __all__ = ["UNPACKED", "plan"]
 
@@ -70,9 +72,10 @@ def plan(
     }
     propagate(model, ops, settle, values, given or {}, inferred)
     computed = {} if base is None else {n: a for n, a in base.constants.items() if n not in base.prepacked}
-    made = _Assembly(model, ops, values, bodies, how, computed).plan()
+    assembly = _Assembly(model, ops, values, bodies, how, computed)
+    made = assembly.plan()
     if model.weights is not None:
-        model.weights.release()
+        assembly.release(model.weights)
     return made
 
 
@@ -267,8 +270,14 @@ class _Assembly:
             if value is not None and (value.data is not None or value.stored is not None):
                 self.unpacked += (value.data if value.stored is None else value.stored.raw).nbytes  # pyright: ignore
         if self.unpacked > UNPACKED and self.model.weights is not None:
-            self.model.weights.release()
-            self.unpacked = 0
+            self.release(self.model.weights)
+
+    def release(self, weights: Weights) -> None:
+        """Release the memory-mapped .bin, and the memory in which kernels have packed what they have read of it."""
+        weights.release()
+        if self.unpacked > _SMALL and _TRIM is not None:
+            _TRIM(0)
+        self.unpacked = 0
 
     def fold(self, op: Op, inputs: Sequence[Value | None], writes: Sequence[int]) -> bool:
         """Compute a layer now if its inputs are constant, and return whether that was done.
@@ -360,6 +369,10 @@ _GROWTH: Final = 8
 8 times in f32."""
 _SMALL: Final = 1 << 20
 """Bytes that any folded constant may take, since that little memory does not matter: see ``_GROWTH``."""
+
+
+_TRIM: Final = getattr(ctypes.pythonapi, "malloc_trim", None)
+"""The function of glibc that returns freed memory to the system; None with another C library."""
 
 
 def _wanted(steps: Sequence[Step], results: Sequence[int]) -> list[Step]:

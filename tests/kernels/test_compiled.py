@@ -183,8 +183,8 @@ def test_a_quantised_model_has_compiled_kernels(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(plans, "_COMPILED", 0)
     called: list[int] = []
     quantization = pytest.importorskip("irrun.kernels.compiled.quantization")
-    compute = quantization._quantize
-    monkeypatch.setattr(quantization, "_quantize", lambda x, numbers: (called.append(x.size), compute(x, numbers)))
+    name, compute = "_quantize_coarsely", quantization._quantize_coarsely
+    monkeypatch.setattr(quantization, name, lambda x, numbers: (called.append(x.size), compute(x, numbers)))
     x = b.parameter([1, 2, 9, 9], "f32", name="x")
     filters = b.constant(normal(3, 2, 3, 3))
     shape = {"strides": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1], "dilations": [1, 1]}

@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
 
+from irrun.kernels.compiled.late import cgutils, emitted, literal, types
 from irrun.kernels.compiled.processor import VECTOR, VECTORS
 
 __all__ = ["FORMS", "Form", "at", "int64", "multiply_block", "repeated", "unpack_block", "widened"]
@@ -60,15 +57,16 @@ def _from_nibbles(builder: Any, loads: list[ir.Value]) -> list[ir.Value]:
 
 
 FORMS: Final = {
-    types.float32: Form(_F32, 4, lambda builder, loads: loads),
-    types.uint16: Form(ir.HalfType(), 2, lambda builder, loads: [builder.fpext(n, _FLOATS) for n in loads]),
-    types.int16: Form(ir.IntType(16), 2, _from_bf16),
-    types.int8: Form(
+    "float32": Form(_F32, 4, lambda builder, loads: loads),
+    "uint16": Form(ir.HalfType(), 2, lambda builder, loads: [builder.fpext(n, _FLOATS) for n in loads]),
+    "int16": Form(ir.IntType(16), 2, _from_bf16),
+    "int8": Form(
         ir.IntType(8), 1, lambda builder, loads: [builder.sitofp(builder.sext(n, _INTS), _FLOATS) for n in loads]
     ),
-    types.uint8: Form(ir.IntType(8), 1, _from_nibbles, share=2),
+    "uint8": Form(ir.IntType(8), 1, _from_nibbles, share=2),
 }
-"""The forms of panels: f32, f16 (uint16), bf16 (int16), i8, and two unsigned numbers of four bits in a byte (uint8)."""
+"""The forms of panels: f32, f16 (uint16), bf16 (int16), i8, and two unsigned numbers of four bits in a byte (uint8).
+The keys are names of dtypes."""
 
 
 def _multiply_block(
@@ -82,10 +80,8 @@ def _multiply_block(
     bytes further. The dtype of the array ``weights``, of which nothing else matters, says how a panel is stored: see
     ``FORMS``.
     """
-    if not (isinstance(rows, types.IntegerLiteral) and isinstance(panels, types.IntegerLiteral)):
-        raise TypingError("the numbers of rows and panels must be literals")
-    shape = rows.literal_value, panels.literal_value
-    form = FORMS[weights.dtype]
+    shape = literal(rows), literal(panels)
+    form = FORMS[weights.dtype.name]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         _block(builder, shape, form, *arguments[3:])
@@ -94,7 +90,7 @@ def _multiply_block(
     return types.void(rows, panels, weights, a, lda, b, ldb, c, ldc, depth, adds), generate
 
 
-multiply_block: Final[Callable[..., None]] = intrinsic(prefer_literal=True)(_multiply_block)
+multiply_block: Final[Callable[..., None]] = emitted(_multiply_block, prefer_literal=True)
 
 
 def _block(
@@ -145,7 +141,7 @@ def _unpack_block(
     All but ``depth`` are addresses: ``b`` of a panel as in ``multiply_block``, ``zeros`` and ``scales`` of one row of
     f32. numba's own loop is slower: before each row, it checks whether the arrays overlap.
     """
-    form = FORMS[weights.dtype]
+    form = FORMS[weights.dtype.name]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         _unpack(builder, form, *arguments[1:])
@@ -154,7 +150,7 @@ def _unpack_block(
     return types.void(weights, b, zeros, scales, c, depth), generate
 
 
-unpack_block: Final[Callable[..., None]] = intrinsic(_unpack_block)
+unpack_block: Final[Callable[..., None]] = emitted(_unpack_block)
 
 
 def _unpack(

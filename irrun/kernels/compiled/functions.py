@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from numba import njit
+
+from irrun.kernels.compiled.late import inlined
 
 __all__ = [
     "Number",
@@ -34,12 +35,12 @@ _f32: Final = np.float32
 
 def contracted(function: _F) -> _F:
     """Compile a function that compiled loops call. Products and sums are fused where the processor can."""
-    return cast(_F, njit(nogil=True, error_model="numpy", fastmath={"contract"})(function))
+    return inlined(function, frozenset({"contract"}))
 
 
 def summing(function: _F) -> _F:
     """Compile a function as ``contracted``, with sums in any order, so that a vector holds partial sums."""
-    return cast(_F, njit(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})(function))
+    return inlined(function, frozenset({"contract", "reassoc"}))
 
 
 # numba computes in f64 what it does not know to be f32

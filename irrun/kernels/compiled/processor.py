@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
 import llvmlite.binding as llvm
-from numba import njit
 
 from irrun.kernels.compiled.machine_code import MachineCode
 
@@ -39,7 +37,4 @@ def compiled(function: _F) -> _F:
 
     The machine code is kept on disk (see ``machine_code``), if a folder can be written to.
     """
-    made: Any = njit(nogil=True, error_model="numpy")(function)
-    with suppress(RuntimeError):  # no folder can be written to
-        made._cache = MachineCode(function)
-    return cast(_F, made)
+    return cast(_F, MachineCode(function))

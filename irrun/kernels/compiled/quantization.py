@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
+from irrun.kernels.compiled.functions import Number, contracted
 from irrun.kernels.compiled.processor import compiled
 
 __all__ = ["quantized"]
@@ -15,11 +17,18 @@ def quantized(levels: int, limits: np.ndarray, otherwise: Callable[..., np.ndarr
     """Return the kernel of FakeQuantize for f32.
 
     ``limits`` are the ends of the range of the input and of that of the output, f32 [4], the first below the second.
-    ``otherwise`` is the kernel for a tile that is not contiguous.
+    ``otherwise`` is the kernel for a tile that is not contiguous. With up to 256 levels, a number that is within
+    rounding of the middle between two steps may become either of them.
     """
     in_low, in_high, out_low, out_high = limits
     steps = np.float32(levels - 1)
-    numbers = np.array([in_low, in_high, in_high - in_low, steps, (out_high - out_low) / steps, out_low], np.float32)
+    step = (out_high - out_low) / steps
+    numbers = np.array([in_low, in_high, in_high - in_low, steps, step, out_low], np.float32)
+    quantize = _quantize
+    if levels <= _COARSE:
+        scale = float(steps) / (float(in_high) - float(in_low))
+        numbers[2:4] = scale, -float(in_low) * scale
+        quantize = _quantize_coarsely
 
     def call(x: np.ndarray, *limits: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(x.shape, np.float32) if out is None else out
@@ -27,19 +36,41 @@ def quantized(levels: int, limits: np.ndarray, otherwise: Callable[..., np.ndarr
             return otherwise(x, *limits, out=whole)
         if whole is not x:
             np.copyto(whole, x)
-        _quantize(whole.reshape(-1), numbers)
+        quantize(whole.reshape(-1), numbers)
         return whole
 
     return call
+
+
+_COARSE: Final = 256
+"""The most levels for which rounding errors of a multiplication, in place of a division, hardly matter: one number in
+100,000 is that close to the middle between two steps."""
 
 
 @compiled
 def _quantize(x: np.ndarray, numbers: np.ndarray) -> None:
     """Quantise in place: with a second array, which might overlap the first, the compiler would emit no vectors.
 
-    The numbers come in an array, because numba takes a microsecond to accept six scalars.
+    The numbers come in an array, because a call with six scalars takes longer.
     """
     low, high, width, steps, step, base = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
     for i in range(x.size):
-        clipped = low if x[i] < low else high if x[i] > high else x[i]  # NaN stays
-        x[i] = np.rint((clipped - low) / width * steps) * step + base
+        x[i] = np.rint((_clipped(x[i], low, high) - low) / width * steps) * step + base
+
+
+@compiled
+def _quantize_coarsely(x: np.ndarray, numbers: np.ndarray) -> None:
+    """Quantise as ``_quantize``, with a multiplication in place of the division, which takes half of the time."""
+    low, high, scale, shift, step, base = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
+    for i in range(x.size):
+        x[i] = _level(_clipped(x[i], low, high), scale, shift) * step + base
+
+
+@contracted
+def _clipped(x: Number, low: Number, high: Number) -> Number:
+    return low if x < low else high if x > high else x  # NaN stays
+
+
+@contracted
+def _level(x: Number, scale: Number, shift: Number) -> Number:
+    return np.rint(x * scale + shift)

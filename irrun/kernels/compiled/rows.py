@@ -7,15 +7,13 @@ from typing import Any, Final, cast
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-from numba.np.numpy_support import carray
 
 from irrun.kernels.blocks import InPlace
 from irrun.kernels.compiled.functions import Number, contracted, exp_of_negative, in_order, number_at, summing
+from irrun.kernels.compiled.late import array_at, emitted, types
 from irrun.kernels.compiled.processor import compiled
 
-__all__ = ["by_rows", "on_rows", "root_mean_square", "row_at", "softmax", "standardise", "weigh"]
+__all__ = ["by_rows", "floats_at", "on_rows", "root_mean_square", "row_at", "softmax", "standardise", "weigh"]
 
 _f32: Final = np.float32
 _ZERO: Final = _f32(0)
@@ -34,13 +32,13 @@ def _pointer(context: Any, address: Any) -> Any:
     return type(types.intp), generate
 
 
-_pointer_to: Final = cast(Callable[[int], Any], intrinsic(_pointer))
+floats_at: Final = cast(Callable[[int], Any], emitted(_pointer))
 
 
 @contracted
 def row_at(address: int, count: int) -> np.ndarray:
     """Return ``count`` numbers of f32 from an address on as an array. The compiler knows that they are contiguous."""
-    return carray(_pointer_to(address), count)
+    return array_at(floats_at(address), count)
 
 
 def on_rows(

@@ -13,17 +13,14 @@ from typing import Any, Final, cast
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np.numpy_support import carray
 
 from irrun.kernels.blocks import scratch
 from irrun.kernels.compiled.convolution.bands import Stage
 from irrun.kernels.compiled.convolution.windows import convolve, convolve_depthwise, geometry_of
 from irrun.kernels.compiled.functions import contracted
+from irrun.kernels.compiled.late import array_at, cgutils, emitted, types
 from irrun.kernels.compiled.processor import ROWS, compiled
-from irrun.kernels.compiled.rows import row_at
+from irrun.kernels.compiled.rows import floats_at, row_at
 from irrun.kernels.threads import each, threads
 from irrun.opdef import Kernel
 
@@ -183,14 +180,14 @@ def _of_halves(context: Any, address: Any) -> Any:
     return type(types.int64), generate
 
 
-_add_to: Final = cast(Callable[[int, int], int], intrinsic(_add))
-_look_at: Final = cast(Callable[[int], int], intrinsic(_look))
-_halves_at: Final = cast(Callable[[int], Any], intrinsic(_of_halves))
+_add_to: Final = cast(Callable[[int, int], int], emitted(_add))
+_look_at: Final = cast(Callable[[int], int], emitted(_look))
+_halves_at: Final = cast(Callable[[int], Any], emitted(_of_halves))
 
 
 @contracted
 def _image(address: int, batch: int, high: int, broad: int, channels: int) -> np.ndarray:
-    return row_at(address, batch * high * broad * channels).reshape((batch, high, broad, channels))
+    return array_at(floats_at(address), (batch, high, broad, channels))
 
 
 @compiled
@@ -230,13 +227,13 @@ def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: i
     shape = (entry[_COUNT], entry[_TAPS], entry[_WIDTH])
     alone = depth == 1 and groups == entry[_CHANNELS] and groups == entry[_OUTS]
     if entry[_HALVES]:
-        halves = carray(_halves_at(entry[_PANELS]), shape)
+        halves = array_at(_halves_at(entry[_PANELS]), shape)
         if alone:
             convolve_depthwise(data, halves, bias, residual, out, geometry, adds, low, first, last)
         else:
             convolve(data, halves, bias, residual, out, geometry, groups, depth, adds, low, first, last)
     else:
-        panels = row_at(entry[_PANELS], shape[0] * shape[1] * shape[2]).reshape(shape)
+        panels = array_at(floats_at(entry[_PANELS]), shape)
         if alone:
             convolve_depthwise(data, panels, bias, residual, out, geometry, adds, low, first, last)
         else:

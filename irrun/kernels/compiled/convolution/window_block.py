@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
 
 from irrun.kernels.compiled.block import FORMS, Form, at, int64, repeated, widened
+from irrun.kernels.compiled.late import cgutils, emitted, literal, types
 from irrun.kernels.compiled.processor import ROWS, VECTOR, VECTORS
 
 __all__ = ["AVERAGE", "DENSE", "DEPTHWISE", "MAXIMUM", "window_block"]
@@ -76,9 +73,7 @@ def _window_block(
     vector has ``last`` channels, 1 to ``VECTOR``. ``bias`` is the address of a number for each channel of the block, or
     0. If ``clamps``, results below ``low`` or above ``high`` become these; NaN stays.
     """
-    if not isinstance(kind, types.IntegerLiteral):
-        raise TypingError("the kind must be a literal")
-    how, form = kind.literal_value, FORMS[weights.dtype]
+    how, form = literal(kind), FORMS[weights.dtype.name]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         for count in range(1, VECTORS + 1):
@@ -90,7 +85,7 @@ def _window_block(
     return types.void(kind, types.int64, weights, *numbers), generate
 
 
-window_block: Final[Callable[..., None]] = intrinsic(prefer_literal=True)(_window_block)
+window_block: Final[Callable[..., None]] = emitted(_window_block, prefer_literal=True)
 
 
 class _Block:

@@ -11,12 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
 
 from irrun.kernels.compiled.block import at, int64, repeated
+from irrun.kernels.compiled.late import cgutils, emitted, literal, types
 from irrun.kernels.compiled.processor import VECTOR
 
 __all__ = ["FILTERS", "evaluate_tile", "interpolate_tile"]
@@ -42,9 +39,7 @@ def _evaluate_tile(context: Any, tile: Any, table: Any, channels: Any, out: Any,
     ``table`` is the address of i64 [values, values], with ``values = tile + 2``: the address of the channels of each
     element. The channels of the transformed values are stored at ``out``, ``distance`` bytes apart.
     """
-    if not isinstance(tile, types.IntegerLiteral):
-        raise TypingError("the size of a tile must be a literal")
-    count = tile.literal_value + 2
+    count = literal(tile) + 2
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         _, table, channels, out, distance = arguments
@@ -76,9 +71,8 @@ def _interpolate_tile(
     ``window_block`` for the other arguments. ``faults`` is the address of a vector that becomes NaN in some element if
     a result without its epilogue is not finite.
     """
-    if not isinstance(tile, types.IntegerLiteral):
-        raise TypingError("the size of a tile must be a literal")
-    size, count = tile.literal_value, tile.literal_value + 2
+    size = literal(tile)
+    count = size + 2
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         _, products, distance, targets, channels, bias, adds, clamps, low, high, faults = arguments
@@ -124,8 +118,8 @@ def _interpolate_tile(
     return types.void(*arguments), generate
 
 
-evaluate_tile: Final[Callable[..., None]] = intrinsic(prefer_literal=True)(_evaluate_tile)
-interpolate_tile: Final[Callable[..., None]] = intrinsic(prefer_literal=True)(_interpolate_tile)
+evaluate_tile: Final[Callable[..., None]] = emitted(_evaluate_tile, prefer_literal=True)
+interpolate_tile: Final[Callable[..., None]] = emitted(_interpolate_tile, prefer_literal=True)
 
 
 def _places(builder: Any, table: ir.Value, count: int) -> list[ir.Value]:
