@@ -47,8 +47,8 @@ class FakeQuantize(Elementwise):
         if request.compiled and values[0].type.name == "f32" and len(limits) == 4:
             from irrun.kernels.compiled.quantization import quantized
 
-            call = quantized(self.levels, np.concatenate(limits, axis=None), self._quantized)
-            return elementwise(call, *request.inputs)
+            if values[0].rank:
+                return quantized(self.levels, np.concatenate(limits, axis=None), self._quantized)
         return elementwise(self._quantized, *request.inputs)
 
     def _quantized(

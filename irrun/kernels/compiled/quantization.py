@@ -9,11 +9,12 @@ import numpy as np
 
 from irrun.kernels.compiled.functions import Number, contracted
 from irrun.kernels.compiled.processor import compiled
+from irrun.opdef import Kernel
 
 __all__ = ["quantized"]
 
 
-def quantized(levels: int, limits: np.ndarray, otherwise: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+def quantized(levels: int, limits: np.ndarray, otherwise: Callable[..., np.ndarray]) -> Kernel:
     """Return the kernel of FakeQuantize for f32.
 
     ``limits`` are the ends of the range of the input and of that of the output, f32 [4], the first below the second.
@@ -30,21 +31,25 @@ def quantized(levels: int, limits: np.ndarray, otherwise: Callable[..., np.ndarr
         numbers[2:4] = scale, -float(in_low) * scale
         quantize = _quantize_coarsely
 
-    def call(x: np.ndarray, *limits: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    def change(x: np.ndarray) -> None:
+        if x.flags.c_contiguous:
+            quantize(x.reshape(-1), numbers)
+        else:
+            otherwise(x, *limits, out=x)
+
+    def call(x: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(x.shape, np.float32) if out is None else out
-        if not whole.flags.c_contiguous:
-            return otherwise(x, *limits, out=whole)
         if whole is not x:
             np.copyto(whole, x)
-        quantize(whole.reshape(-1), numbers)
+        change(whole)
         return whole
 
-    return call
+    return Kernel(call, out="elementwise", change=change)
 
 
 _COARSE: Final = 256
-"""The most levels for which rounding errors of a multiplication, in place of a division, hardly matter: one number in
-100,000 is that close to the middle between two steps."""
+"""The most levels for which a multiplication takes the place of a subtraction and a division. It is as close to the
+formula in real numbers, but may round a number in the middle between two steps to the other one."""
 
 
 @compiled
