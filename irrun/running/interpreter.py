@@ -95,8 +95,7 @@ class Interpreter:
             pending = live.pending
             try:
                 if step.out:
-                    taken = [self.pool.take(*one) for one in step.out]
-                    returned = step.kernel.call(*inputs, out=tuple(taken) if len(taken) > 1 else taken[0])
+                    returned = step.kernel.call(*inputs, out=self._taken(step))
                 elif step.needed:
                     returned = step.kernel.call(*inputs, **self._needed(step, run))
                 else:
@@ -202,6 +201,11 @@ class Interpreter:
         for value in outputs:
             refuse_too_large(self.model, step.layer, value, self.max_memory)
         return 0 if step.op.views else sum(v.shape.least * v.type.dtype.itemsize for v in outputs)
+
+    def _taken(self, step: Step) -> np.ndarray | tuple[np.ndarray, ...]:
+        """Return the memory for the outputs of a step. The caller keeps no reference, by which it would stay lent."""
+        arrays = tuple([self.pool.take(*one) for one in step.out])
+        return arrays if len(arrays) > 1 else arrays[0]
 
     def _size(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], live: Live) -> int:
         """Return the bytes that the outputs of a step without a check will take; 0 if there is room for any."""
