@@ -6,7 +6,7 @@ import gc
 import json
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from irrun.types import UNKNOWN_RANK
 __all__ = ["Harness"]
 
 Show = Callable[[str, int, Wire], None]
+_LARGE: Final = 1 << 22
+"""Bytes of constants whose memory is worth the 20 ms that it takes to find all unused objects."""
 
 
 class Harness:
@@ -52,8 +54,10 @@ class Harness:
         before = self.executable if contents == self.contents else None
         self.executable = None
         if before is None:
-            self.model = None
-            gc.collect()  # free the memory of the old model first: an executable is part of cycles
+            held = None if self.model is None else self.model.weights
+            large, held, self.model = held is not None and held.data.nbytes >= _LARGE, None, None
+            if large:
+                gc.collect()  # free the memory of the old model first: an executable is part of cycles
         self.is_layered = inner
         model = irrun.read_model(path, self.weights) if self.model is None else self.model
         self.model = model
