@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from irrun.kernels import compiled
+from irrun.kernels import compiled, threads
 from oracle import Oracle
 
 pytest.register_assert_rewrite("kit")  # a row of a table that fails then shows both values
@@ -49,6 +49,18 @@ def numpy_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     compiled.available.cache_clear()
     yield
     compiled.available.cache_clear()
+
+
+@pytest.fixture(params=[1, 3])
+def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One thread, and three that share everything."""
+    monkeypatch.setenv("IRRUN_THREADS", str(request.param))
+    monkeypatch.setattr(threads, "WORTH", 1)
+    threads.threads.cache_clear()
+    threads._tasks.cache_clear()
+    yield
+    threads.threads.cache_clear()
+    threads._tasks.cache_clear()
 
 
 @pytest.fixture(scope="session")

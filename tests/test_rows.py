@@ -1,6 +1,6 @@
 """Steps that compute one row after the other give the same as one step, whatever else reads their values."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ import pytest
 import irrun
 from irrun import build as b
 from irrun.build import Node
-from irrun.kernels import threads
 from irrun.planning import plans
 from watched import watch
 
@@ -21,18 +20,6 @@ WIDTH = 72
 @pytest.fixture(autouse=True)
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "_COMPILED", 1)
-
-
-@pytest.fixture(params=[1, 3])
-def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """One thread, and three that share everything."""
-    monkeypatch.setenv("IRRUN_THREADS", str(request.param))
-    monkeypatch.setattr(threads, "WORTH", 1)
-    threads.threads.cache_clear()
-    threads._tasks.cache_clear()
-    yield
-    threads.threads.cache_clear()
-    threads._tasks.cache_clear()
 
 
 def normal(*shape: int) -> np.ndarray:

@@ -13,7 +13,7 @@ import pytest
 
 import irrun
 from irrun import build as b
-from irrun.kernels import compiled, threads
+from irrun.kernels import compiled
 from irrun.opdef import Epilogue, Kernel, Request, Value
 from irrun.planning import plans
 from kit import filled, operation
@@ -291,18 +291,6 @@ def test_bands(stride: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None
     steps = [step for step in executable.plan.steps if "in bands" in step.kernel.algorithm]
     assert [[layer.type for layer in step.layers].count("GroupConvolution") for step in steps] == [1]
     assert len([name for name in algorithms(executable) if "compiled" in name]) == 1
-
-
-@pytest.fixture(params=[1, 3])
-def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """One thread, and three that share everything."""
-    monkeypatch.setenv("IRRUN_THREADS", str(request.param))
-    monkeypatch.setattr(threads, "WORTH", 1)
-    threads.threads.cache_clear()
-    threads._tasks.cache_clear()
-    yield
-    threads.threads.cache_clear()
-    threads._tasks.cache_clear()
 
 
 @pytest.mark.usefixtures("workers")
