@@ -204,8 +204,8 @@ class Interpreter:
 
     def _taken(self, step: Step) -> np.ndarray | tuple[np.ndarray, ...]:
         """Return the memory for the outputs of a step. The caller keeps no reference, by which it would stay lent."""
-        arrays = tuple([self.pool.take(*one) for one in step.out])
-        return arrays if len(arrays) > 1 else arrays[0]
+        arrays = [self.pool.take(*one) for one in step.out]
+        return tuple(arrays) if len(arrays) > 1 else arrays[0]
 
     def _size(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], live: Live) -> int:
         """Return the bytes that the outputs of a step without a check will take; 0 if there is room for any."""
