@@ -26,7 +26,8 @@ _NARROW: Final = 4
 """The most plans for recurring input dims. Making one takes as long as a few runs."""
 
 _COMPILED: Final = 1 << 22
-"""The least bytes of constants for which numba is imported and compiles kernels, which takes half a second or more."""
+"""The least bytes of constants for which kernels are linked in each process, and compiled at their first use, which
+takes seconds."""
 _WEIGHTS: Final = 2
 """Compiled kernels multiply by matrices and filters, which must make up at least one part in so many of the
 constants."""
