@@ -15,13 +15,13 @@ import numpy as np
 
 from benchmarks.measure import (
     ENGINES,
-    Alone,
     Contender,
     Job,
     Task,
     Work,
     alone,
     alternate,
+    apart,
     cpu_seconds,
     once,
     relative_error,
@@ -160,7 +160,7 @@ def _measure(group: str, case: Case, setup: Setup, folder: Path) -> Row:
     memory: dict[str, int] = {}
     if case.memory:
         for engine in case.engines:
-            peak = alone(Task(job, engine, setup.threads, setup.exact, setup.seconds)).memory
+            peak = alone(Task(job, engine, setup.threads, setup.exact)).memory
             memory |= {} if peak is None else {engine: peak}
     return Row(group, case.name, _summary(times), error, memory, case.at)
 
@@ -178,11 +178,11 @@ def _in_turn(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str
 
 
 def _apart(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str, list[float]], float]:
-    done: dict[str, Alone] = {}
+    files = {name: folder / f"{name}.npz" for name in case.engines}
+    tasks = [Task(job, name, setup.threads, setup.exact, str(file)) for name, file in files.items()]
+    done = dict(zip(files, apart(tasks, setup.seconds)))
     outputs: dict[str, list[np.ndarray]] = {}
-    for name in case.engines:
-        file = folder / f"{name}.npz"
-        done[name] = alone(Task(job, name, setup.threads, setup.exact, setup.seconds, str(file)))
+    for name, file in files.items():
         with np.load(file) as entries:
             outputs[name] = [entries[entry] for entry in entries.files]
         file.unlink()

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -201,9 +202,8 @@ class Task:
     engine: str
     threads: int
     exact: bool
-    seconds: float
     outputs: str = ""
-    """The .npz that takes them; without it, two turns that show the memory are enough."""
+    """The .npz that takes them, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -215,27 +215,76 @@ class Alone:
     """Bytes at the peak, beyond those of the process before it read the model. Known on Linux only."""
 
 
+ROUND = 0.1
+"""Seconds of the turns of an engine before it is the turn of the next."""
+
+
+def apart(tasks: Sequence[Task], seconds: float) -> list[Alone]:
+    """Run each task in a process of its own, in turn for ``ROUND``, until there are ``seconds`` for each.
+
+    What disturbs the machine for some seconds disturbs all of them. Raises RuntimeError with what a process complained
+    of.
+    """
+    with ExitStack() as stack:
+        processes = [stack.enter_context(_process(task)) for task in tasks]
+        for process in processes:
+            _ask(process, 0)  # it has read its model now
+        times: list[list[float]] = [[] for _ in tasks]
+        start = time.perf_counter()
+        while (spent := time.perf_counter() - start) < seconds * len(tasks) or (
+            min(map(len, times)) < TURNS and spent < LIMIT
+        ):
+            for process, taken in zip(processes, times):
+                taken += _ask(process, ROUND)
+        return [Alone(taken, _ask(process, -1)) for process, taken in zip(processes, times)]
+
+
 def alone(task: Task) -> Alone:
     """Run a task in a process of its own. Raises RuntimeError with what the process complained of."""
+    return apart([task], 0)[0]
+
+
+def _process(task: Task) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "benchmarks.measure", json.dumps(asdict(task))]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
-    return Alone(**json.loads(done.stdout))
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
-def _run(task: Task) -> Alone:
+def _ask(process: subprocess.Popen[str], seconds: float) -> Any:
+    """Return the answer of ``_answer``. Raises RuntimeError with what the process complained of."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError):
+        process.stdin.write(f"{seconds}\n")
+        process.stdin.flush()
+    answer = process.stdout.readline()
+    if answer:
+        return json.loads(answer)
+    _, complaints = process.communicate()
+    raise RuntimeError((complaints.strip().splitlines() or [f"exit status {process.returncode}"])[-1])
+
+
+def _answer(task: Task, questions: Iterable[str]) -> Iterator[Any]:
+    """Yield the seconds of turns, of at least so many as a question says; for a negative one, the memory."""
     feeds = task.job.feeds()
     before = _memory("VmRSS")
     work = Work(ENGINES[task.engine](Path(task.job.path), task.threads, task.exact), feeds, task.job.lead)
-    if task.outputs:
-        times = alternate({task.engine: work}, task.seconds)[task.engine]
-    else:
-        times = _take(work, time.perf_counter) + _take(work, time.perf_counter)
-    peak = _memory("VmHWM")
-    if task.outputs:
-        np.savez(task.outputs, *work.outputs())
-    return Alone(times, None if before is None or peak is None else peak - before)
+    for seconds in map(float, questions):
+        if seconds < 0:
+            peak = _memory("VmHWM")
+            if task.outputs:
+                np.savez(task.outputs, *work.outputs())
+            yield None if before is None or peak is None else peak - before
+        elif seconds == 0:
+            times = _take(work, time.perf_counter)
+            if sum(times) < LIMIT / 20:
+                _take(work, time.perf_counter)
+            yield []
+        else:
+            times = []
+            while sum(times) < seconds:
+                times += _take(work, time.perf_counter)
+            yield times
 
 
 def _memory(entry: str) -> int | None:
@@ -249,4 +298,5 @@ def _memory(entry: str) -> int | None:
 
 if __name__ == "__main__":
     given = json.loads(sys.argv[1])
-    print(json.dumps(asdict(_run(Task(**given | {"job": Job(**given["job"])})))))
+    for answer in _answer(Task(**given | {"job": Job(**given["job"])}), sys.stdin):
+        print(json.dumps(answer), flush=True)

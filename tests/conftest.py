@@ -51,11 +51,21 @@ def numpy_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     compiled.available.cache_clear()
 
 
+@pytest.fixture
+def compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Compiled kernels, even where IRRUN_FAST declines them."""
+    monkeypatch.setenv("IRRUN_FAST", "1")
+    compiled.available.cache_clear()
+    yield
+    compiled.available.cache_clear()
+
+
 @pytest.fixture(params=[1, 3])
 def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One thread, and three that share everything."""
     monkeypatch.setenv("IRRUN_THREADS", str(request.param))
     monkeypatch.setattr(threads, "WORTH", 1)
+    monkeypatch.setattr(threads, "WORTH_NATIVELY", 1)
     threads.threads.cache_clear()
     threads._tasks.cache_clear()
     yield

@@ -82,7 +82,7 @@ def test_a_process_takes_what_was_predicted(tmp_path: Path, monkeypatch: pytest.
     np.savez(path.with_suffix(".npz"), **feeds)
     found = predicted(irrun.read_model(path), 1 << 40)
     assert found is not None
-    measured = alone(Task(Job(str(path)), "irrun", 1, exact=False, seconds=0)).memory
+    measured = alone(Task(Job(str(path)), "irrun", 1, exact=False)).memory
     assert found.total == pytest.approx(measured, rel=0.2)
 
 

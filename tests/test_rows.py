@@ -18,7 +18,7 @@ WIDTH = 72
 
 
 @pytest.fixture(autouse=True)
-def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def compiled(compiled_kernels: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "_COMPILED", 1)
 
 

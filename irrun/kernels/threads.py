@@ -31,6 +31,8 @@ WORTH: Final = 1 << 24
 of which one thread does some 80 in a nanosecond, or one byte that any other kernel fills. A byte counts for less than
 the time that it takes, because waking a thread takes 0.1 ms on a virtual machine, and because threads that make short
 calls of numpy wait for each other between the calls."""
+WORTH_NATIVELY: Final = 1 << 21
+"""The same for machine code that threads share without the interpreter's lock (see ``compiled.sharing``)."""
 _MOST: Final = 8
 """The most threads by default. More threads would all wait for memory."""
 
@@ -61,12 +63,12 @@ def _quota() -> int:
 _CGROUP: Final = Path("/sys/fs/cgroup/cpu.max")
 
 
-def shared(work: int) -> bool:
+def shared(work: int, *, natively: bool = False) -> bool:
     """Return whether ``work`` (see ``WORTH``) is enough to be shared by the threads.
 
-    It never is within a job that they share already.
+    It never is within a job that they share already. ``natively`` says that they need no lock of the interpreter.
     """
-    return work >= WORTH and threads() > 1 and not _busy.get()
+    return work >= (WORTH_NATIVELY if natively else WORTH) and threads() > 1 and not _busy.get()
 
 
 def shares(count: int, work: int, least: int = 1) -> list[slice]:
@@ -92,8 +94,21 @@ def each(function: Callable[[_T], object], parts: Sequence[_T], work: int) -> No
         return
     job = _Job(function, parts)
     for _ in range(min(threads(), len(parts)) - 1):
-        tasks.put(job.help)
+        post(job.help)
     job.finish()
+
+
+posted: Final = np.zeros(1, np.int64)
+"""How many tasks there have been. A thread that is busy in ``idle`` sees here that there is a new one."""
+idle: Final[list[Callable[[int], object]]] = []
+"""What a worker thread does, with the number of tasks up to then, when there is none, before it sleeps."""
+
+
+def post(task: Callable[[], object]) -> None:
+    """Give a task to one of the worker threads, if there are any."""
+    if (tasks := _tasks()) is not None:
+        tasks.put(task)
+        posted[0] += 1
 
 
 class _Job(Generic[_T]):
@@ -148,6 +163,17 @@ class _Job(Generic[_T]):
                 self.rest.clear()
 
 
+def wake(count: int) -> None:
+    """Wake ``count`` workers that sleep, so that they do what is in ``idle``. Others are not disturbed."""
+    if count > 0 and (tasks := _tasks()) is not None:
+        for _ in range(count - tasks.qsize()):
+            tasks.put(_nothing)
+
+
+def _nothing() -> None:
+    pass
+
+
 def fill(target: np.ndarray, source: np.ndarray) -> None:
     """Copy ``source`` to ``target``, which has the same shape, shared among threads along the longest axis."""
     axis = int(np.argmax(target.shape)) if target.ndim else 0
@@ -165,15 +191,19 @@ _plain: Final = contextvars.ContextVar("plain", default=False)
 
 
 @cache
-def _tasks() -> SimpleQueue[Callable[[], None]] | None:
+def _tasks() -> SimpleQueue[Callable[[], object]] | None:
     """Return the queue that the worker threads read from, and start them.
 
     Return None if there is one thread only, or where threads cannot be started (in a browser).
     """
-    tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+    tasks: SimpleQueue[Callable[[], object]] = SimpleQueue()
 
     def serve() -> None:
         while True:
+            seen = int(posted[0])
+            if tasks.empty():
+                for wait in idle:
+                    wait(seen)
             tasks.get()()
 
     for _ in range(threads() - 1):

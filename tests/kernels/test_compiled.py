@@ -178,6 +178,7 @@ def test_fake_quantize_of_channels_is_left_to_numpy() -> None:
     np.testing.assert_allclose(kernel.call(x, *limits), op.run(x, *limits), atol=1e-6)
 
 
+@pytest.mark.usefixtures("compiled_kernels")
 def test_a_quantised_model_has_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without matrices, too."""
     monkeypatch.setattr(plans, "_COMPILED", 0)
@@ -196,6 +197,7 @@ def test_a_quantised_model_has_compiled_kernels(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(result, irrun.compile(model, exact=True)(data)[0], atol=2 / 255 + 1e-6)
 
 
+@pytest.mark.usefixtures("compiled_kernels")
 def test_a_reshaped_model_has_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its constants declare no shapes at their ports."""
     monkeypatch.setattr(plans, "_COMPILED", 1 << 16)

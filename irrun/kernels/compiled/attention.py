@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache, reduce
 from typing import Final
@@ -10,13 +9,14 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels import attention as by_numpy
-from irrun.kernels.blocks import BLOCK, each_block
+from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.compiled.functions import Number, contracted
 from irrun.kernels.compiled.panels import DEPTH, WIDTH, address_of, multiply_panel
 from irrun.kernels.compiled.processor import ROWS, compiled
 from irrun.kernels.compiled.rows import row_at, weigh
+from irrun.kernels.compiled.sharing import share
 from irrun.kernels.threads import threads
-from irrun.opdef import Index, OnTileReady, ignore_tile
+from irrun.opdef import OnTileReady, ignore_tile
 
 __all__ = ["attention"]
 
@@ -48,23 +48,22 @@ def attention(
     mask = _sum(masks, keys)
     whole = _result(query, key, value, mask) if out is None else out
     arrays = [_in_rows(query), _keys(key), _in_rows(value), whole, *(() if mask is None else (_in_rows(mask),))]
-    batch, offsets, steps = _layout(tuple((a.shape, a.strides) for a in arrays))
+    offsets, steps = _layout(tuple((a.shape, a.strides) for a in arrays))
     begins = np.array([array.__array_interface__["data"][0] for array in arrays])
-    places = begins.reshape(-1, *(1,) * len(batch)) + offsets
-    factor = np.float32(scale)
-
-    def fill(index: Index) -> None:
-        *at, rows, _ = index
-        heads = places[(slice(None), *at)].reshape(len(places), -1)
-        _attend(heads, steps, factor, query.shape[-1], keys, width, rows.start, rows.stop, causal)
-        on_tile_ready((*at, rows, slice(0, width)))
-
-    counts = *batch, queries, keys
-    last = len(counts) - 1
-    # the keys and values of a head are packed for each block
-    uncut = (last,) if math.prod(batch) < threads() else (last - 1, last)
-    each_block(fill, counts, 4, BLOCK, work=_WORK * math.prod(counts), least=BLOCK // 8, whole=uncut)
+    places = begins.reshape(-1, 1) + offsets
+    heads = places.shape[1]
+    # where there are too few heads, the keys and values of a head are packed for each part of it
+    unit = queries if heads % threads() == 0 or heads > _MANY * threads() else min(_TALL, queries)
+    share(
+        _attend, heads * queries, _WORK * heads * queries * keys, places, steps, np.float32(scale), query.shape[-1],
+        queries, keys, width, causal, unit=max(unit, 1),
+    )  # fmt: skip
+    report_in_blocks(whole, on_tile_ready)
     return whole
+
+
+_MANY: Final = 4
+"""Heads for each thread, with more of which it does not matter that a thread has one more than another."""
 
 
 def _result(query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
@@ -87,11 +86,11 @@ def _keys(key: np.ndarray) -> np.ndarray:
 @lru_cache(1 << 8)
 def _layout(
     arrays: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...],
-) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Return what follows from the shapes and strides of queries, keys, values, results and masks.
 
-    That is their common batch, the offset of each matrix in bytes [arrays, *batch], and how many numbers apart the rows
-    of the queries, the keys, and the rows of the values, results and masks are.
+    That is the offset of each matrix in bytes [arrays, heads], and how many numbers apart the rows of the queries, the
+    keys, and the rows of the values, results and masks are.
     """
     batch = arrays[3][0][:-2]
     offsets = np.zeros((len(arrays), *batch), np.int64)
@@ -102,7 +101,7 @@ def _layout(
     steps = [strides[-1 if number == 1 else -2] // 4 for number, (_, strides) in enumerate(arrays)]
     if len(arrays) == 5 and arrays[4][0][-2] == 1:
         steps[4] = 0  # the same mask for all queries
-    return batch, offsets, np.array(steps)
+    return offsets.reshape(len(arrays), -1), np.array(steps)
 
 
 _WORK: Final = 128
@@ -119,16 +118,16 @@ def _sum(masks: Sequence[np.ndarray], keys: int) -> np.ndarray | None:
 
 @compiled
 def _attend(
-    places: np.ndarray, steps: np.ndarray, scale: Number, depth: int, keys: int, width: int, begin: int, end: int,
-    causal: bool,
+    places: np.ndarray, steps: np.ndarray, scale: Number, depth: int, queries: int, keys: int, width: int,
+    causal: bool, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Compute the rows ``begin`` to ``end`` of the attention of some heads.
+    """Compute the attention of the queries ``first`` to ``last``, counted over the heads.
 
     ``places`` i64 [4 or 5, heads] holds the addresses of the matrices of f32 of each head: of the queries, the keys,
     the values, the results and, if there is one, the mask that is added. ``steps`` i64 [4 or 5] says how many numbers
     apart their rows are, which are contiguous. If ``causal``, a query sees the keys up to its own position.
     """
-    panels, tall = -(-keys // WIDTH), min(_TALL, end - begin)
+    panels, tall = -(-keys // WIDTH), min(_TALL, queries, last - first)
     columns, wide = panels * WIDTH, -(-width // WIDTH)
     across = np.zeros((panels, depth, WIDTH), np.float32)
     values = np.zeros((wide, keys, WIDTH), np.float32)
@@ -136,7 +135,8 @@ def _attend(
     weights = np.empty((tall, columns), np.float32)
     sums = np.empty((tall, wide * WIDTH), np.float32)
     factors = np.empty(tall, np.float32)
-    for head in range(places.shape[1]):
+    for head in range(first // queries, -(-last // queries)):
+        begin, end = max(first - head * queries, 0), min(last - head * queries, queries)
         for j in range(keys):
             key = row_at(places[1, head] + 4 * j * steps[1], depth)
             for k in range(depth):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from irrun.kernels.compiled.block import multiply_block, unpack_block
 from irrun.kernels.compiled.functions import Number
 from irrun.kernels.compiled.panels import WIDTH, address_of, after, finish, multiply_panel, multiply_panels
 from irrun.kernels.compiled.processor import ROWS, compiled
+from irrun.kernels.compiled.sharing import share
 from irrun.kernels.matmul import ConstantForm
 from irrun.opdef import Epilogue, Stored
 
@@ -67,9 +69,22 @@ class PackedCodes(ConstantForm):
         residual: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         """Fill ``out`` with the product of ``a`` and the columns from ``first`` on: see ``PackedMatrix.multiply``."""
-        few = len(a) < ROWS
-        multiply = _multiply_few if few else _multiply_many
-        multiply(a, self.panels, self.zeros, self.scales, out, first // WIDTH, *after(epilogue, residual, first))
+        function, arguments = self._call(a, out, first, epilogue, residual)
+        function(*arguments, 0, out.shape[1])
+
+    def multiply_shared(
+        self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None
+    ) -> None:
+        """Fill ``out`` with the product of ``a`` and the matrix, on all threads: see ``multiply``."""
+        function, arguments = self._call(a, out, 0, epilogue, residual)
+        share(function, self.columns, 2 * out.size * self.depth, *arguments, unit=WIDTH)
+
+    def _call(
+        self, a: np.ndarray, out: np.ndarray, first: int, epilogue: Epilogue | None, residual: np.ndarray | None
+    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """Return the function that multiplies, and its arguments but the first and the last column of ``out``."""
+        matrix = a, self.panels, self.zeros, self.scales, out, first // WIDTH
+        return _multiply_few if len(a) < ROWS else _multiply_many, (*matrix, *after(epilogue, residual, first))
 
 
 _SHORTEST: Final = 8
@@ -121,11 +136,12 @@ def _pack(raw: np.ndarray, down: int, across: int, columns: int, flip: int, pane
 
 @compiled
 def _multiply_few(
-    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, first: int, bias: int,
-    residual: int, apart: int, low: Number, high: Number,
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, start: int, bias: int,
+    residual: int, apart: int, low: Number, high: Number, first: int, last: int,
 ) -> None:  # fmt: skip
+    """Fill the columns ``first`` to ``last`` of ``out``, whose first column is that of the panel ``start``."""
     rows, depth = a.shape
-    columns, groups = out.shape[1], scales.shape[1]
+    groups = scales.shape[1]
     size = depth // groups
     lda, ldb = a.strides[0] // 4, panels.strides[0]
     sums = np.zeros((rows, groups), np.float32)
@@ -135,9 +151,9 @@ def _multiply_few(
                 sums[row, group] += a[row, k]
     raw = np.empty((ROWS, 4 * WIDTH), np.float32)  # the product of the rows with the codes of a group
     total = np.empty((ROWS, 4 * WIDTH), np.float32)
-    column = 0
-    while column < columns:
-        panel = first + column // WIDTH
+    column = first
+    while column < last:
+        panel = start + column // WIDTH
         # a single row leaves registers for four panels, which are read from memory at the same time
         count = 4 if rows == 1 and panel + 4 <= len(panels) else 1
         for group in range(groups):
@@ -155,7 +171,7 @@ def _multiply_few(
                         if group > 0:
                             part += total[row, n * WIDTH + j]
                         total[row, n * WIDTH + j] = part
-        width = min(count * WIDTH, columns - column)
+        width = min(count * WIDTH, last - column)
         for row in range(rows):
             for j in range(width):
                 out[row, column + j] = total[row, j]
@@ -168,19 +184,22 @@ def _multiply_few(
 
 @compiled
 def _multiply_many(
-    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, first: int, bias: int,
-    residual: int, apart: int, low: Number, high: Number,
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, start: int, bias: int,
+    residual: int, apart: int, low: Number, high: Number, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Unpack a few panels at a time and multiply all rows with them, so that unpacking takes little of the time."""
-    depth, columns = a.shape[1], out.shape[1]
+    """Unpack a few panels at a time and multiply all rows with them, so that unpacking takes little of the time.
+
+    See ``_multiply_few`` for the columns.
+    """
+    depth = a.shape[1]
     count = max(1, _UNPACKED // (depth * WIDTH))
     size = depth // scales.shape[1]
     floats = np.empty((count, depth, WIDTH), np.float32)
     shifts = np.empty(WIDTH, np.float32)
-    for column in range(0, columns, count * WIDTH):
-        width = min(count * WIDTH, columns - column)
+    for column in range(first, last, count * WIDTH):
+        width = min(count * WIDTH, last - column)
         for n in range(-(-width // WIDTH)):
-            panel = first + column // WIDTH + n
+            panel = start + column // WIDTH + n
             for group in range(scales.shape[1]):
                 for j in range(WIDTH):
                     shifts[j] = zeros[panel, group, j]

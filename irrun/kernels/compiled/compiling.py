@@ -1,7 +1,9 @@
 """From a function to machine code that needs nothing of numba: numba compiles it, and LLVM emits an object file.
 
-The object file holds an entry, ``i64 entry(PyObject *arguments, void **types)``. It reads the tuple of arguments,
-checks their types, calls the function without the interpreter's lock, and returns its result: see ``machine_code``.
+The object file holds an entry, ``i64 entry(PyObject *arguments, void **types, void *prepared)``. It reads the tuple of
+arguments, checks their types, calls the function without the interpreter's lock, and returns its result: see
+``machine_code``. With an address ``prepared``, it only writes the arguments there, and returns the address of
+``i64 part(void *prepared, i64 first, i64 last)``, which calls the function with other last arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import target_override
 from numba.np.arrayobj import make_array, populate_array
 
-from irrun.kernels.compiled.machine_code import FAILED, OTHER_TYPES, SCALARS, ArgumentType, target_machine
+from irrun.kernels.compiled.machine_code import FAILED, OTHER_TYPES, PREPARED, SCALARS, ArgumentType, target_machine
 
 __all__ = ["compile"]
 
@@ -86,29 +88,54 @@ class _Entry:
         self.context = context
         self.module = ir.Module(name)
         self.module.triple, self.module.data_layout = llvm.get_process_triple(), str(target_machine().target_data)
-        function = ir.Function(self.module, ir.FunctionType(_I64, [_POINTER, _POINTER]), name)
+        self.made = made
+        function = ir.Function(self.module, ir.FunctionType(_I64, [_POINTER] * 3), name)
         self.builder = builder = ir.IRBuilder(function.append_basic_block())
         self.refused = function.append_basic_block("refused")
-        given, self.table = function.args
+        given, self.table, prepared = function.args
         values = [
             self.value(self.call("PyTuple_GetItem", _POINTER, given, ir.Constant(_I64, n)), argument, type)
             for n, (argument, type) in enumerate(zip(arguments, made.signature.args))
         ]
+        with builder.if_then(builder.icmp_unsigned("!=", prepared, ir.Constant(_POINTER, None))):
+            self.prepare(prepared, values)
         state = self.call("PyEval_SaveThread", _POINTER)
-        convention, described = context.call_conv, made.fndesc
+        result = self.run(builder, values)
+        self.call("PyEval_RestoreThread", ir.VoidType(), state)
+        builder.ret(result)
+        builder.position_at_end(self.refused)
+        builder.ret(ir.Constant(_I64, OTHER_TYPES))
+        _define_allocation(self.module)
+
+    def run(self, builder: Any, values: Sequence[Any]) -> Any:
+        """Call the function, and return its result as an entry returns it."""
+        convention, described = self.context.call_conv, self.made.fndesc
         callee = cgutils.get_or_insert_function(
             self.module, convention.get_function_type(described.restype, described.argtypes), described.llvm_func_name
         )
         status, result = convention.call_function(builder, callee, described.restype, described.argtypes, values)
-        self.call("PyEval_RestoreThread", ir.VoidType(), state)
         if described.restype in (types.none, types.void):
             result = ir.Constant(_I64, 0)
         else:
-            result = context.cast(builder, result, described.restype, types.int64)
-        builder.ret(builder.select(status.is_error, ir.Constant(_I64, FAILED), result))
-        builder.position_at_end(self.refused)
-        builder.ret(ir.Constant(_I64, OTHER_TYPES))
-        _define_allocation(self.module)
+            result = self.context.cast(builder, result, described.restype, types.int64)
+        return builder.select(status.is_error, ir.Constant(_I64, FAILED), result)
+
+    def prepare(self, prepared: Any, values: Sequence[Any]) -> None:
+        """Write the arguments to memory, and return the address of the function that calls with them."""
+        kind = ir.LiteralStructType([value.type for value in values])
+        if kind.get_abi_size(target_machine().target_data) > PREPARED:
+            raise RuntimeError(f"the arguments of {self.module.name} take more than {PREPARED} bytes")
+        place = self.builder.bitcast(prepared, kind.as_pointer())
+        for n, value in enumerate(values):
+            self.builder.store(value, cgutils.gep_inbounds(self.builder, place, 0, n))
+        type = ir.FunctionType(_I64, [_POINTER, _I64, _I64])
+        part = ir.Function(self.module, type, f"{self.module.name}.part")
+        builder = ir.IRBuilder(part.append_basic_block())
+        place = builder.bitcast(part.args[0], kind.as_pointer())
+        held = [builder.load(cgutils.gep_inbounds(builder, place, 0, n)) for n in range(len(values))]
+        last = [value.type for value in values[-2:]] == [_I64, _I64]
+        builder.ret(self.run(builder, [*held[:-2], *part.args[1:]] if last else held))
+        self.builder.ret(self.builder.ptrtoint(part, _I64))
 
     def call(self, name: str, result: ir.Type, *arguments: Any) -> Any:
         type = ir.FunctionType(result, [argument.type for argument in arguments])

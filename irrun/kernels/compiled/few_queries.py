@@ -9,7 +9,7 @@ import numpy as np
 from irrun.kernels.compiled.functions import contracted, summing
 from irrun.kernels.compiled.processor import compiled
 from irrun.kernels.compiled.rows import row_at, weigh
-from irrun.kernels.threads import each, shares
+from irrun.kernels.compiled.sharing import share
 
 __all__ = ["MOST", "attend"]
 
@@ -49,12 +49,12 @@ def attend(
     # addresses, so that numba compiles one function for contiguous arrays and for views
     places = (*_place(key), *_place(value), groups, keys)
 
-    def fill(cut: slice) -> None:
-        _attend(query, *places, added, shown, factor, out, cut.start, cut.stop)
-
-    work = 4 * query.size * keys
-    each(fill, shares(batch * groups, work), work)
+    share(_attend, batch * groups, _WORK * query.size * keys, query, *places, added, shown, factor, out)
     return True
+
+
+_WORK: Final = 32
+"""The time that a key and a value take for each number of a query, in units of ``threads.WORTH``."""
 
 
 def _place(array: np.ndarray) -> tuple[int, int, int]:

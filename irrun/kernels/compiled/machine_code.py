@@ -31,7 +31,7 @@ import numpy as np
 from irrun.files import cache_folder
 from irrun.kernels.compiled.late import Late, jitted
 
-__all__ = ["FAILED", "OTHER_TYPES", "SCALARS", "ArgumentType", "MachineCode", "target_machine"]
+__all__ = ["FAILED", "OTHER_TYPES", "PREPARED", "SCALARS", "ArgumentType", "MachineCode", "target_machine"]
 
 SCALARS: Final[tuple[type, ...]] = (bool, int, float, np.float32)
 """The types of numbers that a kernel accepts. An entry finds their addresses in its second argument, after that of
@@ -40,10 +40,12 @@ OTHER_TYPES: Final = -1
 """What an entry returns if its arguments have other types than those it was compiled for. It has done nothing."""
 FAILED: Final = -2
 """What an entry returns if memory could not be allocated."""
+PREPARED: Final = 1 << 12
+"""The most bytes of the arguments of a call."""
 ArgumentType = tuple[str, int, bool] | str
 """Of an array, the ``str`` of the dtype, the number of axes, and whether it is C-contiguous. The name of the type of a
 number."""
-_Entry = Callable[[tuple[Any, ...], ctypes.c_void_p], int]
+_Entry = Callable[[tuple[Any, ...], ctypes.c_void_p, int | None], int]
 
 
 class MachineCode(Late):
@@ -63,15 +65,26 @@ class MachineCode(Late):
         self._types: dict[tuple[ArgumentType, ...], _Entry] = {}
 
     def __call__(self, *arguments: Any) -> int:
+        return self._call(arguments, None)
+
+    def prepare(self, place: int, *arguments: Any) -> int:
+        """Write the arguments of a call to an address, and return that of ``i64 part(place, first, last)``.
+
+        ``part`` does the call with other last arguments, without the interpreter's lock. There are ``PREPARED`` bytes
+        at ``place``, and the arguments live as long as they are used.
+        """
+        return self._call(arguments, place)
+
+    def _call(self, arguments: tuple[Any, ...], place: int | None) -> int:
         for entry in self._entries:
-            result = entry(arguments, _TABLE)
+            result = entry(arguments, _TABLE, place)
             if result >= 0:
                 return result
             if result == FAILED:
                 raise MemoryError
-        return self._call_unknown(tuple(map(_plain, arguments)))
+        return self._call_unknown(tuple(map(_plain, arguments)), place)
 
-    def _call_unknown(self, arguments: tuple[Any, ...]) -> int:
+    def _call_unknown(self, arguments: tuple[Any, ...], place: int | None) -> int:
         """Call the function with arguments of ``SCALARS`` and of ``np.ndarray`` itself, whose types may be new."""
         types = tuple(map(_type, arguments))
         with _lock:
@@ -79,7 +92,7 @@ class MachineCode(Late):
             if entry is None:
                 entry = self._types[types] = self._load(types)
                 self._entries += (entry,)
-        result = entry(arguments, _TABLE)
+        result = entry(arguments, _TABLE, place)
         if result == FAILED:
             raise MemoryError
         assert result >= 0, "an entry refuses the types that it was compiled for"
@@ -232,7 +245,8 @@ def _linked(code: bytes, name: str) -> _Entry:
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _release_library()
-    return ctypes.PYFUNCTYPE(ctypes.c_longlong, ctypes.py_object, ctypes.c_void_p)(engine.get_function_address(name))
+    kind = ctypes.PYFUNCTYPE(ctypes.c_longlong, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
+    return kind(engine.get_function_address(name))
 
 
 def _release_library() -> None:

@@ -12,7 +12,17 @@ from irrun.kernels.compiled.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.kernels.compiled.rows import row_at
 from irrun.opdef import Epilogue
 
-__all__ = ["DEPTH", "HEIGHT", "WIDTH", "address_of", "after", "finish", "multiply_panel", "multiply_panels"]
+__all__ = [
+    "DEPTH",
+    "HEIGHT",
+    "WIDTH",
+    "address_of",
+    "after",
+    "finish",
+    "multiply_panel",
+    "multiply_panels",
+    "multiply_part",
+]
 
 WIDTH: Final = VECTOR * VECTORS
 """Columns of a panel."""
@@ -55,7 +65,7 @@ _HIGH: Final = np.float32(np.inf)
 def after(
     epilogue: Epilogue | None, residual: np.ndarray | None, first: int
 ) -> tuple[int, int, int, np.float32, np.float32]:
-    """Return the last arguments of ``multiply_panels`` for columns from ``first`` on.
+    """Return the last arguments of ``multiply_panels`` for the columns of the constant matrix from ``first`` on.
 
     ``residual`` has the shape of the product of these columns, and contiguous rows.
     """
@@ -141,3 +151,17 @@ def multiply_panels(
                         low, high,
                     )  # fmt: skip
                 column += width
+
+
+@compiled
+def multiply_part(
+    a: np.ndarray, panels: np.ndarray, out: np.ndarray, panel: int, by_rows: bool, bias: int, residual: int, apart: int,
+    low: Number, high: Number, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the rows or columns of ``out`` from ``first`` to ``last``. See ``multiply_panels``."""
+    if by_rows:
+        more = residual + 4 * first * apart if residual else 0
+        multiply_panels(a[first:last], panels, out[first:last, :], panel, bias, more, apart, low, high)
+    else:
+        added, more = bias + 4 * first if bias else 0, residual + 4 * first if residual else 0
+        multiply_panels(a, panels, out[:, first:last], panel + first // WIDTH, added, more, apart, low, high)

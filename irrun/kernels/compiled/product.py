@@ -6,8 +6,9 @@ import numpy as np
 
 from irrun.kernels.blocks import BLOCK, SMALL, each_block, within
 from irrun.kernels.compiled.codes import PackedCodes
-from irrun.kernels.compiled.panels import WIDTH, after, multiply_panels
-from irrun.kernels.compiled.processor import HALVES
+from irrun.kernels.compiled.panels import WIDTH, after, multiply_part
+from irrun.kernels.compiled.processor import HALVES, ROWS
+from irrun.kernels.compiled.sharing import share
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
 from irrun.opdef import Epilogue, Index, Kernel, OnTileReady, Stored, ignore_tile
@@ -58,10 +59,15 @@ def packed_product(source: np.ndarray | Stored, transpose_a: bool, transpose_b: 
                         on_tile_ready(part)
 
             work = 2 * whole.size * packed.depth
-            small = not shared(work) and (change is None or whole.nbytes <= BLOCK)
-            if on_tile_ready is ignore_tile and small:  # blocks take as long as a small product
+            if not whole.size:
+                return whole
+            if on_tile_ready is ignore_tile and change is None:
+                target = whole.reshape(-1, packed.columns)
+                added = None if more is None else more.reshape(target.shape)
+                packed.multiply_shared(rows.reshape(-1, packed.depth), target, epilogue, added)
+            elif on_tile_ready is ignore_tile and not shared(work) and whole.nbytes <= BLOCK:
                 fill(tuple(map(slice, (0,) * whole.ndim, whole.shape)))
-            elif whole.size:
+            else:
                 each_block(fill, whole.shape, whole.itemsize, work=work, **cuts(whole.shape, whole.itemsize))
             return whole
 
@@ -114,7 +120,20 @@ class PackedMatrix(ConstantForm):
         the number of columns of ``out``, unless the last column of the matrix is among them. Of ``epilogue``, bias,
         residual and limits are computed, too. ``residual`` has the shape of ``out``, and contiguous rows.
         """
-        multiply_panels(a, self.panels, out, first // WIDTH, *after(epilogue, residual, first))
+        panel = first // WIDTH
+        multiply_part(a, self.panels, out, panel, False, *after(epilogue, residual, first), 0, out.shape[1])
+
+    def multiply_shared(
+        self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None
+    ) -> None:
+        """Fill ``out`` with the product of ``a`` and the matrix, on all threads: see ``multiply``.
+
+        They divide the longer side of the product, because each of them reads all of the other operand.
+        """
+        by_rows = len(a) > self.columns
+        count, unit = (len(a), ROWS) if by_rows else (self.columns, WIDTH)
+        work, more = 2 * out.size * self.depth, after(epilogue, residual, 0)
+        share(multiply_part, count, work, a, self.panels, out, 0, by_rows, *more, unit=unit)
 
 
 def _halves(matrix: np.ndarray) -> np.ndarray | None:

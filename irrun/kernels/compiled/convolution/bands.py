@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.blocks import each_block, scratch
-from irrun.kernels.compiled.convolution.windows import convolve_windows, geometry_of
+from irrun.kernels.compiled.convolution.windows import convolution_of, geometry_of
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Index, Kernel, OnTileReady, ignore_tile
 
@@ -18,8 +18,9 @@ __all__ = ["Stage", "chained"]
 
 _BAND: Final = 1 << 19
 """Bytes of the bands between the convolutions. They stay in the second-level cache together with the filters."""
-_LARGE: Final = 1 << 20
-"""The least bytes between two convolutions for which bands pay off: fewer stay in the cache anyway."""
+_LARGE: Final = 1 << 23
+"""The least bytes between two convolutions for which bands pay off: fewer stay in the third-level cache, and threads
+share the convolutions better in sequence (see ``sequences``)."""
 _FILTERS: Final = 1 << 18
 """The most bytes of the filters of a convolution, which are read again for each band."""
 _MOST: Final = 3
@@ -144,10 +145,11 @@ class _Chain:
                 target = target[:, move.into]
                 residual = None if residual is None else residual[:, move.rows]
             count = (move.rows.stop - move.rows.start) * stage.axes[1].out
-            convolve_windows(
+            function, arguments = convolution_of(
                 source[:, move.seen], stage.panels, stage.bias, residual, target, move.geometry, stage.groups,
-                stage.depth, stage.limits, 0, count,
+                stage.depth, stage.limits,
             )  # fmt: skip
+            function(*arguments, 0, count)
 
     def _moves(self, begin: int, end: int) -> tuple[list[int], list[_Move]]:
         """Return the rows of each band, and what to do in turn for the rows ``begin`` to ``end`` of the output."""

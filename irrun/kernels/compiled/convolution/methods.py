@@ -5,23 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from irrun.kernels.blocks import changing, each_block
 from irrun.kernels.compiled.convolution.bands import Stage, chained
-from irrun.kernels.compiled.convolution.windows import convolve_windows, geometry_of
+from irrun.kernels.compiled.convolution.windows import convolution_of, geometry_of
 from irrun.kernels.compiled.convolution.winograd import TransformedFilters, convolve_3x3
-from irrun.kernels.compiled.processor import VECTOR
+from irrun.kernels.compiled.processor import ROWS, VECTOR
 from irrun.kernels.compiled.product import PackedMatrix
+from irrun.kernels.compiled.sharing import share
 from irrun.kernels.convolution.channels_last import with_pads
 from irrun.kernels.convolution.planes import Filters, limit_of
 from irrun.kernels.convolution.planes import convolve as defined
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.convolution.winograd import is_plain_3x3
 from irrun.kernels.matmul import ConstantForm
-from irrun.kernels.threads import shared, threads
+from irrun.kernels.threads import threads
 from irrun.opdef import Epilogue, Index, Kernel, OnTileReady, ignore_tile
 
 __all__ = ["PackedFilters", "Place", "convolution", "transposed"]
@@ -164,10 +165,25 @@ class _Phase:
         limits: np.ndarray, index: Index,
     ) -> None:  # fmt: skip
         """Fill the windows at ``index`` (images, rows of windows). For the other arguments, see ``_Method.fill``."""
-        (images, rows), (high, broad), panels = index, self.windows, self.filters.panels
+        (images, rows), (high, broad) = index, self.windows
         first = (images.start * high + min(rows.start, high)) * broad
         last = ((images.stop - 1) * high + min(rows.stop, high)) * broad
-        convolve_windows(data, panels, bias, residual, out, self.geometry, groups, self.depth, limits, first, last)
+        function, arguments = self._call(groups, data, out, residual, bias, limits)
+        function(*arguments, first, last)
+
+    def fill_all(
+        self, work: int, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
+        limits: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Fill all windows, which takes so much ``work``. For the other arguments, see ``_Method.fill``."""
+        function, arguments = self._call(groups, data, out, residual, bias, limits)
+        share(function, len(data) * math.prod(self.windows), work, *arguments, unit=ROWS)
+
+    def _call(
+        self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
+        limits: np.ndarray,
+    ) -> Any:  # fmt: skip
+        return convolution_of(data, self.filters.panels, bias, residual, out, self.geometry, groups, self.depth, limits)
 
 
 class _Direct(_Method):
@@ -208,10 +224,12 @@ class _Direct(_Method):
             lines = slice(rows.start * step, min(rows.stop * step, high))
             on_tile_ready((images, lines, slice(0, broad), slice(0, channels)))
 
-        count = -(-high // step)
-        if on_tile_ready is ignore_tile and not shared(self.flops):
-            part((slice(0, batch), slice(0, count)))
+        if on_tile_ready is ignore_tile:
+            for phase in self.phases:
+                work = self.flops // len(self.phases)
+                phase.fill_all(work, self.groups, seen, out, residual, bias, limits)
             return
+        count = -(-high // step)
         size = step * broad * channels * out.itemsize
         least = max(_LEAST, min(_ENOUGH, batch * count * broad // threads()))
         each_block(part, (batch, count), size, self.limit, work=self.flops, least=least * channels * out.itemsize)
@@ -271,24 +289,29 @@ class _Winograd(_Method):
         on_tile_ready: OnTileReady,
     ) -> None:  # fmt: skip
         (batch, high, broad, channels), tile, (rows, line) = out.shape, self.tile, self.axes
-        adds = residual is not None
-        more = out if residual is None else residual
+        more, strips = out if residual is None else residual, -(-high // tile)
+        arguments = (
+            data, self.filters.panels, tile, bias, more, out, rows.begin, line.begin, residual is not None, limits
+        )  # fmt: skip
+
+        def check(finite: bool, index: Index) -> None:
+            if not finite:  # an infinity or NaN has spread over its whole tile
+                self._by_definition(data, out, None if residual is None else residual[index], bias, limits, index)
 
         def part(index: Index) -> None:
-            images, strips = index
-            lines = slice(strips.start * tile, min(strips.stop * tile, high))
+            images, cut = index
+            lines = slice(cut.start * tile, min(cut.stop * tile, high))
             for image in range(images.start, images.stop):
-                finite = convolve_3x3(
-                    data, self.filters.panels, tile, bias, more, out, rows.begin, line.begin, adds, limits, image,
-                    strips.start, strips.stop,
-                )  # fmt: skip
-                if not finite:  # an infinity or NaN has spread over its whole tile
-                    some = (slice(image, image + 1), lines)
-                    self._by_definition(data, out, None if residual is None else residual[some], bias, limits, some)
+                finite = convolve_3x3(*arguments, image * strips + cut.start, image * strips + cut.stop)
+                check(finite, (slice(image, image + 1), lines))
             on_tile_ready((images, lines, slice(0, broad), slice(0, channels)))
 
+        if on_tile_ready is ignore_tile:
+            finite = share(convolve_3x3, batch * strips, self.flops, *arguments)
+            check(bool(finite), (slice(0, batch), slice(0, high)))
+            return
         size = tile * broad * channels * out.itemsize
-        each_block(part, (batch, -(-high // tile)), size, self.limit, work=self.flops, least=size)
+        each_block(part, (batch, strips), size, self.limit, work=self.flops, least=size)
 
     def _by_definition(
         self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,

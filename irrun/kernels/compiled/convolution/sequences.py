@@ -10,18 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
 from irrun.kernels.blocks import scratch
+from irrun.kernels.compiled.atomics import add_to, look_at, pause
 from irrun.kernels.compiled.convolution.bands import Stage
 from irrun.kernels.compiled.convolution.windows import convolve, convolve_depthwise, geometry_of
 from irrun.kernels.compiled.functions import contracted
-from irrun.kernels.compiled.late import array_at, cgutils, emitted, types
+from irrun.kernels.compiled.late import array_at, emitted, types
 from irrun.kernels.compiled.processor import ROWS, compiled
 from irrun.kernels.compiled.rows import floats_at, row_at
-from irrun.kernels.threads import each, threads
+from irrun.kernels.compiled.sharing import share
+from irrun.kernels.threads import threads
 from irrun.opdef import Kernel
 
 __all__ = ["Member", "sequence"]
@@ -30,6 +31,9 @@ _LEAST: Final = 4 * ROWS
 """The fewest windows of a piece: each piece reads all filters again."""
 _PIECES: Final = 2
 """Pieces of a convolution for each thread. With more than one, a thread that is late takes fewer."""
+_TOGETHER: Final = 1 << 23
+"""Bytes of the largest value between the convolutions, for as many images as are computed together. It stays in the
+third-level cache: MobileNetV2 takes 1.5 times as long for eight images together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,8 +74,10 @@ class _Sequence:
 
     def __init__(self, members: Sequence[Member], batch: int, flops: int, inputs: int) -> None:
         stages = [member.stage for member in members]
-        shapes = [(batch, stage.axes[0].out, stage.axes[1].out, stage.channels) for stage in stages]
-        self.members, self.batch, self.flops, self.inputs, self.shape = members, batch, flops, inputs, shapes[-1]
+        image = max(stage.row * stage.axes[0].out for stage in stages)
+        self.together = max(1, min(_TOGETHER // max(image, 1), batch))
+        shapes = [(self.together, stage.axes[0].out, stage.axes[1].out, stage.channels) for stage in stages]
+        self.members, self.flops, self.inputs, self.shape = members, flops, inputs, (batch, *shapes[-1][1:])
         self.table = np.array([_entry(stage, shape) for stage, shape in zip(stages, shapes)])
         self.geometry = np.array([geometry_of(stage.axes[0], stage.axes[1]) for stage in stages])
         self.limits = np.array([stage.limits if stage.limits.size else (0, 0) for stage in stages], np.float32)
@@ -80,6 +86,13 @@ class _Sequence:
     def call(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(self.shape, np.float32) if out is None else out
         given = [np.ascontiguousarray(array) for array in arrays[: self.inputs]]
+        for first in range(0, len(whole), self.together):
+            images = slice(first, first + self.together)
+            self._fill(whole[images], [array[images] for array in given])
+        return whole
+
+    def _fill(self, whole: np.ndarray, given: Sequence[np.ndarray]) -> None:
+        """Compute some images."""
         between = _address(scratch(0, whole.dtype, self.size))
         places = [*(between + 4 * offset for offset in self.offsets[:-1]), _address(whole)]
         places += [_address(array) for array in reversed(given)]  # so that the first is number -1
@@ -88,12 +101,8 @@ class _Sequence:
         table[:, _DATA] = [places[member.data] for member in self.members]
         table[:, _RESIDUAL] = [0 if member.residual is None else places[member.residual] for member in self.members]
         taken = np.zeros((len(table), table[:, _PIECES_OF].max() + 1), np.int64)
-
-        def work(worker: int) -> None:
-            _run(table, self.geometry, self.limits, self.batch, taken, worker, threads())
-
-        each(work, range(threads()), self.flops)
-        return whole
+        work = self.flops * len(whole) // self.shape[0]
+        share(_run, threads(), work, table, self.geometry, self.limits, len(whole), taken, threads())
 
 
 def _entry(stage: Stage, shape: tuple[int, ...]) -> list[int]:
@@ -137,39 +146,6 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-_PAUSES: Final = {"x86_64": ("llvm.x86.sse2.pause", ()), "aarch64": ("llvm.aarch64.hint", (1,))}
-"""The instruction by which a waiting loop leaves the core to another thread on it."""
-_PAUSE: Final = _PAUSES.get(llvm.get_process_triple().partition("-")[0])
-_I64: Final = ir.IntType(64)
-
-
-def _pointer(builder: Any, address: ir.Value) -> ir.Value:
-    return builder.inttoptr(address, _I64.as_pointer())
-
-
-def _add(context: Any, address: Any, number: Any) -> Any:
-    """Add a number to the i64 at an address, which all threads may do at once, and return what was there before."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-        return builder.atomic_rmw("add", _pointer(builder, arguments[0]), arguments[1], "acq_rel")
-
-    return types.int64(types.int64, types.int64), generate
-
-
-def _look(context: Any, address: Any) -> Any:
-    """Return the i64 at an address as other threads have left it, after a pause."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-        if _PAUSE is not None:
-            name, numbers = _PAUSE
-            kind = ir.FunctionType(ir.VoidType(), [ir.IntType(32)] * len(numbers))
-            pause = cgutils.get_or_insert_function(builder.module, kind, name)
-            builder.call(pause, [ir.Constant(ir.IntType(32), number) for number in numbers])
-        return builder.load_atomic(_pointer(builder, arguments[0]), "acquire", 8)
-
-    return types.int64(types.int64), generate
-
-
 def _of_halves(context: Any, address: Any) -> Any:
     """Return an address as a pointer to the bits of f16."""
     type = types.CPointer(types.uint16)
@@ -180,8 +156,6 @@ def _of_halves(context: Any, address: Any) -> Any:
     return type(types.int64), generate
 
 
-_add_to: Final = cast(Callable[[int, int], int], emitted(_add))
-_look_at: Final = cast(Callable[[int], int], emitted(_look))
 _halves_at: Final = cast(Callable[[int], Any], emitted(_of_halves))
 
 
@@ -192,8 +166,8 @@ def _image(address: int, batch: int, high: int, broad: int, channels: int) -> np
 
 @compiled
 def _run(
-    table: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: int, taken: np.ndarray, worker: int,
-    workers: int,
+    table: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: int, taken: np.ndarray, workers: int,
+    worker: int, end: int,
 ) -> None:  # fmt: skip
     """Compute pieces of each convolution in turn, those of this worker first, until all of it is done.
 
@@ -207,11 +181,11 @@ def _run(
         windows = batch * entry[_HIGH] * entry[_BROAD]
         for k in range(pieces):
             piece = (pieces * worker // workers + k) % pieces
-            if _add_to(line + 8 * piece, 1) == 0:
+            if add_to(line + 8 * piece, 1) == 0:
                 _piece(entry, geometry[n], limits[n], batch, windows * piece // pieces, windows * (piece + 1) // pieces)
-                _add_to(done, 1)
-        while _look_at(done) < pieces:
-            pass
+                add_to(done, 1)
+        while look_at(done) < pieces:
+            pause()
 
 
 @compiled

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from irrun.kernels.compiled.panels import WIDTH, address_of
 from irrun.kernels.compiled.processor import ROWS, VECTOR, compiled
 from irrun.kernels.convolution.windows import Axis
 
-__all__ = ["average", "convolve_windows", "geometry_of", "maximum", "multiply_windows"]
+__all__ = ["average", "convolution_of", "geometry_of", "maximum", "multiply_windows"]
 
 _HEIGHT: Final = 32 * ROWS
 """The most windows whose addresses are in the table at once."""
@@ -31,16 +32,15 @@ def geometry_of(
     return np.array([*zip(*pairs), steps, firsts], np.int64).ravel()
 
 
-def convolve_windows(
+def convolution_of(
     data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray | None, out: np.ndarray,
-    geometry: np.ndarray, groups: int, depth: int, limits: np.ndarray, first: int, last: int,
-) -> None:  # fmt: skip
-    """Fill the windows ``first`` to ``last`` in ``out`` with ``convolve``, or ``convolve_depthwise`` if it suits."""
+    geometry: np.ndarray, groups: int, depth: int, limits: np.ndarray,
+) -> tuple[Callable[..., None], tuple[Any, ...]]:  # fmt: skip
+    """Return ``convolve``, or ``convolve_depthwise`` if it suits, and its arguments but ``first`` and ``last``."""
     adds, more = residual is not None, out if residual is None else residual
     if depth == 1 and groups == data.shape[3] == out.shape[3]:
-        convolve_depthwise(data, panels, bias, more, out, geometry, adds, limits, first, last)
-    else:
-        convolve(data, panels, bias, more, out, geometry, groups, depth, adds, limits, first, last)
+        return convolve_depthwise, (data, panels, bias, more, out, geometry, adds, limits)
+    return convolve, (data, panels, bias, more, out, geometry, groups, depth, adds, limits)
 
 
 @compiled

@@ -50,15 +50,15 @@ class TransformedFilters(ConstantForm):
 @compiled
 def convolve_3x3(
     data: np.ndarray, panels: np.ndarray, tile: int, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    pad_y: int, pad_x: int, adds: bool, limits: np.ndarray, image: int, first: int, last: int,
+    pad_y: int, pad_x: int, adds: bool, limits: np.ndarray, first: int, last: int,
 ) -> bool:  # fmt: skip
-    """Fill the rows of tiles ``first`` to ``last`` of an image of ``out``. See ``windows.convolve`` for the arguments.
+    """Fill the rows of tiles ``first`` to ``last``, counted over the batch. See ``windows.convolve`` for the arguments.
 
     ``panels`` are those of ``TransformedFilters``. Returns whether all results are finite without bias and residual:
     if not, an infinity or NaN in the data may have spread over whole tiles.
     """
     ins, outs, values = data.shape[3], out.shape[3], tile + 2
-    across = -(-out.shape[2] // tile)
+    across, strips = -(-out.shape[2] // tile), -(-out.shape[1] // tile)
     clamps = limits.size == 2
     low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
     added = address_of(bias) if bias.size else 0
@@ -73,7 +73,8 @@ def convolve_3x3(
     for begin in range(first * across, last * across, most):
         count = min(most, last * across - begin)
         for n in range(count):
-            top, left = (begin + n) // across * tile - pad_y, (begin + n) % across * tile - pad_x
+            image, strip = divmod((begin + n) // across, strips)
+            top, left = strip * tile - pad_y, (begin + n) % across * tile - pad_x
             for i in range(values):
                 for j in range(values):
                     y, x = top + i, left + j
@@ -94,7 +95,8 @@ def convolve_3x3(
                 n * products.strides[0], 0, False, none,
             )  # fmt: skip
         for n in range(count):
-            top, left = (begin + n) // across * tile, (begin + n) % across * tile
+            image, strip = divmod((begin + n) // across, strips)
+            top, left = strip * tile, (begin + n) % across * tile
             for i in range(tile):
                 for j in range(tile):
                     y, x = top + i, left + j
