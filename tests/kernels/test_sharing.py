@@ -17,8 +17,7 @@ pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
 from irrun.kernels import threads
 from irrun.kernels.compiled import sharing
-from irrun.kernels.compiled.atomics import add_to, look_at, pause
-from irrun.kernels.compiled.panels import address_of
+from irrun.kernels.compiled.memory import add_to, address_of, look_at, pause
 from irrun.kernels.compiled.processor import compiled
 from irrun.kernels.compiled.sharing import share
 

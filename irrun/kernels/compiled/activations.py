@@ -11,8 +11,9 @@ import numpy as np
 from irrun.kernels.blocks import SMALL, each_block
 from irrun.kernels.compiled import functions as f
 from irrun.kernels.compiled.functions import Number, contracted
+from irrun.kernels.compiled.memory import row_at
 from irrun.kernels.compiled.processor import compiled
-from irrun.kernels.compiled.rows import on_rows, row_at
+from irrun.kernels.compiled.rows import on_rows
 from irrun.opdef import Index, Kernel
 
 __all__ = ["activation", "erf", "exp", "gelu_erf", "gelu_tanh", "sigmoid", "swish", "tanh"]
@@ -70,63 +71,63 @@ def _swish(x: Number, beta: Number) -> Number:
 
 
 @compiled
-def gelu_erf(address: int, rows: int, columns: int, apart: int) -> None:
+def gelu_erf(address: int, columns: int, apart: int, first: int, last: int) -> None:
     """Replace each number x of the rows by x Φ(x), with the error function."""
-    for i in range(rows):
+    for i in range(first, last):
         row = row_at(address + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = _gelu_erf(row[j])
 
 
 @compiled
-def gelu_tanh(address: int, rows: int, columns: int, apart: int) -> None:
+def gelu_tanh(address: int, columns: int, apart: int, first: int, last: int) -> None:
     """Replace each number x of the rows by 0.5 x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³)))."""
-    for i in range(rows):
+    for i in range(first, last):
         row = row_at(address + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = _gelu_tanh(row[j])
 
 
 @compiled
-def swish(address: int, rows: int, columns: int, apart: int, beta: Number) -> None:
+def swish(address: int, columns: int, apart: int, beta: Number, first: int, last: int) -> None:
     """Replace each number x of the rows by x / (1 + exp(-beta x))."""
-    for i in range(rows):
+    for i in range(first, last):
         row = row_at(address + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = _swish(row[j], beta)
 
 
 @compiled
-def sigmoid(address: int, rows: int, columns: int, apart: int) -> None:
+def sigmoid(address: int, columns: int, apart: int, first: int, last: int) -> None:
     """Replace each number x of the rows by 1 / (1 + exp(-x))."""
-    for i in range(rows):
+    for i in range(first, last):
         row = row_at(address + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = f.sigmoid(row[j])
 
 
 @compiled
-def tanh(address: int, rows: int, columns: int, apart: int) -> None:
+def tanh(address: int, columns: int, apart: int, first: int, last: int) -> None:
     """Replace each number x of the rows by the hyperbolic tangent."""
-    for i in range(rows):
+    for i in range(first, last):
         row = row_at(address + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = f.tanh(row[j])
 
 
 @compiled
-def exp(address: int, rows: int, columns: int, apart: int) -> None:
+def exp(address: int, columns: int, apart: int, first: int, last: int) -> None:
     """Replace each number x of the rows by e to the power of x."""
-    for i in range(rows):
+    for i in range(first, last):
         row = row_at(address + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = f.exp(row[j])
 
 
 @compiled
-def erf(address: int, rows: int, columns: int, apart: int) -> None:
+def erf(address: int, columns: int, apart: int, first: int, last: int) -> None:
     """Replace each number x of the rows by the error function."""
-    for i in range(rows):
+    for i in range(first, last):
         row = row_at(address + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = f.erf(row[j])

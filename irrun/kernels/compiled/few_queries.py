@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.compiled.functions import contracted, summing
+from irrun.kernels.compiled.memory import row_at
 from irrun.kernels.compiled.processor import compiled
-from irrun.kernels.compiled.rows import row_at, weigh
+from irrun.kernels.compiled.rows import weigh
 from irrun.kernels.compiled.sharing import share
 
 __all__ = ["MOST", "attend"]

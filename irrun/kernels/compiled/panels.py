@@ -8,15 +8,14 @@ import numpy as np
 
 from irrun.kernels.compiled.block import multiply_block
 from irrun.kernels.compiled.functions import Number, contracted
+from irrun.kernels.compiled.memory import address_of, row_at
 from irrun.kernels.compiled.processor import ROWS, VECTOR, VECTORS, compiled
-from irrun.kernels.compiled.rows import row_at
 from irrun.opdef import Epilogue
 
 __all__ = [
     "DEPTH",
     "HEIGHT",
     "WIDTH",
-    "address_of",
     "after",
     "finish",
     "multiply_panel",
@@ -31,11 +30,6 @@ DEPTH: Final = 768
 With half as many, a product of depth 768 takes 4 % longer, because it reads its sums again."""
 HEIGHT: Final = 32 * ROWS
 """Rows of the other matrix that each panel is multiplied with in turn, so that they stay in the second-level cache."""
-
-
-@compiled
-def address_of(array: np.ndarray) -> int:
-    return int(np.intp(array.ctypes.data))  # an unsigned number plus an index would be a float
 
 
 @compiled

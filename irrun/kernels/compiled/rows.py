@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
-from llvmlite import ir
 
 from irrun.kernels.blocks import InPlace
 from irrun.kernels.compiled.functions import Number, contracted, exp_of_negative, in_order, number_at, summing
-from irrun.kernels.compiled.late import array_at, emitted, types
+from irrun.kernels.compiled.memory import row_at
 from irrun.kernels.compiled.processor import compiled
+from irrun.kernels.compiled.sharing import share
 
-__all__ = ["by_rows", "floats_at", "on_rows", "root_mean_square", "row_at", "softmax", "standardise", "weigh"]
+__all__ = ["by_rows", "on_rows", "root_mean_square", "softmax", "standardise", "weigh"]
 
 _f32: Final = np.float32
 _ZERO: Final = _f32(0)
@@ -22,47 +22,41 @@ _LEAST: Final = int(np.array(-np.inf, np.float32).view(np.int32)) ^ 0x7FFFFFFF
 """``in_order`` of -Inf."""
 
 
-def _pointer(context: Any, address: Any) -> Any:
-    """Return an address as a pointer to f32."""
-    type = types.CPointer(types.float32)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-        return builder.inttoptr(arguments[0], context.get_value_type(type))
-
-    return type(types.intp), generate
-
-
-floats_at: Final = cast(Callable[[int], Any], emitted(_pointer))
-
-
-@contracted
-def row_at(address: int, count: int) -> np.ndarray:
-    """Return ``count`` numbers of f32 from an address on as an array. The compiler knows that they are contiguous."""
-    return array_at(floats_at(address), count)
-
-
 def on_rows(
     kernel: Callable[..., None], *numbers: np.float32 | np.ndarray, whole: bool
 ) -> Callable[[np.ndarray], None]:
     """Return the function that changes an array of f32 in place with ``kernel``.
 
-    ``kernel(address, rows, columns, apart, *numbers)`` gets rows that are ``apart`` floats apart. A row is the last
-    axis if that must stay ``whole``; otherwise a contiguous array is one row.
+    ``kernel(address, columns, apart, *numbers, first, last)`` gets rows that are ``apart`` floats apart. A row is the
+    last axis if that must stay ``whole``; otherwise a contiguous array has rows of any length.
     """
+
+    def change(address: int, rows: int, columns: int, apart: int) -> None:
+        share(kernel, rows, _WORK * rows * columns, address, columns, apart, *numbers)
 
     def function(x: np.ndarray) -> None:
         if not x.size:
             return
-        columns = x.shape[-1] if whole or not x.flags.c_contiguous else x.size
+        columns = x.shape[-1] if x.ndim else 1
         apart = columns if x.flags.c_contiguous else _apart(x)
-        if apart is not None:
-            kernel(_address(x), x.size // columns, columns, apart, *numbers)
-        else:
+        if apart is None:
             copy = np.ascontiguousarray(x)
-            kernel(_address(copy), x.size // columns, columns, columns, *numbers)
+            change(_address(copy), x.size // columns, columns, columns)
             np.copyto(x, copy)
+        elif whole or not x.flags.c_contiguous:
+            change(_address(x), x.size // columns, columns, apart)
+        else:
+            rows, rest = divmod(x.size, _ROW)
+            change(_address(x), rows, _ROW, _ROW)
+            change(_address(x) + 4 * rows * _ROW, 1, rest, rest)
 
     return function
+
+
+_ROW: Final = 1 << 10
+"""Floats of a row, where rows have no meaning: enough for the compiler's loops, little enough to be shared evenly."""
+_WORK: Final = 16
+"""The time that a function takes for a number, in units of ``threads.WORTH``."""
 
 
 def by_rows(kernel: Callable[..., None], *numbers: np.float32 | np.ndarray) -> InPlace:
@@ -116,9 +110,9 @@ def weigh(row: np.ndarray) -> Number:
 
 
 @compiled
-def softmax(address: int, rows: int, columns: int, apart: int) -> None:
+def softmax(address: int, columns: int, apart: int, first: int, last: int) -> None:
     """Divide the exponentials of each row by their sum."""
-    for i in range(rows):
+    for i in range(first, last):
         row = row_at(address + 4 * i * apart, columns)
         factor = _ONE / weigh(row)
         for j in range(columns):
@@ -142,12 +136,12 @@ def _mean_square(row: np.ndarray, mean: Number) -> Number:
 
 
 @compiled
-def standardise(address: int, rows: int, columns: int, apart: int, inside: Number, outside: Number) -> None:
+def standardise(address: int, columns: int, apart: int, inside: Number, outside: Number, first: int, last: int) -> None:
     """Subtract the mean of each row, and divide by its standard deviation.
 
     ``inside`` is added to the variance, ``outside`` to the deviation.
     """
-    for i in range(rows):
+    for i in range(first, last):
         row = row_at(address + 4 * i * apart, columns)
         mean = _mean(row)
         factor = _ONE / (np.sqrt(_mean_square(row, mean) + inside) + outside)
@@ -156,9 +150,11 @@ def standardise(address: int, rows: int, columns: int, apart: int, inside: Numbe
 
 
 @compiled
-def root_mean_square(address: int, rows: int, columns: int, apart: int, eps: Number, gamma: np.ndarray) -> None:
+def root_mean_square(
+    address: int, columns: int, apart: int, eps: Number, gamma: np.ndarray, first: int, last: int
+) -> None:
     """Divide each row by the root of ``eps`` plus its mean square, and multiply it by ``gamma``."""
-    for i in range(rows):
+    for i in range(first, last):
         row = row_at(address + 4 * i * apart, columns)
         factor = _ONE / np.sqrt(_mean_square(row, _ZERO) + eps)
         for j in range(columns):

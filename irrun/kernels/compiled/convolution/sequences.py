@@ -14,13 +14,12 @@ import numpy as np
 from llvmlite import ir
 
 from irrun.kernels.blocks import scratch
-from irrun.kernels.compiled.atomics import add_to, look_at, pause
 from irrun.kernels.compiled.convolution.bands import Stage
 from irrun.kernels.compiled.convolution.windows import convolve, convolve_depthwise, geometry_of
 from irrun.kernels.compiled.functions import contracted
 from irrun.kernels.compiled.late import array_at, emitted, types
+from irrun.kernels.compiled.memory import add_to, floats_at, look_at, pause, row_at
 from irrun.kernels.compiled.processor import ROWS, compiled
-from irrun.kernels.compiled.rows import floats_at, row_at
 from irrun.kernels.compiled.sharing import share
 from irrun.kernels.threads import threads
 from irrun.opdef import Kernel

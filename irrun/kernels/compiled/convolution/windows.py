@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.kernels.compiled.convolution.window_block import AVERAGE, DENSE, DEPTHWISE, MAXIMUM, window_block
-from irrun.kernels.compiled.panels import WIDTH, address_of
+from irrun.kernels.compiled.memory import address_of
+from irrun.kernels.compiled.panels import WIDTH
 from irrun.kernels.compiled.processor import ROWS, VECTOR, compiled
 from irrun.kernels.convolution.windows import Axis
 

@@ -1,4 +1,4 @@
-"""Integers (i64) in memory that several threads read and change at the same time, each by its address."""
+"""Memory by its address: rows of f32, and integers that several threads read and change at the same time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,42 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 import llvmlite.binding as llvm
+import numpy as np
 from llvmlite import ir
 
-from irrun.kernels.compiled.late import cgutils, emitted, types
+from irrun.kernels.compiled.functions import contracted
+from irrun.kernels.compiled.late import array_at, cgutils, emitted, types
+from irrun.kernels.compiled.processor import compiled
 
-__all__ = ["add_to", "exchange", "look_at", "lower"]
+__all__ = ["add_to", "address_of", "exchange", "floats_at", "look_at", "lower", "pause", "row_at"]
+
+
+@compiled
+def address_of(array: np.ndarray) -> int:
+    return int(np.intp(array.ctypes.data))  # an unsigned number plus an index would be a float
+
+
+def _floats(context: Any, address: Any) -> Any:
+    """Return an address as a pointer to f32."""
+    type = types.CPointer(types.float32)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        return builder.inttoptr(arguments[0], context.get_value_type(type))
+
+    return type(types.intp), generate
+
+
+floats_at: Final = cast(Callable[[int], Any], emitted(_floats))
+
+
+@contracted
+def row_at(address: int, count: int) -> np.ndarray:
+    """Return ``count`` numbers of f32 from an address on as an array. The compiler knows that they are contiguous."""
+    return array_at(floats_at(address), count)
+
+
+# ---------------------------------------------------------------------------------------------
+# integers (i64) that threads share
 
 _I64: Final = ir.IntType(64)
 _ORDER: Final = "seq_cst"
@@ -18,7 +49,7 @@ _ORDER: Final = "seq_cst"
 
 
 def _change(operation: str) -> Callable[[int, int], int]:
-    """Return the function that changes the integer at an address, and returns what was there before."""
+    """Return the function that changes the integer at an address with a number, and returns what was there before."""
 
     def change(context: Any, address: Any, number: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
