@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.threads import each, shared, threads
-from irrun.opdef import Index, Kernel, OnTileReady, ignore_tile
+from irrun.opdef import Calls, Change, Index, Kernel, OnTileReady, ignore_tile
 
 BLOCK: Final = 1 << 19
 """Bytes of a block that stays in the second-level cache of a core."""
@@ -102,7 +102,7 @@ def reporting(
     return fill_and_report
 
 
-def changing(change: Callable[[np.ndarray], None] | None, out: np.ndarray, on_tile_ready: OnTileReady) -> OnTileReady:
+def changing(change: Change | None, out: np.ndarray, on_tile_ready: OnTileReady) -> OnTileReady:
     """Return the callback that applies ``change``, if there is one, to each tile of ``out`` before it is reported."""
     if change is None:
         return on_tile_ready
@@ -146,11 +146,10 @@ class _Scratch(threading.local):
 scratch: Final = _Scratch()
 
 
-def whole_along(function: InPlace, axes: tuple[int, ...], *, by_rows: bool = False) -> Kernel:
+def whole_along(function: InPlace, axes: tuple[int, ...], rows: Callable[..., Calls] | None = None) -> Kernel:
     """Return the kernel that applies ``function`` to blocks of its first input that are not cut along ``axes``.
 
-    ``axes`` are counted from the front. ``by_rows`` says that ``function`` computes each row of the last axis for
-    itself, whatever the other axes are.
+    ``axes`` are counted from the front. See ``Kernel`` for ``rows``.
     """
 
     def call(
@@ -163,10 +162,7 @@ def whole_along(function: InPlace, axes: tuple[int, ...], *, by_rows: bool = Fal
         each_block(fill, x.shape, x.itemsize, BLOCK, work=8 * x.nbytes, whole=axes)
         return filled
 
-    def rows(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray) -> None:
-        function(x, out)
-
-    return Kernel(call, "in blocks", out="tiles", rows=rows if by_rows else None, row_inputs=(0,))
+    return Kernel(call, "in blocks", out="tiles", rows=rows, row_inputs=(0,))
 
 
 def report_in_blocks(out: np.ndarray, on_tile_ready: OnTileReady) -> None:

@@ -9,7 +9,19 @@ A declaration imports everything that it needs from here.
 
 from irrun.diagnostics import Refused
 from irrun.opdef.attributes import Attribute, attr
-from irrun.opdef.kernel import AxisRole, Epilogue, Formula, Index, Kernel, OnTileReady, Request, ignore_tile
+from irrun.opdef.kernel import (
+    AxisRole,
+    Call,
+    Calls,
+    Change,
+    Epilogue,
+    Formula,
+    Index,
+    Kernel,
+    OnTileReady,
+    Request,
+    ignore_tile,
+)
 from irrun.opdef.operation import SPECIFICATION, Body, Input, Op, Site, Stream, opt, ports, variadic
 from irrun.opdef.registry import all_ops, find, is_custom, labels, named, op, resolve
 from irrun.opdef.stored import Stored
@@ -17,8 +29,8 @@ from irrun.opdef.values import CHANNELS_LAST, ORDER, Value, few
 from irrun.opdef.variables import Variables
 
 __all__ = [
-    "CHANNELS_LAST", "ORDER", "SPECIFICATION", "Attribute", "AxisRole", "Body", "Epilogue", "Formula", "Index",
-    "Input", "Kernel", "OnTileReady", "Op", "Refused", "Request", "Site", "Stored", "Stream", "Value", "Variables",
-    "all_ops", "attr", "few", "find", "ignore_tile", "is_custom", "labels", "named", "op", "opt", "ports", "resolve",
-    "variadic",
+    "CHANNELS_LAST", "ORDER", "SPECIFICATION", "Attribute", "AxisRole", "Body", "Call", "Calls", "Change", "Epilogue",
+    "Formula", "Index", "Input", "Kernel", "OnTileReady", "Op", "Refused", "Request", "Site", "Stored", "Stream",
+    "Value", "Variables", "all_ops", "attr", "few", "find", "ignore_tile", "is_custom", "labels", "named", "op", "opt",
+    "ports", "resolve", "variadic",
 ]  # fmt: skip

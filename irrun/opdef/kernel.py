@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from irrun.opdef.values import Value
 
-__all__ = ["AxisRole", "Epilogue", "Formula", "Index", "Kernel", "OnTileReady", "Request", "ignore_tile"]
+__all__ = [
+    "AxisRole",
+    "Call",
+    "Calls",
+    "Change",
+    "Epilogue",
+    "Formula",
+    "Index",
+    "Kernel",
+    "OnTileReady",
+    "Request",
+    "ignore_tile",
+]
 
 Index = tuple[slice, ...]
 """A part of an array: a slice for each axis."""
@@ -46,8 +58,27 @@ class Request:
 
 
 Formula = tuple[str, *tuple[float, ...]]
-"""What an element-wise kernel computes, where another kernel may compute it in its own pass: ``("add",)``, or
-``("clamp", least, greatest)``, in which NaN stays."""
+"""What an element-wise kernel computes, where another kernel may compute it in its own pass: ``("add",)``,
+``("multiply",)``, or ``("clamp", least, greatest)``, in which NaN stays."""
+
+
+Call = tuple[Callable[..., object], tuple[Any, ...]]
+"""A call of machine code, ``function(*arguments, first, last)``, which computes the rows ``first`` to ``last`` of a
+matrix."""
+Calls = Sequence[Call]
+"""Such calls, in turn."""
+
+
+class Change(Protocol):
+    """Changes an array in place, each element for itself."""
+
+    def __call__(self, x: np.ndarray, /) -> None:
+        """Change an array. Its rows are contiguous."""
+        ...
+
+    def calls(self, x: np.ndarray, /) -> Calls:
+        """Return the calls that change a matrix whose rows are contiguous."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,8 +92,8 @@ class Epilogue:
     """Whether the last input of the kernel, which has the shape of its output, is added."""
     limits: tuple[float, float] | None = None
     """The least and the greatest result."""
-    change: Callable[[np.ndarray], None] | None = None
-    """Changes a part of the results in place. Their rows are contiguous."""
+    change: Change | None = None
+    """Changes a part of the results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +129,14 @@ class Kernel:
     """Creates that form, if the kernel does not hold it yet. Otherwise the first ``call`` would create it."""
     formula: Formula | None = None
     """What an ``elementwise`` kernel computes, if that has a formula."""
-    change: Callable[[np.ndarray], None] | None = None
+    change: Change | None = None
     """Does what an ``elementwise`` kernel of one input does, in place."""
-    rows: Callable[..., object] | None = None
-    """Computes some rows of the output, if each depends on the same row of the inputs ``row_inputs`` alone.
+    rows: Callable[..., Calls] | None = None
+    """Returns the calls that compute rows of the output, if each depends on the same row of the inputs ``row_inputs``
+    alone.
 
-    It takes these rows in port order (None for the other inputs), and ``out``; all are matrices with contiguous rows.
+    It takes these inputs in port order (None for the others), and ``out``; all are matrices with contiguous rows. An
+    ``elementwise`` kernel also takes arrays of one axis, which are the same for each row.
     """
     row_inputs: tuple[int, ...] = ()
     followed: Callable[[Epilogue], Kernel] | None = None

@@ -116,7 +116,7 @@ class Binary(Elementwise):
             call = self.kernel
         if call is None and native(a, b):
             call = out_of(self.run)
-        formula = ("add",) if self.kernel is np.add else None
+        formula = {np.add: ("add",), np.multiply: ("multiply",)}.get(self.kernel)
         return None if call is None else elementwise(call, a, b, formula=formula)
 
     def run(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:

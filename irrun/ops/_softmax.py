@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.kernels.blocks import InPlace, whole_along
+from irrun.kernels.blocks import whole_along
 from irrun.kernels.elementwise import native
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, ports
 from irrun.ops._unary import through_floats
@@ -26,8 +26,8 @@ class AlongAxis(Op):
         """Fill ``out``, which may be ``x``, with the result."""
         raise NotImplementedError
 
-    def rows(self, data: Value) -> InPlace | None:
-        """Return the compiled function for the last axis, or None if there is none for the type of ``data``."""
+    def compiled(self, data: Value) -> Kernel | None:
+        """Return the compiled kernel for the last axis, or None if there is none for the type of ``data``."""
         return None
 
     def prepare(self, request: Request) -> Kernel | None:
@@ -35,8 +35,8 @@ class AlongAxis(Op):
         if data is None or not native(data) or not data.rank:
             return None
         axis = self.axis % data.rank
-        if request.compiled and axis == data.rank - 1 and (rows := self.rows(data)) is not None:
-            return whole_along(rows, (axis,), by_rows=True)
+        if request.compiled and axis == data.rank - 1 and (kernel := self.compiled(data)) is not None:
+            return kernel
         return whole_along(lambda x, out: self.block(x, out, axis), (axis,))
 
     def infer(self, at: Site, data: Value) -> Value:

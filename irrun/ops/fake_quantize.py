@@ -48,7 +48,7 @@ class FakeQuantize(Elementwise):
             from irrun.kernels.compiled.quantization import quantized
 
             if values[0].rank:
-                return quantized(self.levels, np.concatenate(limits, axis=None), self._quantized)
+                return quantized(self.levels, np.concatenate(limits, axis=None))
         return elementwise(self._quantized, *request.inputs)
 
     def _quantized(

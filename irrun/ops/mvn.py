@@ -45,7 +45,8 @@ class MVN6(Op):
 
             eps, none = np.float32(self.eps), np.float32(0)
             margins = (eps, none) if inside else (none, eps)
-            return whole_along(rows.by_rows(rows.standardise, *margins), along, by_rows=True)
+            standardised_rows = rows.OnRows(rows.standardise, *margins)
+            return whole_along(standardised_rows.fill, along, standardised_rows.rows)
         function = standardise(along, data.rank, self.eps, inside=inside, deviation=self.normalize_variance)
         return whole_along(function, along)
 

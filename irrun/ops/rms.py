@@ -52,8 +52,8 @@ class RMS(Op):
             factors = np.ones(1, np.float32) if weights is None else weights.reshape(-1)
             if width is not None and factors.size in (1, width):
                 factors = np.ascontiguousarray(np.broadcast_to(factors, (width,)))
-                by_rows = rows.by_rows(rows.root_mean_square, np.float32(self.epsilon), factors)
-                return whole_along(by_rows, (data.rank - 1,), by_rows=True)
+                by_rows = rows.OnRows(rows.root_mean_square, np.float32(self.epsilon), factors)
+                return whole_along(by_rows.fill, (data.rank - 1,), by_rows.rows)
 
         def function(x: np.ndarray, out: np.ndarray) -> None:
             count = np.asarray(x.shape[-1], x.dtype)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from irrun.kernels.blocks import InPlace
+from irrun.kernels.blocks import whole_along
 from irrun.kernels.softmax import exponentials, shifted, sums
-from irrun.opdef import Site, Value, op
+from irrun.opdef import Kernel, Site, Value, op
 from irrun.ops._softmax import AlongAxis
 
 
@@ -21,12 +21,13 @@ class SoftMax8(AlongAxis):
         result /= result.sum(axis, keepdims=True)
         return result
 
-    def rows(self, data: Value) -> InPlace | None:
+    def compiled(self, data: Value) -> Kernel | None:
         if data.type.name != "f32":
             return None
-        from irrun.kernels.compiled.rows import by_rows, softmax
+        from irrun.kernels.compiled.rows import OnRows, softmax
 
-        return by_rows(softmax)
+        rows = OnRows(softmax)
+        return whole_along(rows.fill, ((data.rank or 1) - 1,), rows.rows)
 
     def block(self, x: np.ndarray, out: np.ndarray, axis: int) -> None:
         exponentials(x, axis, out)

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, each_block, scratch
-from irrun.opdef import Index, Kernel, Value
+from irrun.kernels.blocks import BLOCK, blocks, each_block, scratch
+from irrun.opdef import Calls, Index, Kernel, Value
 from irrun.planning.steps import Step
 
 __all__ = ["by_rows"]
@@ -26,6 +26,9 @@ _LEAST: Final = 48
 """The fewest rows of a block, where threads share them."""
 _FEW: Final = 64
 """The fewest rows of a group. With fewer, threads share the columns of a product."""
+_TOGETHER: Final = 1 << 24
+"""The most bytes of an intermediate value, if all steps are machine code. It is shared by the threads, and the part of
+it that a thread computes at a time stays in the cache."""
 _SCRATCH: Final = 3
 """The first number of scratch memory that kernels do not use (see ``irrun.kernels.blocks``)."""
 
@@ -98,7 +101,8 @@ class _Groups:
         """Return the members of groups that are not worth a step."""
         left: set[int] = set()
         for group in self.group.values():
-            kernels = [kernel for position in group if (kernel := self.steps[position].kernel).rows is not None]
+            kernels = [self.steps[position].kernel for position in group]
+            kernels = [kernel for kernel in kernels if kernel.rows is not None and kernel.out != "elementwise"]
             if len(kernels) < 2 or not any(kernel.flops for kernel in kernels):
                 left |= group
         return left
@@ -156,11 +160,34 @@ class _Operand:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """One step of a group: ``call`` reads registers (None for an input that it does not need), and fills one."""
+    """One step of a group: it reads registers (None for an input that it does not need), and fills one.
+
+    ``rows`` is that of its kernel (see ``Kernel.rows``). Without it, ``call`` is a function of numpy for a block.
+    """
 
     call: Callable[..., object]
+    rows: Callable[..., Calls] | None
     reads: tuple[int | None, ...]
     write: int
+
+    def calls(self, registers: Sequence[np.ndarray | None]) -> Calls:
+        """Return the calls of machine code that compute a block."""
+        given, out = self.given(registers)
+        return () if self.rows is None else self.rows(*given, out=out)
+
+    def compute(self, registers: Sequence[np.ndarray | None]) -> None:
+        """Compute a block."""
+        given, out = self.given(registers)
+        if self.rows is None:
+            self.call(*given, out=out)
+        for function, arguments in self.calls(registers):
+            function(*arguments, 0, len(out))
+
+    def given(self, registers: Sequence[np.ndarray | None]) -> tuple[list[np.ndarray | None], np.ndarray]:
+        """Return the inputs, and the array to fill."""
+        out = registers[self.write]
+        assert out is not None
+        return [None if register is None else registers[register] for register in self.reads], out
 
 
 def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Value]) -> Step:
@@ -175,6 +202,7 @@ def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Va
     program, widths = _program(members, outer, outputs, values)
     most = max((*(shape[-1] for shape in shapes), *widths)) * np.dtype(np.float32).itemsize
     flops = sum(step.kernel.flops for step in members)
+    native = all(member.rows is not None for member in program)
 
     def call(*arrays: np.ndarray, out: Any = None) -> Any:
         wholes = [np.empty(shape, np.float32) for shape in shapes] if out is None else [out] if len(shapes) < 2 else out
@@ -187,11 +215,21 @@ def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Va
             registers = [operand.of_block(array, rows) for operand, array in zip(operands, inputs) if operand]
             registers += [scratch(_SCRATCH + n, results[0].dtype, count, width) for n, width in enumerate(widths)]
             registers += [result[rows] for result in results]
-            for member in program:
-                given = [None if register is None else registers[register] for register in member.reads]
-                member.call(*given, out=registers[member.write])
+            if native:
+                from irrun.kernels.compiled.sharing import share_rows
 
-        each_block(fill, (len(results[0]),), most, max(BLOCK, _MOST * most), work=flops, least=_LEAST * most)
+                calls = [call for member in program for call in member.calls(registers)]
+                share_rows(calls, count, flops * count // len(results[0]), max(BLOCK // most, _MOST))
+                return
+            for member in program:
+                member.compute(registers)
+
+        count = len(results[0])
+        if native:  # threads share the rows of a block
+            for index in blocks((count,), most, max(_TOGETHER, _MOST * most)):
+                fill(index)
+        else:
+            each_block(fill, (count,), most, max(BLOCK, _MOST * most), work=flops, least=_LEAST * most)
         return wholes[0] if len(wholes) < 2 else tuple(wholes)
 
     kernel = Kernel(
@@ -217,12 +255,12 @@ def _program(
     last_read = {slot: number for number, step in enumerate(members) for slot in _read(step)}
     widths: list[int] = []
     free: list[int] = []
-    program: list[tuple[Callable[..., object], list[int | None], int]] = []
+    program: list[_Member] = []
     for number, step in enumerate(members):
         kernel, read = step.kernel, _read(step)
         reads = [register[slot] if slot in read else None for slot in step.reads]
         over = [register[slot] for slot in {*read} if last_read[slot] == number and register[slot] >= len(outer)]
-        if kernel.rows is None:
+        if kernel.out == "elementwise":
             free += over
         columns = [*(values[step.writes[0]].shape.static or ())][-1]
         fitting = [n for n in free if widths[n - len(outer)] == columns]
@@ -234,8 +272,22 @@ def _program(
         else:
             write = len(outer) + len(widths)
             widths.append(columns)
-        if kernel.rows is not None:
+        if kernel.out != "elementwise":
             free += over
         register[step.writes[0]] = write
-        program.append((kernel.rows or kernel.call, reads, write))
-    return tuple(_Member(call, tuple(reads), write) for call, reads, write in program), widths
+        program.append(_Member(kernel.call, _native(step, values), tuple(reads), write))
+    return tuple(program), widths
+
+
+def _native(step: Step, values: Sequence[Value]) -> Callable[..., Calls] | None:
+    """Return ``Kernel.rows`` of a step, or the same for the formula of an element-wise step."""
+    kernel, formula = step.kernel, step.kernel.formula
+    if kernel.rows is not None or formula is None or formula[0] not in ("add", "multiply"):
+        return kernel.rows
+    columns = [*(values[step.writes[0]].shape.static or ())][-1:]
+    if any([*(values[slot].shape.static or ())][-1:] != columns for slot in step.reads):
+        return None
+    from irrun.kernels.compiled import rows
+
+    combine = rows.add if formula[0] == "add" else rows.multiply
+    return lambda a, b, *, out: rows.combined(combine, a, b, out)

@@ -13,7 +13,7 @@ from irrun.kernels.compiled import functions as f
 from irrun.kernels.compiled.functions import Number, contracted
 from irrun.kernels.compiled.memory import row_at
 from irrun.kernels.compiled.processor import compiled
-from irrun.kernels.compiled.rows import on_rows
+from irrun.kernels.compiled.rows import OnRows
 from irrun.opdef import Index, Kernel
 
 __all__ = ["activation", "erf", "exp", "gelu_erf", "gelu_tanh", "sigmoid", "swish", "tanh"]
@@ -28,7 +28,7 @@ _CUBIC: Final = _f32(-2 * math.sqrt(2 / math.pi) * 0.044715)
 
 def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
     """Return the element-wise kernel for one of the functions below and its further arguments."""
-    change = on_rows(kernel, *numbers, whole=False)
+    change = OnRows(kernel, *numbers, whole=False)
 
     def call(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(x.shape, x.dtype) if out is None else out
@@ -48,7 +48,7 @@ def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
         each_block(fill, target.shape, target.itemsize, SMALL, work=_WORK * whole.nbytes, least=SMALL // 4)
         return whole
 
-    return Kernel(call, out="elementwise", change=change)
+    return Kernel(call, out="elementwise", change=change, rows=change.rows, row_inputs=(0,))
 
 
 _WORK: Final = 4

@@ -14,7 +14,7 @@ from irrun.kernels.compiled.panels import WIDTH, after, finish, multiply_panel, 
 from irrun.kernels.compiled.processor import ROWS, compiled
 from irrun.kernels.compiled.sharing import share
 from irrun.kernels.matmul import ConstantForm
-from irrun.opdef import Epilogue, Stored
+from irrun.opdef import Call, Epilogue, Stored
 
 __all__ = ["PackedCodes"]
 
@@ -72,6 +72,10 @@ class PackedCodes(ConstantForm):
         """Fill ``out`` with the product of ``a`` and the columns from ``first`` on: see ``PackedMatrix.multiply``."""
         function, arguments = self._call(a, out, first, epilogue, residual)
         function(*arguments, 0, out.shape[1])
+
+    def by_rows(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
+        """Return the call that fills rows of ``out``: see ``multiply``."""
+        return _multiply_rows, (a, self.panels, self.zeros, self.scales, out, *after(epilogue, residual, 0))
 
     def multiply_shared(
         self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None
@@ -213,3 +217,15 @@ def _multiply_many(
             a, floats, out[:, column : column + width], 0, bias + 4 * column if bias else 0,
             residual + 4 * column if residual else 0, apart, low, high,
         )  # fmt: skip
+
+
+@compiled
+def _multiply_rows(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, bias: int, residual: int,
+    apart: int, low: Number, high: Number, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the rows ``first`` to ``last`` of ``out``."""
+    more = residual + 4 * first * apart if residual else 0
+    _multiply_many(
+        a[first:last], panels, zeros, scales, out[first:last], 0, bias, more, apart, low, high, 0, out.shape[1]
+    )  # fmt: skip

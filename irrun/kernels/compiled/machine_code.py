@@ -40,7 +40,7 @@ OTHER_TYPES: Final = -1
 """What an entry returns if its arguments have other types than those it was compiled for. It has done nothing."""
 FAILED: Final = -2
 """What an entry returns if memory could not be allocated."""
-PREPARED: Final = 1 << 12
+PREPARED: Final = 1 << 10
 """The most bytes of the arguments of a call."""
 ArgumentType = tuple[str, int, bool] | str
 """Of an array, the ``str`` of the dtype, the number of axes, and whether it is C-contiguous. The name of the type of a

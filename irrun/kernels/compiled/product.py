@@ -11,7 +11,7 @@ from irrun.kernels.compiled.processor import HALVES, ROWS
 from irrun.kernels.compiled.sharing import share
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
-from irrun.opdef import Epilogue, Index, Kernel, OnTileReady, Stored, ignore_tile
+from irrun.opdef import Call, Calls, Epilogue, Index, Kernel, OnTileReady, Stored, ignore_tile
 from irrun.types import ElementType
 
 __all__ = ["WIDTH", "PackedMatrix", "packed_matrix", "packed_product"]
@@ -71,10 +71,8 @@ def packed_product(source: np.ndarray | Stored, transpose_a: bool, transpose_b: 
                 each_block(fill, whole.shape, whole.itemsize, work=work, **cuts(whole.shape, whole.itemsize))
             return whole
 
-        def rows(a: np.ndarray, b: None = None, residual: np.ndarray | None = None, *, out: np.ndarray) -> None:
-            packed.multiply(a, out, 0, epilogue, residual)
-            if change is not None:
-                change(out)
+        def rows(a: np.ndarray, b: None = None, residual: np.ndarray | None = None, *, out: np.ndarray) -> Calls:
+            return [packed.by_rows(a, out, epilogue, residual), *(() if change is None else change.calls(out))]
 
         return Kernel(
             call, packed.name, out="tiles", flops=flops, prepacked=(1,), packed=packed.nbytes,
@@ -122,6 +120,10 @@ class PackedMatrix(ConstantForm):
         """
         panel = first // WIDTH
         multiply_part(a, self.panels, out, panel, False, *after(epilogue, residual, first), 0, out.shape[1])
+
+    def by_rows(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
+        """Return the call that fills rows of ``out``: see ``multiply``."""
+        return multiply_part, (a, self.panels, out, 0, True, *after(epilogue, residual, 0))
 
     def multiply_shared(
         self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None

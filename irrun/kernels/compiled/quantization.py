@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from irrun.kernels.compiled.functions import Number, contracted
+from irrun.kernels.compiled.memory import row_at
 from irrun.kernels.compiled.processor import compiled
+from irrun.kernels.compiled.rows import OnRows
 from irrun.opdef import Kernel
 
 __all__ = ["quantized"]
 
 
-def quantized(levels: int, limits: np.ndarray, otherwise: Callable[..., np.ndarray]) -> Kernel:
+def quantized(levels: int, limits: np.ndarray) -> Kernel:
     """Return the kernel of FakeQuantize for f32.
 
     ``limits`` are the ends of the range of the input and of that of the output, f32 [4], the first below the second.
-    ``otherwise`` is the kernel for a tile that is not contiguous. With up to 256 levels, a number that is within
-    rounding of the middle between two steps may become either of them.
+    With up to 256 levels, a number that is within rounding of the middle between two steps may become either of them.
     """
     in_low, in_high, out_low, out_high = limits
     steps = np.float32(levels - 1)
@@ -30,12 +30,7 @@ def quantized(levels: int, limits: np.ndarray, otherwise: Callable[..., np.ndarr
         scale = float(steps) / (float(in_high) - float(in_low))
         numbers[2:4] = scale, -float(in_low) * scale
         quantize = _quantize_coarsely
-
-    def change(x: np.ndarray) -> None:
-        if x.flags.c_contiguous:
-            quantize(x.reshape(-1), numbers)
-        else:
-            otherwise(x, *limits, out=x)
+    change = OnRows(quantize, numbers, whole=False)
 
     def call(x: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(x.shape, np.float32) if out is None else out
@@ -44,7 +39,7 @@ def quantized(levels: int, limits: np.ndarray, otherwise: Callable[..., np.ndarr
         change(whole)
         return whole
 
-    return Kernel(call, out="elementwise", change=change)
+    return Kernel(call, out="elementwise", change=change, rows=change.rows, row_inputs=(0,))
 
 
 _COARSE: Final = 256
@@ -53,22 +48,23 @@ formula in real numbers, but may round a number in the middle between two steps 
 
 
 @compiled
-def _quantize(x: np.ndarray, numbers: np.ndarray) -> None:
-    """Quantise in place: with a second array, which might overlap the first, the compiler would emit no vectors.
-
-    The numbers come in an array, because a call with six scalars takes longer.
-    """
+def _quantize(address: int, columns: int, apart: int, numbers: np.ndarray, first: int, last: int) -> None:
+    """Quantise in place: with a second array, which might overlap the first, the compiler would emit no vectors."""
     low, high, width, steps, step, base = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
-    for i in range(x.size):
-        x[i] = np.rint((_clipped(x[i], low, high) - low) / width * steps) * step + base
+    for i in range(first, last):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = np.rint((_clipped(row[j], low, high) - low) / width * steps) * step + base
 
 
 @compiled
-def _quantize_coarsely(x: np.ndarray, numbers: np.ndarray) -> None:
+def _quantize_coarsely(address: int, columns: int, apart: int, numbers: np.ndarray, first: int, last: int) -> None:
     """Quantise as ``_quantize``, with a multiplication in place of the division, which takes half of the time."""
     low, high, scale, shift, step, base = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
-    for i in range(x.size):
-        x[i] = _level(_clipped(x[i], low, high), scale, shift) * step + base
+    for i in range(first, last):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = _level(_clipped(row[j], low, high), scale, shift) * step + base
 
 
 @contracted

@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from irrun.kernels.blocks import InPlace
 from irrun.kernels.compiled.functions import Number, contracted, exp_of_negative, in_order, number_at, summing
 from irrun.kernels.compiled.memory import row_at
 from irrun.kernels.compiled.processor import compiled
 from irrun.kernels.compiled.sharing import share
+from irrun.opdef import Calls
 
-__all__ = ["by_rows", "on_rows", "root_mean_square", "softmax", "standardise", "weigh"]
+__all__ = ["OnRows", "add", "combined", "multiply", "root_mean_square", "softmax", "standardise", "weigh"]
 
 _f32: Final = np.float32
 _ZERO: Final = _f32(0)
@@ -22,35 +22,69 @@ _LEAST: Final = int(np.array(-np.inf, np.float32).view(np.int32)) ^ 0x7FFFFFFF
 """``in_order`` of -Inf."""
 
 
-def on_rows(
-    kernel: Callable[..., None], *numbers: np.float32 | np.ndarray, whole: bool
-) -> Callable[[np.ndarray], None]:
-    """Return the function that changes an array of f32 in place with ``kernel``.
+class OnRows:
+    """The function that changes an array of f32 in place with ``kernel``, on all threads.
 
     ``kernel(address, columns, apart, *numbers, first, last)`` gets rows that are ``apart`` floats apart. A row is the
     last axis if that must stay ``whole``; otherwise a contiguous array has rows of any length.
     """
 
-    def change(address: int, rows: int, columns: int, apart: int) -> None:
-        share(kernel, rows, _WORK * rows * columns, address, columns, apart, *numbers)
+    def __init__(self, kernel: Callable[..., None], *numbers: np.float32 | np.ndarray, whole: bool = True) -> None:
+        self.kernel, self.numbers, self.whole = kernel, numbers, whole
 
-    def function(x: np.ndarray) -> None:
+    def __call__(self, x: np.ndarray) -> None:
         if not x.size:
             return
         columns = x.shape[-1] if x.ndim else 1
         apart = columns if x.flags.c_contiguous else _apart(x)
         if apart is None:
             copy = np.ascontiguousarray(x)
-            change(_address(copy), x.size // columns, columns, columns)
+            self._change(_address(copy), x.size // columns, columns, columns)
             np.copyto(x, copy)
-        elif whole or not x.flags.c_contiguous:
-            change(_address(x), x.size // columns, columns, apart)
+        elif self.whole or not x.flags.c_contiguous:
+            self._change(_address(x), x.size // columns, columns, apart)
         else:
             rows, rest = divmod(x.size, _ROW)
-            change(_address(x), rows, _ROW, _ROW)
-            change(_address(x) + 4 * rows * _ROW, 1, rest, rest)
+            self._change(_address(x), rows, _ROW, _ROW)
+            self._change(_address(x) + 4 * rows * _ROW, 1, rest, rest)
 
-    return function
+    def _change(self, address: int, rows: int, columns: int, apart: int) -> None:
+        share(self.kernel, rows, _WORK * rows * columns, address, columns, apart, *self.numbers)
+
+    def fill(self, x: np.ndarray, out: np.ndarray) -> None:
+        """Fill ``out`` with what becomes of ``x``."""
+        np.copyto(out, x)
+        self(out)
+
+    def calls(self, x: np.ndarray) -> Calls:
+        """Return the calls that change a matrix whose rows are contiguous."""
+        return [(self.kernel, (_address(x), x.shape[1], x.strides[0] // 4, *self.numbers))]
+
+    def rows(self, x: np.ndarray, *_: np.ndarray | None, out: np.ndarray) -> Calls:
+        """Return the calls that fill ``out`` with what becomes of ``x``: see ``Kernel.rows``."""
+        return [*copied(x, out), *self.calls(out)]
+
+
+def copied(x: np.ndarray, out: np.ndarray) -> Calls:
+    """Return the calls that copy a matrix, or the same row again and again, to another one, unless it is the same."""
+    source, target = _address(x), _address(out)
+    return [] if source == target else [(copy, (source, _step(x), target, out.strides[0] // 4, out.shape[1]))]
+
+
+def combined(kernel: Callable[..., None], a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Calls:
+    """Return the calls that fill a matrix with what ``add`` or ``multiply`` make of two matrices, or rows of them.
+
+    The arguments of ``kernel`` can be exchanged. ``out`` may be one of the matrices.
+    """
+    if _address(b) == _address(out):
+        a, b = b, a
+    combine = kernel, (_address(b), _step(b), _address(out), out.strides[0] // 4, out.shape[1])
+    return [*copied(a, out), combine]
+
+
+def _step(x: np.ndarray) -> int:
+    """Return how many floats the rows of a matrix are apart: 0 for an array of one axis, which is each row."""
+    return x.strides[0] // 4 if x.ndim > 1 else 0
 
 
 _ROW: Final = 1 << 10
@@ -59,15 +93,31 @@ _WORK: Final = 16
 """The time that a function takes for a number, in units of ``threads.WORTH``."""
 
 
-def by_rows(kernel: Callable[..., None], *numbers: np.float32 | np.ndarray) -> InPlace:
-    """Return the function that fills its second argument from its first, row by row: see ``on_rows``."""
-    change = on_rows(kernel, *numbers, whole=True)
+@compiled
+def copy(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
+    """Copy rows that are ``step`` floats apart."""
+    for i in range(first, last):
+        row, filled = row_at(source + 4 * i * step, columns), row_at(target + 4 * i * apart, columns)
+        for j in range(columns):
+            filled[j] = row[j]
 
-    def function(x: np.ndarray, out: np.ndarray) -> None:
-        np.copyto(out, x)
-        change(out)
 
-    return function
+@compiled
+def add(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
+    """Add rows that are ``step`` floats apart to others."""
+    for i in range(first, last):
+        row, changed = row_at(source + 4 * i * step, columns), row_at(target + 4 * i * apart, columns)
+        for j in range(columns):
+            changed[j] += row[j]
+
+
+@compiled
+def multiply(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
+    """Multiply rows by others that are ``step`` floats apart."""
+    for i in range(first, last):
+        row, changed = row_at(source + 4 * i * step, columns), row_at(target + 4 * i * apart, columns)
+        for j in range(columns):
+            changed[j] *= row[j]
 
 
 def _address(array: np.ndarray) -> int:

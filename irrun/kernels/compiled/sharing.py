@@ -19,10 +19,11 @@ from llvmlite import ir
 from irrun.kernels.compiled.late import emitted, types
 from irrun.kernels.compiled.machine_code import FAILED, PREPARED, MachineCode
 from irrun.kernels.compiled.memory import add_to, address_of, exchange, look_at, lower, pause
-from irrun.kernels.compiled.processor import compiled
+from irrun.kernels.compiled.processor import ROWS, compiled
 from irrun.kernels.threads import idle, posted, shared, threads, wake
+from irrun.opdef import Calls
 
-__all__ = ["share"]
+__all__ = ["share", "share_rows"]
 
 _PATIENCE: Final = 1 << 14
 """How often a thread looks for a call before it sleeps: some 0.3 ms."""
@@ -61,6 +62,31 @@ def share(function: Callable[..., Any], count: int, work: int, *arguments: Any, 
     if result == FAILED:
         raise MemoryError
     return result
+
+
+def share_rows(calls: Calls, count: int, work: int, most: int) -> None:
+    """Do calls of machine code in turn for blocks of at most ``most`` rows of ``count``, on all threads.
+
+    The blocks of a thread are of nearly the same size. Raises MemoryError.
+    """
+    prepared = np.empty((len(calls), PREPARED), np.uint8)
+    places = range(_address(prepared), _address(prepared) + prepared.size, PREPARED)
+    table = np.empty((len(calls), 2), np.int64)
+    for n, (place, (function, arguments)) in enumerate(zip(places, calls)):
+        table[n] = cast(MachineCode, function).prepare(place, *arguments, 0, count), place
+    share(_do_calls, count, work, table, most)
+
+
+@compiled
+def _do_calls(table: np.ndarray, most: int, first: int, last: int) -> int:
+    """Do the calls for the rows from ``first`` to ``last``, a block at a time."""
+    blocks = (last - first + most - 1) // most
+    size = ((last - first + blocks - 1) // blocks + ROWS - 1) // ROWS * ROWS
+    least = 0
+    for begin in range(first, last, size):
+        for n in range(len(table)):
+            least = min(least, _run_at(table[n, 0], table[n, 1], begin, min(begin + size, last)))
+    return least
 
 
 def _address(array: np.ndarray) -> int:
