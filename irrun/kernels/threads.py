@@ -32,7 +32,7 @@ of which one thread does some 80 in a nanosecond, or one byte that any other ker
 the time that it takes, because waking a thread takes 0.1 ms on a virtual machine, and because threads that make short
 calls of numpy wait for each other between the calls."""
 WORTH_NATIVELY: Final = 1 << 21
-"""The same for machine code that threads share without the interpreter's lock (see ``compiled.sharing``)."""
+"""The same for machine code that threads share without the interpreter's lock (see ``compiled.machine.sharing``)."""
 _MOST: Final = 8
 """The most threads by default. More threads would all wait for memory."""
 

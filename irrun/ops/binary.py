@@ -33,19 +33,38 @@ def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return difference * difference
 
 
-def _multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    """Multiply, with a faster loop for large outer products of short rows."""
-    shared = _shared(a.shape, b.shape)
-    if out is None or shared is None or not out.flags.c_contiguous:
-        return np.multiply(a, b, out)
-    outer(a, b, out, shared)
-    return out
+_Outer = Callable[[np.ndarray, np.ndarray, np.ndarray, int], None]
+
+
+def _multiplying(outer: _Outer) -> Callable[..., np.ndarray]:
+    """Return the function that multiplies, large outer products of short rows with ``outer``."""
+
+    def multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+        shared = _shared(a.shape, b.shape)
+        if out is None or shared is None or not out.flags.c_contiguous:
+            return np.multiply(a, b, out)
+        outer(a, b, out, shared)
+        return out
+
+    return multiply
+
+
+def _is_outer(a: Value, b: Value) -> bool:
+    columns, rows = a.shape.static, b.shape.static
+    known = columns is not None and rows is not None and _shared(columns, rows) is not None
+    return known and native(a, b)
 
 
 def _fast_multiply(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
-    columns, rows = a.shape.static, b.shape.static
-    known = columns is not None and rows is not None and _shared(columns, rows) is not None
-    return _multiply if known and native(a, b) else None
+    return _multiplying(outer) if _is_outer(a, b) else None
+
+
+def _compiled_multiply(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
+    if not _is_outer(a, b) or a.type.name != "f32":
+        return None
+    from irrun.kernels.compiled import rows
+
+    return _multiplying(rows.outer)
 
 
 def _shared(columns: tuple[int, ...], rows: tuple[int, ...]) -> int | None:
@@ -70,7 +89,13 @@ def _fast_power(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
 Add = binary("Add", np.add, Dim.__add__, doc="``a + b``.", spec="arithmetic/add-1")
 Subtract = binary("Subtract", np.subtract, Dim.__sub__, doc="``a - b``.", spec="arithmetic/subtract-1")
 Multiply = binary(
-    "Multiply", np.multiply, Dim.__mul__, fast=_fast_multiply, doc="``a * b``.", spec="arithmetic/multiply-1"
+    "Multiply",
+    np.multiply,
+    Dim.__mul__,
+    fast=_fast_multiply,
+    compiled=_compiled_multiply,
+    doc="``a * b``.",
+    spec="arithmetic/multiply-1",
 )
 Mod = binary(
     "Mod", np.fmod, _mod, doc="The remainder of the truncated ``a / b``, signed as ``a``.", spec="arithmetic/mod-1"

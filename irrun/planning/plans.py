@@ -26,8 +26,8 @@ _NARROW: Final = 4
 """The most plans for recurring input dims. Making one takes as long as a few runs."""
 
 _COMPILED: Final = 1 << 22
-"""The least bytes of constants for which kernels are linked in each process, and compiled at their first use, which
-takes seconds."""
+"""The least bytes of constants, or of the largest value, for which kernels are linked in each process, and compiled at
+their first use, which takes seconds."""
 _WEIGHTS: Final = 2
 """Compiled kernels multiply by matrices and filters, which must make up at least one part in so many of the
 constants."""
@@ -41,8 +41,21 @@ def planning(model: Model, max_memory: int, max_weights_memory: int | None = Non
     weights = max_memory // 2 if max_weights_memory is None else max_weights_memory
     size = 0 if model.weights is None else model.weights.data.nbytes
     pays = size >= _COMPILED and (_weights(model) * _WEIGHTS >= size or is_quantised(model))
-    compiled = pays and available()
+    compiled = (pays or _largest(model) >= _COMPILED) and available()
     return Planning(max_memory, weights, compiled=compiled)
+
+
+def _largest(model: Model) -> int:
+    """Return the bytes of the largest value that a layer declares, except constants."""
+    largest = 0
+    for layer in model.layers.values():
+        if layer.type == "Const":
+            continue
+        for port in layer.outputs:
+            shape = None if port.shape is None else port.shape.static
+            if shape is not None and port.type is not None:
+                largest = max(largest, port.type.nbytes(math.prod(shape)))
+    return largest
 
 
 def _weights(model: Model) -> int:

@@ -216,7 +216,7 @@ def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Va
             registers += [scratch(_SCRATCH + n, results[0].dtype, count, width) for n, width in enumerate(widths)]
             registers += [result[rows] for result in results]
             if native:
-                from irrun.kernels.compiled.sharing import share_rows
+                from irrun.kernels.compiled.machine.sharing import share_rows
 
                 calls = [call for member in program for call in member.calls(registers)]
                 share_rows(calls, count, flops * count // len(results[0]), max(BLOCK // most, _MOST))

@@ -22,7 +22,7 @@ pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
 from irrun.kernels.compiled.convolution import bands, methods
 from irrun.kernels.compiled.convolution.winograd import TransformedFilters
-from irrun.kernels.compiled.processor import VECTOR
+from irrun.kernels.compiled.machine.processor import VECTOR
 
 RANDOM = np.random.default_rng(0)
 INF, NAN = np.inf, np.nan

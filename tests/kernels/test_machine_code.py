@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
-from irrun.kernels.compiled import compiling, machine_code, processor
+from irrun.kernels.compiled.machine import compiling, machine_code, processor
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,10 +23,10 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the source text, beside which machine code is kept in the folder ``code``."""
-    source = Path(machine_code.__file__).parent
+    source = Path(machine_code.__file__).parents[1]
     for file in source.glob("*.py"):
         shutil.copy(file, tmp_path)
-    monkeypatch.setattr(machine_code, "__file__", str(tmp_path / "machine_code.py"))
+    monkeypatch.setattr(machine_code, "__file__", str(tmp_path / "machine" / "machine_code.py"))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "code"))
     machine_code._source.cache_clear()
     yield tmp_path
@@ -167,7 +167,7 @@ def test_a_process_that_compiles_nothing_imports_nothing_of_numba(folder: Path) 
     (folder / "sums.py").write_text(
         "import sys\n"
         "import numpy as np\n"
-        "from irrun.kernels.compiled.processor import compiled\n"
+        "from irrun.kernels.compiled.machine.processor import compiled\n"
         "@compiled\n"
         "def total(x):\n"
         "    return int(np.zeros(x.size).size + x.size)\n"
@@ -190,7 +190,7 @@ def test_processes_that_compile_at_the_same_time(tmp_path: Path) -> None:
     (tmp_path / "sums.py").write_text(
         "import sys\n"
         "import numpy as np\n"
-        "from irrun.kernels.compiled.processor import compiled\n"
+        "from irrun.kernels.compiled.machine.processor import compiled\n"
         "@compiled\n"
         "def total(x):\n"
         "    s = 0.0\n"

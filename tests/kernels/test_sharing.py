@@ -16,10 +16,10 @@ import pytest
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
 from irrun.kernels import threads
-from irrun.kernels.compiled import sharing
-from irrun.kernels.compiled.memory import add_to, address_of, look_at, pause
-from irrun.kernels.compiled.processor import compiled
-from irrun.kernels.compiled.sharing import share
+from irrun.kernels.compiled.machine import sharing
+from irrun.kernels.compiled.machine.memory import add_to, address_of, look_at, pause
+from irrun.kernels.compiled.machine.processor import compiled
+from irrun.kernels.compiled.machine.sharing import share
 
 ROOT = Path(__file__).parents[2]
 GUARD = 300
@@ -158,7 +158,7 @@ def test_a_task_ends_the_watch(use: Callable[[int], None], monkeypatch: pytest.M
 PROGRAM = """
 import os, sys, warnings
 import numpy as np
-from irrun.kernels.compiled import sharing
+from irrun.kernels.compiled.machine import sharing
 from test_sharing import MANY, mark
 warnings.simplefilter("ignore")  # Python warns of forks beside threads
 

@@ -11,8 +11,8 @@ import numpy as np
 from irrun.kernels.blocks import SMALL, each_block
 from irrun.kernels.compiled import functions as f
 from irrun.kernels.compiled.functions import Number, contracted
-from irrun.kernels.compiled.memory import row_at
-from irrun.kernels.compiled.processor import compiled
+from irrun.kernels.compiled.machine.memory import row_at
+from irrun.kernels.compiled.machine.processor import compiled
 from irrun.kernels.compiled.rows import OnRows
 from irrun.opdef import Index, Kernel
 

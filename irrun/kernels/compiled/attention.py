@@ -11,11 +11,11 @@ import numpy as np
 from irrun.kernels import attention as by_numpy
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.compiled.functions import Number, contracted
-from irrun.kernels.compiled.memory import address_of, row_at
+from irrun.kernels.compiled.machine.memory import address_of, row_at
+from irrun.kernels.compiled.machine.processor import ROWS, compiled
+from irrun.kernels.compiled.machine.sharing import share
 from irrun.kernels.compiled.panels import DEPTH, WIDTH, multiply_panel
-from irrun.kernels.compiled.processor import ROWS, compiled
 from irrun.kernels.compiled.rows import weigh
-from irrun.kernels.compiled.sharing import share
 from irrun.kernels.threads import threads
 from irrun.opdef import OnTileReady, ignore_tile
 

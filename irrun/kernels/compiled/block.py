@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from llvmlite import ir
 
-from irrun.kernels.compiled.late import cgutils, emitted, literal, types
-from irrun.kernels.compiled.processor import VECTOR, VECTORS
+from irrun.kernels.compiled.machine.late import cgutils, emitted, literal, types
+from irrun.kernels.compiled.machine.processor import VECTOR, VECTORS
 
 __all__ = ["FORMS", "Form", "at", "int64", "multiply_block", "repeated", "unpack_block", "widened"]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from irrun.kernels.compiled.block import multiply_block, unpack_block
 from irrun.kernels.compiled.functions import Number
-from irrun.kernels.compiled.memory import address_of
+from irrun.kernels.compiled.machine.memory import address_of
+from irrun.kernels.compiled.machine.processor import ROWS, compiled
+from irrun.kernels.compiled.machine.sharing import share
 from irrun.kernels.compiled.panels import WIDTH, after, finish, multiply_panel, multiply_panels
-from irrun.kernels.compiled.processor import ROWS, compiled
-from irrun.kernels.compiled.sharing import share
 from irrun.kernels.matmul import ConstantForm
 from irrun.opdef import Call, Epilogue, Stored
 

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.compiled.functions import contracted, summing
-from irrun.kernels.compiled.memory import row_at
-from irrun.kernels.compiled.processor import compiled
+from irrun.kernels.compiled.machine.memory import row_at
+from irrun.kernels.compiled.machine.processor import compiled
+from irrun.kernels.compiled.machine.sharing import share
 from irrun.kernels.compiled.rows import weigh
-from irrun.kernels.compiled.sharing import share
 
 __all__ = ["MOST", "attend"]
 

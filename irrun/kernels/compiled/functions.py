@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from irrun.kernels.compiled.late import inlined
+from irrun.kernels.compiled.machine.late import inlined
 
 __all__ = [
     "Number",

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.compiled.functions import Number
-from irrun.kernels.compiled.memory import address_of, row_at
+from irrun.kernels.compiled.machine.memory import address_of, row_at
+from irrun.kernels.compiled.machine.processor import compiled
+from irrun.kernels.compiled.machine.sharing import share
 from irrun.kernels.compiled.panels import after, finish
-from irrun.kernels.compiled.processor import compiled
-from irrun.kernels.compiled.sharing import share
 from irrun.opdef import Epilogue, Kernel
 
 __all__ = ["group_normalization"]

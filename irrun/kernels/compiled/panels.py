@@ -8,8 +8,8 @@ import numpy as np
 
 from irrun.kernels.compiled.block import multiply_block
 from irrun.kernels.compiled.functions import Number, contracted
-from irrun.kernels.compiled.memory import address_of, row_at
-from irrun.kernels.compiled.processor import ROWS, VECTOR, VECTORS, compiled
+from irrun.kernels.compiled.machine.memory import address_of, row_at
+from irrun.kernels.compiled.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.opdef import Epilogue
 
 __all__ = [

@@ -6,9 +6,9 @@ import numpy as np
 
 from irrun.kernels.blocks import BLOCK, SMALL, each_block, within
 from irrun.kernels.compiled.codes import PackedCodes
+from irrun.kernels.compiled.machine.processor import HALVES, ROWS
+from irrun.kernels.compiled.machine.sharing import share
 from irrun.kernels.compiled.panels import WIDTH, after, multiply_part
-from irrun.kernels.compiled.processor import HALVES, ROWS
-from irrun.kernels.compiled.sharing import share
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
 from irrun.opdef import Call, Calls, Epilogue, Index, Kernel, OnTileReady, Stored, ignore_tile
@@ -61,10 +61,12 @@ def packed_product(source: np.ndarray | Stored, transpose_a: bool, transpose_b: 
             work = 2 * whole.size * packed.depth
             if not whole.size:
                 return whole
-            if on_tile_ready is ignore_tile and change is None:
+            if on_tile_ready is ignore_tile and (change is None or shared(work, natively=True)):
                 target = whole.reshape(-1, packed.columns)
                 added = None if more is None else more.reshape(target.shape)
                 packed.multiply_shared(rows.reshape(-1, packed.depth), target, epilogue, added)
+                if change is not None:
+                    change(whole)
             elif on_tile_ready is ignore_tile and not shared(work) and whole.nbytes <= BLOCK:
                 fill(tuple(map(slice, (0,) * whole.ndim, whole.shape)))
             else:

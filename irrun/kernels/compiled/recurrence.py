@@ -12,8 +12,8 @@ import numpy as np
 
 from irrun.deadline import in_time
 from irrun.kernels.compiled.functions import contracted, sigmoid, tanh
+from irrun.kernels.compiled.machine.processor import compiled
 from irrun.kernels.compiled.panels import multiply_panels
-from irrun.kernels.compiled.processor import compiled
 from irrun.kernels.compiled.product import PackedMatrix
 
 __all__ = ["PackedCell", "gru", "gru_linear", "lstm"]

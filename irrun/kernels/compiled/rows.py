@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from irrun.kernels.compiled.functions import Number, contracted, exp_of_negative, in_order, number_at, summing
-from irrun.kernels.compiled.memory import row_at
-from irrun.kernels.compiled.processor import compiled
-from irrun.kernels.compiled.sharing import share
+from irrun.kernels.compiled.machine.memory import row_at
+from irrun.kernels.compiled.machine.processor import compiled
+from irrun.kernels.compiled.machine.sharing import share
 from irrun.opdef import Calls
 
-__all__ = ["OnRows", "add", "combined", "multiply", "root_mean_square", "softmax", "standardise", "weigh"]
+__all__ = ["OnRows", "add", "combined", "multiply", "outer", "root_mean_square", "softmax", "standardise", "weigh"]
 
 _f32: Final = np.float32
 _ZERO: Final = _f32(0)
@@ -118,6 +119,23 @@ def multiply(source: int, step: int, target: int, apart: int, columns: int, firs
         row, changed = row_at(source + 4 * i * step, columns), row_at(target + 4 * i * apart, columns)
         for j in range(columns):
             changed[j] *= row[j]
+
+
+def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -> None:
+    """Do the same as ``irrun.kernels.matmul.outer`` for f32."""
+    left, right, width = np.ascontiguousarray(columns), np.ascontiguousarray(rows), out.shape[-1]
+    each = math.prod(out.shape[shared:-1])
+    share(_outer, out.size // width, _WORK * out.size, _address(left), _address(right), each, _address(out), width)
+
+
+@compiled
+def _outer(left: int, right: int, each: int, target: int, columns: int, first: int, last: int) -> None:
+    """Fill rows: a number of ``left`` times a row of ``right``, which is the same for ``each`` rows."""
+    for i in range(first, last):
+        row, filled = row_at(right + 4 * (i // each) * columns, columns), row_at(target + 4 * i * columns, columns)
+        factor = row_at(left + 4 * i, 1)[0]
+        for j in range(columns):
+            filled[j] = factor * row[j]
 
 
 def _address(array: np.ndarray) -> int:

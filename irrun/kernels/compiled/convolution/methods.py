@@ -13,16 +13,16 @@ from irrun.kernels.blocks import changing, each_block
 from irrun.kernels.compiled.convolution.bands import Stage, chained
 from irrun.kernels.compiled.convolution.windows import convolution_of, geometry_of
 from irrun.kernels.compiled.convolution.winograd import TransformedFilters, convolve_3x3
-from irrun.kernels.compiled.processor import ROWS, VECTOR
+from irrun.kernels.compiled.machine.processor import ROWS, VECTOR
+from irrun.kernels.compiled.machine.sharing import share
 from irrun.kernels.compiled.product import PackedMatrix
-from irrun.kernels.compiled.sharing import share
 from irrun.kernels.convolution.channels_last import with_pads
 from irrun.kernels.convolution.planes import Filters, limit_of
 from irrun.kernels.convolution.planes import convolve as defined
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.convolution.winograd import is_plain_3x3
 from irrun.kernels.matmul import ConstantForm
-from irrun.kernels.threads import threads
+from irrun.kernels.threads import shared, threads
 from irrun.opdef import Epilogue, Index, Kernel, OnTileReady, ignore_tile
 
 __all__ = ["PackedFilters", "Place", "convolution", "transposed"]
@@ -133,8 +133,14 @@ class _Method:
         ) -> np.ndarray:  # fmt: skip
             whole = np.empty(self.shape, np.float32) if out is None else out
             more = None if residual is None else np.ascontiguousarray(residual)
-            if whole.size:
-                self.fill(np.ascontiguousarray(data), whole, more, bias, limits, changing(change, whole, on_tile_ready))
+            if not whole.size:
+                return whole
+            # without Python between them, threads compute the convolution, and then what follows
+            apart = on_tile_ready is ignore_tile and shared(self.flops, natively=True)
+            report = on_tile_ready if apart else changing(change, whole, on_tile_ready)
+            self.fill(np.ascontiguousarray(data), whole, more, bias, limits, report)
+            if apart and change is not None:
+                change(whole)
             return whole
 
         adds = epilogue is not None and epilogue.residual

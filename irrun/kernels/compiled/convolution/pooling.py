@@ -8,8 +8,8 @@ import numpy as np
 
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.compiled.convolution.windows import average, geometry_of, maximum
-from irrun.kernels.compiled.processor import ROWS
-from irrun.kernels.compiled.sharing import share
+from irrun.kernels.compiled.machine.processor import ROWS
+from irrun.kernels.compiled.machine.sharing import share
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Kernel, OnTileReady, ignore_tile
 

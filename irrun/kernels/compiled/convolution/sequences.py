@@ -17,10 +17,10 @@ from irrun.kernels.blocks import scratch
 from irrun.kernels.compiled.convolution.bands import Stage
 from irrun.kernels.compiled.convolution.windows import convolve, convolve_depthwise, geometry_of
 from irrun.kernels.compiled.functions import contracted
-from irrun.kernels.compiled.late import array_at, emitted, types
-from irrun.kernels.compiled.memory import add_to, floats_at, look_at, pause, row_at
-from irrun.kernels.compiled.processor import ROWS, compiled
-from irrun.kernels.compiled.sharing import share
+from irrun.kernels.compiled.machine.late import array_at, emitted, types
+from irrun.kernels.compiled.machine.memory import add_to, floats_at, look_at, pause, row_at
+from irrun.kernels.compiled.machine.processor import ROWS, compiled
+from irrun.kernels.compiled.machine.sharing import share
 from irrun.kernels.threads import threads
 from irrun.opdef import Kernel
 

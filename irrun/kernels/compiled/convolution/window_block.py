@@ -14,8 +14,8 @@ from typing import Any, Final
 from llvmlite import ir
 
 from irrun.kernels.compiled.block import FORMS, Form, at, int64, repeated, widened
-from irrun.kernels.compiled.late import cgutils, emitted, literal, types
-from irrun.kernels.compiled.processor import ROWS, VECTOR, VECTORS
+from irrun.kernels.compiled.machine.late import cgutils, emitted, literal, types
+from irrun.kernels.compiled.machine.processor import ROWS, VECTOR, VECTORS
 
 __all__ = ["AVERAGE", "DENSE", "DEPTHWISE", "MAXIMUM", "window_block"]
 

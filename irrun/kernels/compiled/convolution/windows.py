@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.kernels.compiled.convolution.window_block import AVERAGE, DENSE, DEPTHWISE, MAXIMUM, window_block
-from irrun.kernels.compiled.memory import address_of
+from irrun.kernels.compiled.machine.memory import address_of
+from irrun.kernels.compiled.machine.processor import ROWS, VECTOR, compiled
 from irrun.kernels.compiled.panels import WIDTH
-from irrun.kernels.compiled.processor import ROWS, VECTOR, compiled
 from irrun.kernels.convolution.windows import Axis
 
 __all__ = ["average", "convolution_of", "geometry_of", "maximum", "multiply_windows"]

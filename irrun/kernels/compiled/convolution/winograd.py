@@ -8,9 +8,9 @@ import numpy as np
 
 from irrun.kernels.compiled.convolution.windows import multiply_windows
 from irrun.kernels.compiled.convolution.winograd_block import FILTERS, evaluate_tile, interpolate_tile
-from irrun.kernels.compiled.memory import address_of
+from irrun.kernels.compiled.machine.memory import address_of
+from irrun.kernels.compiled.machine.processor import ROWS, VECTOR, compiled
 from irrun.kernels.compiled.panels import WIDTH
-from irrun.kernels.compiled.processor import ROWS, VECTOR, compiled
 from irrun.kernels.matmul import ConstantForm
 
 __all__ = ["TransformedFilters", "convolve_3x3"]

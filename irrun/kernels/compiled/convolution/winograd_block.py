@@ -13,8 +13,8 @@ from typing import Any, Final
 from llvmlite import ir
 
 from irrun.kernels.compiled.block import at, int64, repeated
-from irrun.kernels.compiled.late import cgutils, emitted, literal, types
-from irrun.kernels.compiled.processor import VECTOR
+from irrun.kernels.compiled.machine.late import cgutils, emitted, literal, types
+from irrun.kernels.compiled.machine.processor import VECTOR
 
 __all__ = ["FILTERS", "evaluate_tile", "interpolate_tile"]
 

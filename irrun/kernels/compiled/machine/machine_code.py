@@ -2,8 +2,8 @@
 
 numba is imported only to compile. Loading machine code and calling it takes llvmlite alone, a fifth of the time and
 half of the memory. An entry on disk is the object file of a kernel for one combination of argument types and one kind
-of processor. It belongs to the source text of this whole folder, because a kernel contains code of other modules. It
-appears whole or not at all, so that any number of processes may compile at the same time.
+of processor. It belongs to the source text of all kernels, because a kernel contains code of other modules. It appears
+whole or not at all, so that any number of processes may compile at the same time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from irrun.files import cache_folder
-from irrun.kernels.compiled.late import Late, jitted
+from irrun.kernels.compiled.machine.late import Late, jitted
 
 __all__ = ["FAILED", "OTHER_TYPES", "PREPARED", "SCALARS", "ArgumentType", "MachineCode", "target_machine"]
 
@@ -106,7 +106,7 @@ class MachineCode(Late):
             with suppress(OSError):
                 if (code := _read(folder / f"{name}.o")) is not None:
                     return _linked(code, name)
-        from irrun.kernels.compiled.compiling import compile
+        from irrun.kernels.compiled.machine.compiling import compile
 
         _notice.begin()
         code = compile(self.made(), types, name)
@@ -175,8 +175,8 @@ def _type(argument: Any) -> ArgumentType:
 
 @cache
 def _source() -> str:
-    """Return a digest of the source text of this folder and those in it."""
-    files = sorted(Path(__file__).parent.rglob("*.py"))
+    """Return a digest of the source text of all compiled kernels."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
     return _digest(b"".join(file.read_bytes() for file in files)).hex()
 
 

@@ -9,9 +9,8 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
-from irrun.kernels.compiled.functions import contracted
-from irrun.kernels.compiled.late import array_at, cgutils, emitted, types
-from irrun.kernels.compiled.processor import compiled
+from irrun.kernels.compiled.machine.late import array_at, cgutils, emitted, inlined, types
+from irrun.kernels.compiled.machine.processor import compiled
 
 __all__ = ["add_to", "address_of", "exchange", "floats_at", "look_at", "lower", "pause", "row_at"]
 
@@ -34,7 +33,7 @@ def _floats(context: Any, address: Any) -> Any:
 floats_at: Final = cast(Callable[[int], Any], emitted(_floats))
 
 
-@contracted
+@inlined
 def row_at(address: int, count: int) -> np.ndarray:
     """Return ``count`` numbers of f32 from an address on as an array. The compiler knows that they are contiguous."""
     return array_at(floats_at(address), count)

@@ -16,10 +16,10 @@ from typing import Any, Final, cast
 import numpy as np
 from llvmlite import ir
 
-from irrun.kernels.compiled.late import emitted, types
-from irrun.kernels.compiled.machine_code import FAILED, PREPARED, MachineCode
-from irrun.kernels.compiled.memory import add_to, address_of, exchange, look_at, lower, pause
-from irrun.kernels.compiled.processor import ROWS, compiled
+from irrun.kernels.compiled.machine.late import emitted, types
+from irrun.kernels.compiled.machine.machine_code import FAILED, PREPARED, MachineCode
+from irrun.kernels.compiled.machine.memory import add_to, address_of, exchange, look_at, lower, pause
+from irrun.kernels.compiled.machine.processor import ROWS, compiled
 from irrun.kernels.threads import idle, posted, shared, threads, wake
 from irrun.opdef import Calls
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar, cast
 
 import llvmlite.binding as llvm
 
-from irrun.kernels.compiled.machine_code import MachineCode
+from irrun.kernels.compiled.machine.machine_code import MachineCode
 
 __all__ = ["HALVES", "ROWS", "VECTOR", "VECTORS", "compiled"]
 

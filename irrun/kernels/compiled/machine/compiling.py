@@ -22,7 +22,14 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import target_override
 from numba.np.arrayobj import make_array, populate_array
 
-from irrun.kernels.compiled.machine_code import FAILED, OTHER_TYPES, PREPARED, SCALARS, ArgumentType, target_machine
+from irrun.kernels.compiled.machine.machine_code import (
+    FAILED,
+    OTHER_TYPES,
+    PREPARED,
+    SCALARS,
+    ArgumentType,
+    target_machine,
+)
 
 __all__ = ["compile"]
 
