@@ -18,9 +18,9 @@ from irrun.kernels.compiled.convolution.bands import Stage
 from irrun.kernels.compiled.convolution.windows import convolve, convolve_depthwise, geometry_of
 from irrun.kernels.compiled.functions import contracted
 from irrun.kernels.compiled.machine.late import array_at, emitted, types
-from irrun.kernels.compiled.machine.memory import add_to, floats_at, look_at, pause, row_at
+from irrun.kernels.compiled.machine.memory import add_to, floats_at, look_at, row_at
 from irrun.kernels.compiled.machine.processor import ROWS, compiled
-from irrun.kernels.compiled.machine.sharing import share
+from irrun.kernels.compiled.machine.sharing import YIELD, share, wait
 from irrun.kernels.threads import threads
 from irrun.opdef import Kernel
 
@@ -101,7 +101,7 @@ class _Sequence:
         table[:, _RESIDUAL] = [0 if member.residual is None else places[member.residual] for member in self.members]
         taken = np.zeros((len(table), table[:, _PIECES_OF].max() + 1), np.int64)
         work = self.flops * len(whole) // self.shape[0]
-        share(_run, threads(), work, table, self.geometry, self.limits, len(whole), taken, threads())
+        share(_run, threads(), work, table, self.geometry, self.limits, len(whole), taken, threads(), YIELD)
 
 
 def _entry(stage: Stage, shape: tuple[int, ...]) -> list[int]:
@@ -166,7 +166,7 @@ def _image(address: int, batch: int, high: int, broad: int, channels: int) -> np
 @compiled
 def _run(
     table: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: int, taken: np.ndarray, workers: int,
-    worker: int, end: int,
+    yields: int, worker: int, end: int,
 ) -> None:  # fmt: skip
     """Compute pieces of each convolution in turn, those of this worker first, until all of it is done.
 
@@ -183,8 +183,10 @@ def _run(
             if add_to(line + 8 * piece, 1) == 0:
                 _piece(entry, geometry[n], limits[n], batch, windows * piece // pieces, windows * (piece + 1) // pieces)
                 add_to(done, 1)
+        turns = 0
         while look_at(done) < pieces:
-            pause()
+            turns += 1
+            wait(turns, yields)
 
 
 @compiled

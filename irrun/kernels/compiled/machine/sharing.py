@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import numpy as np
 from llvmlite import ir
 
+from irrun.kernels.compiled.functions import contracted
 from irrun.kernels.compiled.machine.late import emitted, types
 from irrun.kernels.compiled.machine.machine_code import FAILED, PREPARED, MachineCode
 from irrun.kernels.compiled.machine.memory import add_to, address_of, exchange, look_at, lower, pause
@@ -23,7 +24,7 @@ from irrun.kernels.compiled.machine.processor import ROWS, compiled
 from irrun.kernels.threads import idle, posted, shared, threads, wake
 from irrun.opdef import Calls
 
-__all__ = ["share", "share_rows"]
+__all__ = ["YIELD", "share", "share_rows", "wait"]
 
 _PATIENCE: Final = 1 << 14
 """How often a thread looks for a call before it sleeps: some 0.3 ms."""
@@ -58,7 +59,7 @@ def share(function: Callable[..., Any], count: int, work: int, *arguments: Any, 
     prepared = np.empty(PREPARED, np.uint8)
     place = code.prepare(_address(prepared), *arguments, 0, count)
     wake(parts - 1 - int(_call[_WATCHING]))
-    result = cast(int, _share(_call, place, _address(prepared), count, unit, parts, _YIELD))
+    result = cast(int, _share(_call, place, _address(prepared), count, unit, parts, YIELD))
     if result == FAILED:
         raise MemoryError
     return result
@@ -119,6 +120,15 @@ _run_at: Final = cast(Callable[[int, int, int, int], int], emitted(_run))
 _yield_by: Final = cast(Callable[[int], None], emitted(_yield))
 
 
+@contracted
+def wait(turns: int, yields: int) -> None:
+    """Wait a moment for other threads, and leave the processor to them now and then: they may have none."""
+    if turns % _TURNS or not yields:
+        pause()
+    else:
+        _yield_by(yields)
+
+
 @compiled
 def _share(call: np.ndarray, code: int, arguments: int, count: int, unit: int, parts: int, yields: int) -> int:
     """Share a call with the threads that watch, and return its least result."""
@@ -135,10 +145,7 @@ def _share(call: np.ndarray, code: int, arguments: int, count: int, unit: int, p
     turns = 0
     while look_at(at + 8 * _HELPERS) > 0:
         turns += 1
-        if turns % _TURNS:
-            pause()
-        elif yields:
-            _yield_by(yields)
+        wait(turns, yields)
     least = call[_LEAST]
     add_to(at + 8 * _CALLERS, -1)
     return least
@@ -185,7 +192,6 @@ def _watch_before_sleep(seen: int) -> None:
 
 
 def _yielding() -> int:
-    """Return the address of the function by which a thread leaves the processor to another one, or 0."""
     try:
         function = ctypes.WinDLL("kernel32").SwitchToThread if os.name == "nt" else ctypes.CDLL(None).sched_yield
         return ctypes.cast(function, ctypes.c_void_p).value or 0
@@ -193,7 +199,8 @@ def _yielding() -> int:
         return 0
 
 
-_YIELD: Final = _yielding()
+YIELD: Final = _yielding()
+"""The address of the function by which a thread leaves the processor to another one, or 0."""
 
 
 def _end() -> None:
