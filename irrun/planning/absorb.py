@@ -1,9 +1,8 @@
 """Let kernels compute what follows them: element-wise steps as their epilogue, and kernels of the same kind.
 
 A kernel with ``Kernel.followed`` applies bias, residual, clamp and an activation to its results before they leave the
-cache. Kernels with
-``Kernel.chain`` compute what is between them piece by piece. The steps that remain are fused as usual
-(``irrun.planning.fuse``).
+cache. Kernels with ``Kernel.chain`` compute what is between them piece by piece. The steps that remain are fused as
+usual (``irrun.planning.fuse``).
 """
 
 from __future__ import annotations

@@ -209,25 +209,28 @@ def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Va
         inputs = [np.ascontiguousarray(array) for array in arrays[: len(outer)]]
         results = [whole.reshape(-1, whole.shape[-1]) for whole in wholes]
 
-        def fill(index: Index) -> None:
-            (rows,) = index
-            count = rows.stop - rows.start
-            registers = [operand.of_block(array, rows) for operand, array in zip(operands, inputs) if operand]
-            registers += [scratch(_SCRATCH + n, results[0].dtype, count, width) for n, width in enumerate(widths)]
-            registers += [result[rows] for result in results]
-            if native:
-                from irrun.kernels.compiled.machine.sharing import share_rows
-
-                calls = [call for member in program for call in member.calls(registers)]
-                share_rows(calls, count, flops * count // len(results[0]), max(BLOCK // most, _MOST))
-                return
-            for member in program:
-                member.compute(registers)
-
         count = len(results[0])
-        if native:  # threads share the rows of a block
-            for index in blocks((count,), most, max(_TOGETHER, _MOST * most)):
-                fill(index)
+
+        def registers(rows: slice) -> list[np.ndarray]:
+            high = rows.stop - rows.start
+            return [
+                *(operand.of_block(array, rows) for operand, array in zip(operands, inputs) if operand),
+                *(scratch(_SCRATCH + n, results[0].dtype, high, width) for n, width in enumerate(widths)),
+                *(result[rows] for result in results),
+            ]
+
+        def fill(index: Index) -> None:
+            given = registers(index[0])
+            for member in program:
+                member.compute(given)
+
+        if native:
+            from irrun.kernels.compiled.machine.sharing import share_rows
+
+            for (rows,) in blocks((count,), most, max(_TOGETHER, _MOST * most)):
+                given, high = registers(rows), rows.stop - rows.start
+                calls = [call for member in program for call in member.calls(given)]
+                share_rows(calls, high, flops * high // count, max(BLOCK // most, _MOST))
         else:
             each_block(fill, (count,), most, max(BLOCK, _MOST * most), work=flops, least=_LEAST * most)
         return wholes[0] if len(wholes) < 2 else tuple(wholes)

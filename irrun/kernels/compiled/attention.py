@@ -11,7 +11,7 @@ import numpy as np
 from irrun.kernels import attention as by_numpy
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.compiled.functions import Number, contracted
-from irrun.kernels.compiled.machine.memory import address_of, row_at
+from irrun.kernels.compiled.machine.memory import address_of, data_address, row_at
 from irrun.kernels.compiled.machine.processor import ROWS, compiled
 from irrun.kernels.compiled.machine.sharing import share
 from irrun.kernels.compiled.panels import DEPTH, WIDTH, multiply_panel
@@ -50,7 +50,7 @@ def attention(
     whole = _result(query, key, value, mask) if out is None else out
     arrays = [_in_rows(query), _keys(key), _in_rows(value), whole, *(() if mask is None else (_in_rows(mask),))]
     offsets, steps = _layout(tuple((a.shape, a.strides) for a in arrays))
-    begins = np.array([array.__array_interface__["data"][0] for array in arrays])
+    begins = np.array([data_address(array) for array in arrays])
     places = begins.reshape(-1, 1) + offsets
     heads = places.shape[1]
     # where there are too few heads, the keys and values of a head are packed for each part of it

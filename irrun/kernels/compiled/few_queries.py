@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.compiled.functions import contracted, summing
-from irrun.kernels.compiled.machine.memory import row_at
+from irrun.kernels.compiled.machine.memory import data_address, row_at
 from irrun.kernels.compiled.machine.processor import compiled
 from irrun.kernels.compiled.machine.sharing import share
 from irrun.kernels.compiled.rows import weigh
@@ -60,7 +60,7 @@ _WORK: Final = 32
 
 def _place(array: np.ndarray) -> tuple[int, int, int]:
     """Return the address of an array and its first two strides, in bytes."""
-    return array.__array_interface__["data"][0], array.strides[0], array.strides[1]
+    return data_address(array), array.strides[0], array.strides[1]
 
 
 def _in_rows(array: np.ndarray) -> bool:

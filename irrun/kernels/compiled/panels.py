@@ -8,7 +8,7 @@ import numpy as np
 
 from irrun.kernels.compiled.block import multiply_block
 from irrun.kernels.compiled.functions import Number, contracted
-from irrun.kernels.compiled.machine.memory import address_of, row_at
+from irrun.kernels.compiled.machine.memory import address_of, data_address, row_at
 from irrun.kernels.compiled.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.opdef import Epilogue
 
@@ -65,8 +65,8 @@ def after(
     """
     if epilogue is None:
         return 0, 0, 0, _LOW, _HIGH
-    bias = 0 if epilogue.bias is None else epilogue.bias.__array_interface__["data"][0] + 4 * first
-    more, apart = (0, 0) if residual is None else (residual.__array_interface__["data"][0], residual.strides[0] // 4)
+    bias = 0 if epilogue.bias is None else data_address(epilogue.bias) + 4 * first
+    more, apart = (0, 0) if residual is None else (data_address(residual), residual.strides[0] // 4)
     low, high = epilogue.limits or (_LOW, _HIGH)
     return bias, more, apart, np.float32(low), np.float32(high)
 

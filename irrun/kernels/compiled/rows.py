@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.compiled.functions import Number, contracted, exp_of_negative, in_order, number_at, summing
-from irrun.kernels.compiled.machine.memory import row_at
+from irrun.kernels.compiled.machine.memory import data_address, row_at
 from irrun.kernels.compiled.machine.processor import compiled
 from irrun.kernels.compiled.machine.sharing import share
 from irrun.opdef import Calls
@@ -40,14 +40,14 @@ class OnRows:
         apart = columns if x.flags.c_contiguous else _apart(x)
         if apart is None:
             copy = np.ascontiguousarray(x)
-            self._change(_address(copy), x.size // columns, columns, columns)
+            self._change(data_address(copy), x.size // columns, columns, columns)
             np.copyto(x, copy)
         elif self.whole or not x.flags.c_contiguous:
-            self._change(_address(x), x.size // columns, columns, apart)
+            self._change(data_address(x), x.size // columns, columns, apart)
         else:
             rows, rest = divmod(x.size, _ROW)
-            self._change(_address(x), rows, _ROW, _ROW)
-            self._change(_address(x) + 4 * rows * _ROW, 1, rest, rest)
+            self._change(data_address(x), rows, _ROW, _ROW)
+            self._change(data_address(x) + 4 * rows * _ROW, 1, rest, rest)
 
     def _change(self, address: int, rows: int, columns: int, apart: int) -> None:
         share(self.kernel, rows, _WORK * rows * columns, address, columns, apart, *self.numbers)
@@ -59,7 +59,7 @@ class OnRows:
 
     def calls(self, x: np.ndarray) -> Calls:
         """Return the calls that change a matrix whose rows are contiguous."""
-        return [(self.kernel, (_address(x), x.shape[1], x.strides[0] // 4, *self.numbers))]
+        return [(self.kernel, (data_address(x), x.shape[1], x.strides[0] // 4, *self.numbers))]
 
     def rows(self, x: np.ndarray, *_: np.ndarray | None, out: np.ndarray) -> Calls:
         """Return the calls that fill ``out`` with what becomes of ``x``: see ``Kernel.rows``."""
@@ -68,7 +68,7 @@ class OnRows:
 
 def copied(x: np.ndarray, out: np.ndarray) -> Calls:
     """Return the calls that copy a matrix, or the same row again and again, to another one, unless it is the same."""
-    source, target = _address(x), _address(out)
+    source, target = data_address(x), data_address(out)
     return [] if source == target else [(copy, (source, _step(x), target, out.strides[0] // 4, out.shape[1]))]
 
 
@@ -77,9 +77,9 @@ def combined(kernel: Callable[..., None], a: np.ndarray, b: np.ndarray, out: np.
 
     The arguments of ``kernel`` can be exchanged. ``out`` may be one of the matrices.
     """
-    if _address(b) == _address(out):
+    if data_address(b) == data_address(out):
         a, b = b, a
-    combine = kernel, (_address(b), _step(b), _address(out), out.strides[0] // 4, out.shape[1])
+    combine = kernel, (data_address(b), _step(b), data_address(out), out.strides[0] // 4, out.shape[1])
     return [*copied(a, out), combine]
 
 
@@ -125,7 +125,16 @@ def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -
     """Do the same as ``irrun.kernels.matmul.outer`` for f32."""
     left, right, width = np.ascontiguousarray(columns), np.ascontiguousarray(rows), out.shape[-1]
     each = math.prod(out.shape[shared:-1])
-    share(_outer, out.size // width, _WORK * out.size, _address(left), _address(right), each, _address(out), width)
+    share(
+        _outer,
+        out.size // width,
+        _WORK * out.size,
+        data_address(left),
+        data_address(right),
+        each,
+        data_address(out),
+        width,
+    )
 
 
 @compiled
@@ -136,10 +145,6 @@ def _outer(left: int, right: int, each: int, target: int, columns: int, first: i
         factor = row_at(left + 4 * i, 1)[0]
         for j in range(columns):
             filled[j] = factor * row[j]
-
-
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
 
 
 def _apart(array: np.ndarray) -> int | None:

@@ -6,19 +6,18 @@ To share a call of Python among threads takes some 0.1 ms, as long as a small co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final
 
 import numpy as np
-from llvmlite import ir
 
 from irrun.kernels.blocks import scratch
 from irrun.kernels.compiled.convolution.bands import Stage
 from irrun.kernels.compiled.convolution.windows import convolve, convolve_depthwise, geometry_of
 from irrun.kernels.compiled.functions import contracted
-from irrun.kernels.compiled.machine.late import array_at, emitted, types
-from irrun.kernels.compiled.machine.memory import add_to, floats_at, look_at, row_at
+from irrun.kernels.compiled.machine.late import array_at
+from irrun.kernels.compiled.machine.memory import add_to, data_address, floats_at, halves_at, look_at, row_at
 from irrun.kernels.compiled.machine.processor import ROWS, compiled
 from irrun.kernels.compiled.machine.sharing import YIELD, share, wait
 from irrun.kernels.threads import threads
@@ -92,9 +91,9 @@ class _Sequence:
 
     def _fill(self, whole: np.ndarray, given: Sequence[np.ndarray]) -> None:
         """Compute some images."""
-        between = _address(scratch(0, whole.dtype, self.size))
-        places = [*(between + 4 * offset for offset in self.offsets[:-1]), _address(whole)]
-        places += [_address(array) for array in reversed(given)]  # so that the first is number -1
+        between = data_address(scratch(0, whole.dtype, self.size))
+        places = [*(between + 4 * offset for offset in self.offsets[:-1]), data_address(whole)]
+        places += [data_address(array) for array in reversed(given)]  # so that the first is number -1
         table = self.table.copy()
         table[:, _OUT] = places[: len(self.members)]
         table[:, _DATA] = [places[member.data] for member in self.members]
@@ -111,9 +110,9 @@ def _entry(stage: Stage, shape: tuple[int, ...]) -> list[int]:
     windows = batch * high * broad
     pieces = max(1, min(_PIECES * threads() if threads() > 1 else 1, windows // _LEAST))
     panels, ins = stage.panels, stage.depth * stage.groups
-    bias = _address(stage.bias) if stage.bias.size else 0
+    bias = data_address(stage.bias) if stage.bias.size else 0
     return [
-        0, rows.size, line.size, ins, _address(panels), *panels.shape, panels.dtype == np.uint16, bias, 0, 0,
+        0, rows.size, line.size, ins, data_address(panels), *panels.shape, panels.dtype == np.uint16, bias, 0, 0,
         high, broad, outs, stage.groups, stage.depth, pieces, stage.limits.size == 2,
     ]  # fmt: skip
 
@@ -139,23 +138,6 @@ def _places(members: Sequence[Member], shapes: Sequence[tuple[int, ...]]) -> tup
         busy.append((begin, begin + size, last.get(number, number)))
     ends = [begin + math.prod(shape) for begin, shape in zip(places[:-1], shapes)]
     return places, max(ends, default=0)
-
-
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
-
-
-def _of_halves(context: Any, address: Any) -> Any:
-    """Return an address as a pointer to the bits of f16."""
-    type = types.CPointer(types.uint16)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-        return builder.inttoptr(arguments[0], context.get_value_type(type))
-
-    return type(types.int64), generate
-
-
-_halves_at: Final = cast(Callable[[int], Any], emitted(_of_halves))
 
 
 @contracted
@@ -202,7 +184,7 @@ def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: i
     shape = (entry[_COUNT], entry[_TAPS], entry[_WIDTH])
     alone = depth == 1 and groups == entry[_CHANNELS] and groups == entry[_OUTS]
     if entry[_HALVES]:
-        halves = array_at(_halves_at(entry[_PANELS]), shape)
+        halves = array_at(halves_at(entry[_PANELS]), shape)
         if alone:
             convolve_depthwise(data, halves, bias, residual, out, geometry, adds, low, first, last)
         else:

@@ -12,7 +12,14 @@ from llvmlite import ir
 from irrun.kernels.compiled.machine.late import array_at, cgutils, emitted, inlined, types
 from irrun.kernels.compiled.machine.processor import compiled
 
-__all__ = ["add_to", "address_of", "exchange", "floats_at", "look_at", "lower", "pause", "row_at"]
+__all__ = [
+    "add_to", "address_of", "data_address", "exchange", "floats_at", "halves_at", "look_at", "lower", "pause", "row_at",
+]  # fmt: skip
+
+
+def data_address(array: np.ndarray) -> int:
+    """Return the address of an array. Compiled code calls ``address_of``, which takes longer from Python."""
+    return array.__array_interface__["data"][0]
 
 
 @compiled
@@ -20,17 +27,23 @@ def address_of(array: np.ndarray) -> int:
     return int(np.intp(array.ctypes.data))  # an unsigned number plus an index would be a float
 
 
-def _floats(context: Any, address: Any) -> Any:
-    """Return an address as a pointer to f32."""
-    type = types.CPointer(types.float32)
+def _pointer(element: str) -> Callable[[int], Any]:
+    """Return the function that returns an address as a pointer to elements of a type of numba."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-        return builder.inttoptr(arguments[0], context.get_value_type(type))
+    def pointer(context: Any, address: Any) -> Any:
+        type = types.CPointer(getattr(types, element))
 
-    return type(types.intp), generate
+        def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+            return builder.inttoptr(arguments[0], context.get_value_type(type))
+
+        return type(types.intp), generate
+
+    return cast(Callable[[int], Any], emitted(pointer))
 
 
-floats_at: Final = cast(Callable[[int], Any], emitted(_floats))
+floats_at: Final = _pointer("float32")
+halves_at: Final = _pointer("uint16")
+"""The bits of f16."""
 
 
 @inlined

@@ -19,7 +19,7 @@ from llvmlite import ir
 from irrun.kernels.compiled.functions import contracted
 from irrun.kernels.compiled.machine.late import emitted, types
 from irrun.kernels.compiled.machine.machine_code import FAILED, PREPARED, MachineCode
-from irrun.kernels.compiled.machine.memory import add_to, address_of, exchange, look_at, lower, pause
+from irrun.kernels.compiled.machine.memory import add_to, address_of, data_address, exchange, look_at, lower, pause
 from irrun.kernels.compiled.machine.processor import ROWS, compiled
 from irrun.kernels.threads import idle, posted, shared, threads, wake
 from irrun.opdef import Calls
@@ -57,9 +57,9 @@ def share(function: Callable[..., Any], count: int, work: int, *arguments: Any, 
     if parts < 2:
         return code(*arguments, 0, count)
     prepared = np.empty(PREPARED, np.uint8)
-    place = code.prepare(_address(prepared), *arguments, 0, count)
+    place = code.prepare(data_address(prepared), *arguments, 0, count)
     wake(parts - 1 - int(_call[_WATCHING]))
-    result = cast(int, _share(_call, place, _address(prepared), count, unit, parts, YIELD))
+    result = cast(int, _share(_call, place, data_address(prepared), count, unit, parts, YIELD))
     if result == FAILED:
         raise MemoryError
     return result
@@ -71,7 +71,7 @@ def share_rows(calls: Calls, count: int, work: int, most: int) -> None:
     The blocks of a thread are of nearly the same size. Raises MemoryError.
     """
     prepared = np.empty((len(calls), PREPARED), np.uint8)
-    places = range(_address(prepared), _address(prepared) + prepared.size, PREPARED)
+    places = range(data_address(prepared), data_address(prepared) + prepared.size, PREPARED)
     table = np.empty((len(calls), 2), np.int64)
     for n, (place, (function, arguments)) in enumerate(zip(places, calls)):
         table[n] = cast(MachineCode, function).prepare(place, *arguments, 0, count), place
@@ -88,10 +88,6 @@ def _do_calls(table: np.ndarray, most: int, first: int, last: int) -> int:
         for n in range(len(table)):
             least = min(least, _run_at(table[n, 0], table[n, 1], begin, min(begin + size, last)))
     return least
-
-
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
 
 
 def _run(context: Any, code: Any, arguments: Any, first: Any, last: Any) -> Any:
