@@ -125,16 +125,8 @@ def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -
     """Do the same as ``irrun.kernels.matmul.outer`` for f32."""
     left, right, width = np.ascontiguousarray(columns), np.ascontiguousarray(rows), out.shape[-1]
     each = math.prod(out.shape[shared:-1])
-    share(
-        _outer,
-        out.size // width,
-        _WORK * out.size,
-        data_address(left),
-        data_address(right),
-        each,
-        data_address(out),
-        width,
-    )
+    places = data_address(left), data_address(right), each, data_address(out)
+    share(_outer, out.size // width, _WORK * out.size, *places, width)
 
 
 @compiled
