@@ -20,6 +20,7 @@ from kit import filled, operation, tensor
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
 from irrun.kernels.compiled.product import WIDTH, PackedMatrix
+from irrun.kernels.compiled.rows import outer
 
 RANDOM = np.random.default_rng(0)
 
@@ -210,3 +211,25 @@ def test_a_reshaped_model_has_compiled_kernels(monkeypatch: pytest.MonkeyPatch) 
     model = b.model(b.MatMul(x, normal(128, 512)))
     assert plans.planning(model, 1 << 30).compiled
     assert plans.planning(model.reshape([4, 128]), 1 << 30).compiled
+
+
+@pytest.mark.usefixtures("compiled_kernels")
+def test_a_large_value_has_compiled_kernels() -> None:
+    """A model without constants, if a value of it takes 4 MiB."""
+    for count in (63, 64):
+        columns, rows = b.parameter([1, count, 128, 1], name="columns"), b.parameter([1, 1, 1, 128], name="rows")
+        model = b.model(b.Multiply(columns, rows))
+        assert plans.planning(model, 1 << 30).compiled == (count == 64)
+        feeds = [normal(1, count, 128, 1), normal(1, 1, 1, 128)]
+        np.testing.assert_array_equal(irrun.compile(model, exact=False)(feeds)[0], feeds[0] * feeds[1])
+
+
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize(("columns", "rows", "shared"), [
+    ((30, 1), (1, 17), 0), ((2, 3, 50, 1), (2, 1, 1, 9), 1), ((4, 5, 1), (4, 1, 33), 1), ((2, 3, 7, 1), (2, 3, 1, 64), 2),
+])  # fmt: skip
+def test_outer_products(columns: tuple[int, ...], rows: tuple[int, ...], shared: int) -> None:
+    left, right = normal(*columns), normal(*rows)
+    out = np.empty(np.broadcast_shapes(columns, rows), np.float32)
+    outer(left, right, out, shared)
+    np.testing.assert_array_equal(out, left * right)
