@@ -240,8 +240,12 @@ def apart(tasks: Sequence[Task], seconds: float) -> list[Alone]:
 
 
 def alone(task: Task) -> Alone:
-    """Run a task in a process of its own. Raises RuntimeError with what the process complained of."""
-    return apart([task], 0)[0]
+    """Run a task in a process of its own, as often as shows its memory.
+
+    Raises RuntimeError with what the process complained of.
+    """
+    with _process(task) as process:
+        return Alone(_ask(process, 0), _ask(process, -1))
 
 
 def _process(task: Task) -> subprocess.Popen[str]:
@@ -265,7 +269,10 @@ def _ask(process: subprocess.Popen[str], seconds: float) -> Any:
 
 
 def _answer(task: Task, questions: Iterable[str]) -> Iterator[Any]:
-    """Yield the seconds of turns, of at least so many as a question says; for a negative one, the memory."""
+    """Yield the times of turns that take at least as many seconds as a question says.
+
+    For 0, do two turns that do not count, or one that takes long. For a negative number, yield the memory in bytes.
+    """
     feeds = task.job.feeds()
     before = _memory("VmRSS")
     work = Work(ENGINES[task.engine](Path(task.job.path), task.threads, task.exact), feeds, task.job.lead)

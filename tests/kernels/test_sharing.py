@@ -173,7 +173,8 @@ work()
 
 
 def run(program: str) -> subprocess.CompletedProcess[bytes]:
-    environment = {"IRRUN_THREADS": "3", "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}:{ROOT / 'tests' / 'kernels'}"}
+    folders = ROOT, ROOT / "tests", ROOT / "tests" / "kernels"
+    environment = {"IRRUN_THREADS": "3", "PYTHONPATH": os.pathsep.join(map(str, folders))}
     return subprocess.run(
         [sys.executable, "-c", program], env=os.environ | environment, timeout=GUARD, check=False, capture_output=True
     )
