@@ -2,7 +2,7 @@
 
 A task that does nothing is done many times by one process of this machine and, if distributed is installed, by one Dask
 worker. The parent's and the scheduler's processor time for each task is what limits how many workers they can feed.
-`python tests/fleets.py` measures throughput, memory and kills.
+`python -m tools fleets` measures throughput, memory and kills.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import irrun
-from irrun.kernels import compiled
+from irrun import fast
 
 ROOT = Path(__file__).parent.parent
 
@@ -99,13 +99,13 @@ class NumpyAlone(Irrun):
     def __init__(self, path: Path, threads: int, exact: bool) -> None:
         before = os.environ.get("IRRUN_FAST")
         os.environ["IRRUN_FAST"] = "0"
-        compiled.available.cache_clear()  # it is asked for once for each model, so that the others are not concerned
+        fast.available.cache_clear()  # it is asked for once for each model, so that the others are not concerned
         try:
             super().__init__(path, threads, exact)
         finally:
             os.environ.pop("IRRUN_FAST")
             os.environ |= {} if before is None else {"IRRUN_FAST": before}
-            compiled.available.cache_clear()
+            fast.available.cache_clear()
 
 
 @cache

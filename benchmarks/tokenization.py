@@ -1,6 +1,6 @@
 """Tokenizers next to OpenVINO Tokenizers: `python -m benchmarks.tokenization` prints the figures as Markdown.
 
-The tokenizers are those of `tests/tokenization/train.py`, trained on half of the texts and timed on the other half:
+The tokenizers are those of `tools/train_tokenizers.py`, trained on half of the texts and timed on the other half:
 documentation in English and Python code from Python itself, and the messages of Sphinx in some 60 languages. Both sides
 take each batch of lines in turn, in one process with one thread, and their CPU time counts.
 """

@@ -13,10 +13,11 @@ from PIL import Image
 DOCS: Final = Path(__file__).parent
 sys.path[:0] = [str(DOCS.parent / "tests"), str(DOCS.parent)]
 
+from report.browser import Browser
+
 import irrun.build as b
 from irrun.ir.write import save_model
 from irrun.report import collect
-from report.browser import Browser
 
 COLOURS: Final = 256
 """The colours of a picture: enough for flat areas and letters, and a third of the size."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from irrun.base.source import Source
 from irrun.checking.checker import check as check_parsed
 from irrun.checking.origins import Explanation
 from irrun.checking.questions import at_line, only
@@ -20,8 +21,7 @@ from irrun.ir.pages import has_examples, is_document, is_prose
 from irrun.ir.parse import Parsed, parse, read_bytes, require_file, unreadable
 from irrun.ir.recognition import foreign, foreign_weights
 from irrun.model import Model
-from irrun.source import Source
-from irrun.weights import Weights
+from irrun.model.weights import Weights
 
 if TYPE_CHECKING:
     from irrun.running.executor import Executable, Feeds, Outputs

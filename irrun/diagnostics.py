@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from errno import EDQUOT, ENOENT, ENOSPC
 from typing import Final, Literal
 
-from irrun.edits import Fix
-from irrun.html import table
-from irrun.source import Source, Span
+from irrun.base.edits import Fix
+from irrun.base.source import Source, Span
+from irrun.base.text import counted, printable, table
 from irrun.types import Dim
 
 __all__ = [
@@ -27,10 +27,7 @@ __all__ = [
     "Report",
     "UnsupportedError",
     "WriteError",
-    "counted",
     "diagnostic",
-    "human",
-    "printable",
 ]
 
 Severity = Literal["error", "warning"]
@@ -335,31 +332,6 @@ def diagnostic(
         message = f"{message[: _LONGEST * 2 // 3]} … {message[-_LONGEST // 3 :]}"
     made = Diagnostic(code, CODES[code].severity, message, file=file, span=span, source=source)
     return replace(made, **more) if more else made  # type: ignore[arg-type]
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun in the singular or plural: ``1 input``, ``2 inputs``."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def printable(text: str) -> str:
-    """Return the text with control and other unprintable characters escaped, so that a terminal shows them.
-
-    Every name from a file, and every file name, passes through this function before it is printed: a line break would
-    forge a line of the report, and an escape sequence would control the terminal.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def human(size: float) -> str:
-    """Return a number of bytes in a readable unit: ``1.5 GiB``."""
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if size < 1024 or unit == "PiB":
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1024
-    return ""
 
 
 @dataclass(frozen=True, slots=True)

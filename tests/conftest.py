@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from irrun.kernels import compiled, threads
+from irrun import fast
+from irrun.kernels import threads
 from oracle import Oracle
 
 pytest.register_assert_rewrite("kit")  # a row of a table that fails then shows both values
@@ -46,18 +47,18 @@ def pytest_collection_finish() -> None:
 def numpy_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No compiled kernels: they hold some weights in f16, and numba itself takes memory."""
     monkeypatch.setenv("IRRUN_FAST", "0")
-    compiled.available.cache_clear()
+    fast.available.cache_clear()
     yield
-    compiled.available.cache_clear()
+    fast.available.cache_clear()
 
 
 @pytest.fixture
 def compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Compiled kernels, even where IRRUN_FAST declines them."""
     monkeypatch.setenv("IRRUN_FAST", "1")
-    compiled.available.cache_clear()
+    fast.available.cache_clear()
     yield
-    compiled.available.cache_clear()
+    fast.available.cache_clear()
 
 
 @pytest.fixture(params=[1, 3])

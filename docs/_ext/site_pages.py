@@ -1,7 +1,7 @@
 """Generate the pages of the site that follow from irrun itself: operations, diagnostic codes, commands, Python API.
 
 Each function returns Markdown (MyST) by the path of its page below ``docs/generated``. Nothing here needs Sphinx:
-``conf.py`` writes the pages before a build, and ``tests/test_site.py`` reads them without one.
+``conf.py`` writes the pages before a build, and ``tests/repository/test_site.py`` reads them without one.
 """
 
 from __future__ import annotations

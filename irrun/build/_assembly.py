@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from irrun.base.source import Source
 from irrun.build._errors import bad_call
 from irrun.build._nodes import Graph, Node, Output
 from irrun.build._text import shape_text
 from irrun.model import VERSIONS, Edge, Layer, Model, Port
+from irrun.model.weights import pack
 from irrun.opdef import Value
-from irrun.source import Source
-from irrun.weights import pack
 
 __all__ = ["Blob", "assemble"]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from irrun.base.source import Source
 from irrun.build._arguments import listed, output_of
 from irrun.build._assembly import Blob, assemble
 from irrun.build._call_site import CallSite
@@ -16,10 +17,9 @@ from irrun.build._parameters import parameter_node
 from irrun.build._slices import concatenated, invariant, map_fields, sliced, value_in_body
 from irrun.build._text import element_type_of
 from irrun.model import MapEntry, Model
+from irrun.model.weights import Weights
 from irrun.opdef import Value, resolve
-from irrun.source import Source
 from irrun.types import INF, UNKNOWN_RANK, Dim, PartialShape
-from irrun.weights import Weights
 
 __all__ = ["If", "Loop", "TensorIterator"]
 

@@ -7,8 +7,8 @@ import os
 import sys
 from typing import Final
 
+from irrun.base.source import Source, Span
 from irrun.model import VERSIONS, Model
-from irrun.source import Source, Span
 
 __all__ = ["CallSite", "empty_model"]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from irrun.base.source import Source
 from irrun.build._arguments import listed, output_of
 from irrun.build._assembly import Blob, assemble
 from irrun.build._nodes import Graph, Node
@@ -13,8 +14,7 @@ from irrun.diagnostics import ModelError
 from irrun.ir.parse import parse
 from irrun.ir.write import to_xml
 from irrun.model import Model
-from irrun.source import Source
-from irrun.weights import Weights
+from irrun.model.weights import Weights
 
 __all__ = ["model"]
 

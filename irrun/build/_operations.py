@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
+from irrun.base.source import Source
 from irrun.build._arguments import argument_name, inputs_of, split_arguments
 from irrun.build._call_site import CallSite, empty_model
 from irrun.build._nodes import Graph, Node, Output, new_layer
@@ -15,10 +16,9 @@ from irrun.diagnostics import ModelError, Refused, UnsupportedError
 from irrun.inference.bind import bind
 from irrun.inference.layer import infer
 from irrun.inference.propagate import needed, refusal
-from irrun.lookup import nearest
 from irrun.model import Layer
+from irrun.model.lookup import nearest
 from irrun.opdef import SPECIFICATION, Op, Site, Value, all_ops, find, is_custom, resolve
-from irrun.source import Source
 from irrun.types import ElementType, PartialShape
 
 __all__ = ["function_of", "infer_node", "operation_names"]

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from irrun.base.edits import Edits, apply
+from irrun.base.source import Source
 from irrun.checking.checker import check
 from irrun.diagnostics import Diagnostic, ReadError, Report
-from irrun.edits import Edits, apply
 from irrun.files import NewFile
 from irrun.ir.parse import Parsed, parse
 from irrun.model import Model
-from irrun.source import Source
 
 __all__ = ["Fixed", "fix", "rewrite"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
+from irrun.base.source import Source
 from irrun.diagnostics import Diagnostic
-from irrun.source import Source
 
 __all__ = ["without_ignored"]
 

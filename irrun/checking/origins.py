@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.base.text import counted, printable
 from irrun.checking.questions import Asked
-from irrun.diagnostics import Refused, counted, printable
+from irrun.diagnostics import Refused
 from irrun.inference.trace import FAR, Derivation, Link, Place, Trace, chain
 from irrun.model import Layer
 from irrun.types import INF, Dim, Term

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 
 from irrun.diagnostics import ModelError, diagnostic
 from irrun.inference.trace import Trace
-from irrun.lookup import nearest, quoted
 from irrun.model import Layer
+from irrun.model.lookup import nearest, quoted
 
 __all__ = ["Asked", "at_line", "by_glob", "by_name", "only", "outputs"]
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from irrun.diagnostics import Diagnostic, printable
+from irrun.base.text import printable
+from irrun.diagnostics import Diagnostic
 
 __all__ = ["concise", "record", "text"]
 

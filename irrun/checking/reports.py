@@ -16,9 +16,10 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from irrun.base.edits import Fix
+from irrun.base.text import printable
 from irrun.checking.render import record, text
-from irrun.diagnostics import CODES, Diagnostic, printable
-from irrun.edits import Fix
+from irrun.diagnostics import CODES, Diagnostic
 
 __all__ = ["FORMATS", "Findings", "records"]
 

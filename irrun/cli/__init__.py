@@ -65,7 +65,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
-            from irrun.lookup import nearest
+            from irrun.model.lookup import nearest
 
             near = nearest(args[0], COMMANDS)
             help = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
@@ -115,7 +115,7 @@ def _printable_errors() -> Iterator[None]:
         message = error.format_message()
         if all(line.isprintable() for line in message.split("\n")):
             raise
-        from irrun.diagnostics import printable
+        from irrun.base.text import printable
 
         raise click.UsageError(printable(message), error.ctx) from None
 

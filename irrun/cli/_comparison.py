@@ -9,9 +9,9 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from irrun.base.text import counted, printable
 from irrun.cli import _terminal
 from irrun.debug import Comparison, First, InputError, Layer, Measurement, SideFailure
-from irrun.diagnostics import counted, printable
 from irrun.engines import Crash, Refusal
 
 __all__ = ["show"]

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from irrun.diagnostics import CODES
-from irrun.lookup import nearest
+from irrun.model.lookup import nearest
 
 __all__ = ["Config", "codes", "read_config"]
 

@@ -7,9 +7,10 @@ import traceback
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from irrun.base.text import printable
 from irrun.checking.render import record, text
 from irrun.cli import _terminal
-from irrun.diagnostics import Diagnostic, IrrunError, printable
+from irrun.diagnostics import Diagnostic, IrrunError
 
 __all__ = ["UNREADABLE", "exit_status", "failed", "print_json", "show"]
 

@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.progress import Progress
 
 from irrun import api
+from irrun.base.text import printable
 from irrun.checking.render import concise
 from irrun.cli import _terminal
 from irrun.cli._inputs import Input, gather
 from irrun.cli._outputs import Output, describe, describe_taps
 from irrun.debug.nonfinite import NonFinite, Report
-from irrun.diagnostics import ExecutionError, ModelError, ReadError, printable
+from irrun.diagnostics import ExecutionError, ModelError, ReadError
 from irrun.ir.parse import Parsed
 from irrun.planning.steps import Step
 from irrun.running.dump import Dump

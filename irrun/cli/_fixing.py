@@ -10,13 +10,14 @@ from typing import Final
 
 from rich.text import Text
 
+from irrun.base.source import encoding_of
+from irrun.base.text import counted, printable
 from irrun.checking.checker import check
 from irrun.checking.fix import fix, rewrite
 from irrun.cli import _models, _terminal
 from irrun.cli._errors import exit_status
-from irrun.diagnostics import Diagnostic, IrrunError, ReadError, counted, printable
+from irrun.diagnostics import Diagnostic, IrrunError, ReadError
 from irrun.ir.parse import Parsed
-from irrun.source import encoding_of
 
 __all__ = ["Outcome", "fixed", "show_diff", "summarize_diff", "write"]
 

@@ -14,9 +14,9 @@ from xml.parsers import expat
 import click
 from rich.console import Console
 
+from irrun.base.text import human
 from irrun.checking.reports import FORMATS
 from irrun.cli import _terminal
-from irrun.diagnostics import human
 from irrun.files import cache_folder
 from irrun.fleet.cache import Cache
 from irrun.fleet.cluster import Cluster, connected

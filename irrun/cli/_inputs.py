@@ -18,8 +18,8 @@ from irrun.diagnostics import Diagnostic, FeedError
 from irrun.fleet.reading import HEAD, PICTURE, native, read_array, read_picture, why
 from irrun.ir.parse import require_file
 from irrun.ir.recognition import kind_of
-from irrun.lookup import bad_feed, nearest, position
 from irrun.model import Layer, Model
+from irrun.model.lookup import bad_feed, nearest, position
 from irrun.running.generate import GENERATORS, declared, element_types, generate
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, text_array
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from irrun import api
+from irrun.base.source import STDIN
 from irrun.diagnostics import ReadError
 from irrun.ir.parse import Parsed
-from irrun.source import STDIN
 
 __all__ = ["is_example", "load", "title"]
 

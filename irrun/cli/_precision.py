@@ -9,9 +9,9 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from irrun.base.text import counted, printable
 from irrun.cli import _terminal
 from irrun.debug import Kept, Layer, Precision, Sensitivity
-from irrun.diagnostics import counted, printable
 
 __all__ = ["show"]
 

@@ -11,11 +11,11 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from irrun.base.text import counted, printable
 from irrun.cli import _terminal
 from irrun.cli._execution import Run
 from irrun.cli._outputs import Output, number
 from irrun.debug.nonfinite import Origin, Report
-from irrun.diagnostics import counted, printable
 from irrun.running.profile import Profile
 from irrun.types import PartialShape
 

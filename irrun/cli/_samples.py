@@ -11,8 +11,8 @@ import numpy as np
 
 from irrun.cli._inputs import gather_specs, split
 from irrun.diagnostics import Diagnostic, FeedError
-from irrun.lookup import bad_feed
 from irrun.model import Model
+from irrun.model.lookup import bad_feed
 
 __all__ = ["samples"]
 

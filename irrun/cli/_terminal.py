@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from irrun.diagnostics import printable
+from irrun.base.text import printable
 
 __all__ = ["VERSION", "console", "print_json", "print_table", "title"]
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
+from irrun.base.text import counted, printable
 from irrun.checking.render import concise, record
 from irrun.cli import _completion, _terminal
 from irrun.cli._fleet import advancing, dask_option, jobs_option, placed, workers_of
 from irrun.cli._options import Size, format_option, plugin_option, refuse_to_replace, weights_option
-from irrun.diagnostics import counted, printable
 from irrun.fleet.batch import Batch, prepare
 
 __all__ = ["command"]

@@ -9,13 +9,13 @@ import click
 import numpy as np
 from rich.console import Console
 
+from irrun.base.text import counted, printable
 from irrun.cli import _terminal
 from irrun.cli._comparison_options import limit_options, model_options, sample_options, sides, tolerance_options
 from irrun.cli._options import format_option
 from irrun.cli._samples import samples
 from irrun.debug import Bisection, Limit, Tolerances, bisect, read_tolerances, write_reproduction
 from irrun.debug.bisection import anonymized
-from irrun.diagnostics import counted, printable
 from irrun.engines import Limits
 from irrun.model import Model
 from irrun.running.live import default_max_memory

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import click
 
+from irrun.base.text import counted
 from irrun.checking.render import concise, text
 from irrun.checking.reports import FORMATS, records
 from irrun.checking.reshaping import Shapes
@@ -31,7 +32,7 @@ from irrun.cli._fleet import (
 )
 from irrun.cli._options import format_option, plugin_option, shape_option, weights_option
 from irrun.cli._watch import changes
-from irrun.diagnostics import CODES, Diagnostic, counted
+from irrun.diagnostics import CODES, Diagnostic
 from irrun.fleet.trees import Check, Outcome, outcomes, summary
 
 __all__ = ["command"]

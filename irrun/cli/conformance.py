@@ -15,6 +15,7 @@ from typing import Any
 import click
 from rich.progress import Progress
 
+from irrun.base.text import counted, printable
 from irrun.cli import _terminal
 from irrun.cli._options import Size, format_option, new_file
 from irrun.conformance import (
@@ -35,7 +36,6 @@ from irrun.conformance.running import Start
 from irrun.conformance.scoreboard import with_table
 from irrun.conformance.smoke import smoke_cases
 from irrun.conformance.suite import SUITE
-from irrun.diagnostics import counted, printable
 from irrun.engines import Limits
 from irrun.files import write_file
 from irrun.running.live import default_max_memory

@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from irrun import api
+from irrun.base.text import counted, printable
 from irrun.cli import _completion, _errors, _terminal
 from irrun.cli._options import format_option, plugin_option
 from irrun.debug.difference import Change, Difference, LayerDifference, Place, diff
-from irrun.diagnostics import IrrunError, counted, printable
+from irrun.diagnostics import IrrunError
 
 __all__ = ["command"]
 

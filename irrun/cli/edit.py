@@ -10,14 +10,14 @@ import click
 import numpy as np
 
 from irrun import api
+from irrun.base.text import counted, printable
 from irrun.checking.facts import written
 from irrun.cli import _completion, _terminal
 from irrun.cli._options import force_option, format_option, model_to_write, plugin_option, weights_option
 from irrun.cli._samples import samples
-from irrun.diagnostics import counted, printable
 from irrun.ir.write import save_model
-from irrun.lookup import known
 from irrun.model import Model
+from irrun.model.lookup import known
 from irrun.running.live import default_max_memory
 from irrun.surgery import (
     downgrade,

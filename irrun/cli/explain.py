@@ -15,7 +15,7 @@ from rich.console import Console
 from irrun.cli import _completion, _terminal
 from irrun.cli._options import format_option
 from irrun.diagnostics import CODES, Code
-from irrun.lookup import nearest
+from irrun.model.lookup import nearest
 
 __all__ = ["command"]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import click
 
 from irrun import api
+from irrun.base.text import printable
 from irrun.checking.facts import written
 from irrun.cli import _completion, _terminal
 from irrun.cli._options import force_option, format_option, model_to_write, weights_option
-from irrun.diagnostics import printable
 from irrun.ir.extract import extract
 from irrun.ir.write import save_model
 

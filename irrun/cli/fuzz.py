@@ -10,9 +10,9 @@ from typing import Any, Final
 import click
 from rich.progress import Progress
 
+from irrun.base.text import printable
 from irrun.cli import _terminal
 from irrun.cli._options import Size, format_option
-from irrun.diagnostics import printable
 from irrun.engines import Limits
 from irrun.engines.opening import open
 from irrun.fuzz import Campaign, Figures, Finding, Job, run_jobs, summary

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import click
 
+from irrun.base.text import printable
 from irrun.cli import _terminal
 from irrun.cli._options import Size, format_option, plugin_option
-from irrun.diagnostics import printable
 from irrun.genai import Generation, Pipeline, Stream
 
 __all__ = ["command"]

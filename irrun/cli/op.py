@@ -15,7 +15,7 @@ from rich.console import Console
 import irrun
 from irrun.cli import _completion, _terminal
 from irrun.cli._options import format_option
-from irrun.lookup import nearest
+from irrun.model.lookup import nearest
 from irrun.opdef import SPECIFICATION, Attribute, Input, Op, all_ops, find, labels, named, resolve
 from irrun.types import PartialShape
 

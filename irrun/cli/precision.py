@@ -10,13 +10,13 @@ from typing import Any, Literal
 import click
 import numpy as np
 
+from irrun.base.text import counted
 from irrun.cli import _completion, _precision, _terminal
 from irrun.cli._comparison_options import sample_options, tolerance_options
 from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
 from irrun.cli._samples import samples
 from irrun.debug import Limit, Tolerances, precision, read_tolerances
 from irrun.debug.low_precision import ACCUMULATORS, FORMATS
-from irrun.diagnostics import counted
 from irrun.files import write_file
 from irrun.model import Model
 from irrun.running.live import default_max_memory

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import click
 
+from irrun.base.text import counted, printable
 from irrun.cli import _completion, _errors, _models, _terminal
 from irrun.cli._inputs import gather
 from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
 from irrun.debug import Limit, Tolerances, read_tolerances
-from irrun.diagnostics import counted, printable
 from irrun.ir.parse import Parsed
 from irrun.report import ModelReport, collect
 from irrun.running.live import default_max_memory

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from irrun.base.text import counted, printable
 from irrun.checking.render import concise, record
 from irrun.checking.reports import FORMATS
 from irrun.checking.reports import records as reported
@@ -31,7 +32,7 @@ from irrun.cli._fleet import (
 )
 from irrun.cli._options import Size, format_option, new_file, plugin_option, refuse_to_replace_in, weights_option
 from irrun.cli._outputs import save
-from irrun.diagnostics import Diagnostic, IrrunError, ReadError, counted, printable
+from irrun.diagnostics import Diagnostic, IrrunError, ReadError
 from irrun.files import write_file
 from irrun.fleet.trees import RandomRun, outcomes, summary
 from irrun.ir.parse import Parsed

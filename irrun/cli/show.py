@@ -11,13 +11,14 @@ from typing import Any, Final, Literal
 import click
 from rich.console import Console
 
+from irrun.base.text import counted, human, printable
 from irrun.checking.facts import facts_of
 from irrun.checking.listing import Entry, chosen, entries, storage, totals
 from irrun.checking.render import record
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.cli import _completion, _errors, _models, _terminal
 from irrun.cli._options import format_option, new_file, shape_option, weights_option
-from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, counted, human, printable
+from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError
 from irrun.files import write_file
 from irrun.inference.propagate import weights_missing
 from irrun.ir.parse import Parsed

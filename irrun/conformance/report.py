@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from irrun.base.text import printable
 from irrun.conformance.running import Run
 from irrun.conformance.suite import Case, Suite
-from irrun.diagnostics import printable
 from irrun.engines.values import read_tensor
 from irrun.files import write_file
 from irrun.opdef import SPECIFICATION

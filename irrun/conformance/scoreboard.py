@@ -11,9 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from irrun.base.text import printable
 from irrun.conformance.running import Run
 from irrun.conformance.suite import Case, Suite
-from irrun.diagnostics import Diagnostic, ReadError, printable
+from irrun.diagnostics import Diagnostic, ReadError
 
 __all__ = ["Score", "markdown", "score", "with_table"]
 

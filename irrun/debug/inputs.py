@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from irrun.engines import Loaded
-from irrun.lookup import known
 from irrun.model import Model
+from irrun.model.lookup import known
 from irrun.running.generate import draw
 
 __all__ = ["Feeds", "Inputs", "feeds_of", "samples_of"]

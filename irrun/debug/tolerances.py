@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irrun.diagnostics import Diagnostic, EngineError
-from irrun.lookup import nearest
+from irrun.model.lookup import nearest
 from irrun.types import ELEMENT_TYPES
 
 __all__ = ["TOLERANCES", "Limit", "Tolerances", "read_tolerances"]

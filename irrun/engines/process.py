@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from irrun.diagnostics import human
+from irrun.base.text import human
 from irrun.engines.outcomes import Crash, Refusal, Timeout
 
 __all__ = ["Failed", "Limits", "Process"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from irrun.diagnostics import Diagnostic, EngineError
-from irrun.lookup import nearest
+from irrun.model.lookup import nearest
 
 __all__ = ["KINDS", "Side", "parse_side"]
 

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from irrun.model.weights import Weights, pack
 from irrun.types import ELEMENT_TYPES, ElementType, text_array
-from irrun.weights import Weights, pack
 
 __all__ = ["Wire", "converted", "decoded", "encoded", "stored"]
 

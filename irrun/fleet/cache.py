@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import irrun
+from irrun.base.edits import Edit, Fix
+from irrun.base.identity import identity, status
+from irrun.base.source import Source, Span
 from irrun.diagnostics import Diagnostic
-from irrun.edits import Edit, Fix
 from irrun.files import write_file
-from irrun.identity import identity, status
 from irrun.opdef.plugins import plugins
-from irrun.source import Source, Span
 
 __all__ = ["Cache", "from_record", "to_record"]
 

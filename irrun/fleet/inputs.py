@@ -15,8 +15,8 @@ import numpy as np
 from irrun.diagnostics import Diagnostic, FeedError
 from irrun.fleet.reading import PICTURE, native, read_array, read_picture
 from irrun.ir.parse import require_file
-from irrun.lookup import bad_feed, position
 from irrun.model import Model
+from irrun.model.lookup import bad_feed, position
 from irrun.running.generate import declared
 
 __all__ = ["Files", "Inputs", "Stack", "files_of", "stack_of", "zarr_package"]

@@ -11,11 +11,12 @@ from typing import IO, Final
 
 import numpy as np
 
-from irrun.diagnostics import FeedError, human
+from irrun.base.text import human
+from irrun.diagnostics import FeedError
 from irrun.ir.parse import require_file
 from irrun.ir.recognition import kind_of
-from irrun.lookup import bad_feed
 from irrun.model import Layer, Model
+from irrun.model.lookup import bad_feed
 from irrun.running.generate import declared
 from irrun.types import ElementType, PartialShape
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from irrun.api import compile as compile_model
 from irrun.api import load
+from irrun.base.source import Source
 from irrun.checking.reshaping import reshaped
 from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, ModelError, ReadError
 from irrun.ir.parse import Parsed, parse
 from irrun.model import Model
+from irrun.model.weights import Weights
 from irrun.running.executor import Executable
 from irrun.running.generate import declared, draw
-from irrun.source import Source
-from irrun.weights import Weights
 
 __all__ = ["Job", "Packed", "Result", "Session", "result_types", "rows_are_independent", "session"]
 

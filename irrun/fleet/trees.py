@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from irrun.api import compile as compile_model
 from irrun.api import load_all
+from irrun.base.identity import weights_of
+from irrun.base.source import STDIN, Source
 from irrun.checking.checker import check
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.diagnostics import Diagnostic, IrrunError, ModelError, ReadError
 from irrun.fleet.cache import Cache, from_record, to_record
 from irrun.fleet.workers import Lost, Workers, in_order
-from irrun.identity import weights_of
 from irrun.ir.parse import Parsed
 from irrun.running.generate import draw
-from irrun.source import STDIN, Source
 
 __all__ = ["Check", "Outcome", "RandomRun", "outcomes", "summary"]
 

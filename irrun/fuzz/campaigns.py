@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from irrun.base.text import counted
 from irrun.conformance import Case, Suite
 from irrun.conformance.suite import Operation, Step, tensor_record, write_suite
-from irrun.diagnostics import IrrunError, counted
+from irrun.diagnostics import IrrunError
 from irrun.engines.engine import Engine
 from irrun.fuzz.graphs import Graph
 from irrun.fuzz.growing import Grower

@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from irrun.base.source import Source, Span
 from irrun.diagnostics import ReadError, diagnostic
 from irrun.ir.parse import read_bytes, require_file, unreadable
-from irrun.source import Source, Span
 
 __all__ = ["DETOKENIZER", "MODEL", "TOKENIZER", "Folder", "Json", "bad_folder", "is_folder"]
 

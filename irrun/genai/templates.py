@@ -6,10 +6,10 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from irrun.base.source import Source, Span
 from irrun.diagnostics import FeedError, ReadError, UnsupportedError, diagnostic
 from irrun.genai.folder import Folder, Json
 from irrun.ir.parse import read_bytes
-from irrun.source import Source, Span
 
 __all__ = ["ChatTemplate", "Message"]
 

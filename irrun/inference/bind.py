@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
+from irrun.base.edits import Fix, add_attribute, rename_attribute
 from irrun.diagnostics import Diagnostic, diagnostic
-from irrun.edits import Fix, add_attribute, rename_attribute
 from irrun.model import VERSIONS, Layer, Model
 from irrun.opdef import Attribute, Op, all_ops, find, is_custom, resolve
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from irrun.diagnostics import Refused, counted
+from irrun.base.text import counted
+from irrun.diagnostics import Refused
 from irrun.opdef import Input, Op, Site, Value
 from irrun.opdef.values import CONTENTS_LIMIT, array_of
 from irrun.types import ElementType, PartialShape, UnknownDimError, as_dim, type_set

@@ -13,13 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, Refused, counted, diagnostic
+from irrun.base.source import STDIN
+from irrun.base.text import counted
+from irrun.diagnostics import Diagnostic, Refused, diagnostic
 from irrun.inference.bind import bind_all
 from irrun.inference.layer import infer
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Site, Value, is_custom
 from irrun.opdef.values import CONTENTS_LIMIT, array_of
-from irrun.source import STDIN
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, Dim, ElementType, PartialShape, as_dim
 
 __all__ = [

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from irrun.base.source import Source
 from irrun.diagnostics import Diagnostic, diagnostic
 from irrun.ir.texts import parse_integer
 from irrun.model import Edge, Layer, Model, Port
-from irrun.source import Source
 
 __all__ = ["LayerDraft", "NetDraft", "Problems"]
 

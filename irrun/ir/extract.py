@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from irrun.base.source import Source
 from irrun.diagnostics import ModelError, diagnostic
 from irrun.inference.propagate import Values
 from irrun.inference.settled import settled
 from irrun.ir.parse import parse
 from irrun.ir.write import is_constant, to_xml
-from irrun.lookup import find_layers, no_such_layer
 from irrun.model import Edge, Layer, Model, Port
+from irrun.model.lookup import find_layers, no_such_layer
 from irrun.opdef import Value, resolve
-from irrun.source import Source
 from irrun.types import ELEMENT_TYPES, PartialShape
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from irrun.base.source import Source
 from irrun.diagnostics import Diagnostic, ReadError, diagnostic
 from irrun.inference.bind import ALIASES
 from irrun.ir.pages import Example, examples, is_document
@@ -24,7 +25,6 @@ from irrun.ir.reader import Reader
 from irrun.ir.safe_xml import read_xml
 from irrun.model import Edge, Layer, Model, Port
 from irrun.opdef import find
-from irrun.source import Source
 from irrun.types import ELEMENT_TYPES
 
 __all__ = ["read_fragments"]

@@ -9,7 +9,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs
 
 from irrun.ir.write import to_xml
 from irrun.model import Model
-from irrun.weights import Weights
+from irrun.model.weights import Weights
 
 __all__ = ["join"]
 

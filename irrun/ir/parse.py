@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from irrun.base.source import Source
 from irrun.diagnostics import Diagnostic, ModelError, ReadError
 from irrun.ir.reader import Reader
 from irrun.ir.recognition import what_to_do_with_folder
 from irrun.ir.safe_xml import read_xml
 from irrun.model import Model
-from irrun.source import Source
-from irrun.weights import Weights
+from irrun.model.weights import Weights
 
 __all__ = ["Parsed", "no_garbage", "parse", "read_bytes", "require_file", "unreadable"]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from irrun.base.source import Source
 from irrun.inference.graph import annotate
 from irrun.ir.bodies import back_edges, port_map, report_gaps
 from irrun.ir.drafts import LayerDraft, NetDraft, Problems
@@ -14,9 +15,8 @@ from irrun.ir.ports import PortReader
 from irrun.ir.safe_xml import MOST_DEEP, Elements
 from irrun.ir.texts import parse_integer, tensor_names
 from irrun.model import VERSIONS, Edge, Layer, Model, Port
-from irrun.source import Source
+from irrun.model.weights import Weights
 from irrun.types import PartialShape
-from irrun.weights import Weights
 
 __all__ = ["KNOWN_CHILDREN", "Reader"]
 

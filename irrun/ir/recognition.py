@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from irrun.base.source import STDIN
 from irrun.diagnostics import Diagnostic, ReadError
 from irrun.ir.pages import has_examples, is_document
-from irrun.source import STDIN
 
 __all__ = ["foreign", "foreign_weights", "kind_of", "what_to_do_with_folder"]
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Final, NoReturn, Protocol, TypeVar
 from xml.parsers import expat
 
+from irrun.base.source import Source, Span
 from irrun.diagnostics import Diagnostic, ReadError
-from irrun.source import Source, Span
 
 __all__ = ["MOST_DEEP", "Elements", "Target", "read_xml"]
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from irrun.deadline import in_time
+from irrun.base.deadline import in_time
 from irrun.kernels.matmul import few_rows, matmul
 
 States = tuple[np.ndarray, ...]

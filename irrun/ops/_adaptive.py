@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irrun.deadline import in_time
+from irrun.base.deadline import in_time
 from irrun.kernels.blocks import BLOCK, each_block, reporting, scratch
 from irrun.kernels.elementwise import native
 from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, ignore_tile, ports

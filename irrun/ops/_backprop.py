@@ -254,7 +254,7 @@ def _compiled(array: np.ndarray, axes: tuple[Axis, ...], batch: int) -> Kernel |
         return None
     if any(axis.dilation > 1 < axis.stride for axis in axes) or not filters.is_finite:
         return None
-    from irrun.kernels.compiled.convolution.methods import transposed
+    from irrun.fast.convolution.methods import transposed
 
     phases: list[Any] = []
     for first in itertools.product(*map(_phases, axes)):

@@ -2,8 +2,8 @@
 
 from typing import NoReturn
 
-from irrun.drawing import clashing, in_columns
 from irrun.opdef import Site
+from irrun.opdef.columns import clashing, in_columns
 from irrun.types import PartialShape
 
 

@@ -146,7 +146,7 @@ class ConvolutionBase(Filtering):
         if is_sparse(axes) or not constant.allow_pads(axes):
             return None
         if compiled and data.type.name == "f32":
-            from irrun.kernels.compiled.convolution.methods import convolution
+            from irrun.fast.convolution.methods import convolution
 
             return convolution(constant, axes, shape[0])
         choice = choose_channels_last(constant, axes, shape[0])

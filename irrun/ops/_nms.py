@@ -7,7 +7,7 @@ from itertools import repeat
 
 import numpy as np
 
-from irrun.deadline import in_time
+from irrun.base.deadline import in_time
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from irrun.deadline import in_time
+from irrun.base.deadline import in_time
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.kernels.recurrence import Packed, gru, gru_linear, lstm, rnn
@@ -17,7 +17,7 @@ from irrun.opdef import Kernel, Op, Request, Site, Value, attr
 from irrun.types import Dim, product
 
 if TYPE_CHECKING:
-    from irrun.kernels.compiled.recurrence import PackedCell
+    from irrun.fast.recurrence import PackedCell
 
 Function = Callable[[np.ndarray], np.ndarray]
 States = tuple[np.ndarray, ...]
@@ -85,7 +85,7 @@ class Kind:
     packed: Callable[[np.ndarray, np.ndarray, np.ndarray], Packed]
     """Prepares constant weights W, R and B."""
     compiled: str = ""
-    """The function of ``kernels.compiled.recurrence`` that does the same for f32, if there is one."""
+    """The function of ``fast.recurrence`` that does the same for f32, if there is one."""
 
 
 RNN: Final = Kind(1, 1, 1, 1, _rnn, ("tanh",), rnn)
@@ -217,7 +217,7 @@ class _Recurrent(Op):
         w, r, *rest = (a if a.ndim > rank else a[None] for a, rank in zip(weights, one_direction) if a is not None)
         b = rest[0] if rest else np.zeros((len(r), self.formula.biases * r.shape[-1]), r.dtype)
         if request.compiled and self.formula.compiled and r.dtype == np.float32 and r[0].size >= _WORTH_PACKING:
-            from irrun.kernels.compiled import recurrence
+            from irrun.fast import recurrence
 
             return [getattr(recurrence, self.formula.compiled)(*each) for each in zip(w, r, b)]
         return [self.formula.packed(*each) for each in zip(w, r, b)]

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.deadline import in_time
+from irrun.base.deadline import in_time
 from irrun.opdef import Refused, Site, Value
 from irrun.types import Dim
 

@@ -169,7 +169,7 @@ class Pooling(Sliding):
             shape = data.shape.static
             taps = math.prod(self.kernel)
             if shape is not None and taps <= _TAPS and request.compiled and data.type.name == "f32" and 0 not in shape:
-                from irrun.kernels.compiled.convolution.pooling import pooling
+                from irrun.fast.convolution.pooling import pooling
 
                 axes = self.axes(shape[2:], self.kernel)
                 return pooling(axes, shape[0], shape[1], None if counts is None else counts(axes))

@@ -36,7 +36,7 @@ class Unary(Op):
         return None
 
     def compiled(self) -> str | None:
-        """Return the name of the function of ``kernels.compiled.activations`` that computes f32, if there is one."""
+        """Return the name of the function of ``fast.activations`` that computes f32, if there is one."""
         return None
 
     def formula(self) -> Formula | None:
@@ -54,7 +54,7 @@ class Unary(Op):
         (data,) = request.inputs
         assert data is not None
         if request.compiled and data.type.name == "f32" and (name := self.compiled()) is not None:
-            from irrun.kernels.compiled import activations
+            from irrun.fast import activations
 
             return activations.activation(getattr(activations, name)) if data.rank else None
         numpy_has_it = isinstance(self.kernel, np.ufunc) and gives(self.kernel, self.result(data), data)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.deadline import in_time
+from irrun.base.deadline import in_time
 from irrun.kernels.means import means
 from irrun.opdef import Kernel, Request, Site, Value, op
 from irrun.ops._adaptive import AdaptiveBase, counted, divided

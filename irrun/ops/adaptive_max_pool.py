@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from irrun.deadline import in_time
+from irrun.base.deadline import in_time
 from irrun.opdef import Kernel, Request, Site, Value, attr, op
 from irrun.ops._adaptive import AdaptiveBase, divided
 

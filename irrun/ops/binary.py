@@ -62,7 +62,7 @@ def _fast_multiply(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
 def _compiled_multiply(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
     if not _is_outer(a, b) or a.type.name != "f32":
         return None
-    from irrun.kernels.compiled import rows
+    from irrun.fast import rows
 
     return _multiplying(rows.outer)
 

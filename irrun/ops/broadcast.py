@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from irrun.diagnostics import Refused
-from irrun.drawing import in_columns
 from irrun.kernels.elementwise import copied
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, opt, ports
+from irrun.opdef.columns import in_columns
 from irrun.ops._broadcasting import refuse
 from irrun.types import PartialShape
 

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from irrun.drawing import in_columns
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports, variadic
+from irrun.opdef.columns import in_columns
 from irrun.types import INF, UNKNOWN_RANK, Dim
 
 

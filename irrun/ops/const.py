@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from irrun.diagnostics import Refused
+from irrun.model.weights import Weights, is_unpacked
 from irrun.opdef import Op, Site, Value, attr, op
 from irrun.types import ElementType
-from irrun.weights import Weights, is_unpacked
 
 
 @op("Const", since=1, spec="infrastructure/constant-1")

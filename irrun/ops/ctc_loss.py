@@ -4,7 +4,7 @@ from itertools import groupby
 
 import numpy as np
 
-from irrun.deadline import in_time
+from irrun.base.deadline import in_time
 from irrun.kernels.matmul import narrow, wide
 from irrun.kernels.softmax import shifted
 from irrun.opdef import Op, Refused, Site, Value, attr, op, opt, ports

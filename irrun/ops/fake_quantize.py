@@ -45,7 +45,7 @@ class FakeQuantize(Elementwise):
             return None
         limits = [value.exact for value in values[1:] if value.exact is not None and value.exact.size == 1]
         if request.compiled and values[0].type.name == "f32" and len(limits) == 4:
-            from irrun.kernels.compiled.quantization import quantized
+            from irrun.fast.quantization import quantized
 
             if values[0].rank:
                 return quantized(self.levels, np.concatenate(limits, axis=None))

@@ -48,7 +48,7 @@ class GroupNormalization(Op):
             return None
         if request.channels_last:
             if request.compiled and data.type.name == "f32" and all(data.shape.static):
-                from irrun.kernels.compiled.groups import group_normalization
+                from irrun.fast.groups import group_normalization
 
                 batch, channels, *spatial = data.shape.static
                 return group_normalization((batch, *spatial, channels), self.num_groups, self.epsilon)

@@ -114,7 +114,7 @@ class MatMul(Op):
         source = b.data if b.stored is None else b.stored
         if a.type.name != "f32" or size < _WORTH_PACKING or source is None:
             return None
-        from irrun.kernels.compiled.product import packed_product
+        from irrun.fast.product import packed_product
 
         shape = self.infer(Site(), a, b).shape.static
         flops = 0 if shape is None else 2 * math.prod(shape) * (a.shape[-2 if self.transpose_a else -1].value or 0)

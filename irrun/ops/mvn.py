@@ -41,7 +41,7 @@ class MVN6(Op):
             return None
         along, inside = places(numbers, data.rank), self.eps_mode == "inside_sqrt"
         if request.compiled and self.normalize_variance and along == (data.rank - 1,) and data.type.name == "f32":
-            from irrun.kernels.compiled import rows
+            from irrun.fast import rows
 
             eps, none = np.float32(self.eps), np.float32(0)
             margins = (eps, none) if inside else (none, eps)

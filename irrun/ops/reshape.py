@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from irrun.drawing import elements
 from irrun.opdef import Kernel, Op, Refused, Request, Site, Value, attr, op, ports
+from irrun.opdef.columns import elements
 from irrun.ops._reshaping import reshaping
 from irrun.types import UNKNOWN_RANK, Dim, product
 

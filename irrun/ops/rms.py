@@ -46,7 +46,7 @@ class RMS(Op):
             return None
 
         if request.compiled and data.type.name == "f32":
-            from irrun.kernels.compiled import rows
+            from irrun.fast import rows
 
             width = data.shape[-1].value
             factors = np.ones(1, np.float32) if weights is None else weights.reshape(-1)

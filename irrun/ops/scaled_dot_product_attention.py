@@ -97,8 +97,8 @@ class ScaledDotProductAttention(Op):
             return None
         attend, few = attention, None
         if request.compiled and query.type.name == "f32":
-            from irrun.kernels.compiled import few_queries as few
-            from irrun.kernels.compiled.attention import attention as attend
+            from irrun.fast import few_queries as few
+            from irrun.fast.attention import attention as attend
         if mask is not None and not self.causal and mask.type.kind != "boolean" and not native(query, mask):
             return None
 

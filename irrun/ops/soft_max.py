@@ -24,7 +24,7 @@ class SoftMax8(AlongAxis):
     def compiled(self, data: Value) -> Kernel | None:
         if data.type.name != "f32":
             return None
-        from irrun.kernels.compiled.rows import OnRows, softmax
+        from irrun.fast.rows import OnRows, softmax
 
         rows = OnRows(softmax)
         return whole_along(rows.fill, ((data.rank or 1) - 1,), rows.rows)

@@ -28,7 +28,7 @@ class Swish(Op):
             return None
         factor: float = 1 if beta is None or beta.data is None else beta.data.item()
         if request.compiled and data is not None and data.type.name == "f32":
-            from irrun.kernels.compiled import activations
+            from irrun.fast import activations
 
             return activations.activation(activations.swish, np.float32(factor)) if data.rank else None
         return elementwise(in_blocks(swish(factor)), data)

@@ -110,7 +110,7 @@ def _in_sequence(steps: Sequence[Step], values: Sequence[Value], results: Sequen
 
 
 def _sequence(steps: Sequence[Step], values: Sequence[Value]) -> Step:
-    from irrun.kernels.compiled.convolution.sequences import Member, sequence
+    from irrun.fast.convolution.sequences import Member, sequence
 
     number = {step.writes[0]: n for n, step in enumerate(steps)}
     reads = [slot for step in steps for n, slot in enumerate(step.reads) if n != 1 and slot not in number]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, ExecutionError, Refused, diagnostic, human
+from irrun.base.text import human
+from irrun.diagnostics import Diagnostic, ExecutionError, Refused, diagnostic
 from irrun.inference.propagate import refusal, to_blame
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Value

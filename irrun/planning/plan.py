@@ -14,6 +14,7 @@ from irrun.diagnostics import Diagnostic, ModelError, Refused, UnsupportedError,
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import Bodies, Values, needed, propagate, refusal, wrong_output_count
 from irrun.model import Layer, Model
+from irrun.model.weights import Weights
 from irrun.opdef import Kernel, Op, Value
 from irrun.planning import requests
 from irrun.planning.absorb import absorb
@@ -27,7 +28,6 @@ from irrun.planning.steps import Plan, Planning, Step
 from irrun.planning.stored import stored_constants
 from irrun.planning.views import reshaped
 from irrun.types import PartialShape
-from irrun.weights import Weights
 
 __all__ = ["UNPACKED", "plan"]
 

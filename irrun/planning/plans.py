@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
+from irrun.fast import available
 from irrun.inference.propagate import declared_inside
-from irrun.kernels.compiled import available
 from irrun.model import Model
 from irrun.opdef import Value
 from irrun.planning.patterns import is_quantised

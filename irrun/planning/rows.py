@@ -225,7 +225,7 @@ def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Va
                 member.compute(given)
 
         if native:
-            from irrun.kernels.compiled.machine.sharing import share_rows
+            from irrun.fast.machine.sharing import share_rows
 
             for (rows,) in blocks((count,), most, max(_TOGETHER, _MOST * most)):
                 given, high = registers(rows), rows.stop - rows.start
@@ -290,7 +290,7 @@ def _native(step: Step, values: Sequence[Value]) -> Callable[..., Calls] | None:
     columns = [*(values[step.writes[0]].shape.static or ())][-1:]
     if any([*(values[slot].shape.static or ())][-1:] != columns for slot in step.reads):
         return None
-    from irrun.kernels.compiled import rows
+    from irrun.fast import rows
 
     combine = rows.add if formula[0] == "add" else rows.multiply
     return lambda a, b, *, out: rows.combined(combine, a, b, out)

@@ -19,8 +19,8 @@ from irrun.engines import Limits, Side, parse_side
 from irrun.files import write_file
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed, no_garbage
-from irrun.lookup import known
 from irrun.model import Model
+from irrun.model.lookup import known
 from irrun.report.contents import Contents
 from irrun.report.document import document
 from irrun.report.entries import Entries

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from irrun.base.text import printable
 from irrun.checking.origins import Explanation, Row
 from irrun.checking.questions import Asked
-from irrun.diagnostics import Refused, printable
+from irrun.diagnostics import Refused
 from irrun.inference.layer import input_name
 from irrun.inference.trace import Trace
 from irrun.opdef import Op

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from irrun.diagnostics import printable
+from irrun.base.text import printable
 
 __all__ = ["page"]
 

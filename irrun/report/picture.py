@@ -9,7 +9,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from irrun.api import PathLike, as_model
-from irrun.diagnostics import printable
+from irrun.base.text import printable
 from irrun.model import Model
 from irrun.report.entries import Entries
 from irrun.report.layering import Box, laid_out

@@ -15,9 +15,9 @@ import numpy as np
 
 from irrun.files import NewFile, sweep, write_file
 from irrun.model import Layer, Port
+from irrun.model.weights import pack
 from irrun.running.statistics import blocks, numbers, statistics
 from irrun.types import ELEMENT_TYPES, ElementType, fixed_width
-from irrun.weights import pack
 
 if TYPE_CHECKING:
     from irrun.planning.steps import Step

@@ -9,8 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from irrun.deadline import ends_at
-from irrun.diagnostics import ExecutionError, Refused, counted, diagnostic, printable
+from irrun.base.deadline import ends_at
+from irrun.base.text import counted, printable
+from irrun.diagnostics import ExecutionError, Refused, diagnostic
 from irrun.kernels.threads import one_thread, products_are_shared_here
 from irrun.model import Model, Tensor, signature, signature_lines, signature_table
 from irrun.planning.plans import Plans

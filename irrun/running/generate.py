@@ -12,8 +12,8 @@ import numpy as np
 from irrun.diagnostics import ModelError
 from irrun.inference.bind import bind
 from irrun.inference.layer import input_at
-from irrun.lookup import bad_feed, known
 from irrun.model import Layer, Model
+from irrun.model.lookup import bad_feed, known
 from irrun.opdef import Op, Value
 from irrun.planning.failures import refuse_too_large
 from irrun.running.live import default_max_memory

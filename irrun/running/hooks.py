@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from irrun.diagnostics import FeedError
-from irrun.lookup import find_layers, no_such_layer
 from irrun.model import Layer, Model
+from irrun.model.lookup import find_layers, no_such_layer
 
 if TYPE_CHECKING:
     from irrun.planning.steps import Step

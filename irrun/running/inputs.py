@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, FeedError
-from irrun.lookup import bad_feed
 from irrun.model import Layer, Model, no_such_input
+from irrun.model.lookup import bad_feed
 from irrun.opdef import Value
 from irrun.types import ElementType, array_from, as_text, text_bytes
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.deadline import OutOfTime
+from irrun.base.deadline import OutOfTime
 from irrun.diagnostics import ExecutionError, IrrunError, Refused, diagnostic
 from irrun.inference.layer import infer
 from irrun.inference.propagate import declared_inside, site

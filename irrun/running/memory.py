@@ -14,6 +14,7 @@ import numpy as np
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import Values, declared, propagate
 from irrun.model import Layer, Model
+from irrun.model.weights import Weights
 from irrun.opdef import Value
 from irrun.planning.plan import UNPACKED, plan
 from irrun.planning.plans import planning
@@ -21,7 +22,6 @@ from irrun.planning.steps import Plan
 from irrun.running.liveness import peak_of, sizes_of
 from irrun.running.pool import SMALL
 from irrun.types import Dim, ElementType, PartialShape
-from irrun.weights import Weights
 
 __all__ = ["Memory", "predicted"]
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irrun.diagnostics import printable
-from irrun.html import table
+from irrun.base.text import printable, table
 from irrun.kernels.matmul import blas
 from irrun.model import Layer
 

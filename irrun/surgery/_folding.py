@@ -14,10 +14,10 @@ from irrun.inference.bind import bind_all
 from irrun.inference.propagate import needed
 from irrun.inference.settled import settled
 from irrun.model import Edge, Layer, Model, is_constant
+from irrun.model.weights import Weights, pack
 from irrun.opdef import Op
 from irrun.surgery._models import rebuilt
 from irrun.types import ElementType
-from irrun.weights import Weights, pack
 
 __all__ = ["fold_constants"]
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from irrun.api import PathLike, as_model
 from irrun.inference.settled import settled
 from irrun.ir.join import join
-from irrun.lookup import known
 from irrun.model import Layer, Model
+from irrun.model.lookup import known
 from irrun.surgery._models import rebuilt, refused, reread
 from irrun.surgery._names import find_output
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from irrun.base.source import Source
 from irrun.diagnostics import ModelError, diagnostic
 from irrun.ir.parse import parse
 from irrun.ir.write import to_xml
-from irrun.lookup import find_layers, no_such_layer
 from irrun.model import Edge, Layer, Model
-from irrun.source import Source
-from irrun.weights import Weights
+from irrun.model.lookup import find_layers, no_such_layer
+from irrun.model.weights import Weights
 
 __all__ = ["layer_of", "rebuilt", "refused", "reread"]
 

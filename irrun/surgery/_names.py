@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from irrun.api import PathLike, as_model
 from irrun.diagnostics import Diagnostic, ModelError
-from irrun.lookup import find_layers, known
 from irrun.model import Edge, Layer, Model
+from irrun.model.lookup import find_layers, known
 from irrun.surgery._models import layer_of, rebuilt, refused
 
 __all__ = ["expose", "find_output", "find_value", "rename_input", "rename_layer", "rename_output"]

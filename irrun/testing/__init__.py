@@ -18,9 +18,9 @@ from irrun.api import PathLike, check, compile
 from irrun.checking.render import text
 from irrun.debug.tolerances import TOLERANCES as TYPE_TOLERANCES
 from irrun.model import Model
+from irrun.model.weights import strings_of
 from irrun.running.executor import Executable, Feeds, Outputs
 from irrun.types import ELEMENT_TYPES, ElementType, array_from, as_text
-from irrun.weights import strings_of
 
 __all__ = ["TOLERANCES", "Tolerance", "assert_matches", "check_clean", "difference"]
 

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 import pytest
 
 from nets import Net
+from places import SAMPLES
 
 T = TypeVar("T")
 
-SAMPLES = Path(__file__).parent.parent.parent / "samples"
 IRRUN = [sys.executable, "-m", "irrun"]
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from irrun.cli.check import command
 from nets import Net
+from places import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "checking.md").read_text("utf-8")
 
 

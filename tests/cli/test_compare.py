@@ -20,8 +20,8 @@ from irrun import build as b
 from irrun import engines
 from irrun.debug import comparison
 from irrun.engines import Engine, Limits, Side
+from places import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 RIGHT, WRONG = SAMPLES / "elementwise.xml", SAMPLES / "wrong_scale.xml"
 INPUTS = ("-i", "a=ones:[1,3,4]", "-i", "b=[[0],[1],[2]]")
 

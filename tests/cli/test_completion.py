@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-MODEL = str(Path(__file__).parents[2] / "samples" / "convnet.xml")
+from places import SAMPLES
+
+MODEL = str(SAMPLES / "convnet.xml")
 
 
 def completed(*words: str) -> list[str]:

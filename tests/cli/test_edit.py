@@ -11,8 +11,9 @@ import pytest
 
 import irrun
 from irrun import build as b
+from places import SAMPLES
 
-CONVNET = Path(__file__).parent.parent.parent / "samples" / "convnet.xml"
+CONVNET = SAMPLES / "convnet.xml"
 
 
 def test_names_and_inner_values(call, tmp_path):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import irrun
+from ir.test_extract import CONVNET
 from irrun.files import NewFile, replace_pair, sweep
 from irrun.running.dump import Dump
-from test_extract import CONVNET
 
 
 def names(folder: Path) -> list[str]:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from checking.test_checker import chain, changed
 from irrun.cli import cli
 from nets import Net
-from test_checker import chain, changed
+from places import SAMPLES
 
 
 def broken() -> Net:
@@ -168,7 +169,7 @@ def test_machines_get_the_edits(call, tmp_path, form):
 def test_without_weights_an_edge_is_not_guessed_at(tmp_path: Path) -> None:
     """The wrong dim is that of the output, as the .bin would show."""
     path = tmp_path / "wrong_dim.xml"
-    path.write_bytes((Path(__file__).parents[2] / "samples" / "wrong_dim.xml").read_bytes())
+    path.write_bytes((SAMPLES / "wrong_dim.xml").read_bytes())
     before = path.read_bytes()
     done = CliRunner().invoke(cli, ["check", str(path), "--fix"])
     assert done.exit_code == 1

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from genai.folders import decoder, write
 from irrun.cli import cli
 from irrun.genai import Pipeline
+from language_models import decoder, write
 
 pytest.importorskip("regex", reason="the tokenizers need the package regex")
 

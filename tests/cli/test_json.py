@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from irrun.cli import COMMANDS, cli
+from places import ROOT
 
-ROOT = Path(__file__).parents[2]
 SCHEMAS = {path.stem: json.loads(path.read_text("utf-8")) for path in (ROOT / "irrun/cli/schemas").glob("*.json")}
 
 
@@ -152,7 +152,7 @@ def test_a_case_of_the_suite(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_generated_text(tmp_path: Path) -> None:
     pytest.importorskip("regex", reason="the tokenizers need the package regex")
-    from genai.folders import write
+    from language_models import write
 
     arguments = ["generate", str(write(tmp_path)), "-p", "The", "-n", "2", "--format", "json"]
     assert validated(CliRunner().invoke(cli, arguments).stdout)["ids"]

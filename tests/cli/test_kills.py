@@ -1,4 +1,4 @@
-"""Processes that are killed while they write leave whole files. ``python tests/kills.py 500`` kills more of them."""
+"""Processes that are killed while they write leave whole files. ``python -m tools kills 500`` kills more of them."""
 
 import sys
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import irrun
+from places import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 PACKAGE = Path(irrun.__file__).parent
 
 

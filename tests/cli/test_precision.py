@@ -10,8 +10,8 @@ from click.testing import Result
 
 import irrun
 from irrun import build as b
+from places import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 SWIGLU, CONVNET, IMAGE = SAMPLES / "swiglu.xml", SAMPLES / "convnet.xml", SAMPLES / "image.npy"
 ONES = ("-i", "x=ones:[1,8]")
 

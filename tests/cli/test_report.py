@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from nets import Net
+from places import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 TWO = ("FP32", "2")
 
 

@@ -13,6 +13,7 @@ import irrun
 import irrun.build as build
 from irrun.types import ELEMENT_TYPES
 from nets import Net
+from places import SAMPLES
 
 DTYPES = [name for name in ELEMENT_TYPES if name != "dynamic"]
 
@@ -567,7 +568,7 @@ def test_a_harmless_error_leaves_the_result_and_shows_in_the_exit_status(call: A
     assert "IR110" in result.stderr
 
 
-ELEMENTWISE = Path(__file__).parents[2] / "samples" / "elementwise.xml"
+ELEMENTWISE = SAMPLES / "elementwise.xml"
 
 
 def test_a_file_of_inputs(call, tmp_path):

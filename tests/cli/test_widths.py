@@ -1,6 +1,6 @@
 """Tables in terminals of 60, 80 and 200 columns: snapshots, and no number is ever broken.
 
-``python tests/cli/test_widths.py`` writes the snapshots.
+``python -m tools snapshots`` writes the snapshots.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rich.console import Console
 
 from irrun.cli import _execution, _results, _terminal, cli
 from irrun.running.profile import Profile
+from places import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WIDTHS = (60, 80, 200)
 

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import irrun
+from places import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935\nsize 12345\n"
 PAGE = b"<!DOCTYPE html>\n<html><head><title>model.xml</title></head><body><p>Sign in</p></body></html>\n"
 

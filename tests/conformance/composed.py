@@ -13,8 +13,8 @@ from conformance.rows import declaration, refused
 from irrun import build as b
 from irrun.conformance.suite import Case, Step, tensor_record
 from irrun.ir.write import to_xml
+from irrun.model.weights import pack
 from irrun.types import ELEMENT_TYPES, NF4, ElementType, text_array
-from irrun.weights import pack
 from kit import Refusal
 from nets import Net
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from irrun.conformance.suite import DECLARATIONS, Case, Operation, Suite
 from irrun.types import ELEMENT_TYPES, ElementType
+from places import ROOT
 
 __all__ = ["PAGE", "holes", "page"]
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "conformance-coverage.md"
+PAGE = ROOT / "docs" / "conformance-coverage.md"
 
 _HEAD = """# Coverage of the conformance suite
 
-`python tests/conformance/export.py` writes this page. A row counts the cases of a version of an operation: those with
+`python -m tools export_suite` writes this page. A row counts the cases of a version of an operation: those with
 expected values, those to refuse, and the open ones. "Clauses" are the numbered constraints of which a case breaks one.
 "Types" are the element types among those that its inputs may have; "declared" is how inputs are declared: `s` with
 static shapes, `d` with unknown dims, `r` with unknown rank.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+import departures.test_departures as table
 import irrun
-import test_departures as table
 from conformance.rows import declaration, name_of, result_types
 from irrun.conformance.suite import Case, Step, tensor_record
 from irrun.opdef import resolve
@@ -46,7 +46,7 @@ def cases() -> Iterator[Case]:
         ]
         yield Case(
             f"{operation}/departure/{row.model}", operation, declaration([shape for _, shape in _inputs(row)]), verdict,
-            "by hand in tests/test_departures.py, from the specification", xml,
+            "by hand in tests/departures/test_departures.py, from the specification", xml,
             weights.read_bytes() if weights.exists() else b"", note=text, rtol=1e-6 if verdict == "values" else 0.0,
             types=sorted({record["type"] for step in steps for record in [*step.inputs, *step.outputs]}), steps=steps,
             observed={"OpenVINO 2026.4.1": _observed(row)},

@@ -1,4 +1,4 @@
-"""Write the conformance suite from the tables of the tests: `python tests/conformance/export.py`.
+"""Write the conformance suite from the tables of the tests: `python -m tools export_suite`.
 
 The tables are those of ``tests/ops``, of the departures, and of models of several layers. OpenVINO builds some of the
 models, so that they are as it writes them. Of rows that are in the suite already, its answers are those in the suite;
@@ -7,16 +7,12 @@ OpenVINO computes the others.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import kit
 import recorded

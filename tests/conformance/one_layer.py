@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
+from irrun.model.weights import pack
 from irrun.opdef import Op, Value
 from irrun.types import Dim, PartialShape
-from irrun.weights import pack
 from nets import Net, Ref
 
 __all__ = ["Writer", "plain"]

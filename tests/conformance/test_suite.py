@@ -22,15 +22,16 @@ import tables
 from conformance import export
 from conformance.coverage import PAGE, holes, page
 from conformance.in_process import InProcess
+from irrun.base.source import Source
 from irrun.checking.checker import check
 from irrun.conformance import Case, Step, Suite, judge
 from irrun.conformance.judging import judged
 from irrun.conformance.suite import SUITE, Operation, read_suite, tensor_record, to_record, write_suite
 from irrun.diagnostics import Diagnostic, ReadError
 from irrun.ir.parse import Parsed, parse
-from irrun.source import Source
-from irrun.weights import Weights
+from irrun.model.weights import Weights
 from oracle import Oracle
+from places import ROOT
 from recorded import suite
 
 PARTS = 32
@@ -106,7 +107,7 @@ def test_a_model_in_files_is_judged_alike(exact: bool, tmp_path: Path) -> None:
 
 
 def test_the_tables_still_give_these_cases(ov: Any) -> None:
-    """A sample of the tables, one file of twenty; `python tests/conformance/export.py` writes the suite anew."""
+    """A sample of the tables, one file of twenty; `python -m tools export_suite` writes the suite anew."""
     made = {case.name: to_record(case) for case in export.cases(export.files()[::20])}
     assert made == {case.name: to_record(case) for case in suite().cases if case.name in made}
 
@@ -192,10 +193,12 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_the_same_cases_give_the_same_bytes(tmp_path: Path) -> None:
     """Also in another process, where sets and dicts may have another order."""
     write_suite(_small(), tmp_path / "here")
-    code = "import sys; sys.path.insert(0, 'tests'); from conformance.test_suite import _small, write_suite; "
+    code = (
+        "import sys; sys.path[:0] = ['tests', 'tests/help']; from conformance.test_suite import _small, write_suite; "
+    )
     subprocess.run(
         [sys.executable, "-c", f"{code}write_suite(_small(), sys.argv[1])", str(tmp_path / "there")],
-        check=True, cwd=Path(__file__).parent.parent.parent,
+        check=True, cwd=ROOT,
     )  # fmt: skip
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 

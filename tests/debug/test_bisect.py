@@ -22,6 +22,7 @@ from irrun.debug import Bisection, Tolerances, bisect, compare, write_reproducti
 from irrun.debug.bisection import anonymized
 from irrun.engines import parse_side
 from irrun.model import Model
+from places import DEPARTURES
 
 _RNG = np.random.default_rng(0)
 
@@ -165,7 +166,7 @@ def test_a_fault_in_a_fused_region_and_its_reproduction(tmp_path: Path) -> None:
 
 def test_a_candidate_that_crashes(tmp_path: Path) -> None:
     """Col2Im without its optional attributes ends OpenVINO's process, also among other layers."""
-    departure = irrun.read_model(Path(__file__).parents[2] / "docs" / "departures" / "col2im_defaults.xml")
+    departure = irrun.read_model(DEPARTURES / "col2im_defaults.xml")
     (crashing,) = (layer for layer in departure.layers.values() if layer.type == "Col2Im")
     edited = surgery.merge(departure, b.model({"z": b.Tanh(b.parameter("?,?,?", name="out"), name="after")}))
     irrun.save_model(edited, tmp_path / "model.xml")

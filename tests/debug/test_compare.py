@@ -19,8 +19,8 @@ from irrun.debug.measurements import apply_tolerances, read_measurements, write_
 from irrun.debug.shelf import Shelf
 from irrun.engines import Engine, Place, Refusal
 from irrun.engines import open as open_engine
+from places import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 CONVNET = SAMPLES / "convnet.xml"
 RNG = np.random.default_rng(0)
 Compare = Callable[..., Comparison]

@@ -19,12 +19,10 @@ import planted
 from irrun import build as b
 from irrun.debug import bisect, compare, write_reproduction
 from irrun.engines import Crash, Engine, parse_side
+from places import DEPARTURES
 from small_networks import bert, resnet
 
 pytestmark = pytest.mark.openvino
-
-SAMPLES = Path(__file__).parents[2] / "samples"
-DEPARTURES = Path(__file__).parents[2] / "docs" / "departures"
 
 
 @pytest.mark.parametrize(("make", "seed"), [(resnet, 1), (bert, 2)], ids=["resnet", "bert"])

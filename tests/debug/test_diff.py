@@ -17,9 +17,8 @@ import irrun
 from irrun import build as b
 from irrun.debug.difference import Difference, diff
 from nets import Net
+from places import SAMPLES
 from scrambles import scramble
-
-SAMPLES = Path(__file__).parent.parent.parent / "samples"
 
 
 def _base(folder: Path) -> Path:

@@ -6,20 +6,20 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 import irrun
 from irrun import build as b
+from irrun.base.source import Source
 from irrun.debug.difference import Matching, match
 from irrun.ir.parse import parse
 from irrun.model import Layer, Model
-from irrun.source import Source
-from irrun.weights import Weights
+from irrun.model.weights import Weights
 from nets import Net, Ref
+from places import SAMPLES
 
-CONVNET = Path(__file__).parent.parent.parent / "samples" / "convnet.xml"
+CONVNET = SAMPLES / "convnet.xml"
 
 
 def _renamed(model: Model, name: Callable[[Layer], str]) -> Model:

@@ -11,10 +11,10 @@ import pytest
 
 from irrun.debug import bisect, compare
 from irrun.engines import parse_side
+from places import ROOT
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 OLDER = "openvino==2024.6.0"
 
 

@@ -14,6 +14,7 @@ import irrun
 from irrun import build as b
 from irrun import engines
 from irrun.engines import Crash, Engine, Limits, Loaded, Outputs, Place
+from places import DEPARTURES
 
 pytestmark = pytest.mark.openvino
 
@@ -60,7 +61,7 @@ def test_values_in_several_batches(openvino: Engine, tmp_path: Path) -> None:
 
 def test_an_engine_that_crashes_goes_on(tmp_path: Path) -> None:
     """Col2Im without its optional attributes ends OpenVINO's process."""
-    departure = Path(__file__).parents[2] / "docs" / "departures" / "col2im_defaults.xml"
+    departure = DEPARTURES / "col2im_defaults.xml"
     (parameter,) = irrun.read_model(departure).parameters
     shape = parameter.outputs[0].shape
     assert shape is not None

@@ -69,7 +69,7 @@ def test_commands(tmp_path: Path) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("campaign", [batch, dask, check])
 def test_killed_in_full(campaign, tmp_path: Path) -> None:
-    """What ``python tests/fleets.py`` does with 10,000 inputs and 2,000 models."""
+    """What ``python -m tools fleets`` does with 10,000 inputs and 2,000 models."""
     if campaign is dask:
         pytest.importorskip("distributed")
     assert list(campaign(60 if campaign is check else 600, tmp_path))

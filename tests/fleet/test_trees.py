@@ -13,13 +13,12 @@ from click.testing import CliRunner, Result
 import irrun
 import irrun.fleet.cache
 from fleets import write_network
+from irrun.base.identity import identity
 from irrun.cli import cli
 from irrun.fleet.cache import from_record, to_record
 from irrun.fleet.trees import Outcome, RandomRun, outcomes
 from irrun.fleet.workers import Processes
-from irrun.identity import identity
-
-SAMPLES = Path(__file__).parent.parent.parent / "samples"
+from places import INVALID, SAMPLES
 
 
 def call(*arguments: object) -> Result:
@@ -83,7 +82,7 @@ def test_unchanged_files_are_not_read(tree: Path, monkeypatch: pytest.MonkeyPatc
     rows("check", tree, "--summary")
     rows("check", tree, "--summary")
     assert read.count("right.xml") >= 2
-    monkeypatch.setattr("irrun.identity._TICK", -1.0)
+    monkeypatch.setattr("irrun.base.identity._TICK", -1.0)
     rows("check", tree, "--summary")
     read.clear()
     assert all(row["cached"] for row in rows("check", tree, "--summary").values())
@@ -101,7 +100,7 @@ def test_a_cache_changes_no_report(tree: Path) -> None:
 
 
 def test_diagnostics_come_back() -> None:
-    for path in (SAMPLES / "wrong_dim.xml", Path(__file__).parent.parent / "invalid" / "dim.xml"):
+    for path in (SAMPLES / "wrong_dim.xml", INVALID / "dim.xml"):
         for found in irrun.check(path) if path.exists() else ():
             assert from_record(json.loads(json.dumps(to_record(found))), found.source) == found
 

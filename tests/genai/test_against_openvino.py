@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from genai.folders import write
 from irrun.genai import Pipeline
-from tokenization.corpus import SENTENCES
+from language_models import write
+from tokenizer_texts import SENTENCES
 
 pytest.importorskip("regex", reason="the tokenizers need the package regex")
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import irrun
-from genai.folders import decoder, tokenizer, write
 from irrun import build as b
 from irrun.diagnostics import IrrunError
 from irrun.genai import Pipeline, check, is_folder
 from irrun.genai import folder as genai_folder
+from language_models import decoder, tokenizer, write
 
 pytest.importorskip("regex", reason="the tokenizers need the package regex")
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import irrun
-from genai.folders import VOCABULARY, decoder, write
 from irrun.diagnostics import ExecutionError, FeedError
 from irrun.genai import Pipeline, Sampling
 from irrun.genai.decoder import Decoder
 from irrun.genai.sampling import Sampler
 from irrun.genai.streaming import TextStream
+from language_models import VOCABULARY, decoder, write
 
 pytest.importorskip("regex", reason="the tokenizers need the package regex")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from genai.folders import write
 from irrun.diagnostics import FeedError, IrrunError, ReadError, UnsupportedError
 from irrun.genai import ChatTemplate, Folder, Pipeline
+from language_models import write
 
 pytest.importorskip("jinja2", reason="chat templates need the package jinja2")
 

@@ -10,9 +10,9 @@ from irrun.api import load
 from irrun.checking.fix import fix
 from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
+from irrun.model.weights import Weights
 from irrun.opdef import Site
 from irrun.types import ELEMENT_TYPES
-from irrun.weights import Weights
 from kit import operation
 from nets import Net
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from report.browser import NO_BROWSER, Browser, chromium
+from browser import NO_BROWSER, Browser, chromium
 
 
 @pytest.fixture(scope="session")

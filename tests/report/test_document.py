@@ -15,9 +15,8 @@ from irrun.ir.write import save_model
 from irrun.report import collect
 from irrun.report.page import embedded
 from nets import Net
-from report.models import TWO, blocks, chain
-
-SAMPLES = Path(__file__).parents[2] / "samples"
+from places import SAMPLES
+from reported_models import TWO, blocks, chain
 
 
 def rows(table: dict[str, Any]) -> list[dict[str, Any]]:

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import irrun.build as b
+from browser import Browser, Tab
 from irrun.ir.write import save_model
 from irrun.report import collect
 from irrun.report.page import page
 from nets import Net
-from report.browser import Browser, Tab
-from report.models import TWO, blocks, chain, shared_activation
+from places import SAMPLES
+from reported_models import TWO, blocks, chain, shared_activation
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 PAGE = Path(page.__code__.co_filename).parent / "page"
 
 Open = Callable[..., Tab]

@@ -11,7 +11,7 @@ from irrun.report.entries import Entries
 from irrun.report.tree import Tree
 from irrun.report.untangle import untangled
 from nets import Net
-from report.models import TWO, blocks, chain, shared_activation
+from reported_models import TWO, blocks, chain, shared_activation
 
 
 def tree_of(net: Net, folder: Path) -> Tree:

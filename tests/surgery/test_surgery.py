@@ -10,13 +10,14 @@ import pytest
 import irrun
 from irrun import build as b
 from irrun import surgery
+from irrun.base.source import Source
 from irrun.debug.difference import diff
 from irrun.ir.parse import parse
-from irrun.source import Source
 from nets import Net
 from oracle import Oracle
+from places import SAMPLES
 
-CONVNET = Path(__file__).parent.parent.parent / "samples" / "convnet.xml"
+CONVNET = SAMPLES / "convnet.xml"
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from irrun.base.edits import Edits, Fix
+from irrun.base.text import counted
 from irrun.checking.faults.evidence import Consequence, Evidence, Key
 from irrun.checking.faults.suggest import declarable, declare_value, fix
-from irrun.diagnostics import counted
-from irrun.edits import Edits, Fix
 from irrun.inference.layer import infer
 from irrun.inference.propagate import needed, site
 from irrun.model import Layer

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.base.text import counted
 from irrun.checking.faults.evidence import Constant, Evidence
 from irrun.checking.faults.suggest import items
-from irrun.diagnostics import counted, diagnostic
+from irrun.diagnostics import diagnostic
 from irrun.inference.propagate import weights_missing
 from irrun.model import Layer, Model
 from irrun.opdef import Value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from irrun.base.edits import Fix
 from irrun.diagnostics import Diagnostic, diagnostic
-from irrun.edits import Fix
 from irrun.inference.propagate import Bodies, Values
 from irrun.inference.trace import Trace
 from irrun.model import Layer, Model

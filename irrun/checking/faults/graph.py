@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
+from irrun.base.edits import remove_element
+from irrun.base.text import counted
 from irrun.checking.faults.evidence import Evidence
 from irrun.checking.faults.suggest import fix
-from irrun.diagnostics import counted, diagnostic
-from irrun.edits import remove_element
+from irrun.diagnostics import diagnostic
 from irrun.model import Layer, Model
 
 __all__ = ["check_results", "check_unused_layers", "fix_duplicate_edges"]

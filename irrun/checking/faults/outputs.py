@@ -12,6 +12,7 @@ from typing import Final, TypeGuard
 
 import numpy as np
 
+from irrun.base.edits import set_attribute
 from irrun.checking.faults.constants import corrected_size, record_constant
 from irrun.checking.faults.evidence import Consequence, Evidence, Key
 from irrun.checking.faults.suggest import (
@@ -26,7 +27,6 @@ from irrun.checking.faults.suggest import (
 from irrun.checking.faults.votes import believed, leads_to_declared, outputs_without_inference
 from irrun.checking.origins import history
 from irrun.diagnostics import Diagnostic, Refused
-from irrun.edits import set_attribute
 from irrun.inference.layer import input_name
 from irrun.inference.propagate import needed, refusal, site, to_blame, wrong_output_count
 from irrun.model import Layer, Port, is_constant

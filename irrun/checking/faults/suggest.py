@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from irrun.edits import Edits, Fix, add_attribute, set_attribute, set_dims, set_items
+from irrun.base.edits import Edits, Fix, add_attribute, set_attribute, set_dims, set_items
+from irrun.base.source import Source
 from irrun.model import Layer, Port
-from irrun.source import Source
 from irrun.types import Dim, ElementType, PartialShape
 
 __all__ = [

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
+from irrun.base.edits import Fix
+from irrun.base.source import Span
 from irrun.checking.faults.evidence import Evidence
 from irrun.checking.faults.outputs import due
 from irrun.checking.faults.suggest import declare_dims, declare_type
-from irrun.edits import Fix
 from irrun.model import Layer, Port
-from irrun.source import Span
 
 __all__ = ["UnparsablePort", "fix_unparsable", "unparsable_ports"]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import irrun.api as api
+from irrun.base.source import Source
 from irrun.compat.openvino._errors import Covered, NotCovered, OpenVINOError, translated
 from irrun.compat.openvino._models import Model
 from irrun.compat.openvino._properties import Properties
@@ -15,8 +16,7 @@ from irrun.compat.openvino._tensors import Tensor
 from irrun.diagnostics import IrrunError
 from irrun.ir.parse import parse
 from irrun.model import Model as Graph
-from irrun.source import Source
-from irrun.weights import Weights
+from irrun.model.weights import Weights
 
 __all__ = ["Core", "compile_model", "get_version"]
 

@@ -19,7 +19,7 @@ from irrun.engines import Limits, Side
 from irrun.engines import open as open_engine
 from irrun.ir.write import save_model
 from irrun.model import Layer, Model, is_constant
-from irrun.weights import Weights
+from irrun.model.weights import Weights
 
 __all__ = ["anonymized"]
 

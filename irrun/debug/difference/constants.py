@@ -11,8 +11,8 @@ import numpy as np
 from irrun.diagnostics import ModelError, Refused
 from irrun.inference.propagate import refusal
 from irrun.model import Layer, Model
+from irrun.model.weights import Weights
 from irrun.types import ElementType, PartialShape
-from irrun.weights import Weights
 
 __all__ = ["Constant", "WeightsError", "constant", "weights_error"]
 

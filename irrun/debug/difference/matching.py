@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from irrun.debug.difference.sides import Side
 from irrun.model import Layer, MapEntry, Model
-from irrun.weights import Weights
+from irrun.model.weights import Weights
 
 __all__ = ["By", "Matching", "Pair", "match"]
 

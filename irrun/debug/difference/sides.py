@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.inference.settled import settled
 from irrun.model import Layer, Model, is_constant
-from irrun.weights import Weights
+from irrun.model.weights import Weights
 
 __all__ = ["Side"]
 

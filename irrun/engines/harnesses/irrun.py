@@ -12,9 +12,9 @@ import numpy as np
 
 import irrun
 from irrun.api import compile
+from irrun.base.identity import identity, weights_of
 from irrun.engines.places import body_inputs, computing_layers
 from irrun.engines.tensors import Wire, decoded, encoded
-from irrun.identity import identity, weights_of
 from irrun.model import Layer, Model
 from irrun.opdef.plugins import load_plugin
 from irrun.planning.steps import Step

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 
+from irrun.base.source import Source
 from irrun.diagnostics import Diagnostic, ModelError
 from irrun.files import write_pair
 from irrun.ir.parse import parse
 from irrun.model import Model
-from irrun.source import Source
+from irrun.model.weights import Weights
 from irrun.testing.strategies._arrays import Dims
 from irrun.testing.strategies._builder import Builder
 from irrun.testing.strategies._layers import LAYERS
-from irrun.weights import Weights
 
 __all__ = ["GeneratedModel", "models"]
 

@@ -1,0 +1,1 @@
+"""What everything stands on: source text with its lines, edits, files, weights, texts for people, time limits."""

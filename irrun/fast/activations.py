@@ -1,0 +1,133 @@
+"""Activations in one pass, where numpy makes four to twelve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from irrun.fast import functions as f
+from irrun.fast.functions import Number, contracted
+from irrun.fast.machine.memory import row_at
+from irrun.fast.machine.processor import compiled
+from irrun.fast.rows import OnRows
+from irrun.kernels.blocks import SMALL, each_block
+from irrun.opdef import Index, Kernel
+
+__all__ = ["activation", "erf", "exp", "gelu_erf", "gelu_tanh", "sigmoid", "swish", "tanh"]
+
+_f32: Final = np.float32
+_ONE: Final = _f32(1)
+_HALF: Final = _f32(0.5)
+_ROOT: Final = _f32(math.sqrt(0.5))
+_LINEAR: Final = _f32(-2 * math.sqrt(2 / math.pi))
+_CUBIC: Final = _f32(-2 * math.sqrt(2 / math.pi) * 0.044715)
+
+
+def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
+    """Return the element-wise kernel for one of the functions below and its further arguments."""
+    change = OnRows(kernel, *numbers, whole=False)
+
+    def call(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
+        whole = np.empty(x.shape, x.dtype) if out is None else out
+        if x.nbytes <= SMALL or not (x.flags.c_contiguous and whole.flags.c_contiguous):
+            if whole is not x:
+                np.copyto(whole, x)
+            change(whole)
+            return whole
+        source, target = x.reshape(-1), whole.reshape(-1)
+
+        def fill(index: Index) -> None:
+            tile = target[index]
+            if whole is not x:
+                np.copyto(tile, source[index])
+            change(tile)
+
+        each_block(fill, target.shape, target.itemsize, SMALL, work=_WORK * whole.nbytes, least=SMALL // 4)
+        return whole
+
+    return Kernel(call, out="elementwise", change=change, rows=change.rows, row_inputs=(0,))
+
+
+_WORK: Final = 4
+"""The time that a function takes for a byte, in units of ``threads.WORTH``."""
+
+
+@contracted
+def _gelu_erf(x: Number) -> Number:
+    return _HALF * x * (_ONE + f.erf(x * _ROOT))
+
+
+@contracted
+def _gelu_tanh(x: Number) -> Number:
+    return x / (_ONE + f.exp(x * (x * x * _CUBIC + _LINEAR)))
+
+
+@contracted
+def _swish(x: Number, beta: Number) -> Number:
+    return x / (_ONE + f.exp(-beta * x))
+
+
+@compiled
+def gelu_erf(address: int, columns: int, apart: int, first: int, last: int) -> None:
+    """Replace each number x of the rows by x Φ(x), with the error function."""
+    for i in range(first, last):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = _gelu_erf(row[j])
+
+
+@compiled
+def gelu_tanh(address: int, columns: int, apart: int, first: int, last: int) -> None:
+    """Replace each number x of the rows by 0.5 x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³)))."""
+    for i in range(first, last):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = _gelu_tanh(row[j])
+
+
+@compiled
+def swish(address: int, columns: int, apart: int, beta: Number, first: int, last: int) -> None:
+    """Replace each number x of the rows by x / (1 + exp(-beta x))."""
+    for i in range(first, last):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = _swish(row[j], beta)
+
+
+@compiled
+def sigmoid(address: int, columns: int, apart: int, first: int, last: int) -> None:
+    """Replace each number x of the rows by 1 / (1 + exp(-x))."""
+    for i in range(first, last):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = f.sigmoid(row[j])
+
+
+@compiled
+def tanh(address: int, columns: int, apart: int, first: int, last: int) -> None:
+    """Replace each number x of the rows by the hyperbolic tangent."""
+    for i in range(first, last):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = f.tanh(row[j])
+
+
+@compiled
+def exp(address: int, columns: int, apart: int, first: int, last: int) -> None:
+    """Replace each number x of the rows by e to the power of x."""
+    for i in range(first, last):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = f.exp(row[j])
+
+
+@compiled
+def erf(address: int, columns: int, apart: int, first: int, last: int) -> None:
+    """Replace each number x of the rows by the error function."""
+    for i in range(first, last):
+        row = row_at(address + 4 * i * apart, columns)
+        for j in range(columns):
+            row[j] = f.erf(row[j])

@@ -1,0 +1,231 @@
+"""Matrix products with a constant matrix of integers of 8 or 4 bits, which have scales and zero points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.fast.block import multiply_block, unpack_block
+from irrun.fast.functions import Number
+from irrun.fast.machine.memory import address_of
+from irrun.fast.machine.processor import ROWS, compiled
+from irrun.fast.machine.sharing import share
+from irrun.fast.panels import WIDTH, after, finish, multiply_panel, multiply_panels
+from irrun.kernels.matmul import ConstantForm
+from irrun.opdef import Call, Epilogue, Stored
+
+__all__ = ["PackedCodes"]
+
+_UNPACKED: Final = 1 << 16
+"""Floats of the panels that are unpacked at once for many rows. They stay in the second-level cache."""
+
+
+class PackedCodes(ConstantForm):
+    """A constant matrix ``(codes - zeros) * scales`` in panels of ``WIDTH`` columns, the last of them padded.
+
+    The codes are i8 or, two in a byte, unsigned numbers of 4 bits; u8 and i4 are shifted to these. Zeros and scales are
+    [panels, groups, ``WIDTH``]: one for each column and group of consecutive rows. ``transposed`` packs the transposed
+    matrix. A row of the other matrix is multiplied with the codes, and each sum over a group once with its scale, so
+    that a product with few rows reads no more than the codes.
+    """
+
+    def __init__(self, source: Stored, transposed: bool) -> None:
+        super().__init__(source)
+        self.depth, self.columns = source.shape[::-1] if transposed else source.shape
+        self.name = f"compiled, {source.type}"
+        groups, count = _groups(source, transposed), -(-self.columns // WIDTH)
+        zeros, scales = (
+            _in_panels(np.full((1, 1), default, np.float32) if numbers is None else numbers, transposed, groups, self)
+            for numbers, default in ((source.zeros, 0), (source.scales, 1))
+        )
+        zeros += {"u8": -128, "i4": 8}.get(source.type.name, 0)
+        small = zeros.astype(np.int8)
+        self.zeros, self.scales = small if np.array_equal(small, zeros) else zeros, scales
+        if source.type.bits == 8:
+            codes = source.raw.reshape(source.shape).T if transposed else source.raw.reshape(source.shape)
+            flip = np.uint8(128 if source.type.name == "u8" else 0)
+            self.panels = np.zeros((count, self.depth, WIDTH), np.int8)
+            for number, panel in enumerate(self.panels.view(np.uint8)):
+                part = codes[:, number * WIDTH : (number + 1) * WIDTH]
+                np.bitwise_xor(part, flip, panel[:, : part.shape[1]])
+        else:
+            self.panels = np.zeros((count, self.depth, WIDTH // 2), np.uint8)
+            down, across = (1, self.depth) if transposed else (self.columns, 1)
+            _pack(source.raw, down, across, self.columns, 8 if source.type.name == "i4" else 0, self.panels)
+
+    @staticmethod
+    def holds(source: Stored, transposed: bool) -> bool:
+        """Return whether the groups of the scales and of the zeros fit together, and are not too short."""
+        depth = source.shape[1 if transposed else 0]
+        return bool(groups := _groups(source, transposed)) and depth // groups >= _SHORTEST
+
+    @property
+    def nbytes(self) -> int:
+        return self.panels.nbytes + self.zeros.nbytes + self.scales.nbytes
+
+    def multiply(
+        self, a: np.ndarray, out: np.ndarray, first: int = 0, epilogue: Epilogue | None = None,
+        residual: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        """Fill ``out`` with the product of ``a`` and the columns from ``first`` on: see ``PackedMatrix.multiply``."""
+        function, arguments = self._call(a, out, first, epilogue, residual)
+        function(*arguments, 0, out.shape[1])
+
+    def by_rows(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
+        """Return the call that fills rows of ``out``: see ``multiply``."""
+        return _multiply_rows, (a, self.panels, self.zeros, self.scales, out, *after(epilogue, residual, 0))
+
+    def multiply_shared(
+        self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None
+    ) -> None:
+        """Fill ``out`` with the product of ``a`` and the matrix, on all threads: see ``multiply``."""
+        function, arguments = self._call(a, out, 0, epilogue, residual)
+        share(function, self.columns, 2 * out.size * self.depth, *arguments, unit=WIDTH)
+
+    def _call(
+        self, a: np.ndarray, out: np.ndarray, first: int, epilogue: Epilogue | None, residual: np.ndarray | None
+    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """Return the function that multiplies, and its arguments but the first and the last column of ``out``."""
+        matrix = a, self.panels, self.zeros, self.scales, out, first // WIDTH
+        return _multiply_few if len(a) < ROWS else _multiply_many, (*matrix, *after(epilogue, residual, first))
+
+
+_SHORTEST: Final = 8
+"""The least rows of a group. With shorter ones, a product spends more time on scales than on codes."""
+
+
+def _groups(source: Stored, transposed: bool) -> int:
+    """Return into how many groups scales and zeros divide the rows, or 0 if their groups overlap."""
+    axis = 1 if transposed else 0
+    counts = [1 if numbers is None else numbers.shape[axis] for numbers in (source.zeros, source.scales)]
+    return max(counts) if max(counts) % min(counts) == 0 else 0
+
+
+def _in_panels(numbers: np.ndarray, transposed: bool, groups: int, matrix: PackedCodes) -> np.ndarray:
+    """Return zeros or scales of a ``Stored`` as f32 [panels, groups, WIDTH]."""
+    numbers = numbers.T if transposed else numbers
+    every = np.repeat(np.repeat(numbers, groups // len(numbers), 0), matrix.columns // numbers.shape[1], 1)
+    panels = np.zeros((-(-matrix.columns // WIDTH), groups, WIDTH), np.float32)
+    for number, panel in enumerate(panels):
+        part = every[:, number * WIDTH : (number + 1) * WIDTH]
+        panel[:, : part.shape[1]] = part
+    return panels
+
+
+@compiled
+def _nibble(raw: np.ndarray, place: int) -> int:
+    return raw[place >> 1] >> ((place & 1) * 4) & 15
+
+
+@compiled
+def _pack(raw: np.ndarray, down: int, across: int, columns: int, flip: int, panels: np.ndarray) -> None:
+    """Pack codes of 4 bits, which lie ``down`` and ``across`` codes apart along a column and along a row.
+
+    The low bits of a byte hold a column of the first half of the panel, the high bits one of the second half.
+    """
+    count, depth, half = panels.shape
+    for panel in range(count):
+        for j in range(half):
+            low = panel * 2 * half + j
+            high = low + half
+            for k in range(depth):
+                code = 0
+                if low < columns:
+                    code = _nibble(raw, low * across + k * down) ^ flip
+                if high < columns:
+                    code |= (_nibble(raw, high * across + k * down) ^ flip) << 4
+                panels[panel, k, j] = code
+
+
+@compiled
+def _multiply_few(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, start: int, bias: int,
+    residual: int, apart: int, low: Number, high: Number, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the columns ``first`` to ``last`` of ``out``, whose first column is that of the panel ``start``."""
+    rows, depth = a.shape
+    groups = scales.shape[1]
+    size = depth // groups
+    lda, ldb = a.strides[0] // 4, panels.strides[0]
+    sums = np.zeros((rows, groups), np.float32)
+    for row in range(rows):
+        for group in range(groups):
+            for k in range(group * size, (group + 1) * size):
+                sums[row, group] += a[row, k]
+    raw = np.empty((ROWS, 4 * WIDTH), np.float32)  # the product of the rows with the codes of a group
+    total = np.empty((ROWS, 4 * WIDTH), np.float32)
+    column = first
+    while column < last:
+        panel = start + column // WIDTH
+        # a single row leaves registers for four panels, which are read from memory at the same time
+        count = 4 if rows == 1 and panel + 4 <= len(panels) else 1
+        for group in range(groups):
+            at = address_of(a) + 4 * group * size
+            b = address_of(panels) + panel * ldb + group * size * panels.strides[1]
+            if count == 4:
+                multiply_block(1, 4, panels, at, lda, b, ldb, address_of(raw), 0, size, False)
+            else:
+                multiply_panel(panels, at, lda, b, ldb, address_of(raw), 4 * WIDTH, rows, size, False)
+            for row in range(rows):
+                for n in range(count):
+                    for j in range(WIDTH):
+                        shift = sums[row, group] * zeros[panel + n, group, j]
+                        part = (raw[row, n * WIDTH + j] - shift) * scales[panel + n, group, j]
+                        if group > 0:
+                            part += total[row, n * WIDTH + j]
+                        total[row, n * WIDTH + j] = part
+        width = min(count * WIDTH, last - column)
+        for row in range(rows):
+            for j in range(width):
+                out[row, column + j] = total[row, j]
+        finish(
+            address_of(out) + 4 * column, out.strides[0] // 4, rows, width, bias + 4 * column if bias else 0,
+            residual + 4 * column if residual else 0, apart, low, high,
+        )  # fmt: skip
+        column += width
+
+
+@compiled
+def _multiply_many(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, start: int, bias: int,
+    residual: int, apart: int, low: Number, high: Number, first: int, last: int,
+) -> None:  # fmt: skip
+    """Unpack a few panels at a time and multiply all rows with them, so that unpacking takes little of the time.
+
+    See ``_multiply_few`` for the columns.
+    """
+    depth = a.shape[1]
+    count = max(1, _UNPACKED // (depth * WIDTH))
+    size = depth // scales.shape[1]
+    floats = np.empty((count, depth, WIDTH), np.float32)
+    shifts = np.empty(WIDTH, np.float32)
+    for column in range(first, last, count * WIDTH):
+        width = min(count * WIDTH, last - column)
+        for n in range(-(-width // WIDTH)):
+            panel = start + column // WIDTH + n
+            for group in range(scales.shape[1]):
+                for j in range(WIDTH):
+                    shifts[j] = zeros[panel, group, j]
+                unpack_block(
+                    panels, address_of(panels) + panel * panels.strides[0] + group * size * panels.strides[1],
+                    address_of(shifts), address_of(scales) + panel * scales.strides[0] + group * scales.strides[1],
+                    address_of(floats) + n * floats.strides[0] + group * size * floats.strides[1], size,
+                )  # fmt: skip
+        multiply_panels(
+            a, floats, out[:, column : column + width], 0, bias + 4 * column if bias else 0,
+            residual + 4 * column if residual else 0, apart, low, high,
+        )  # fmt: skip
+
+
+@compiled
+def _multiply_rows(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, bias: int, residual: int,
+    apart: int, low: Number, high: Number, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the rows ``first`` to ``last`` of ``out``."""
+    more = residual + 4 * first * apart if residual else 0
+    _multiply_many(
+        a[first:last], panels, zeros, scales, out[first:last], 0, bias, more, apart, low, high, 0, out.shape[1]
+    )  # fmt: skip

@@ -1,0 +1,334 @@
+"""Convolutions with constant filters, channels last, in compiled form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.fast.convolution.bands import Stage, chained
+from irrun.fast.convolution.windows import convolution_of, geometry_of
+from irrun.fast.convolution.winograd import TransformedFilters, convolve_3x3
+from irrun.fast.machine.processor import ROWS, VECTOR
+from irrun.fast.machine.sharing import share
+from irrun.fast.product import PackedMatrix
+from irrun.kernels.blocks import changing, each_block
+from irrun.kernels.convolution.channels_last import with_pads
+from irrun.kernels.convolution.planes import Filters, limit_of
+from irrun.kernels.convolution.planes import convolve as defined
+from irrun.kernels.convolution.windows import Axis
+from irrun.kernels.convolution.winograd import is_plain_3x3
+from irrun.kernels.matmul import ConstantForm
+from irrun.kernels.threads import shared, threads
+from irrun.opdef import Epilogue, Index, Kernel, OnTileReady, ignore_tile
+
+__all__ = ["PackedFilters", "Place", "convolution", "transposed"]
+
+_FEW: Final = 8
+"""The most input channels for which the taps of a row are joined: a tap alone would be too short a loop."""
+_NARROW: Final = 16
+"""The fewest channels for Winograd's method: with fewer, its transforms take longer than what they save."""
+_SMALL: Final = 1 << 18
+"""The most elements of transformed filters that do not matter: 1 MiB."""
+_LARGE: Final = 1 << 22
+"""The most elements of transformed filters that are not large: 16 MiB."""
+_WORTH: Final = 32
+"""The least multiplications that each element of transformed filters must save, unless they are small."""
+_WORTH_LARGE: Final = 128
+"""The same for large ones: with 32, a U-Net takes 20 MB more and is 1 % faster."""
+_NONE: Final = np.empty(0, np.float32)
+
+
+def convolution(filters: Filters, axes: tuple[Axis, ...], batch: int) -> Kernel:
+    """Return the kernel of a convolution of f32 for data of a known geometry. The filters are f32, f16 or bf16.
+
+    The filters are finite, or there are no pads.
+    """
+    tile = _tile(filters, axes, batch)
+    made = _Direct(filters, axes, batch) if tile is None else _Winograd(filters, axes, batch, tile)
+    return made.kernel()
+
+
+def _tile(filters: Filters, axes: tuple[Axis, ...], batch: int) -> int | None:
+    """Return the size of the tiles for Winograd's method, or None if another method is better.
+
+    Transformed filters take much memory: 4 times that of the filters for tiles of 4, 1.8 times for tiles of 2. They
+    must save enough multiplications.
+    """
+    plain = filters.groups == 1 and is_plain_3x3(filters, axes) and filters.is_finite
+    if not plain or min(filters.ins, filters.outs) < _NARROW or filters.ins % VECTOR or filters.outs % VECTOR:
+        return None
+    # for each pair of channels: multiplications, and elements of transformed filters, without tiles and with them
+    windows = {tile: batch * math.prod(-(-axis.out // tile) for axis in axes) for tile in (1, 2, 4)}
+    work = {None: 9 * windows[1], 2: 16 * windows[2], 4: 36 * windows[4]}
+    held = {None: 0, 2: 16, 4: 36}
+    best: int | None = None
+    for tile in (2, 4):
+        saved, more = work[best] - work[tile], held[tile] - held[best]
+        pairs = filters.ins * filters.outs
+        worth = _WORTH if held[tile] * pairs <= _LARGE else _WORTH_LARGE
+        if saved > 0 and (more * pairs <= _SMALL or saved >= worth * more):
+            best = tile
+    return best
+
+
+class PackedFilters(ConstantForm):
+    """Filters in panels: see ``irrun.fast.convolution.windows``. They are held in f16 where that is exact.
+
+    ``taps`` chooses some of their rows and columns, in reverse order: the first and the distance between two, of each.
+    """
+
+    def __init__(self, source: np.ndarray, *taps: tuple[int, int]) -> None:
+        super().__init__(source)
+        if taps:
+            source = source[(..., *(slice(first, None, step) for first, step in taps))][..., ::-1, ::-1]
+        groups, outs, ins = source.shape[:3]
+        if ins == outs == 1:
+            self.panels = PackedMatrix(source.reshape(groups, -1).T).panels
+            return
+        matrices = source.transpose(0, 3, 4, 2, 1).reshape(groups, -1, outs)
+        packed = [PackedMatrix(matrix).panels for matrix in matrices]
+        alike = packed if len({panels.dtype for panels in packed}) == 1 else [_in_f32(panels) for panels in packed]
+        self.panels = alike[0] if groups == 1 else np.concatenate(alike)
+
+
+def _in_f32(panels: np.ndarray) -> np.ndarray:
+    return panels if panels.dtype == np.float32 else panels.view(np.float16).astype(np.float32)
+
+
+class _Method:
+    """A convolution of data of a known geometry."""
+
+    name: str
+    packed: int
+    """The bytes of the filters, as the method holds them."""
+
+    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int) -> None:
+        self.axes, self.shape = axes, (batch, axes[0].out, axes[1].out, filters.groups * filters.outs)
+        self.flops = 2 * filters.size * math.prod(self.shape[:3])
+        self.limit = limit_of(filters.source)
+
+    def fill(
+        self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
+        on_tile_ready: OnTileReady,
+    ) -> None:  # fmt: skip
+        """Fill ``out`` with ``clamp(convolution + bias + residual)``. All arrays are contiguous.
+
+        ``bias`` and ``limits`` may be empty. Tiles of ``out`` are reported to ``on_tile_ready``.
+        """
+        raise NotImplementedError
+
+    def kernel(self, epilogue: Epilogue | None = None) -> Kernel:
+        """Return the kernel, which also computes ``epilogue``."""
+        bias = _NONE if epilogue is None or epilogue.bias is None else epilogue.bias
+        limits = _NONE if epilogue is None or epilogue.limits is None else np.array(epilogue.limits, np.float32)
+        change = None if epilogue is None else epilogue.change
+
+        def call(
+            data: np.ndarray, _: np.ndarray, residual: np.ndarray | None = None, *,
+            out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile,
+        ) -> np.ndarray:  # fmt: skip
+            whole = np.empty(self.shape, np.float32) if out is None else out
+            more = None if residual is None else np.ascontiguousarray(residual)
+            if not whole.size:
+                return whole
+            # without Python between them, threads compute the convolution, and then what follows
+            apart = on_tile_ready is ignore_tile and shared(self.flops, natively=True)
+            report = on_tile_ready if apart else changing(change, whole, on_tile_ready)
+            self.fill(np.ascontiguousarray(data), whole, more, bias, limits, report)
+            if apart and change is not None:
+                change(whole)
+            return whole
+
+        adds = epilogue is not None and epilogue.residual
+        return Kernel(
+            call, f"{self.name}, channels last", out="tiles", flops=self.flops, prepacked=(1,), packed=self.packed,
+            followed=self.kernel if epilogue is None else None, chain=chained,
+            stages=() if change is not None else self.stages(bias, limits, adds),
+        )  # fmt: skip
+
+    def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
+        """Return the convolution as a stage of a chain of convolutions, if it can be one."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """The windows whose results are at one phase of the strides of a transposed convolution, or all windows."""
+
+    filters: PackedFilters
+    depth: int
+    """The elements that a window of a group sees at each tap."""
+    geometry: np.ndarray
+    windows: tuple[int, int]
+    """The number of windows along rows and columns."""
+
+    def fill(
+        self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
+        limits: np.ndarray, index: Index,
+    ) -> None:  # fmt: skip
+        """Fill the windows at ``index`` (images, rows of windows). For the other arguments, see ``_Method.fill``."""
+        (images, rows), (high, broad) = index, self.windows
+        first = (images.start * high + min(rows.start, high)) * broad
+        last = ((images.stop - 1) * high + min(rows.stop, high)) * broad
+        function, arguments = self._call(groups, data, out, residual, bias, limits)
+        function(*arguments, first, last)
+
+    def fill_all(
+        self, work: int, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
+        limits: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Fill all windows, which takes so much ``work``. For the other arguments, see ``_Method.fill``."""
+        function, arguments = self._call(groups, data, out, residual, bias, limits)
+        share(function, len(data) * math.prod(self.windows), work, *arguments, unit=ROWS)
+
+    def _call(
+        self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
+        limits: np.ndarray,
+    ) -> Any:  # fmt: skip
+        return convolution_of(data, self.filters.panels, bias, residual, out, self.geometry, groups, self.depth, limits)
+
+
+class _Direct(_Method):
+    """A convolution computed from the data as it is: as a matrix product, or channel by channel."""
+
+    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int) -> None:
+        super().__init__(filters, axes, batch)
+        packed, depth, (rows, line) = PackedFilters.of(filters.source), filters.ins, axes
+        # the taps of a row are one after the other in memory
+        self.joins = filters.groups == 1 and filters.ins <= _FEW and line.kernel > 1 and line.dilation == 1
+        if self.joins:
+            depth *= line.kernel
+            rows, line = (replace(axis, begin=0, end=0) for axis in axes)
+            line = replace(line, kernel=1)
+        self.groups, self.step = filters.groups, 1
+        self.phases = [_Phase(packed, depth, geometry_of(rows, line), (rows.out, line.out))]
+        self.name = "compiled depthwise" if filters.ins == filters.outs == 1 else "compiled"
+        self.packed = packed.panels.nbytes
+
+    def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
+        if self.joins:
+            return ()
+        (phase,) = self.phases
+        panels, channels = phase.filters.panels, self.shape[3]
+        return (Stage(self.axes, panels, self.groups, phase.depth, channels, bias, limits, adds),)
+
+    def fill(
+        self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
+        on_tile_ready: OnTileReady,
+    ) -> None:  # fmt: skip
+        (batch, high, broad, channels), step = out.shape, self.step
+        seen = with_pads(data, *self.axes) if self.joins else data
+
+        def part(index: Index) -> None:
+            for phase in self.phases:
+                phase.fill(self.groups, seen, out, residual, bias, limits, index)
+            images, rows = index
+            lines = slice(rows.start * step, min(rows.stop * step, high))
+            on_tile_ready((images, lines, slice(0, broad), slice(0, channels)))
+
+        if on_tile_ready is ignore_tile:
+            for phase in self.phases:
+                work = self.flops // len(self.phases)
+                phase.fill_all(work, self.groups, seen, out, residual, bias, limits)
+            return
+        count = -(-high // step)
+        size = step * broad * channels * out.itemsize
+        least = max(_LEAST, min(_ENOUGH, batch * count * broad // threads()))
+        each_block(part, (batch, count), size, self.limit, work=self.flops, least=least * channels * out.itemsize)
+
+
+_LEAST: Final = 16
+"""The fewest windows of a part of the work, of which there may be one for each thread."""
+_ENOUGH: Final = 64
+"""The fewest windows of a part if there are more: each part reads all filters again."""
+
+
+class _Transposed(_Direct):
+    """A transposed convolution, as a convolution for each phase of the strides."""
+
+    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, phases: Sequence[Place]) -> None:
+        _Method.__init__(self, filters, axes, batch)
+        self.shape = batch, axes[0].size, axes[1].size, filters.groups * filters.outs
+        self.flops = 2 * filters.size * math.prod((batch, *(axis.out for axis in axes)))
+        self.joins, self.groups, self.step = False, filters.groups, axes[0].stride
+        steps = axes[0].stride, axes[1].stride
+        self.phases: list[_Phase] = []
+        for firsts, (rows, line), taps in phases:
+            packed = PackedFilters.of(filters.source, *zip(taps, steps))
+            geometry = geometry_of(rows, line, steps, firsts)
+            self.phases.append(_Phase(packed, filters.ins, geometry, (rows.out, line.out)))
+        self.name, self.packed = "compiled", sum(phase.filters.panels.nbytes for phase in self.phases)
+
+    def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
+        return ()
+
+
+Place = tuple[tuple[int, int], tuple[Axis, Axis], tuple[int, int]]
+"""A phase of a transposed convolution: the place of its first result, the geometry of the convolution that computes it
+from the data, and the first row and column of its taps, which are as far apart as the strides."""
+
+
+def transposed(filters: Filters, axes: tuple[Axis, ...], batch: int, phases: Sequence[Place]) -> Kernel:
+    """Return the kernel of a transposed convolution of f32 whose ``phases`` are the whole output.
+
+    ``axes`` are those of the convolution that leads from the output back to the data.
+    """
+    return _Transposed(filters, axes, batch, phases).kernel()
+
+
+class _Winograd(_Method):
+    """A convolution with 3×3 kernels by Winograd's method."""
+
+    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, tile: int) -> None:
+        super().__init__(filters, axes, batch)
+        self.name = f"compiled Winograd F({tile}×{tile}, 3×3)"
+        self.filters, self.tile = TransformedFilters.of(filters.source, tile), tile
+        self.packed = self.filters.panels.nbytes
+        self.limit = limit_of(self.filters.panels)
+
+    def fill(
+        self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
+        on_tile_ready: OnTileReady,
+    ) -> None:  # fmt: skip
+        (batch, high, broad, channels), tile, (rows, line) = out.shape, self.tile, self.axes
+        more, strips = out if residual is None else residual, -(-high // tile)
+        arguments = (
+            data, self.filters.panels, tile, bias, more, out, rows.begin, line.begin, residual is not None, limits
+        )  # fmt: skip
+
+        def check(finite: bool, index: Index) -> None:
+            if not finite:  # an infinity or NaN has spread over its whole tile
+                self._by_definition(data, out, None if residual is None else residual[index], bias, limits, index)
+
+        def part(index: Index) -> None:
+            images, cut = index
+            lines = slice(cut.start * tile, min(cut.stop * tile, high))
+            for image in range(images.start, images.stop):
+                finite = convolve_3x3(*arguments, image * strips + cut.start, image * strips + cut.stop)
+                check(finite, (slice(image, image + 1), lines))
+            on_tile_ready((images, lines, slice(0, broad), slice(0, channels)))
+
+        if on_tile_ready is ignore_tile:
+            finite = share(convolve_3x3, batch * strips, self.flops, *arguments)
+            check(bool(finite), (slice(0, batch), slice(0, high)))
+            return
+        size = tile * broad * channels * out.itemsize
+        each_block(part, (batch, strips), size, self.limit, work=self.flops, least=size)
+
+    def _by_definition(
+        self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
+        index: Index,
+    ) -> None:  # fmt: skip
+        """Fill a part of ``out`` as ``fill`` does, with the defining kernel. ``residual`` is that of the part."""
+        first, elements = self.axes[0].part(index[1])
+        seen = np.moveaxis(data[index[0], elements], -1, 1)
+        result = np.moveaxis(defined(seen, self.filters.filters(), (first, self.axes[1])), 1, -1)
+        if bias.size:
+            result = result + bias
+        if residual is not None:
+            result = result + residual
+        out[index] = np.clip(result, *limits) if limits.size else result

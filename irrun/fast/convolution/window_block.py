@@ -1,0 +1,203 @@
+"""A block of windows whose results stay in registers, as LLVM code: for convolutions and poolings, channels last.
+
+A block has ``ROWS`` windows and up to ``VECTORS`` vectors of output channels. The elements of the windows are found
+through a table of addresses, one for each window and tap, so that nothing is copied: strides, dilations and pads change
+the table alone. Bias, residual and clamp are applied before the results leave the registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from llvmlite import ir
+
+from irrun.fast.block import FORMS, Form, at, int64, repeated, widened
+from irrun.fast.machine.late import cgutils, emitted, literal, types
+from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS
+
+__all__ = ["AVERAGE", "DENSE", "DEPTHWISE", "MAXIMUM", "window_block"]
+
+DENSE: Final = 0
+"""Each element of a window is multiplied by a row of weights, which has an element for each output channel."""
+DEPTHWISE: Final = 1
+"""Each channel of a window is multiplied by a weight of its own for each tap."""
+MAXIMUM: Final = 2
+AVERAGE: Final = 3
+
+_F32: Final = ir.FloatType()
+_I32: Final = ir.IntType(32)
+_I64: Final = ir.IntType(64)
+_FLOATS: Final = ir.VectorType(_F32, VECTOR)
+_POINTER: Final = _FLOATS.as_pointer()
+_MASK: Final = ir.VectorType(ir.IntType(1), VECTOR)
+_Vectors = list[list[ir.Value]]
+"""A value, or the variable that holds it, for each window of a block and vector of channels."""
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """The arguments of ``window_block`` from ``table`` on, as LLVM values."""
+
+    table: ir.Value
+    taps: ir.Value
+    depth: ir.Value
+    b: ir.Value
+    targets: ir.Value
+    shift: ir.Value
+    column: ir.Value
+    last: ir.Value
+    bias: ir.Value
+    adds: ir.Value
+    clamps: ir.Value
+    low: ir.Value
+    high: ir.Value
+
+
+def _window_block(
+    context: Any, kind: Any, vectors: Any, weights: Any, table: Any, taps: Any, depth: Any, b: Any, targets: Any,
+    shift: Any, column: Any, last: Any, bias: Any, adds: Any, clamps: Any, low: Any, high: Any,
+) -> Any:  # fmt: skip
+    """Compute ``ROWS`` windows for ``vectors`` vectors of output channels.
+
+    ``kind`` is a literal, ``vectors`` is 1 to ``VECTORS``. ``weights`` is an array of which only the dtype matters: see
+    ``FORMS``. ``table`` is the address of i64 [taps, ROWS]: the address at which each window has its elements for a
+    tap. ``shift`` is added to all of them. A dense window has ``depth`` > 0 elements there, the other kinds a channel
+    for each output.
+    ``b`` is the address of the weights: a row of ``VECTORS`` vectors for each element of a dense window, or for each
+    tap of a depthwise one.
+
+    ``targets`` is the address of i64 [ROWS, 3]: the addresses of the results of each window, of the residual, which is
+    added if ``adds``, and, for averages, of the factor of the sum. ``column`` is added to the first two. The last
+    vector has ``last`` channels, 1 to ``VECTOR``. ``bias`` is the address of a number for each channel of the block, or
+    0. If ``clamps``, results below ``low`` or above ``high`` become these; NaN stays.
+    """
+    how, form = literal(kind), FORMS[weights.dtype.name]
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        for count in range(1, VECTORS + 1):
+            with builder.if_then(builder.icmp_signed("==", arguments[1], int64(count))):
+                _Block(builder, how, count, form, _Arguments(*arguments[3:])).emit()
+        return context.get_dummy_value()
+
+    numbers = (table, taps, depth, b, targets, shift, column, last, bias, adds, clamps, low, high)
+    return types.void(kind, types.int64, weights, *numbers), generate
+
+
+window_block: Final[Callable[..., None]] = emitted(_window_block, prefer_literal=True)
+
+
+class _Block:
+    """Emits one block. The sums are variables on the stack, which LLVM moves to registers."""
+
+    def __init__(self, builder: Any, kind: int, vectors: int, form: Form, arguments: _Arguments) -> None:
+        self.builder, self.kind, self.form, self.of = builder, kind, form, arguments
+        self.count = vectors
+        places = ir.Constant(ir.VectorType(_I64, VECTOR), list(range(VECTOR)))
+        lanes = builder.insert_element(ir.Constant(places.type, ir.Undefined), arguments.last, ir.Constant(_I32, 0))
+        every = ir.Constant(ir.VectorType(_I32, VECTOR), [0] * VECTOR)
+        self.mask = builder.icmp_signed("<", places, builder.shuffle_vector(lanes, lanes, every))
+        self.fma = self.function(f"llvm.fma.v{VECTOR}f32", _FLOATS, _FLOATS, _FLOATS, _FLOATS)
+
+    def function(self, name: str, result: ir.Type, *arguments: ir.Type) -> Any:
+        return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
+
+    def emit(self) -> None:
+        start = ir.Constant(_FLOATS, [float("-inf") if self.kind == MAXIMUM else 0.0] * VECTOR)
+        sums = [[cgutils.alloca_once(self.builder, _FLOATS) for _ in range(self.count)] for _ in range(ROWS)]
+        for row in sums:
+            for sum in row:
+                self.builder.store(start, sum)
+        self.accumulate(sums)
+        self.finish(sums)
+
+    def accumulate(self, sums: _Vectors) -> None:
+        """Add what each tap contributes to the sums, or compare it with them."""
+        builder, of = self.builder, self.of
+        step = int64(VECTORS // self.form.share * VECTOR * self.form.bytes)
+        address = cgutils.alloca_once(builder, _I64)
+        builder.store(of.b, address)
+        with cgutils.for_range(builder, of.taps) as tap:
+            entries = builder.add(of.table, builder.mul(tap.index, int64(8 * ROWS)))
+            begins = [
+                builder.add(builder.load(at(builder, entries, int64(8 * row), _I64)), of.shift) for row in range(ROWS)
+            ]
+            if self.kind == DENSE:
+                with cgutils.for_range(builder, of.depth) as k:
+                    place = builder.load(address)
+                    vectors = widened(builder, self.form, place)[: self.count]
+                    offset = builder.mul(k.index, int64(4))
+                    for begin, row in zip(begins, sums):
+                        element = repeated(builder, builder.load(at(builder, begin, offset, _F32), align=4))
+                        for vector, sum in zip(vectors, row):
+                            builder.store(builder.call(self.fma, [element, vector, builder.load(sum)]), sum)
+                    builder.store(builder.add(place, step), address)
+                return
+            vectors = []
+            if self.kind == DEPTHWISE:
+                place = builder.load(address)
+                vectors = widened(builder, self.form, place)[: self.count]
+                builder.store(builder.add(place, step), address)
+            for begin, row in zip(begins, sums):
+                for n, sum in enumerate(row):
+                    element, before = self.read(begin, n), builder.load(sum)
+                    if self.kind == DEPTHWISE:
+                        after = builder.call(self.fma, [element, vectors[n], before])
+                    elif self.kind == AVERAGE:
+                        after = builder.fadd(before, element)
+                    else:
+                        larger = builder.fcmp_ordered(">", element, before)
+                        is_nan = builder.fcmp_unordered("uno", element, element)
+                        after = builder.select(builder.or_(larger, is_nan), element, before)
+                    builder.store(after, sum)
+
+    def finish(self, sums: _Vectors) -> None:
+        """Apply factor, bias, residual and clamp, and store the results."""
+        builder, of = self.builder, self.of
+        targets = [
+            [builder.load(at(builder, of.targets, int64(8 * (3 * row + n)), _I64)) for n in range(3)]
+            for row in range(ROWS)
+        ]
+        if self.kind == AVERAGE:
+            for row, (_, _, factor) in zip(sums, targets):
+                share = repeated(builder, builder.load(at(builder, factor, int64(0), _F32), align=4))
+                for sum in row:
+                    builder.store(builder.fmul(builder.load(sum), share), sum)
+        with builder.if_then(builder.icmp_signed("!=", of.bias, int64(0))):
+            bias = [self.read(of.bias, n) for n in range(self.count)]
+            for row in sums:
+                for sum, number in zip(row, bias):
+                    builder.store(builder.fadd(builder.load(sum), number), sum)
+        with builder.if_then(builder.trunc(of.adds, ir.IntType(1))):
+            for row, (_, residual, _) in zip(sums, targets):
+                for n, sum in enumerate(row):
+                    number = self.read(builder.add(residual, of.column), n)
+                    builder.store(builder.fadd(builder.load(sum), number), sum)
+        with builder.if_then(builder.trunc(of.clamps, ir.IntType(1))):
+            for limit, sign in ((of.low, "<"), (of.high, ">")):
+                bound = repeated(builder, limit)
+                for row in sums:
+                    for sum in row:
+                        value = builder.load(sum)
+                        builder.store(builder.select(builder.fcmp_ordered(sign, value, bound), bound, value), sum)
+        for row, (target, _, _) in zip(sums, targets):
+            for n, sum in enumerate(row):
+                self.write(builder.load(sum), builder.add(target, of.column), n)
+
+    def read(self, address: ir.Value, n: int) -> ir.Value:
+        """Return the vector ``n`` of a row. Lanes beyond the last channel are zeros."""
+        place = at(self.builder, address, int64(4 * VECTOR * n), _FLOATS)
+        if n < self.count - 1:
+            return self.builder.load(place, align=4)
+        load = self.function(f"llvm.masked.load.v{VECTOR}f32.p0", _FLOATS, _POINTER, _I32, _MASK, _FLOATS)
+        return self.builder.call(load, [place, ir.Constant(_I32, 4), self.mask, ir.Constant(_FLOATS, [0.0] * VECTOR)])
+
+    def write(self, value: ir.Value, address: ir.Value, n: int) -> None:
+        """Store the vector ``n`` of a row, without lanes beyond the last channel."""
+        place = at(self.builder, address, int64(4 * VECTOR * n), _FLOATS)
+        if n < self.count - 1:
+            self.builder.store(value, place, align=4)
+            return
+        store = self.function(f"llvm.masked.store.v{VECTOR}f32.p0", ir.VoidType(), _FLOATS, _POINTER, _I32, _MASK)
+        self.builder.call(store, [value, place, ir.Constant(_I32, 4), self.mask])

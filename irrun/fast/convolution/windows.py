@@ -1,0 +1,264 @@
+"""Windows of channels-last data, a few hundred at a time: convolutions and poolings. See ``window_block``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.fast.convolution.window_block import AVERAGE, DENSE, DEPTHWISE, MAXIMUM, window_block
+from irrun.fast.machine.memory import address_of
+from irrun.fast.machine.processor import ROWS, VECTOR, compiled
+from irrun.fast.panels import WIDTH
+from irrun.kernels.convolution.windows import Axis
+
+__all__ = ["average", "convolution_of", "geometry_of", "maximum", "multiply_windows"]
+
+_HEIGHT: Final = 32 * ROWS
+"""The most windows whose addresses are in the table at once."""
+_TABLE: Final = 1 << 11
+"""The most addresses in the table, so that it leaves most of the first-level cache to the data."""
+
+
+def geometry_of(
+    rows: Axis, line: Axis, steps: tuple[int, int] = (1, 1), firsts: tuple[int, int] = (0, 0)
+) -> np.ndarray:
+    """Return the geometry of windows as i64 [14]: pairs for rows and columns.
+
+    The pairs are kernel sizes, strides, dilations, pads at the beginning and numbers of windows; then, how far the
+    results of neighbouring windows are apart in the output, and the place of the first result.
+    """
+    pairs = ((axis.kernel, axis.stride, axis.dilation, axis.begin, axis.out) for axis in (rows, line))
+    return np.array([*zip(*pairs), steps, firsts], np.int64).ravel()
+
+
+def convolution_of(
+    data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray | None, out: np.ndarray,
+    geometry: np.ndarray, groups: int, depth: int, limits: np.ndarray,
+) -> tuple[Callable[..., None], tuple[Any, ...]]:  # fmt: skip
+    """Return ``convolve``, or ``convolve_depthwise`` if it suits, and its arguments but ``first`` and ``last``."""
+    adds, more = residual is not None, out if residual is None else residual
+    if depth == 1 and groups == data.shape[3] == out.shape[3]:
+        return convolve_depthwise, (data, panels, bias, more, out, geometry, adds, limits)
+    return convolve, (data, panels, bias, more, out, geometry, groups, depth, adds, limits)
+
+
+@compiled
+def convolve(
+    data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
+    geometry: np.ndarray, groups: int, depth: int, adds: bool, limits: np.ndarray, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the windows ``first`` to ``last`` in ``out``, counted over batch, rows and columns, with a convolution.
+
+    ``data`` (batch, rows, columns, in) and ``out`` (batch, rows, columns, out) are f32 and contiguous. ``geometry`` is
+    that of ``geometry_of``. ``panels`` holds
+    the filters of each group in panels, of which a row is a tap of an input channel. The window of a group sees
+    ``depth`` elements at each tap. ``bias`` has an element for each output channel, or none at all. If ``adds``,
+    ``residual``, which has the shape of ``out``, is added. ``limits`` are the least and the greatest result, or empty.
+    """
+    taps, outs, ins = geometry[0] * geometry[1], out.shape[3] // groups, data.shape[3] // groups
+    each = len(panels) // groups
+    zeros = np.zeros(data.shape[3] + depth, np.float32)
+    rest = np.zeros(out.shape[3], np.float32)
+    height = max(1, min(_HEIGHT, _TABLE // taps) // ROWS) * ROWS
+    table = np.empty((height // ROWS, taps, ROWS), np.int64)
+    targets = np.empty((height // ROWS, ROWS, 3), np.int64)
+    for top in range(first, last, height):
+        count = min(height, last - top)
+        _find(data, geometry, top, count, address_of(zeros), table)
+        _aim(out, residual, geometry, rest, top, count, targets)
+        for group in range(groups):
+            multiply_windows(
+                panels[group * each : (group + 1) * each], table, targets, -(-count // ROWS), depth, outs,
+                4 * group * ins, 4 * group * outs, address_of(bias) + 4 * group * outs if bias.size else 0, adds,
+                limits,
+            )  # fmt: skip
+
+
+@compiled
+def multiply_windows(
+    panels: np.ndarray, table: np.ndarray, targets: np.ndarray, blocks: int, depth: int, outs: int, shift: int,
+    column: int, bias: int, adds: bool, limits: np.ndarray,
+) -> None:  # fmt: skip
+    """Multiply the windows of the first ``blocks`` blocks by panels that have ``outs`` columns.
+
+    See ``window_block`` for the other arguments. ``limits`` are the least and the greatest result, or empty.
+    """
+    taps, clamps = table.shape[1], limits.size == 2
+    low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
+    for panel in range(len(panels)):
+        columns = min(WIDTH, outs - panel * WIDTH)
+        b, place = address_of(panels) + panel * panels.strides[0], column + 4 * panel * WIDTH
+        added = bias + 4 * panel * WIDTH if bias else 0
+        vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+        for block in range(blocks):
+            entries = address_of(table) + block * table.strides[0]
+            rows = address_of(targets) + block * targets.strides[0]
+            window_block(
+                DENSE, vectors, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low,
+                high,
+            )  # fmt: skip
+
+
+@compiled
+def convolve_depthwise(
+    data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
+    geometry: np.ndarray, adds: bool, limits: np.ndarray, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill windows of ``out`` as ``convolve`` does, with a filter of its own for each channel.
+
+    A row of a panel is a tap.
+    """
+    clamps = limits.size == 2
+    low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
+    zeros = np.zeros(data.shape[3], np.float32)
+    taps, rest = geometry[0] * geometry[1], np.zeros(data.shape[3], np.float32)
+    height = max(1, min(_HEIGHT, _TABLE // taps) // ROWS) * ROWS
+    table = np.empty((height // ROWS, taps, ROWS), np.int64)
+    targets = np.empty((height // ROWS, ROWS, 3), np.int64)
+    for top in range(first, last, height):
+        count = min(height, last - top)
+        _find(data, geometry, top, count, address_of(zeros), table)
+        _aim(out, residual, geometry, rest, top, count, targets)
+        for block in range(-(-count // ROWS)):
+            entries = address_of(table) + block * table.strides[0]
+            rows = address_of(targets) + block * targets.strides[0]
+            for panel in range(len(panels)):
+                columns, column = min(WIDTH, out.shape[3] - panel * WIDTH), 4 * panel * WIDTH
+                b = address_of(panels) + panel * panels.strides[0]
+                added = address_of(bias) + column if bias.size else 0
+                vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+                window_block(
+                    DEPTHWISE, vectors, panels, entries, taps, 1, b, rows, column, column, tail, added, adds, clamps,
+                    low, high,
+                )  # fmt: skip
+
+
+@compiled
+def maximum(data: np.ndarray, out: np.ndarray, geometry: np.ndarray, first: int, last: int) -> None:
+    """Fill the windows ``first`` to ``last`` of ``out`` with the largest element of each channel, or NaN if there is.
+
+    The arrays are those of ``convolve``. Windows that see only pads give -Inf.
+    """
+    nothing = np.empty(data.shape[3], np.float32)
+    for n in range(len(nothing)):
+        nothing[n] = -np.inf
+    _pool(data, nothing, out, geometry, nothing, first, last, True)
+
+
+@compiled
+def average(
+    data: np.ndarray, out: np.ndarray, geometry: np.ndarray, factors: np.ndarray, first: int, last: int
+) -> None:
+    """Fill the windows ``first`` to ``last`` of ``out`` with the sum of each channel times the window's factor.
+
+    ``factors`` has one for each window of an image.
+    """
+    _pool(data, np.zeros(data.shape[3], np.float32), out, geometry, factors, first, last, False)
+
+
+@compiled
+def _pool(
+    data: np.ndarray, nothing: np.ndarray, out: np.ndarray, geometry: np.ndarray, factors: np.ndarray,
+    first: int, last: int, largest: bool,
+) -> None:  # fmt: skip
+    zero, rest = np.float32(0), np.empty(data.shape[3], np.float32)
+    taps = geometry[0] * geometry[1]
+    height = max(1, min(_HEIGHT, _TABLE // taps) // ROWS) * ROWS
+    table = np.empty((height // ROWS, taps, ROWS), np.int64)
+    targets = np.empty((height // ROWS, ROWS, 3), np.int64)
+    for top in range(first, last, height):
+        count = min(height, last - top)
+        _find(data, geometry, top, count, address_of(nothing), table)
+        _aim(out, out, geometry, rest, top, count, targets)
+        for n in range(count):
+            targets[n // ROWS, n % ROWS, 2] = address_of(factors) + 4 * ((top + n) % len(factors))
+        for block in range(-(-count // ROWS)):
+            entries = address_of(table) + block * table.strides[0]
+            rows = address_of(targets) + block * targets.strides[0]
+            for c in range(0, out.shape[3], WIDTH):
+                columns = min(WIDTH, out.shape[3] - c)
+                vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+                if largest:
+                    window_block(
+                        MAXIMUM, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero
+                    )
+                else:
+                    window_block(
+                        AVERAGE, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero
+                    )
+
+
+@compiled
+def _find(data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothing: int, table: np.ndarray) -> None:
+    """Fill ``table`` [blocks, taps, ROWS] with the addresses that the windows from ``first`` on see through each tap.
+
+    Pads are at the address ``nothing``, and so is everything that the last block has too many windows for.
+    """
+    _, high, broad, channels = data.shape
+    down, across, step_y, step_x = geometry[0], geometry[1], geometry[2], geometry[3]
+    near_y, near_x, pad_y, pad_x = geometry[4], geometry[5], geometry[6], geometry[7]
+    pixel = 4 * channels
+    next_y, next_x, step = near_y * broad * pixel, near_x * pixel, step_x * pixel
+    high_windows, line_windows = geometry[8], geometry[9]
+    image, place = divmod(first, high_windows * line_windows)
+    window_y, window_x = divmod(place, line_windows)
+    for block in range(-(-count // ROWS)):
+        top, left = window_y * step_y - pad_y, window_x * step_x - pad_x
+        right = left + (ROWS - 1) * step_x + (across - 1) * near_x
+        inside_y = top >= 0 and top + (down - 1) * near_y < high
+        if inside_y and left >= 0 and right < broad and window_x + ROWS <= line_windows and (block + 1) * ROWS <= count:
+            begin = address_of(data) + ((image * high + top) * broad + left) * pixel
+            for i in range(down):
+                for j in range(across):
+                    for row in range(ROWS):
+                        table[block, i * across + j, row] = begin + i * next_y + j * next_x + row * step
+            window_x += ROWS
+        else:
+            for row in range(ROWS):
+                top, left = window_y * step_y - pad_y, window_x * step_x - pad_x
+                begin = address_of(data) + ((image * high + top) * broad + left) * pixel
+                known = block * ROWS + row < count
+                for i in range(down):
+                    line = known and 0 <= top + i * near_y < high
+                    for j in range(across):
+                        seen = line and 0 <= left + j * near_x < broad
+                        table[block, i * across + j, row] = begin + i * next_y + j * next_x if seen else nothing
+                window_x += 1
+                if window_x == line_windows:
+                    window_x, window_y = 0, window_y + 1
+                if window_y == high_windows:
+                    window_y, image = 0, image + 1
+        if window_x == line_windows:
+            window_x, window_y = 0, window_y + 1
+        if window_y == high_windows:
+            window_y, image = 0, image + 1
+
+
+@compiled
+def _aim(
+    out: np.ndarray, residual: np.ndarray, geometry: np.ndarray, rest: np.ndarray, first: int, count: int,
+    targets: np.ndarray,
+) -> None:  # fmt: skip
+    """Fill ``targets`` [blocks, ROWS, 3] with the addresses of results and residuals of the windows from ``first`` on.
+
+    What the last block has too many windows for is read from ``rest`` and written to it.
+    """
+    size, nothing = 4 * out.shape[3], address_of(rest)
+    into, more = address_of(out), address_of(residual)
+    step_y, step_x, first_y, first_x = geometry[10], geometry[11], geometry[12], geometry[13]
+    image, place = divmod(first, geometry[8] * geometry[9])
+    y, x = divmod(place, geometry[9])
+    for block in range(-(-count // ROWS)):
+        for row in range(ROWS):
+            known = block * ROWS + row < count
+            place = size * ((image * out.shape[1] + y * step_y + first_y) * out.shape[2] + x * step_x + first_x)
+            targets[block, row, 0] = into + place if known else nothing
+            targets[block, row, 1] = more + place if known else nothing
+            targets[block, row, 2] = nothing
+            x += 1
+            if x == geometry[9]:
+                x, y = 0, y + 1
+            if y == geometry[8]:
+                y, image = 0, image + 1

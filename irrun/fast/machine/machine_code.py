@@ -1,0 +1,307 @@
+"""Kernels as machine code, which is loaded from disk, or compiled by numba and kept on disk.
+
+numba is imported only to compile. Loading machine code and calling it takes llvmlite alone, a fifth of the time and
+half of the memory. An entry on disk is the object file of a kernel for one combination of argument types and one kind
+of processor. It belongs to the source text of all kernels, because a kernel contains code of other modules. It appears
+whole or not at all, so that any number of processes may compile at the same time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import mmap
+import os
+import re
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from irrun.fast.machine.late import Late, jitted
+from irrun.files import cache_folder
+
+__all__ = ["FAILED", "OTHER_TYPES", "PREPARED", "SCALARS", "ArgumentType", "MachineCode", "target_machine"]
+
+SCALARS: Final[tuple[type, ...]] = (bool, int, float, np.float32)
+"""The types of numbers that a kernel accepts. An entry finds their addresses in its second argument, after that of
+``np.ndarray``."""
+OTHER_TYPES: Final = -1
+"""What an entry returns if its arguments have other types than those it was compiled for. It has done nothing."""
+FAILED: Final = -2
+"""What an entry returns if memory could not be allocated."""
+PREPARED: Final = 1 << 10
+"""The most bytes of the arguments of a call."""
+ArgumentType = tuple[str, int, bool] | str
+"""Of an array, the ``str`` of the dtype, the number of axes, and whether it is C-contiguous. The name of the type of a
+number."""
+_Entry = Callable[[tuple[Any, ...], ctypes.c_void_p, int | None], int]
+
+
+class MachineCode(Late):
+    """A function that numba compiles, for arrays and numbers of ``SCALARS``. It returns None, or an int from 0 on.
+
+    There is an entry for each combination of argument types. An entry checks the types of its arguments itself, and
+    gives up the interpreter's lock while it computes.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(partial(jitted, function))
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        file = Path(function.__code__.co_filename)
+        self.base = f"{file.stem}.{function.__qualname__.replace('<locals>.', '')}"
+        self._folders = _folders(file.parent)
+        self._entries: tuple[_Entry, ...] = ()
+        self._types: dict[tuple[ArgumentType, ...], _Entry] = {}
+
+    def __call__(self, *arguments: Any) -> int:
+        return self._call(arguments, None)
+
+    def prepare(self, place: int, *arguments: Any) -> int:
+        """Write the arguments of a call to an address, and return that of ``i64 part(place, first, last)``.
+
+        ``part`` does the call with other last arguments, without the interpreter's lock. There are ``PREPARED`` bytes
+        at ``place``, and the arguments live as long as they are used.
+        """
+        return self._call(arguments, place)
+
+    def _call(self, arguments: tuple[Any, ...], place: int | None) -> int:
+        for entry in self._entries:
+            result = entry(arguments, _TABLE, place)
+            if result >= 0:
+                return result
+            if result == FAILED:
+                raise MemoryError
+        return self._call_unknown(tuple(map(_plain, arguments)), place)
+
+    def _call_unknown(self, arguments: tuple[Any, ...], place: int | None) -> int:
+        """Call the function with arguments of ``SCALARS`` and of ``np.ndarray`` itself, whose types may be new."""
+        types = tuple(map(_type, arguments))
+        with _lock:
+            entry = self._types.get(types)
+            if entry is None:
+                entry = self._types[types] = self._load(types)
+                self._entries += (entry,)
+        result = entry(arguments, _TABLE, place)
+        if result == FAILED:
+            raise MemoryError
+        assert result >= 0, "an entry refuses the types that it was compiled for"
+        return result
+
+    def _load(self, types: tuple[ArgumentType, ...]) -> _Entry:
+        """Return the entry for these types, from disk if it is there."""
+        key = _digest(repr((_processor(), types)).encode()).hex()
+        name = f"{self.base}.{_source()}.{key}"
+        for folder in self._folders:
+            with suppress(OSError):
+                if (code := _read(folder / f"{name}.o")) is not None:
+                    return _linked(code, name)
+        from irrun.fast.machine.compiling import compile
+
+        _notice.begin()
+        code = compile(self.made(), types, name)
+        _notice.end()
+        for folder in self._folders:
+            with suppress(OSError):  # the folder is full, or cannot be written to
+                _write(folder / f"{name}.o", code)
+                self._remove_others(folder)
+                break
+        return _linked(code, name)
+
+    def _remove_others(self, folder: Path) -> None:
+        """Remove the entries of this function that belong to other source text."""
+        for file in folder.glob(f"{self.base}.*.o"):
+            if not file.name.startswith(f"{self.base}.{_source()}."):
+                with suppress(OSError):
+                    file.unlink()
+
+
+def _folders(beside: Path) -> list[Path]:
+    """Return the folders for machine code, best first: NUMBA_CACHE_DIR alone, or ``__pycache__``, or the user's."""
+    if named := os.environ.get("NUMBA_CACHE_DIR"):
+        return [Path(named)]
+    user = cache_folder()
+    return [beside / "__pycache__", *([] if user is None else [user / "kernels"])]
+
+
+def _read(file: Path) -> bytes | None:
+    """Return the code in a file, or None if the file is damaged. Raises OSError if there is none."""
+    data = file.read_bytes()
+    code = data[_DIGEST:]
+    return code if _digest(code) == data[:_DIGEST] else None
+
+
+def _write(file: Path, code: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=file.parent, prefix=f"{file.name}.", suffix=".tmp", delete=False) as written:
+        written.write(_digest(code) + code)
+    os.replace(written.name, file)
+
+
+_DIGEST: Final = 8
+"""Bytes of a digest."""
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST).digest()  # unlike sha256, it needs nothing of OpenSSL
+
+
+def _plain(argument: Any) -> Any:
+    """Return an argument with a type that entries know: a subclass of ndarray or int is none."""
+    if isinstance(argument, np.ndarray):
+        return np.asarray(argument)
+    if isinstance(argument, bool | np.bool_):
+        return bool(argument)
+    if isinstance(argument, int | np.integer):
+        return int(argument)
+    return argument if type(argument) is np.float32 else float(argument)
+
+
+def _type(argument: Any) -> ArgumentType:
+    if isinstance(argument, np.ndarray):
+        return argument.dtype.str, argument.ndim, argument.flags.c_contiguous
+    return type(argument).__name__
+
+
+@cache
+def _source() -> str:
+    """Return a digest of the source text of all compiled kernels."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    return _digest(b"".join(file.read_bytes() for file in files)).hex()
+
+
+@cache
+def _processor() -> str:
+    """Return what machine code depends on beside the source text."""
+    features = llvm.get_host_cpu_features().flatten()
+    interpreter = sys.implementation.cache_tag, object.__basicsize__, struct.calcsize("P")
+    return repr((llvm.get_process_triple(), llvm.get_host_cpu_name(), features, interpreter, _numba()))
+
+
+def _numba() -> bytes:
+    """Return what tells versions of numba apart. ``importlib.metadata`` takes longer than loading a kernel."""
+    spec = find_spec("numba")
+    if spec is None or spec.origin is None:
+        return b""
+    file = Path(spec.origin).with_name("_version.py")
+    return file.read_bytes() if file.exists() else spec.origin.encode()
+
+
+# ---------------------------------------------------------------------------------------------
+# from an object file to a function
+
+_lock: Final = threading.RLock()
+"""Held while a kernel is compiled or loaded."""
+_ADDRESSES: Final = (ctypes.c_void_p * (1 + len(SCALARS)))(id(np.ndarray), *map(id, SCALARS))
+_TABLE: Final = ctypes.cast(_ADDRESSES, ctypes.c_void_p)
+_USED: Final = (
+    "PyTuple_GetItem", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyEval_SaveThread", "PyEval_RestoreThread",
+)  # fmt: skip
+"""The functions of the interpreter that entries call."""
+
+
+def target_machine() -> Any:
+    """Return what LLVM needs to make code for this processor."""
+    _initialise()
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), opt=3, codemodel="jitdefault", jit=True
+    )
+
+
+@cache
+def _initialise() -> None:
+    with suppress(RuntimeError):  # newer versions of llvmlite need no call
+        llvm.initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@cache
+def _linker() -> Any:
+    """Return the engine that links object files into this process."""
+    machine = target_machine()
+    for name in _USED:
+        address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+        assert address is not None
+        llvm.add_symbol(name, address)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.finalize_object()
+    return engine
+
+
+def _linked(code: bytes, name: str) -> _Entry:
+    """Return the function of this name in an object file."""
+    engine = _linker()
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _release_library()
+    kind = ctypes.PYFUNCTYPE(ctypes.c_longlong, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
+    return kind(engine.get_function_address(name))
+
+
+def _release_library() -> None:
+    """Release the pages of LLVM's library that only its own code needs: 40 MB, which the system reads again on demand.
+
+    Does nothing but on Linux. Pages that differ from the file, such as relocated addresses, stay.
+    """
+    with suppress(OSError, AttributeError):
+        regions = Path("/proc/self/smaps").read_text().split("\nVmFlags")
+        for begin, end in _unchanged(regions, "libllvmlite"):
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), mmap.MADV_DONTNEED)
+
+
+def _unchanged(regions: Iterable[str], library: str) -> Iterator[tuple[int, int]]:
+    """Yield the addresses of the regions of a library in which every page is as the file has it."""
+    for region in regions:
+        if library in region and re.search(r"^Anonymous: +0 kB", region, re.MULTILINE):
+            found = re.search(r"^([0-9a-f]+)-([0-9a-f]+) r", region, re.MULTILINE)
+            if found is not None:
+                yield int(found[1], 16), int(found[2], 16)
+
+
+# ---------------------------------------------------------------------------------------------
+# the user of a terminal
+
+
+class _Notice:
+    """Tells the user of a terminal, once, what the program waits for."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.since = 0.0
+        self.timer: threading.Timer | None = None
+
+    def begin(self) -> None:
+        """Note that a kernel is compiled from now on."""
+        self.since = time.monotonic()
+        if self.timer is None and sys.stderr is not None and sys.stderr.isatty():
+            self.timer = threading.Timer(max(0, PATIENCE - self.seconds), self.tell)
+            self.timer.daemon = True
+            self.timer.start()
+
+    def end(self) -> None:
+        """Note that the kernel is compiled."""
+        self.seconds += time.monotonic() - self.since
+        if self.timer is not None and self.seconds < PATIENCE:
+            self.timer.cancel()
+            self.timer = None
+
+    def tell(self) -> None:
+        sys.stderr.write("irrun compiles kernels for this processor, which it does only once\n")
+
+
+PATIENCE: Final = 1.0
+"""Seconds that compiling may take, in all, before irrun tells the user."""
+_notice: Final = _Notice()
+
+_release_library()  # importing LLVM has read most of it

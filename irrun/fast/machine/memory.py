@@ -1,0 +1,111 @@
+"""Memory by its address: rows of f32, and integers that several threads read and change at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+
+from irrun.fast.machine.late import array_at, cgutils, emitted, inlined, types
+from irrun.fast.machine.processor import compiled
+
+__all__ = [
+    "add_to", "address_of", "data_address", "exchange", "floats_at", "halves_at", "look_at", "lower", "pause", "row_at",
+]  # fmt: skip
+
+
+def data_address(array: np.ndarray) -> int:
+    """Return the address of an array. Compiled code calls ``address_of``, which takes longer from Python."""
+    return array.__array_interface__["data"][0]
+
+
+@compiled
+def address_of(array: np.ndarray) -> int:
+    return int(np.intp(array.ctypes.data))  # an unsigned number plus an index would be a float
+
+
+def _pointer(element: str) -> Callable[[int], Any]:
+    """Return the function that returns an address as a pointer to elements of a type of numba."""
+
+    def pointer(context: Any, address: Any) -> Any:
+        type = types.CPointer(getattr(types, element))
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+            return builder.inttoptr(arguments[0], context.get_value_type(type))
+
+        return type(types.intp), generate
+
+    return cast(Callable[[int], Any], emitted(pointer))
+
+
+floats_at: Final = _pointer("float32")
+halves_at: Final = _pointer("uint16")
+"""The bits of f16."""
+
+
+@inlined
+def row_at(address: int, count: int) -> np.ndarray:
+    """Return ``count`` numbers of f32 from an address on as an array. The compiler knows that they are contiguous."""
+    return array_at(floats_at(address), count)
+
+
+# ---------------------------------------------------------------------------------------------
+# integers (i64) that threads share
+
+_I64: Final = ir.IntType(64)
+_ORDER: Final = "seq_cst"
+"""All threads see all changes in the same order."""
+
+
+def _change(operation: str) -> Callable[[int, int], int]:
+    """Return the function that changes the integer at an address with a number, and returns what was there before."""
+
+    def change(context: Any, address: Any, number: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+            pointer = builder.inttoptr(arguments[0], _I64.as_pointer())
+            return builder.atomic_rmw(operation, pointer, arguments[1], _ORDER)
+
+        return types.int64(types.int64, types.int64), generate
+
+    return cast(Callable[[int, int], int], emitted(change))
+
+
+add_to: Final = _change("add")
+exchange: Final = _change("xchg")
+lower: Final = _change("min")
+"""Replaces the integer if the number is less."""
+
+
+def _look(context: Any, address: Any) -> Any:
+    """Return the integer at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        return builder.load_atomic(builder.inttoptr(arguments[0], _I64.as_pointer()), _ORDER, 8)
+
+    return types.int64(types.int64), generate
+
+
+look_at: Final = cast(Callable[[int], int], emitted(_look))
+
+
+_PAUSES: Final = {"x86_64": ("llvm.x86.sse2.pause", ()), "aarch64": ("llvm.aarch64.hint", (1,))}
+"""The instruction by which a waiting loop leaves the core to another thread on it."""
+_PAUSE: Final = _PAUSES.get(llvm.get_process_triple().partition("-")[0])
+
+
+def _pause(context: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        if _PAUSE is not None:
+            name, numbers = _PAUSE
+            kind = ir.FunctionType(ir.VoidType(), [ir.IntType(32)] * len(numbers))
+            pause = cgutils.get_or_insert_function(builder.module, kind, name)
+            builder.call(pause, [ir.Constant(ir.IntType(32), number) for number in numbers])
+        return context.get_dummy_value()
+
+    return types.none(), generate
+
+
+pause: Final = cast(Callable[[], None], emitted(_pause))

@@ -1,0 +1,40 @@
+"""What the compiler has to know of the processor: the width of its vectors and how many of them it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, cast
+
+import llvmlite.binding as llvm
+
+from irrun.fast.machine.machine_code import MachineCode
+
+__all__ = ["HALVES", "ROWS", "VECTOR", "VECTORS", "compiled"]
+
+_FEATURES: Final = llvm.get_host_cpu_features()
+_NAME: Final = llvm.get_host_cpu_name()
+
+
+def _has(feature: str) -> bool:
+    return bool(_FEATURES.get(feature, False))
+
+
+VECTOR: Final = 16 if _has("avx512f") else 8 if _has("avx") else 4
+"""Floats (f32) in a vector."""
+ROWS: Final = 6
+"""Rows of a block of results that stays in registers. Such a block takes ``ROWS * VECTORS`` vectors, the row of weights
+``VECTORS`` more, and the repeated element of the other matrix one."""
+VECTORS: Final = 4 if _has("avx512f") or llvm.get_process_triple().startswith("aarch64") else 2
+"""Vectors of a row of that block: with AVX-512 and NEON, 32 registers hold 24 + 4 + 1, with AVX 16 hold 12 + 2 + 1."""
+HALVES: Final = _has("f16c") or _has("avx512f") or llvm.get_process_triple().startswith("aarch64")
+"""Whether one instruction widens a vector of f16 to f32."""
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def compiled(function: _F) -> _F:
+    """Compile a function at its first call for each combination of argument types, without the interpreter's lock.
+
+    The machine code is kept on disk (see ``machine_code``), if a folder can be written to.
+    """
+    return cast(_F, MachineCode(function))

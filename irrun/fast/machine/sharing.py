@@ -1,0 +1,214 @@
+"""A call of machine code that threads share without the interpreter's lock.
+
+A thread that waits for a task watches for such calls for a moment before it sleeps: to wake a thread takes 0.1 ms on a
+virtual machine, and to hand it the lock as long again, which is more than most kernels take.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
+
+import numpy as np
+from llvmlite import ir
+
+from irrun.fast.functions import contracted
+from irrun.fast.machine.late import emitted, types
+from irrun.fast.machine.machine_code import FAILED, PREPARED, MachineCode
+from irrun.fast.machine.memory import add_to, address_of, data_address, exchange, look_at, lower, pause
+from irrun.fast.machine.processor import ROWS, compiled
+from irrun.kernels.threads import idle, posted, shared, threads, wake
+from irrun.opdef import Calls
+
+__all__ = ["YIELD", "share", "share_rows", "wait"]
+
+_PATIENCE: Final = 1 << 14
+"""How often a thread looks for a call before it sleeps: some 0.3 ms."""
+_HANDOVER: Final = 1 << 10
+"""How often a thread pauses, when there is a task, before it asks for the interpreter's lock: some 0.02 ms, in which
+the thread with the task begins its own part. To ask for a lock that another one holds takes longer."""
+_TURNS: Final = 1 << 10
+"""How often a thread looks whether the others have finished before it leaves the processor to them for once."""
+
+# The call that is shared at the moment, in i64. Each number has a cache line of its own.
+_LINE: Final = 8
+(_OPEN, _CODE, _ARGUMENTS, _COUNT, _UNIT, _PARTS, _NEXT, _LEAST, _HELPERS, _CALLERS, _CALLS, _WATCHING) = (
+    _LINE * n for n in range(12)
+)
+"""The number of the call as long as it has parts, else 0; its code, arguments, count, unit and number of parts; the
+next part; the least result; the threads that compute parts; those that want to share a call; the calls up to now; and
+the threads that watch."""
+_call: Final = np.zeros(12 * _LINE, np.int64)
+_LARGE: Final = 1 << 62
+
+
+def share(function: Callable[..., Any], count: int, work: int, *arguments: Any, unit: int = 1) -> int:
+    """Call ``function(*arguments, first, last)`` for parts of ``range(count)``, on all threads if ``work`` is enough.
+
+    ``function`` is compiled, and its last two parameters are integers. All parts but the last are multiples of
+    ``unit``. Returns the least result, with False as 0 and True as 1. Raises MemoryError.
+    """
+    parts = min(threads(), -(-count // unit)) if shared(work, natively=True) else 1
+    code = cast(MachineCode, function)
+    if parts < 2:
+        return code(*arguments, 0, count)
+    prepared = np.empty(PREPARED, np.uint8)
+    place = code.prepare(data_address(prepared), *arguments, 0, count)
+    wake(parts - 1 - int(_call[_WATCHING]))
+    result = cast(int, _share(_call, place, data_address(prepared), count, unit, parts, YIELD))
+    if result == FAILED:
+        raise MemoryError
+    return result
+
+
+def share_rows(calls: Calls, count: int, work: int, most: int) -> None:
+    """Do calls of machine code in turn for blocks of at most ``most`` rows of ``count``, on all threads.
+
+    The blocks of a thread are of nearly the same size. Raises MemoryError.
+    """
+    prepared = np.empty((len(calls), PREPARED), np.uint8)
+    places = range(data_address(prepared), data_address(prepared) + prepared.size, PREPARED)
+    table = np.empty((len(calls), 2), np.int64)
+    for n, (place, (function, arguments)) in enumerate(zip(places, calls)):
+        table[n] = cast(MachineCode, function).prepare(place, *arguments, 0, count), place
+    share(_do_calls, count, work, table, most)
+
+
+@compiled
+def _do_calls(table: np.ndarray, most: int, first: int, last: int) -> int:
+    """Do the calls for the rows from ``first`` to ``last``, a block at a time."""
+    blocks = (last - first + most - 1) // most
+    size = ((last - first + blocks - 1) // blocks + ROWS - 1) // ROWS * ROWS
+    least = 0
+    for begin in range(first, last, size):
+        for n in range(len(table)):
+            least = min(least, _run_at(table[n, 0], table[n, 1], begin, min(begin + size, last)))
+    return least
+
+
+def _run(context: Any, code: Any, arguments: Any, first: Any, last: Any) -> Any:
+    """Call prepared machine code: see ``MachineCode.prepare``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        integer = ir.IntType(64)
+        kind = ir.FunctionType(integer, [integer] * 3)
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+    return types.int64(*[types.int64] * 4), generate
+
+
+def _yield(context: Any, code: Any) -> Any:
+    """Leave the processor to another thread, by the function of the system at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        kind = ir.FunctionType(ir.IntType(32), [])
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [])
+        return context.get_dummy_value()
+
+    return types.none(types.int64), generate
+
+
+_run_at: Final = cast(Callable[[int, int, int, int], int], emitted(_run))
+_yield_by: Final = cast(Callable[[int], None], emitted(_yield))
+
+
+@contracted
+def wait(turns: int, yields: int) -> None:
+    """Wait a moment for other threads, and leave the processor to them now and then: they may have none."""
+    if turns % _TURNS or not yields:
+        pause()
+    else:
+        _yield_by(yields)
+
+
+@compiled
+def _share(call: np.ndarray, code: int, arguments: int, count: int, unit: int, parts: int, yields: int) -> int:
+    """Share a call with the threads that watch, and return its least result."""
+    at = address_of(call)
+    if add_to(at + 8 * _CALLERS, 1) > 0:  # another thread shares a call at the moment
+        add_to(at + 8 * _CALLERS, -1)
+        return _run_at(code, arguments, 0, count)
+    call[_CODE], call[_ARGUMENTS], call[_COUNT], call[_UNIT], call[_PARTS] = code, arguments, count, unit, parts
+    call[_NEXT], call[_LEAST] = 0, _LARGE
+    call[_CALLS] += 1
+    exchange(at + 8 * _OPEN, call[_CALLS])
+    _take_parts(call, at)
+    exchange(at + 8 * _OPEN, 0)
+    turns = 0
+    while look_at(at + 8 * _HELPERS) > 0:
+        turns += 1
+        wait(turns, yields)
+    least = call[_LEAST]
+    add_to(at + 8 * _CALLERS, -1)
+    return least
+
+
+@compiled
+def _take_parts(call: np.ndarray, at: int) -> None:
+    """Compute parts of the call until none is left."""
+    count, unit, parts = call[_COUNT], call[_UNIT], call[_PARTS]
+    units = (count + unit - 1) // unit
+    while True:
+        part = add_to(at + 8 * _NEXT, 1)
+        if part >= parts:
+            return
+        first, last = units * part // parts * unit, min(units * (part + 1) // parts * unit, count)
+        lower(at + 8 * _LEAST, _run_at(call[_CODE], call[_ARGUMENTS], first, last))
+
+
+@compiled
+def _watch(call: np.ndarray, posted: np.ndarray, seen: int, patience: int, handover: int) -> None:
+    """Help with the calls that are shared, until none comes for a while, or until ``posted[0]`` is not ``seen``."""
+    at, tasks = address_of(call), address_of(posted)
+    add_to(at + 8 * _WATCHING, 1)
+    last = turns = 0
+    while turns < patience and look_at(tasks) == seen:
+        turns += 1
+        number = look_at(at + 8 * _OPEN)
+        if number == 0 or number == last:
+            pause()
+            continue
+        add_to(at + 8 * _HELPERS, 1)
+        if look_at(at + 8 * _OPEN) == number:  # or the caller may have gone on without this thread
+            _take_parts(call, at)
+            last, turns = number, 0
+        add_to(at + 8 * _HELPERS, -1)
+    add_to(at + 8 * _WATCHING, -1)
+    if look_at(tasks) != seen:
+        for _ in range(handover):
+            pause()
+
+
+def _watch_before_sleep(seen: int) -> None:
+    _watch(_call, posted, seen, _PATIENCE, _HANDOVER)
+
+
+def _yielding() -> int:
+    try:
+        function = ctypes.WinDLL("kernel32").SwitchToThread if os.name == "nt" else ctypes.CDLL(None).sched_yield
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+    except (AttributeError, OSError):
+        return 0
+
+
+YIELD: Final = _yielding()
+"""The address of the function by which a thread leaves the processor to another one, or 0."""
+
+
+def _end() -> None:
+    """Wait until no thread runs machine code, which is unloaded when the process ends."""
+    idle.clear()
+    posted[0] += 1
+    end = time.monotonic() + 1
+    while _call[_WATCHING] and time.monotonic() < end:
+        time.sleep(0)
+
+
+idle.append(_watch_before_sleep)
+atexit.register(_end)
+if hasattr(os, "register_at_fork"):  # a forked process has none of the threads
+    os.register_at_fork(after_in_child=lambda: _call.fill(0))

@@ -1,0 +1,161 @@
+"""Panels: the order in which matrix products read a constant matrix, and the product of a few rows with one of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from irrun.fast.block import multiply_block
+from irrun.fast.functions import Number, contracted
+from irrun.fast.machine.memory import address_of, data_address, row_at
+from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
+from irrun.opdef import Epilogue
+
+__all__ = [
+    "DEPTH",
+    "HEIGHT",
+    "WIDTH",
+    "after",
+    "finish",
+    "multiply_panel",
+    "multiply_panels",
+    "multiply_part",
+]
+
+WIDTH: Final = VECTOR * VECTORS
+"""Columns of a panel."""
+DEPTH: Final = 768
+"""The most rows of the constant matrix that a block sums up at once, so that a panel stays in the second-level cache.
+With half as many, a product of depth 768 takes 4 % longer, because it reads its sums again."""
+HEIGHT: Final = 32 * ROWS
+"""Rows of the other matrix that each panel is multiplied with in turn, so that they stay in the second-level cache."""
+
+
+@compiled
+def multiply_panel(
+    panels: np.ndarray, a: int, lda: int, b: int, ldb: int, c: int, ldc: int, rows: int, depth: int, adds: bool
+) -> None:
+    """Multiply rows by a panel (see ``multiply_block``)."""
+    while rows >= ROWS:
+        multiply_block(ROWS, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        a, c, rows = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS
+    if rows == 1:
+        multiply_block(1, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+    elif rows == 2:
+        multiply_block(2, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+    elif rows == 3:
+        multiply_block(3, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+    elif rows == 4:
+        multiply_block(4, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+    elif rows == 5:
+        multiply_block(5, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+
+
+_LOW: Final = np.float32(-np.inf)
+_HIGH: Final = np.float32(np.inf)
+
+
+def after(
+    epilogue: Epilogue | None, residual: np.ndarray | None, first: int
+) -> tuple[int, int, int, np.float32, np.float32]:
+    """Return the last arguments of ``multiply_panels`` for the columns of the constant matrix from ``first`` on.
+
+    ``residual`` has the shape of the product of these columns, and contiguous rows.
+    """
+    if epilogue is None:
+        return 0, 0, 0, _LOW, _HIGH
+    bias = 0 if epilogue.bias is None else data_address(epilogue.bias) + 4 * first
+    more, apart = (0, 0) if residual is None else (data_address(residual), residual.strides[0] // 4)
+    low, high = epilogue.limits or (_LOW, _HIGH)
+    return bias, more, apart, np.float32(low), np.float32(high)
+
+
+@contracted
+def finish(
+    place: int, step: int, rows: int, columns: int, bias: int, residual: int, apart: int, low: Number, high: Number
+) -> None:
+    """Replace results at an address, whose rows are ``step`` numbers apart, by ``clamp(result + bias + residual)``.
+
+    ``bias`` and ``residual`` are addresses, or 0. The rows of the residual are ``apart`` numbers apart.
+    """
+    for i in range(rows):
+        row = row_at(place + 4 * i * step, columns)
+        if bias:
+            added = row_at(bias, columns)
+            for j in range(columns):
+                row[j] += added[j]
+        if residual:
+            more = row_at(residual + 4 * i * apart, columns)
+            for j in range(columns):
+                row[j] += more[j]
+        if low > _LOW or high < _HIGH:
+            for j in range(columns):  # NaN stays
+                least = low if row[j] < low else row[j]
+                row[j] = high if least > high else least
+
+
+@compiled
+def multiply_panels(
+    a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: int, bias: int = 0, residual: int = 0, apart: int = 0,
+    low: Number = _LOW, high: Number = _HIGH,
+) -> None:  # fmt: skip
+    """Fill ``out`` with the product of ``a`` and panels of floats from the panel ``first`` on.
+
+    See ``finish`` for what is then added to it, and for the limits.
+    """
+    rows, depth = a.shape
+    columns = out.shape[1]
+    lda, ldb, ldc = a.strides[0] // 4, panels.strides[0], out.strides[0] // 4
+    edge = np.empty((ROWS, WIDTH), np.float32)
+    parts = -(-depth // DEPTH)
+    for part in range(parts):
+        begin, end = depth * part // parts, depth * (part + 1) // parts
+        adds = part > 0
+        for top in range(0, rows, HEIGHT):
+            height = min(HEIGHT, rows - top)
+            at = address_of(a) + 4 * (top * lda + begin)
+            column = 0
+            while column < columns:
+                b = address_of(panels) + (first + column // WIDTH) * ldb + begin * panels.strides[1]
+                c = address_of(out) + 4 * (top * ldc + column)
+                width = min(WIDTH, columns - column)
+                if height == 1 and column + 4 * WIDTH <= columns:
+                    # a single row leaves registers for four panels, which are read from memory at the same time
+                    multiply_block(1, 4, panels, at, lda, b, ldb, c, ldc, end - begin, adds)
+                    width = 4 * WIDTH
+                elif width == WIDTH:
+                    multiply_panel(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds)
+                else:
+                    for row in range(0, height, ROWS):
+                        count = min(ROWS, height - row)
+                        multiply_panel(
+                            panels, at + 4 * row * lda, lda, b, ldb, address_of(edge), WIDTH, count,
+                            end - begin, False,
+                        )  # fmt: skip
+                        # loops, because numba takes seconds to compile the errors of an assignment of slices
+                        for i in range(count):
+                            for j in range(width):
+                                before = out[top + row + i, column + j] if adds else np.float32(0)
+                                out[top + row + i, column + j] = before + edge[i, j]
+                if part == parts - 1 and (bias or residual or low > _LOW or high < _HIGH):
+                    added, more = 4 * column, 4 * (top * apart + column)
+                    finish(
+                        c, ldc, height, width, bias + added if bias else 0, residual + more if residual else 0, apart,
+                        low, high,
+                    )  # fmt: skip
+                column += width
+
+
+@compiled
+def multiply_part(
+    a: np.ndarray, panels: np.ndarray, out: np.ndarray, panel: int, by_rows: bool, bias: int, residual: int, apart: int,
+    low: Number, high: Number, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the rows or columns of ``out`` from ``first`` to ``last``. See ``multiply_panels``."""
+    if by_rows:
+        more = residual + 4 * first * apart if residual else 0
+        multiply_panels(a[first:last], panels, out[first:last, :], panel, bias, more, apart, low, high)
+    else:
+        added, more = bias + 4 * first if bias else 0, residual + 4 * first if residual else 0
+        multiply_panels(a, panels, out[:, first:last], panel + first // WIDTH, added, more, apart, low, high)

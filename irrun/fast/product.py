@@ -1,0 +1,149 @@
+"""Matrix products with a constant matrix, packed in the order in which they read it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irrun.fast.codes import PackedCodes
+from irrun.fast.machine.processor import HALVES, ROWS
+from irrun.fast.machine.sharing import share
+from irrun.fast.panels import WIDTH, after, multiply_part
+from irrun.kernels.blocks import BLOCK, SMALL, each_block, within
+from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
+from irrun.kernels.threads import shared
+from irrun.opdef import Call, Calls, Epilogue, Index, Kernel, OnTileReady, Stored, ignore_tile
+from irrun.types import ElementType
+
+__all__ = ["WIDTH", "PackedMatrix", "packed_matrix", "packed_product"]
+
+
+def packed_matrix(source: np.ndarray | Stored, transposed: bool) -> PackedMatrix | PackedCodes:
+    """Return the packed form of a matrix of f32, or of the transposed matrix."""
+    if isinstance(source, np.ndarray):
+        return PackedMatrix.of(source.T if transposed else source)
+    if source.type.kind == "float":
+        return PackedMatrix.of(source.codes.T if transposed else source.codes)
+    if PackedCodes.holds(source, transposed):
+        return PackedCodes.of(source, transposed)
+    return PackedMatrix.of(UnpackedConstant.of(source, transposed).array)
+
+
+def packed_product(source: np.ndarray | Stored, transpose_a: bool, transpose_b: bool, flops: int) -> Kernel:
+    """Return the kernel of a product with a constant matrix ``source``, which takes ``flops``.
+
+    ``transpose_a`` and ``transpose_b`` say whether the other operand and the constant matrix are transposed first.
+    """
+    packed = packed_matrix(source, transpose_b)
+
+    def kernel(epilogue: Epilogue | None = None) -> Kernel:
+        change = None if epilogue is None else epilogue.change
+
+        def call(
+            a: np.ndarray, b: np.ndarray, residual: np.ndarray | None = None, *, out: np.ndarray | None = None,
+            on_tile_ready: OnTileReady = ignore_tile,
+        ) -> np.ndarray:  # fmt: skip
+            rows = np.ascontiguousarray(a.swapaxes(-1, -2) if transpose_a else a)
+            whole = np.empty((*rows.shape[:-1], packed.columns), np.float32) if out is None else out
+            more = None if residual is None else np.ascontiguousarray(residual)
+
+            def fill(index: Index) -> None:
+                columns = index[-1]
+                width = columns.stop - columns.start
+                target = whole[index].reshape(-1, width)
+                added = None if more is None else more[index].reshape(-1, width)
+                packed.multiply(rows[index[:-1]].reshape(-1, packed.depth), target, columns.start, epilogue, added)
+                if change is not None:
+                    change(target)
+                if on_tile_ready is not ignore_tile:
+                    for part in within(index, whole.itemsize, SMALL):
+                        on_tile_ready(part)
+
+            work = 2 * whole.size * packed.depth
+            if not whole.size:
+                return whole
+            if on_tile_ready is ignore_tile and (change is None or shared(work, natively=True)):
+                target = whole.reshape(-1, packed.columns)
+                added = None if more is None else more.reshape(target.shape)
+                packed.multiply_shared(rows.reshape(-1, packed.depth), target, epilogue, added)
+                if change is not None:
+                    change(whole)
+            elif on_tile_ready is ignore_tile and not shared(work) and whole.nbytes <= BLOCK:
+                fill(tuple(map(slice, (0,) * whole.ndim, whole.shape)))
+            else:
+                each_block(fill, whole.shape, whole.itemsize, work=work, **cuts(whole.shape, whole.itemsize))
+            return whole
+
+        def rows(a: np.ndarray, b: None = None, residual: np.ndarray | None = None, *, out: np.ndarray) -> Calls:
+            return [packed.by_rows(a, out, epilogue, residual), *(() if change is None else change.calls(out))]
+
+        return Kernel(
+            call, packed.name, out="tiles", flops=flops, prepacked=(1,), packed=packed.nbytes,
+            followed=kernel if epilogue is None else None, rows=None if transpose_a else rows, row_inputs=(0, 2),
+        )  # fmt: skip
+
+    return kernel()
+
+
+class PackedMatrix(ConstantForm):
+    """A constant matrix of f32, f16 or bf16 in panels of ``WIDTH`` columns, the last of them padded with zeros.
+
+    The panels hold the type of the matrix; f32 also becomes f16 if every element is a number of f16. The product is the
+    same as with f32, in half the memory.
+    """
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        super().__init__(matrix)
+        self.depth, self.columns = matrix.shape
+        if matrix.dtype == np.float32 and HALVES and (halves := _halves(matrix)) is not None:
+            matrix = halves
+        type = ElementType.of(matrix.dtype)
+        assert type is not None
+        dtype = {"f16": np.uint16 if HALVES else np.float32, "bf16": np.int16}.get(type.name, np.float32)
+        self.name = "compiled" if dtype is np.float32 else f"compiled, {type}"
+        self.panels = np.zeros((-(-self.columns // WIDTH), self.depth, WIDTH), dtype)
+        held = self.panels if dtype is np.float32 else self.panels.view(matrix.dtype)
+        for number, panel in enumerate(held):
+            columns = matrix[:, number * WIDTH : (number + 1) * WIDTH]
+            panel[:, : columns.shape[1]] = columns
+
+    @property
+    def nbytes(self) -> int:
+        return self.panels.nbytes
+
+    def multiply(
+        self, a: np.ndarray, out: np.ndarray, first: int = 0, epilogue: Epilogue | None = None,
+        residual: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        """Fill ``out`` with the product of ``a`` and the columns of the matrix from ``first`` on.
+
+        ``a`` and ``out`` are matrices of f32 whose rows are contiguous. ``first`` is a multiple of ``WIDTH``, and so is
+        the number of columns of ``out``, unless the last column of the matrix is among them. Of ``epilogue``, bias,
+        residual and limits are computed, too. ``residual`` has the shape of ``out``, and contiguous rows.
+        """
+        panel = first // WIDTH
+        multiply_part(a, self.panels, out, panel, False, *after(epilogue, residual, first), 0, out.shape[1])
+
+    def by_rows(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
+        """Return the call that fills rows of ``out``: see ``multiply``."""
+        return multiply_part, (a, self.panels, out, 0, True, *after(epilogue, residual, 0))
+
+    def multiply_shared(
+        self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None
+    ) -> None:
+        """Fill ``out`` with the product of ``a`` and the matrix, on all threads: see ``multiply``.
+
+        They divide the longer side of the product, because each of them reads all of the other operand.
+        """
+        by_rows = len(a) > self.columns
+        count, unit = (len(a), ROWS) if by_rows else (self.columns, WIDTH)
+        work, more = 2 * out.size * self.depth, after(epilogue, residual, 0)
+        share(multiply_part, count, work, a, self.panels, out, 0, by_rows, *more, unit=unit)
+
+
+def _halves(matrix: np.ndarray) -> np.ndarray | None:
+    """Return the matrix in f16, or None if a number changes. Most matrices show in their first row that one does."""
+    with np.errstate(over="ignore"):
+        if not np.array_equal(matrix[:1].astype(np.float16), matrix[:1]):
+            return None
+        halves = matrix.astype(np.float16)
+    return halves if np.array_equal(halves, matrix) else None

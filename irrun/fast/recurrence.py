@@ -1,0 +1,167 @@
+"""GRU and LSTM with constant weights and the usual activations: all steps of a sequence in compiled loops.
+
+The weights stay packed, in f16 where they are numbers of f16, and in the second-level cache between the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from irrun.base.deadline import in_time
+from irrun.fast.functions import contracted, sigmoid, tanh
+from irrun.fast.machine.processor import compiled
+from irrun.fast.panels import multiply_panels
+from irrun.fast.product import PackedMatrix
+
+__all__ = ["PackedCell", "gru", "gru_linear", "lstm"]
+
+_AT_ONCE: Final = 256
+"""Elements of a sequence that are computed between two looks at the clock."""
+
+
+class PackedCell:
+    """The prepared weights of one direction, as ``irrun.kernels.recurrence.Packed``.
+
+    ``steps(x, states, y, first, last, backwards, rest, *panels)`` computes the elements from ``first`` to ``last`` of
+    ``y`` [batch, time, hidden] from the projected elements ``x`` [batch, time, gates]. It changes the ``states``
+    [number of states, batch, hidden] in place. ``rest`` are the biases that belong to no gate, and ``panels`` those of
+    the recurrence weights.
+    """
+
+    def __init__(
+        self, w: np.ndarray, recurrent: Sequence[np.ndarray], b: np.ndarray, steps: Callable[..., None]
+    ) -> None:
+        self.w, self.b, self.rest, self.steps = PackedMatrix.of(w.T), b[: len(w)], b[len(w) :].copy(), steps
+        self.recurrent = [PackedMatrix.of(part.T) for part in recurrent]
+        self.nbytes = self.w.nbytes + sum(part.nbytes for part in self.recurrent)
+        self.work = 2 * sum(part.depth * part.columns for part in (self.w, *self.recurrent))
+
+    def run(
+        self, x: np.ndarray, states: tuple[np.ndarray, ...], y: np.ndarray, *, backwards: bool = False
+    ) -> tuple[np.ndarray, ...]:
+        """Run the layer over ``x`` [batch, time, input], and return the last states.
+
+        The hidden states fill ``y`` [batch, time, hidden]. With ``backwards``, the last element comes first.
+        """
+        batch, time, _ = x.shape
+        projected = np.empty((batch, time, self.w.columns), np.float32)
+        rows = projected.reshape(batch * time, -1)
+        self.w.multiply(np.ascontiguousarray(x).reshape(batch * time, -1), rows)
+        rows += self.b
+        held = np.stack(states)
+        hidden = y if y.flags.c_contiguous else np.empty(y.shape, np.float32)
+        panels = [part.panels for part in self.recurrent]
+        for first in in_time(range(0, time, _AT_ONCE)):
+            last = min(first + _AT_ONCE, time)
+            self.steps(projected, held, hidden, first, last, backwards, self.rest, *panels)
+        if hidden is not y:
+            y[...] = hidden
+        return tuple(held)
+
+
+def lstm(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> PackedCell:
+    """Prepare an LSTM as ``irrun.kernels.recurrence.lstm`` does."""
+    return PackedCell(w, [r], b, _lstm)
+
+
+def gru(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> PackedCell:
+    """Prepare a GRU as ``irrun.kernels.recurrence.gru`` does."""
+    of_gates = 2 * r.shape[1]
+    return PackedCell(w, [r[:of_gates], r[of_gates:]], b, _gru)
+
+
+def gru_linear(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> PackedCell:
+    """Prepare a GRU with ``linear_before_reset`` as ``irrun.kernels.recurrence.gru_linear`` does."""
+    return PackedCell(w, [r], b, _gru_linear)
+
+
+@contracted
+def _activate(row: np.ndarray, x: np.ndarray, sigmoids: int) -> None:
+    """Add ``x`` to a row of gates, and apply the sigmoid to so many of them and tanh to the others."""
+    for j in range(row.size):
+        row[j] += x[j]
+    for j in range(sigmoids):
+        row[j] = sigmoid(row[j])
+    for j in range(sigmoids, row.size):
+        row[j] = tanh(row[j])
+
+
+@compiled
+def _lstm(
+    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rest: np.ndarray,
+    panels: np.ndarray,
+) -> None:  # fmt: skip
+    batch, time, count = x.shape
+    n = count // 4
+    gates = np.empty((batch, count), np.float32)
+    hidden, cells = states[0], states[1]
+    for step in range(first, last):
+        at = time - 1 - step if backwards else step
+        multiply_panels(hidden, panels, gates, 0)
+        for i in range(batch):
+            row, cell, after = gates[i], cells[i], hidden[i]
+            forget, new, candidate, output = row[:n], row[n : 2 * n], row[2 * n : 3 * n], row[3 * n :]
+            _activate(row[: 3 * n], x[i, at, : 3 * n], 2 * n)
+            _activate(output, x[i, at, 3 * n :], n)
+            for j in range(n):
+                cell[j] = forget[j] * cell[j] + new[j] * candidate[j]
+            for j in range(n):
+                after[j] = tanh(cell[j]) * output[j]
+            y[i, at] = after
+
+
+@compiled
+def _gru(
+    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rest: np.ndarray,
+    of_gates: np.ndarray, of_hidden: np.ndarray,
+) -> None:  # fmt: skip
+    batch, time, count = x.shape
+    n = count // 3
+    gates = np.empty((batch, 2 * n), np.float32)
+    news, kept = np.empty((batch, n), np.float32), np.empty((batch, n), np.float32)
+    hidden = states[0]
+    for step in range(first, last):
+        at = time - 1 - step if backwards else step
+        multiply_panels(hidden, of_gates, gates, 0)
+        for i in range(batch):
+            _activate(gates[i], x[i, at, : 2 * n], 2 * n)
+            reset, part, before = gates[i, n:], kept[i], hidden[i]
+            for j in range(n):
+                part[j] = reset[j] * before[j]
+        multiply_panels(kept, of_hidden, news, 0)
+        for i in range(batch):
+            _activate(news[i], x[i, at, 2 * n :], 0)
+            _mix(hidden[i], news[i], gates[i, :n])
+            y[i, at] = hidden[i]
+
+
+@compiled
+def _gru_linear(
+    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rest: np.ndarray,
+    panels: np.ndarray,
+) -> None:  # fmt: skip
+    batch, time, count = x.shape
+    n = count // 3
+    gates = np.empty((batch, count), np.float32)
+    hidden = states[0]
+    for step in range(first, last):
+        at = time - 1 - step if backwards else step
+        multiply_panels(hidden, panels, gates, 0)
+        for i in range(batch):
+            _activate(gates[i, : 2 * n], x[i, at, : 2 * n], 2 * n)
+            reset, new = gates[i, n : 2 * n], gates[i, 2 * n :]
+            for j in range(n):
+                new[j] = reset[j] * (new[j] + rest[j])
+            _activate(new, x[i, at, 2 * n :], 0)
+            _mix(hidden[i], new, gates[i, :n])
+            y[i, at] = hidden[i]
+
+
+@contracted
+def _mix(hidden: np.ndarray, new: np.ndarray, update: np.ndarray) -> None:
+    """Move the hidden state towards the new one, the less the larger the update gate is."""
+    for j in range(hidden.size):
+        hidden[j] = new[j] + update[j] * (hidden[j] - new[j])

@@ -1,0 +1,231 @@
+"""Machine code on disk: used again, never for other source text, and safe among processes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the extra `fast` is not installed")
+
+from irrun.fast.machine import compiling, machine_code, processor
+from places import ROOT
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the source text, beside which machine code is kept in the folder ``code``."""
+    source = Path(machine_code.__file__).parents[1]
+    for file in source.glob("*.py"):
+        shutil.copy(file, tmp_path)
+    monkeypatch.setattr(machine_code, "__file__", str(tmp_path / "machine" / "machine_code.py"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "code"))
+    machine_code._source.cache_clear()
+    yield tmp_path
+    machine_code._source.cache_clear()
+
+
+def doubled() -> Any:
+    """Return a compiled function, as a new process would have it."""
+
+    def double(x: np.ndarray) -> int:
+        return int(x.sum() * 2)
+
+    return processor.compiled(double)
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted((folder / "code").rglob("*double*.o"))
+
+
+def test_a_second_process_compiles_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert doubled()(np.ones(3, np.float32)) == 6
+    (entry,) = entries(folder)
+    before = entry.stat().st_mtime_ns
+    monkeypatch.setattr(compiling, "compile", None)
+    assert doubled()(np.ones(3, np.float32)) == 6
+    assert entry.stat().st_mtime_ns == before
+    assert entries(folder) == [entry]
+
+
+def test_other_argument_types_are_other_entries(folder: Path) -> None:
+    function = doubled()
+    function(np.ones(3, np.float32))
+    function(np.ones(3, np.float64))
+    assert len(entries(folder)) == 2
+
+
+@pytest.mark.parametrize("module", ["block.py", "functions.py"])
+def test_a_change_of_another_module_makes_entries_invalid(folder: Path, module: str) -> None:
+    doubled()(np.ones(3, np.float32))
+    (before,) = entries(folder)
+    file = folder / module
+    file.write_text(file.read_text() + "\n_CHANGED = 1\n")
+    machine_code._source.cache_clear()
+    doubled()(np.ones(3, np.float32))
+    (after,) = entries(folder)
+    assert after != before
+
+
+def test_a_damaged_entry_is_written_again(folder: Path) -> None:
+    doubled()(np.ones(3, np.float32))
+    (entry,) = entries(folder)
+    whole = entry.read_bytes()
+    entry.write_bytes(whole[:10])
+    assert doubled()(np.ones(3, np.float32)) == 6
+    assert entry.stat().st_size > 10
+
+
+def test_a_folder_that_cannot_be_written_to(folder: Path) -> None:
+    (folder / "code").write_text("a file where the folder would be")
+    assert doubled()(np.ones(3, np.float32)) == 6
+
+
+def test_no_folder_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_code, "_folders", lambda beside: [])
+    assert doubled()(np.ones(3, np.float32)) == 6
+
+
+@machine_code.MachineCode
+def described(values: np.ndarray, flag: bool, number: int, single: np.float32, double: float) -> int:
+    """Return a number in which each argument has decimal places of its own."""
+    total = number + 10 * int(single) + 100 * int(double) + (1000 if flag else 0)
+    for place in range(len(values)):
+        total += 10000 * int(values[place])
+    return total
+
+
+@pytest.mark.parametrize(
+    ("values", "flag", "number"),
+    [
+        (np.array([3, 1], np.float32), True, 7),
+        (np.array([3, 9, 1], np.float32)[::2], np.True_, np.int32(7)),
+        (np.array([3, 1], np.float64), True, np.uint8(7)),
+        (np.array([3, 1], np.uint8).view(np.recarray), True, 7),
+        (np.array([3, 1], ">f4"), True, 7),
+    ],
+)
+def test_arguments_of_every_type(values: np.ndarray, flag: bool, number: int) -> None:
+    """An entry takes the arguments that it was compiled for, and no others, also after other entries."""
+    for _ in range(2):
+        if values.dtype.byteorder == ">":
+            with pytest.raises(Exception, match=">f4"):  # numba knows no foreign byte order
+                described(values, flag, number, np.float32(4.5), 2.5)
+        else:
+            assert described(values, flag, number, np.float32(4.5), 2.5) == 41247
+            assert described(values, flag, number, 4.5, np.float64(2.5)) == 41247
+
+
+def test_the_lock_of_the_interpreter_is_free_while_a_kernel_computes() -> None:
+    """Another thread counts while a kernel waits for it."""
+
+    @machine_code.MachineCode
+    def wait(counter: np.ndarray) -> int:
+        for turn in range(1 << 40):
+            if counter[turn & 1] > 0:
+                return 1
+        return 0
+
+    counter = np.zeros(2, np.int64)
+    wait(np.ones(2, np.int64))
+    timer = threading.Timer(0.1, counter.fill, [1])
+    timer.start()
+    assert wait(counter) == 1
+
+
+def test_memory_is_freed_and_its_lack_reported() -> None:
+    @machine_code.MachineCode
+    def allocate(size: int) -> int:
+        values = np.empty(size, np.int64)
+        values[size - 1] = 5
+        return values[size - 1]
+
+    before = _memory()
+    for _ in range(100):
+        assert allocate(1 << 18) == 5
+    assert _memory() - before < 50 << 20
+    with pytest.raises(MemoryError):
+        allocate(1 << 55)
+
+
+def _memory() -> int:
+    """Return the bytes of address space of this process; 0 where the system does not say."""
+    file = Path("/proc/self/statm")
+    return int(file.read_text().split()[0]) * 4096 if file.exists() else 0
+
+
+def test_a_process_that_compiles_nothing_imports_nothing_of_numba(folder: Path) -> None:
+    """The second process has the entry on disk, and imports nothing of numba."""
+    (folder / "sums.py").write_text(
+        "import sys\n"
+        "import numpy as np\n"
+        "from irrun.fast.machine.processor import compiled\n"
+        "@compiled\n"
+        "def total(x):\n"
+        "    return int(np.zeros(x.size).size + x.size)\n"
+        "assert total(np.ones(3)) == 6\n"
+        "print('numba' in sys.modules)\n"
+    )
+    command = [sys.executable, str(folder / "sums.py")]
+    told = [
+        subprocess.run(
+            command, cwd=ROOT, env={"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder / "code"), "PATH": ""},
+            capture_output=True, text=True, check=True,
+        ).stdout.strip()
+        for _ in range(2)
+    ]  # fmt: skip
+    assert told == ["True", "False"]
+
+
+def test_processes_that_compile_at_the_same_time(tmp_path: Path) -> None:
+    """Each compiles the function for other types first. Each then gets what it asks for, also from the entries."""
+    (tmp_path / "sums.py").write_text(
+        "import sys\n"
+        "import numpy as np\n"
+        "from irrun.fast.machine.processor import compiled\n"
+        "@compiled\n"
+        "def total(x):\n"
+        "    s = 0.0\n"
+        "    for i in range(x.size):\n"
+        "        s += x[i]\n"
+        "    return int(s)\n"
+        "types = sys.argv[1:]\n"
+        "assert [total(np.arange(5).astype(t)) for t in types] == [10] * len(types)\n"
+    )
+    types = ["f4", "f8", "i1", "u1", "i8"]
+    for _ in range(2):
+        running = [
+            subprocess.Popen(
+                [sys.executable, str(tmp_path / "sums.py"), *types[n:], *types[:n]], cwd=ROOT,
+                env={"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path / "code"), "PATH": ""},
+                stderr=subprocess.PIPE, text=True,
+            )
+            for n in range(3)
+        ]  # fmt: skip
+        assert [(process.communicate()[1], process.returncode) for process in running] == [("", 0)] * 3
+    assert len(list((tmp_path / "code").rglob("*total*.o"))) == len(types)
+
+
+def test_the_user_of_a_terminal_is_told_once_what_takes_long(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine_code, "PATIENCE", 0.0)
+    for is_terminal in (False, True):
+        monkeypatch.setattr(machine_code, "_notice", machine_code._Notice())
+        monkeypatch.setattr(sys.stderr, "isatty", lambda is_terminal=is_terminal: is_terminal, raising=False)
+        for _ in range(2):
+            for entry in entries(folder):
+                entry.unlink()
+            doubled()(np.ones(3, np.float32))
+        timer = machine_code._notice.timer
+        if timer is not None:
+            timer.join()
+        told = "irrun compiles kernels for this processor, which it does only once\n"
+        assert capsys.readouterr().err == (told if is_terminal else "")

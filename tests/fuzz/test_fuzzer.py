@@ -1,0 +1,501 @@
+"""The fuzzer: it reaches every version of an operation, and finds, reduces and keeps faults that are planted."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irrun
+from conformance.in_process import InProcess
+from irrun.conformance import read_suite
+from irrun.engines import Crash, Failure, Limits, Output, Outputs, Place, Refusal, Timeout, Value
+from irrun.fuzz import (
+    KNOWN,
+    Campaign,
+    Disagreement,
+    Draft,
+    Figures,
+    Graph,
+    Grower,
+    Invalid,
+    Job,
+    Port,
+    Solver,
+    described,
+    explained,
+    judge,
+    reduced,
+    run_jobs,
+    single_layers,
+    summary,
+    versions,
+)  # fmt: skip
+from irrun.fuzz.graphs import Node, Ref, Stored
+from irrun.fuzz.growing import _put
+from irrun.fuzz.solving import STRUCTURE, contents, failure
+from irrun.inference.layer import infer
+from irrun.opdef import Site, find
+from places import DEPARTURES
+
+PARTS = 6
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_version_is_solved_from_its_declaration(part: int) -> None:
+    """With three seeds at most: a few versions have conditions that one climb may miss."""
+    for name in [name for name, cls in versions().items() if cls.type not in STRUCTURE][part::PARTS]:
+        drafts = (Solver(random.Random(seed)).solve(versions()[name]) for seed in range(3))
+        draft = next((draft for draft in drafts if draft is not None), None)
+        assert draft is not None, name
+        assert failure(draft) == "", name
+
+
+def test_a_draft_is_what_the_operation_accepts() -> None:
+    solver = Solver(random.Random(7))
+    for _ in range(20):
+        draft = solver.solve(versions()["LSTMCell-4"])
+        assert draft is not None
+        texts = {a.name: a.parse for a in draft.cls.attributes.values()}
+        op = draft.cls(**{key: texts[a.name](draft.attributes[a.name]) for key, a in draft.cls.attributes.items()
+                          if a.name in draft.attributes})  # fmt: skip
+        hidden = int(draft.attributes["hidden_size"])
+        assert infer(op, Site(2), [port.value() for port in draft.ports], {})[0].shape[1].value == hidden
+        assert draft.ports[3].shape == (4 * hidden, draft.ports[0].shape[1])
+
+
+def test_a_layer_reads_a_tensor_that_is_there() -> None:
+    solver, host = Solver(random.Random(3)), Port("f16", (2, 5, 3), fixed=True)
+    draft = solver.solve(versions()["MatMul-1"], host)
+    assert draft is not None
+    assert (draft.ports[0].shape, {port.type for port in draft.ports}) == ((2, 5, 3), {"f16"})
+    assert solver.solve(versions()["Convolution-1"], Port("f32", (2, 3), fixed=True)) is None
+
+
+def test_a_tensor_that_an_operation_does_not_take_costs_no_drafts() -> None:
+    """Because of its type, or because other tensors of its rank were tried in vain."""
+    solver, cls = Solver(random.Random(3)), versions()["Convolution-1"]
+    assert solver.solve(cls, Port("boolean", (1, 2, 3, 4), fixed=True)) is None
+    assert solver.tried == 0
+    for _ in range(2):
+        assert solver.solve(cls, Port("f32", (2, 3), fixed=True)) is None
+    tried = solver.tried
+    assert solver.solve(cls, Port("f32", (4, 5), fixed=True)) is None
+    assert solver.tried == tried > 0
+
+
+def test_what_was_solved_once_is_solved_again() -> None:
+    solver, cls = Solver(random.Random(2)), versions()["LSTMSequence-5"]
+    first = solver.solve(cls)
+    assert first is not None
+    before = solver.tried
+    for _ in range(20):
+        draft = solver.solve(cls)
+        assert draft is not None
+        assert failure(draft) == ""
+    assert solver.tried - before < 20 * 400
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "position", "domain"),
+    [
+        ("ROIPooling-2", {"pooled_h": "2", "pooled_w": "2", "spatial_scale": "1.0"}, 1, "whole"),
+        ("GatherTree-1", {}, 0, "whole"),
+    ],
+)
+def test_a_domain_makes_contents_that_a_kernel_accepts(
+    name: str, attributes: dict[str, str], position: int, domain: str
+) -> None:
+    """The batch index of a region is no negative number, and the entries of GatherTree are whole."""
+    shapes = {"ROIPooling-2": [(2, 3, 4, 4), (5, 5)], "GatherTree-1": [(3, 4, 5), (3, 4, 5), (4,), ()]}[name]
+    draft = Draft(versions()[name], attributes, [Port("f32", shape) for shape in shapes])
+    assert failure(draft) != ""
+    for port in draft.ports[position:]:
+        port.domain = domain
+    assert failure(draft) == ""
+
+
+def test_contents_of_each_domain() -> None:
+    numbers = np.random.default_rng(1)
+    whole = contents(Port("f32", (500,), domain="whole"), numbers)
+    assert (whole.dtype, set(whole.tolist())) == (np.float32, {0.0, 1.0})
+    assert contents(Port("f16", (500,), domain="positive"), numbers).min() > 0
+    assert set(contents(Port("i64", (500,), domain="positive"), numbers).tolist()) == {1, 2, 3}
+    assert contents(Port("f32", (500,)), numbers).min() < 0
+
+
+def _campaign(count: int, seed: int = 5, **more: Any) -> Figures:
+    return Campaign(seed, **more).run(count=count)
+
+
+def test_irrun_agrees_with_itself() -> None:
+    figures = _campaign(40)
+    assert [str(finding.disagreement) for finding in figures.findings] == []
+    assert figures.graphs == 40
+    assert figures.invalid <= 10
+
+
+def test_the_same_seed_grows_the_same_graphs() -> None:
+    texts = []
+    for seed in (4, 4, 5):
+        grower = Grower(seed)
+        texts.append([grower.grow(number).signature() for number in range(6)])
+    assert texts[0] == texts[1] != texts[2]
+
+
+@pytest.mark.parametrize(("name", "position"), [("Bucketize-3", 1), ("SearchSorted-15", 0)])
+def test_sequences_that_must_be_sorted_are(name: str, position: int) -> None:
+    cls = versions()[name]
+    draft = Solver(random.Random(3)).solve(cls)
+    assert draft is not None
+    draft.ports[position] = Port("f32", (5,) if name == "Bucketize-3" else (*draft.ports[position].shape[:-1], 5))
+    for seed in range(8):  # a parameter, and a constant
+        graph = Graph(seed)
+        _put(graph, draft, None, random.Random(seed))
+        node = graph.nodes[position]
+        sequence = graph.feeds()[graph.parameters.index(position)] if node.kind == "parameter" else node.data
+        assert sequence is not None
+        assert (np.diff(sequence) >= 0).all()
+
+
+def test_what_graphs_consist_of() -> None:
+    """Bodies, state, compressed weights, open dims that are 0 or 1 in a call, and calls that repeat their shapes."""
+    grower, found = Grower(1), set()
+    for number in range(80):
+        graph = grower.grow(number)
+        found |= {node.kind for node in graph.nodes}
+        found |= {node.stored.type for node in graph.nodes if node.stored}
+        if graph.is_dynamic():
+            assert len(graph.calls) >= 5
+            dims = {dim for call in graph.calls[1:] for shape in call.values() for dim in shape}
+            found |= {f"dim {dim}" for dim in dims if dim < 2}
+        if graph.special:
+            found.add("special")
+    assert found >= {"If", "Loop", "TensorIterator", "state", "u8", "i8", "u4", "i4", "dim 0", "dim 1", "special"}
+
+
+# ---------------------------------------------------------------------------------------------
+# faults
+
+
+class Faulty(InProcess):
+    """irrun with a fault in each model that has a layer of ``type``."""
+
+    def __init__(self, type: str, fault: Callable[[Outputs], Outputs | Failure]) -> None:
+        super().__init__(exact=True)
+        self.type, self.fault = type, fault
+
+    def infer(
+        self, feeds: Mapping[Any, np.ndarray], taps: Sequence[Place] = (),
+        on_value: Callable[[Value], None] | None = None,
+    ) -> Outputs | Failure:  # fmt: skip
+        outputs = super().infer(feeds, taps, on_value)
+        assert self.model is not None
+        has = any(layer.type == self.type for layer in self.model.layers.values())
+        return self.fault(outputs) if has and isinstance(outputs, Outputs) else outputs
+
+
+def _doubled(outputs: Outputs) -> Outputs:
+    return Outputs(tuple(Output(o.names, o.type, o.array + o.array) for o in outputs.outputs), 0)
+
+
+FAULTS: dict[str, tuple[Callable[[Outputs], Outputs | Failure], str]] = {
+    "values": (_doubled, "output 0 has"),
+    "refusal": (lambda _: Refusal("no such kernel"), "no such kernel"),
+    "crash": (lambda _: Crash("it was ended by SIGSEGV"), "SIGSEGV"),
+    "hang": (lambda _: Timeout(3), "no answer within 3 s"),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_is_found_and_reduced_to_its_layer(kind: str) -> None:
+    fault, detail = FAULTS[kind]
+    graph = _chain("ReLU", "Tanh", "Abs")
+    found = judge(graph, Faulty("Tanh", fault))
+    assert found is not None
+    assert (found.judge, found.kind) == ("engine", kind)
+    assert detail in found.detail
+    engine = Faulty("Tanh", fault)
+
+    def fails(candidate: Graph) -> bool:
+        again = judge(candidate, engine)
+        return again is not None and again.kind == kind
+
+    small = reduced(graph, fails)
+    assert [node.label for node in small.nodes if node.kind == "layer"] == ["Tanh-1"]
+    assert not small.is_dynamic()
+
+
+def _chain(*types: str) -> Graph:
+    """A dynamic graph of element-wise layers."""
+    nodes = [Node("parameter", type="f32", shape=(2, 3))]
+    for type in types:
+        (cls,) = find(type).values()
+        nodes.append(Node("layer", cls, {}, [Ref(len(nodes) - 1)]))
+    calls = [{0: (2, 3)}, {0: (1, 3)}, {0: (0, 3)}, {0: (2, 3)}]
+    return Graph(1, nodes, [Ref(1), Ref(len(nodes) - 1)], calls, {0: frozenset([0])})
+
+
+def test_a_graph_without_a_fault_agrees() -> None:
+    assert judge(_chain("ReLU", "Tanh", "Abs"), Faulty("Exp", _doubled)) is None
+
+
+def test_a_distance_that_rounding_explains_is_none() -> None:
+    """Sin of large numbers moves by all of its range when its input is rounded; Tanh of small ones does not."""
+
+    def shifted(outputs: Outputs) -> Outputs:
+        return Outputs(tuple(Output(o.names, o.type, o.array + np.float32(0.01)) for o in outputs.outputs), 0)
+
+    large = _chain("Sin")
+    large.nodes[0].data = np.full((2, 3), 1e7, np.float32)
+    large.calls, large.open = [{0: (2, 3)}], {}
+    assert judge(large, Faulty("Sin", shifted)) is None
+    found = judge(_chain("Tanh"), Faulty("Tanh", shifted))
+    assert found is not None
+    assert found.kind == "values"
+
+
+def test_an_element_that_rounding_moves_may_stay_twice() -> None:
+    """Rounding moves 60 numbers before Floor with a probability of one half: some of them stay where they are."""
+
+    def lower(outputs: Outputs) -> Outputs:
+        return Outputs(tuple(Output(o.names, o.type, o.array - np.float16(1)) for o in outputs.outputs), 0)
+
+    graph = _chain("Floor")
+    graph.nodes[0] = Node("parameter", type="f16", shape=(60,), data=np.arange(1, 61, dtype=np.float16))
+    graph.calls, graph.open = [{0: (60,)}], {}
+    assert judge(graph, Faulty("Floor", lower)) is None
+    graph.nodes[0].data = np.arange(1, 61, dtype=np.float16) + np.float16(0.5)
+    assert judge(graph, Faulty("Floor", lower)) is not None
+
+
+def test_a_kernel_that_fails_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that fails with the defining kernels, in any call."""
+    graph = _chain("Tanh")
+    (cls,) = find("Tanh").values()
+    run = cls.run
+
+    def fails(self: Any, x: np.ndarray) -> Any:
+        if not x.size:
+            raise IndexError("no elements")
+        return run(self, x)
+
+    monkeypatch.setattr(cls, "run", fails)
+    found = judge(graph)
+    assert found is not None
+    assert (found.judge, found.kind) == ("exact", "crash")
+    assert "no elements" in found.detail
+    assert failure(Draft(cls, {}, [Port("f32", (0,))])) == ""  # so that graphs get the layer, and the judge sees it
+
+
+def test_numbers_that_must_be_whole_are_not_rounded() -> None:
+    cls = versions()["GatherTree-1"]
+    shapes = [(3, 4, 5), (3, 4, 5), (4,), ()]
+    nodes = [Node("parameter", type="f32", shape=shape, domain="whole") for shape in shapes]
+    nodes.append(Node("layer", cls, {}, [Ref(n) for n in range(4)]))
+    graph = Graph(1, nodes, [Ref(4)], [{}])
+    assert judge(graph) is None
+    for node in nodes[:2]:
+        node.domain = ""
+    with pytest.raises(Invalid):
+        judge(graph)
+
+
+@pytest.mark.parametrize("stored", [Stored("u8", 0, offset=True), Stored("i4", 1, offset=False)])
+def test_compressed_weights_are_near_their_values(stored: Stored) -> None:
+    data = np.array([[-1, 0.5, 0.25], [0.75, 0, 1]], np.float32)
+    graph = Graph(1, [Node("constant", type="f32", shape=data.shape, data=data, stored=stored)], [Ref(0)], [{}])
+    model = graph.model()
+    assert {layer.type for layer in model.layers.values()} >= {"Const", "Convert", "Multiply"}
+    np.testing.assert_allclose(irrun.run(model, {}).arrays[0], data, atol=0.1)
+
+
+# ---------------------------------------------------------------------------------------------
+# campaigns
+
+
+def test_findings_are_kept_as_a_suite(tmp_path: Path) -> None:
+    shown = []
+    engine = Faulty("Parameter", lambda _: Crash("it was ended by SIGSEGV"))
+    figures = _campaign(8, engine=engine, folder=tmp_path, on_finding=shown.append)
+    assert figures.findings == shown != []
+    suite = read_suite(tmp_path / "findings.jsonl.xz")
+    assert len(suite.cases) == len(figures.findings)
+    for case in suite.cases:
+        assert case.verdict == "open"
+        assert list(case.observed.values()) == ["engine: crash: it was ended by SIGSEGV"]
+        model = irrun.read_model(case.write(tmp_path))
+        irrun.run(model, case.steps[0].feeds())
+        assert case.operation in suite.operations
+
+
+def test_a_finding_is_shown_once() -> None:
+    engine = Faulty("Parameter", lambda _: Crash("it was ended by SIGSEGV"))
+    figures = _campaign(20, engine=engine)
+    signatures = [finding.signature for finding in figures.findings]
+    assert len(signatures) == len(set(signatures))
+    assert figures.refused == len(signatures) + figures.repeated.total() > 10
+
+
+def test_an_explained_refusal_is_no_finding() -> None:
+    engine = Faulty("Parameter", lambda _: Refusal("Opset opset17 doesn't contain the operation with type: Atan2"))
+    figures = _campaign(10, engine=engine)
+    assert figures.findings == []
+    assert figures.explained["an operation that the engine does not have"] == figures.outcomes["engine refusal"] > 0
+    assert any("100.0 % of the models run" in line for line in summary(figures))
+
+
+def test_a_layer_is_explained_by_itself() -> None:
+    """ErfInv of OpenVINO has a departure; a fault of Tanh has none."""
+    graph = _chain("Tanh", "ErfInv")
+    campaign = Campaign(1, Faulty("ErfInv", _doubled))
+    found = judge(graph, campaign.engine)
+    assert found is not None
+    assert campaign._explained(graph, found)[2] == {"erf_inv"}
+    campaign = Campaign(1, Faulty("Tanh", _doubled))
+    small, last, names = campaign._explained(graph, found)
+    assert small is not None
+    assert (names, described(small, last).split(" (")[0]) == (set(), "values Tanh-1")
+
+
+def test_a_crash_that_does_not_come_again_is_explained() -> None:
+    crashes = iter([Crash("it was ended by SIGSEGV")])
+    campaign = Campaign(1, Faulty("Tanh", lambda outputs: next(crashes, outputs)))
+    graph = _chain("Tanh")
+    found = judge(graph, campaign.engine)
+    assert found is not None
+    assert campaign._explained(graph, found)[2] == {"a crash that a new process does not repeat"}
+
+
+def test_a_crash_after_another_layer_has_overwritten_memory_is_not_blamed_on_a_layer() -> None:
+    class Overwriting(Faulty):
+        """Tanh overwrites memory, and the next Abs crashes. Then, a new process begins."""
+
+        overwritten = False
+
+        def crash(self, outputs: Outputs) -> Outputs | Failure:
+            assert self.model is not None
+            types = {layer.type for layer in self.model.layers.values()}
+            overwritten, self.overwritten = self.overwritten or "Tanh" in types, False
+            if overwritten and "Abs" in types:
+                return Crash("it was ended by SIGABRT")
+            self.overwritten = overwritten
+            return outputs
+
+    engine = Overwriting("Parameter", lambda outputs: engine.crash(outputs))
+    campaign = Campaign(1, engine)
+    graph = _chain("Tanh", "Abs")
+    found = judge(graph, campaign.engine)
+    assert found is not None
+    small, last, _ = campaign._explained(graph, found)
+    assert small is not None
+    assert {node.label for node in small.nodes if node.kind == "layer"} == {"Tanh-1", "Abs-1"}
+    assert last.detail == "it was ended by SIGABRT"
+
+
+def test_each_layer_is_shown_with_the_values_that_it_gets() -> None:
+    graph = _chain("Tanh", "Exp")
+    graph.nodes[0].data = np.full((2, 3), 0.5, np.float32)
+    first, second = single_layers(graph, 0)
+    assert (first.signature(), second.signature()) == ("Tanh-1 of f32", "Exp-1 of f32")
+    np.testing.assert_allclose(second.feeds()[0], np.tanh(np.full((2, 3), 0.5)), rtol=1e-6)
+
+
+def test_a_description_shows_what_explanations_look_for() -> None:
+    cls = versions()["Gather-8"]
+    nodes = [
+        Node("parameter", type="f32", shape=(0, 2)),
+        Node("constant", type="i64", shape=(1,), data=np.array([3])),
+        Node("parameter", type="i64", shape=(), data=np.array(0)),
+        Node("layer", cls, {"batch_dims": "0"}, [Ref(0), Ref(1), Ref(2)]),
+    ]
+    graph = Graph(1, nodes, [Ref(3)], [{}])
+    line = described(graph, Disagreement("engine", "crash", "it was ended by SIGFPE"))
+    inputs = "p:f32[0,2], c:i64[1]=[3], p:i64[]=[0]"
+    assert line == f"crash Gather-8 ({inputs}) {{batch_dims=0}} -> 1 static empty | it was ended by SIGFPE"
+    assert explained(line) == "gather_no_rows"
+
+
+def test_a_description_shows_the_floats_that_explanations_look_at() -> None:
+    nodes = [
+        Node("parameter", type="f32", shape=(1,), data=np.zeros(1, np.float32)),
+        Node("constant", type="f32", shape=(2,), data=np.array([2.5, 1], np.float32)),
+    ]
+    for name, shown in (("Bucketize-3", "=[2.5, 1.0]"), ("PReLU-1", "")):
+        layer = Node("layer", versions()[name], {}, [Ref(0), Ref(1)])
+        line = described(Graph(1, [*nodes, layer], [Ref(2)], [{}]), Disagreement("engine", "values", "call 1: …"))
+        assert f", c:f32[2]{shown}) " in line
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "explaining", "other"),
+    [
+        ("values Bucketize-3 (p:f32[2], c:f32[3]=[{}]) {{}} -> 1", "buckets that are not sorted", "2.0, 1.0, 3.0", "1.0, 2.0, 2.0"),
+        ("values EmbeddingSegmentsSum-3 (p:f32[4], c:i64[3], c:i64[3]=[{}], c:i64[]=[3]) {{}} -> 1", "segments that are not sorted", "2, 0, 2", "0, 2, 2"),
+        ("values CTCLoss-4 (p:f32[1,2,3], c:i64[1]=[2], c:i64[1,2]=[{}], c:i64[1]=[1]) {{ctc_merge_repeated=true}} -> 1", "a label that is the blank", "2, 0", "1, 0"),
+        ("values CTCLoss-4 (p:f32[1,2,3], c:i64[1]=[2], c:i64[1,2]=[{}], c:i64[1]=[1], c:i64[]=[0]) {{ctc_merge_repeated=true}} -> 1", "a label that is the blank", "1, 0", "2, 1"),
+        ("crash ExperimentalDetectronGenerateProposalsSingleImage-6 (p:f32[3]=[{}], p:f32[1,4]) {{}} -> 2", "an image without a whole pixel", "9.0, 0.5, 1.0", "9.0, 9.0, 0.5"),
+        ("values BinaryConvolution-1 (p:f32[1,2,1,1], c:u1[1,{},1,1]) {{pad_value=1.0}} -> 1", "binary_convolution_channels", "3", "16"),
+    ],
+)  # fmt: skip
+def test_explanations_look_at_numbers(line: str, name: str, explaining: str, other: str) -> None:
+    for numbers, expected in ((explaining, name), (other, "")):
+        assert (
+            explained(line.format(numbers) + " static | call 1: output 0 has 1.0 at [0], not 2.0 (1 of 2)") == expected
+        )
+
+
+@pytest.mark.parametrize(
+    ("type", "dims", "got", "wanted", "name"),
+    [
+        ("i32", "static", -3, -4, "divide_floors"),
+        ("i32", "static", -3, -5, ""),
+        ("i32", "static", 3, 2, ""),
+        ("u8", "dynamic", 3, 2, "divide_u8"),
+        ("u8", "dynamic", 4, 2, ""),
+        ("u8", "static", 3, 2, ""),
+    ],
+)
+def test_explanations_compare_quotients(type: str, dims: str, got: int, wanted: int, name: str) -> None:
+    detail = f"call 1: output 0 has {got} at [0], not {wanted} (1 of 2)"
+    assert explained(f"values Divide-1 (p:{type}[2], p:{type}[]) {{}} -> 1 {dims} | {detail}") == name
+
+
+def test_explanations_name_departures_or_reasons() -> None:
+    departures = {path.stem for path in DEPARTURES.glob("*.xml")}
+    assert [known.name for known in KNOWN if " " not in known.name and known.name not in departures] == []
+    for known in KNOWN:
+        assert not re.search(known.pattern, "values Tanh-1 (p:f32[2,3]) {} -> 1 static | call 1: output 0 has 1, not 2")
+
+
+def test_a_model_is_the_same_alone_as_in_its_campaign() -> None:
+    shown: list[int] = []
+    campaign = Campaign(5, on_graph=lambda figures: shown.append(figures.graphs))
+    figures = campaign.run(first=2, count=1)
+    grower = Grower(5)
+    graphs = [grower.grow(number) for number in range(3)]
+    assert shown == [1]
+    assert set(figures.reached) == graphs[2].versions()
+
+
+def test_jobs_do_the_models_of_one_process() -> None:
+    job = Job(3, None, Limits(), 0, 2)
+    parts: list[int] = []
+    figures = run_jobs(job, 2, on_figures=lambda figures: parts.append(figures.graphs))
+    alone = Campaign(3).run(count=2)
+    assert (figures.graphs, figures.reached, figures.outcomes) == (2, alone.reached, alone.outcomes)
+    assert parts == [2]
+    assert run_jobs(Job(3, None, Limits(), 0, 2, deadline=0.0), 1).graphs == 0
+
+
+def test_drafts_copy_apart() -> None:
+    draft = Draft(versions()["Tile-1"], {"a": "1"}, [Port("f32", (2,))])
+    copy = draft.copy()
+    copy.attributes["a"] = "2"
+    copy.ports[0].shape = (3,)
+    assert (draft.attributes, draft.ports[0].shape) == ({"a": "1"}, (2,))

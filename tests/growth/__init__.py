@@ -1,1 +1,0 @@
-"""Files with n of one thing, and the time that every command takes on them: see ``python -m tests.growth --help``."""

@@ -1,0 +1,78 @@
+"""The benchmark runs, writes and compares; how fast anything is, no test says."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from places import ROOT
+
+pytestmark = pytest.mark.openvino
+
+
+def benchmarks(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+
+
+def test_saves_and_compares(tmp_path: Path) -> None:
+    saved = tmp_path / "saved.json"
+    done = benchmarks("Broadcast numpy 1 KB", "--seconds", "0", "--save", str(saved))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(saved.read_text("utf-8"))
+    assert found["machine"]["threads"] == 1
+    (row,) = found["rows"]
+    assert (row["group"], row["name"]) == ("operations", "Broadcast numpy 1 KB")
+    assert row["error"] == 0
+    assert row["ratio"] == row["times"]["OpenVINO"]["median"] / row["times"]["irrun"]["median"]
+
+    row["ratio"] = 1e9
+    saved.write_text(json.dumps(found), "utf-8")
+    done = benchmarks("Broadcast numpy 1 KB", "--seconds", "0", "--against", str(saved))
+    assert done.returncode == 0, done.stderr
+    assert "1000000000.00" in done.stdout
+    assert "-100%" in done.stdout
+
+
+def test_writes_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- operations, threads 1 -->\nold\n<!-- end -->\nafter\n", "utf-8")
+    for _ in range(2):  # what it has written is replaced
+        done = benchmarks("Broadcast numpy 1 KB", "--seconds", "0", "--page", str(page))
+        assert done.returncode == 0, done.stderr
+    text = page.read_text("utf-8")
+    assert text.startswith("before\n<!-- operations, threads 1 -->\n")
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert text.count("| Broadcast numpy 1 KB |") == 1
+    assert "old" not in text
+    page.write_text("no comments", "utf-8")
+    done = benchmarks("Broadcast numpy 1 KB", "--seconds", "0", "--page", str(page))
+    assert done.returncode == 2
+    assert "has no table between" in done.stderr
+    assert page.read_text("utf-8") == "no comments"
+
+
+def test_each_engine_in_a_process_of_its_own(tmp_path: Path) -> None:
+    saved = tmp_path / "saved.json"
+    done = benchmarks("Add channels 1 KB", "--threads", "2", "--seconds", "0", "--save", str(saved))
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(saved.read_text("utf-8"))["rows"]
+    assert row["times"].keys() == {"irrun", "OpenVINO"}
+    assert row["error"] == 0
+
+
+def test_bad_usage(tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text("[]")
+    for arguments, complaint in (
+        (["Brodcast"], "no row is called 'Brodcast'"),
+        (["--against", str(other)], "holds no figures of this benchmark"),
+        (["--against", str(tmp_path / "none.json")], "No such file"),
+        (["--cpu", "--threads", "2"], "it is for one thread"),
+    ):
+        done = benchmarks(*arguments)
+        assert done.returncode == 2
+        assert complaint in done.stderr
+        assert "Traceback" not in done.stderr

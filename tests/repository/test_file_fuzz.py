@@ -1,0 +1,85 @@
+"""A sample of both fuzzers, and that a campaign reports each kind of failure and goes on."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from file_fuzz.campaign import Campaign, Failure, Figures
+from file_fuzz.command import main
+from file_fuzz.faults import FAULTS
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits of the workers are those of Linux")
+
+
+def _run(folder: Path, *arguments: str) -> None:
+    """Run a campaign; it must succeed, and store nothing."""
+    assert main([*arguments, "--keep", str(folder / "kept")]) == 0
+    assert not (folder / "kept").exists()
+
+
+def test_mutants(tmp_path: Path) -> None:
+    _run(tmp_path, "mutants", "--count", "200", "--seed", "14")
+
+
+def test_graphs(tmp_path: Path) -> None:
+    """One graph for each target, so that each kernel algorithm is reached."""
+    _run(tmp_path, "graphs", "--count", "40", "--seed", "14", "--threads", "2")
+
+
+@pytest.mark.slow
+def test_many_mutants(tmp_path: Path) -> None:
+    _run(tmp_path, "mutants", "--count", "20000", "--seed", "15", "--jobs", "2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_many_graphs(threads: str, tmp_path: Path) -> None:
+    _run(tmp_path, "graphs", "--count", "1000", "--seed", "15", "--threads", threads)
+
+
+def _reported(folder: Path, first: int, count: int, silence: float) -> tuple[Figures, dict[str, Failure]]:
+    reported: dict[str, Failure] = {}
+    campaign = Campaign(
+        "faults",
+        count,
+        "0",
+        first,
+        silence=silence,
+        keep=folder,
+        report=lambda f: reported.update({FAULTS[f.number]: f}),
+    )
+    return campaign.run(), reported
+
+
+def test_every_failure_is_reported(tmp_path: Path) -> None:
+    figures, reported = _reported(tmp_path, 0, FAULTS.index("hang"), 300)
+    assert (figures.cases, figures.outcomes["result"]) == (FAULTS.index("hang"), 3)  # the slow one has a result, too
+    assert list(reported) == ["exception", "out of memory", "slow", "crash", "exit"]
+    lines = {name: failure.text.splitlines() for name, failure in reported.items()}
+    assert lines["exception"][-1] == "ValueError: no IrrunError"
+    assert lines["out of memory"][-1] == "MemoryError"
+    assert lines["slow"][0].endswith("s of CPU time")
+    assert lines["crash"][0] == "ended by SIGSEGV"
+    assert lines["exit"] == ["ended with status 3"]
+    assert {(path / "case.txt").read_text() for path in tmp_path.iterdir()} == set(reported)
+    assert all((path / "failure.txt").read_text() for path in tmp_path.iterdir())
+
+
+def test_a_case_that_hangs_is_reported(tmp_path: Path) -> None:
+    figures, reported = _reported(tmp_path, FAULTS.index("hang"), 1, 2)
+    assert (figures.cases, reported["hang"].signature) == (1, "hangs")
+
+
+def test_an_interrupted_campaign_keeps_its_figures(tmp_path: Path) -> None:
+    def interrupt(_: Figures) -> None:
+        identity = threading.main_thread().ident
+        assert identity is not None
+        signal.pthread_kill(identity, signal.SIGINT)
+
+    campaign = Campaign("faults", 2, "0", FAULTS.index("hang") - 1, progress=interrupt)
+    assert campaign.run().cases == 1

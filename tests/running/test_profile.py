@@ -1,0 +1,94 @@
+"""Profiles: what each step took, in the order of the steps, also within bodies."""
+
+import json
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import irrun
+from irrun import build as b
+from irrun.cli import cli
+from irrun.running.profile import Row
+from places import ROOT
+from watched import watch
+
+
+def test_every_step_is_a_row() -> None:
+    x = b.parameter([2, 64, 64], "f32", name="x")
+    product = b.MatMul(x, b.constant(np.ones((64, 32), np.float32)))
+    executable = irrun.compile(b.model({"y": b.Transpose(b.ReLU(product), [0, 2, 1])}), exact=False)
+    profile = irrun.Profile()
+    start = time.perf_counter()
+    for _ in range(3):
+        executable([np.ones((2, 64, 64), np.float32)], hooks=[profile])
+    elapsed = time.perf_counter() - start
+    assert 0 < sum(sum(row.times) for row in profile.rows) <= elapsed
+    assert all(seconds >= 0 for row in profile.rows for seconds in row.times)
+    steps = watch(executable, [np.ones((2, 64, 64), np.float32)]).steps
+    assert [row.layers for row in profile.rows] == [tuple(layer.name for layer in step.layers) for step in steps]
+    assert [len(row.times) for row in profile.rows] == [3] * len(profile.rows)
+    assert profile.rows[-1].bytes >= 2 * 4 * 2 * 64 * 32
+    record = json.loads(json.dumps(profile.record(), allow_nan=False))
+    assert sum(step["share"] for step in record["steps"]) == pytest.approx(1)
+    assert record["matrix_products"] in ("numpy", "mkl")
+    assert record["seconds"] == pytest.approx(sum(step["seconds"] for step in record["steps"]))
+    events = profile.trace()["traceEvents"]
+    assert len(events) == 3 * len(profile.rows)
+    assert all(a["ts"] <= b["ts"] and a["dur"] >= 0 for a, b in pairwise(events))
+
+
+def test_rates() -> None:
+    row = Row((), "MatMul", "", flops=3_000_000_000, bytes=500_000_000, times=[4.0, 1.0, 2.0])
+    assert (row.seconds, row.gflops, row.bandwidth) == (2.0, 1.5, 0.25)
+    unknown = Row((), "MatMul", "", flops=0, bytes=500_000_000, times=[0.5, 1.5])
+    assert (unknown.seconds, unknown.gflops, unknown.bandwidth) == (1.0, None, 0.5)
+    at_once = Row((), "MatMul", "", flops=7, bytes=7, times=[0.0])
+    assert (at_once.gflops, at_once.bandwidth) == (None, None)
+
+
+def test_the_operations_of_a_product() -> None:
+    """A product has two operations for each element and term; a layer of unknown shape reports none."""
+    for rows, flops in ((5, 2 * 5 * 3 * 4), (None, 0)):
+        x = b.parameter([rows, 4], "f32", name="x")
+        executable = irrun.compile(b.model({"y": b.MatMul(x, b.constant(np.ones((4, 3), np.float32)))}), exact=False)
+        profile = irrun.Profile()
+        executable([np.ones((5, 4), np.float32)], hooks=[profile])
+        assert [row.flops for row in profile.rows if "MatMul" in row.type] == [flops]
+        assert [row.bytes for row in profile.rows if "MatMul" in row.type] == [4 * (5 * 4 + 4 * 3 + 5 * 3)]
+
+
+def test_the_time_of_a_body_is_its_steps() -> None:
+    x = b.parameter([4], "f32", name="x")
+    loop = b.Loop(5, True, x, body=lambda i, a: (True, b.ReLU(b.Tanh(a))))
+    executable = irrun.compile(b.model({"y": loop}), exact=True)
+    profile = irrun.Profile()
+    executable([np.ones(4, np.float32)], hooks=[profile])
+    calls = {step["type"]: step["calls"] for step in profile.record()["steps"]}
+    assert calls == {"Tanh": 5, "ReLU": 5, "Loop": 1}
+
+
+def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IRRUN_EXACT", raising=False)
+    trace = tmp_path / "trace.json"
+    args = ["run", str(ROOT / "samples" / "convnet.xml"), "--profile", "--runs", "3", "--trace", str(trace)]
+    done = CliRunner().invoke(cli, args)
+    assert done.exit_code == 0
+    assert "algorithm" in done.output
+    assert "Convolution+Add" in done.output
+    names = {event["cat"] for event in json.loads(trace.read_text("utf-8"))["traceEvents"]}
+    assert "SoftMax" in names
+    done = CliRunner().invoke(cli, [*args[:2], "--profile", "--exact", "--format", "json"])
+    types = [step["type"] for step in json.loads(done.output)["profile"]["steps"]]
+    assert "Convolution" in types
+    assert not any("+" in type for type in types)
+
+
+def test_a_trace_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
+    args = ["run", str(ROOT / "samples" / "convnet.xml"), "--trace", str(tmp_path / "no" / "trace.json")]
+    done = CliRunner().invoke(cli, args)
+    assert done.exit_code == 2
+    assert "there is no folder" in done.output

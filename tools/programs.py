@@ -1,0 +1,23 @@
+"""The programs for developers, by the name under which ``python -m tools`` runs them."""
+
+from typing import Final
+
+PROGRAMS: Final = {
+    "export_suite": "tests/conformance/export.py",
+    "file_fuzz": "tools/file_fuzz/__main__.py",
+    "fleets": "tools/fleets.py",
+    "growth": "tools/growth/__main__.py",
+    "import_table": "tests/repository/test_layout.py",
+    "kills": "tools/kills.py",
+    "mutants": "tools/mutants.py",
+    "mutations": "tools/mutations.py",
+    "networks": "tools/networks.py",
+    "onnx_nodes": "tools/onnx_nodes.py",
+    "pages": "tests/repository/test_pages.py",
+    "random_faults": "tools/random_faults.py",
+    "random_models": "tests/testing/test_testing.py",
+    "record_compat": "tests/compat/test_compat.py",
+    "record_tokenizers": "tools/record_tokenizers.py",
+    "snapshots": "tests/cli/test_widths.py",
+    "train_tokenizers": "tools/train_tokenizers.py",
+}
