@@ -18,6 +18,7 @@ PROGRAMS: Final = {
     "random_models": "tests/testing/test_testing.py",
     "record_compat": "tests/compat/test_compat.py",
     "record_tokenizers": "tools/record_tokenizers.py",
+    "sizes": "tools/sizes.py",
     "snapshots": "tests/cli/test_widths.py",
     "train_tokenizers": "tools/train_tokenizers.py",
 }

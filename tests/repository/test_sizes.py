@@ -1,0 +1,94 @@
+"""Modules and functions stay small enough to be read: the limits of ``tools/sizes.py``, and the exceptions with reasons."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import sizes
+from places import ROOT
+
+LONG_MODULES: Final = {
+    "irrun/compat/openvino/_building/nodes.py": "to split",
+    "irrun/compat/openvino/_building/preprocess.py": "to split",
+    "irrun/fuzz/known.py": "to split",
+    "irrun/fuzz/solving.py": "to split",
+    "tests/checking/test_why.py": "to split",
+    "tests/cli/test_run.py": "to split",
+    "tests/conformance/composed.py": "to split",
+    "tests/debug/test_diff.py": "to split",
+    "tests/debug/test_precision.py": "to split",
+    "tests/fuzz/test_fuzzer.py": "to split",
+    "tests/help/kit.py": "to split",
+    "tests/ir/test_parse.py": "to split",
+    "tests/running/test_executor.py": "to split",
+}
+"""Modules that may have more than ``sizes.MAX_LINES`` lines, and why."""
+
+LONG_SIGNATURES: Final = {
+    "irrun/debug/comparison.py compare": "public: a keyword for each option of `irrun compare`",
+    "irrun/debug/low_precision/simulate.py precision": "public: a keyword for each option of `irrun precision`",
+    "irrun/fast/block.py _multiply_block": "to split",
+    "irrun/fast/block.py _block": "to split",
+    "irrun/fast/codes.py _multiply_few": "to split",
+    "irrun/fast/codes.py _multiply_many": "to split",
+    "irrun/fast/codes.py _multiply_rows": "to split",
+    "irrun/fast/convolution/window_block.py _window_block": "to split",
+    "irrun/fast/convolution/windows.py convolve": "to split",
+    "irrun/fast/convolution/windows.py multiply_windows": "to split",
+    "irrun/fast/convolution/winograd.py convolve_3x3": "to split",
+    "irrun/fast/convolution/winograd_block.py _interpolate_tile": "to split",
+    "irrun/fast/few_queries.py _attend": "to split",
+    "irrun/fast/groups.py _scale": "to split",
+    "irrun/fast/panels.py multiply_part": "to split",
+    "irrun/ops/_unary.py unary": "to split",
+    "irrun/report/collect.py collect": "to split",
+    "tests/kernels/test_matmul.py __call__": "to split",
+}
+"""Functions that may have more than ``sizes.MAX_PARAMETERS`` parameters, and why. Commands of click need no entry."""
+
+MODULES: Final = [*sizes.modules("irrun", "tests", "tools", "benchmarks", "docs")]
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def _functions() -> list[tuple[str, sizes.Function]]:
+    """Return every function behind its module and its name. Parsing all modules takes seconds, so it is done once."""
+    return [(f"{_name(path)} {function.name}", function) for path in MODULES for function in sizes.functions(path)]
+
+
+def test_no_module_is_long() -> None:
+    long = {_name(path) for path in MODULES if sizes.lines(path) > sizes.MAX_LINES}
+    assert sorted(long - LONG_MODULES.keys()) == [], f"split modules of more than {sizes.MAX_LINES} lines"
+
+
+def test_no_function_is_long() -> None:
+    assert [(name, f.statements) for name, f in _functions() if f.statements > sizes.MAX_STATEMENTS] == []
+
+
+def test_no_signature_is_long() -> None:
+    long = {name for name, f in _functions() if f.parameters > sizes.MAX_PARAMETERS and not f.is_command}
+    assert sorted(long - LONG_SIGNATURES.keys()) == [], f"pass a dataclass for more than {sizes.MAX_PARAMETERS} values"
+
+
+def test_every_folder_has_a_budget() -> None:
+    folders = {f"irrun/{path.name}" for path in (ROOT / "irrun").iterdir() if [*path.rglob("*.py")]}
+    assert folders | {"irrun", "tests", "tools", "benchmarks"} == sizes.BUDGETS.keys()
+
+
+def test_what_is_counted(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(
+        '@click.command("run")\n@click.option("--a")\ndef command(a):\n    """Say."""\n    def inner():\n        return 1\n'
+        "    return inner()\n\nclass C:\n    def method(self, a, /, b, *c, d, **e):\n        pass\n"
+    )
+    assert sizes.lines(module) == 11
+    assert {(f.name, f.statements, f.parameters, f.is_command) for f in sizes.functions(module)} == {
+        ("command", 3, 1, True),
+        ("inner", 1, 0, False),
+        ("method", 1, 5, False),
+    }

@@ -1,0 +1,128 @@
+"""Print how many lines each folder has, next to its budget: ``python -m tools sizes``. Exits with 1 above a budget.
+
+``tests/repository/test_sizes.py`` holds modules and functions to the limits below.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from places import ROOT
+
+__all__ = ["BUDGETS", "MAX_LINES", "MAX_PARAMETERS", "MAX_STATEMENTS", "Function", "functions", "lines", "modules"]
+
+MAX_LINES: Final = 450
+"""The most lines of a module: about what a reader keeps in mind, and scrolls through in a minute."""
+MAX_STATEMENTS: Final = 60
+"""The most statements of a function, those of nested functions included."""
+MAX_PARAMETERS: Final = 10
+"""The most parameters of a function, without ``self`` and ``cls``."""
+
+BUDGETS: Final = {
+    "irrun": 1_300,  # api, diagnostics, files, dask, pytest_plugin, __init__, __main__
+    "irrun/base": 800,
+    "irrun/build": 1_200,
+    "irrun/checking": 2_950,
+    "irrun/cli": 5_200,
+    "irrun/compat": 3_600,
+    "irrun/conformance": 950,
+    "irrun/debug": 5_700,
+    "irrun/engines": 2_400,
+    "irrun/extensions": 4_100,
+    "irrun/fast": 4_700,
+    "irrun/fleet": 2_150,
+    "irrun/fuzz": 2_000,
+    "irrun/genai": 1_550,
+    "irrun/inference": 1_300,
+    "irrun/ir": 3_150,
+    "irrun/kernels": 3_400,
+    "irrun/model": 900,
+    "irrun/opdef": 1_200,
+    "irrun/ops": 13_400,
+    "irrun/planning": 2_500,
+    "irrun/report": 1_600,
+    "irrun/running": 2_150,
+    "irrun/surgery": 750,
+    "irrun/testing": 500,
+    "irrun/types": 850,
+    "tests": 50_000,
+    "tools": 6_000,
+    "benchmarks": 2_300,
+}
+"""The most lines of Python of each folder. A change that needs more raises the number here, and says why."""
+
+FORMATTED_BY_HAND: Final = 225
+"""The most comments in ``irrun`` that keep the formatter off: half of the 448 of November 2026."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of a module, with what the limits count."""
+
+    name: str
+    statements: int
+    parameters: int
+    is_command: bool
+    """Whether click passes the parameters: one for each option, declared in the decorators above it."""
+
+
+def modules(*folders: str) -> Iterator[Path]:
+    """Yield the modules of folders of the repository, in order."""
+    for folder in folders:
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def lines(path: Path) -> int:
+    """Return the number of lines of a file."""
+    return path.read_text("utf-8").count("\n")
+
+
+def functions(path: Path) -> Iterator[Function]:
+    """Yield the functions of a module, methods and nested functions included."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield Function(node.name, _statements(node), _parameters(node.args), _is_command(node))
+
+
+def _statements(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    nested = sum(isinstance(inner, ast.stmt) for inner in ast.walk(node)) - 1  # without the function itself
+    return nested - (ast.get_docstring(node) is not None)
+
+
+def _parameters(arguments: ast.arguments) -> int:
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+    return sum(argument is not None and argument.arg not in ("self", "cls") for argument in every)
+
+
+def _is_command(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    calls = (decorator.func for decorator in node.decorator_list if isinstance(decorator, ast.Call))
+    return any(isinstance(call, ast.Attribute) and call.attr == "command" for call in calls)
+
+
+def _folder(path: Path) -> str:
+    """Return the key of ``BUDGETS`` that counts a file."""
+    top, *inner = path.relative_to(ROOT).parts
+    return f"{top}/{inner[0]}" if top == "irrun" and len(inner) > 1 else top
+
+
+def main() -> None:
+    """Print the table."""
+    counted = dict.fromkeys(BUDGETS, 0)
+    for path in modules("irrun", "tests", "tools", "benchmarks"):
+        counted[_folder(path)] = counted.get(_folder(path), 0) + lines(path)
+    print(f"{'folder':<20}{'lines':>8}{'budget':>8}")
+    for folder, number in counted.items():
+        budget = BUDGETS.get(folder, 0)
+        print(f"{folder:<20}{number:>8,}{budget:>8,}{'  over' * (number > budget)}")
+    by_hand = sum(path.read_text("utf-8").count("# fmt: skip") for path in modules("irrun"))
+    print(f"{'fmt: skip in irrun':<20}{by_hand:>8,}{FORMATTED_BY_HAND:>8,}{'  over' * (by_hand > FORMATTED_BY_HAND)}")
+    sys.exit(by_hand > FORMATTED_BY_HAND or any(number > BUDGETS.get(name, 0) for name, number in counted.items()))
+
+
+if __name__ == "__main__":
+    main()
