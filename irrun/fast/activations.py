@@ -14,7 +14,7 @@ from irrun.fast.machine.memory import row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.rows import OnRows
 from irrun.kernels.blocks import SMALL, each_block
-from irrun.opdef import Index, Kernel
+from irrun.opdef import Index, Joins, Kernel
 
 __all__ = ["activation", "erf", "exp", "gelu_erf", "gelu_tanh", "sigmoid", "swish", "tanh"]
 
@@ -48,7 +48,7 @@ def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
         each_block(fill, target.shape, target.itemsize, SMALL, work=_WORK * whole.nbytes, least=SMALL // 4)
         return whole
 
-    return Kernel(call, out="elementwise", change=change, rows=change.rows, row_inputs=(0,))
+    return Kernel(call, out="elementwise", joins=Joins(change=change, row_calls=change.rows, row_inputs=(0,)))
 
 
 _WORK: Final = 4

@@ -12,7 +12,7 @@ from irrun.fast.machine.memory import address_of, row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.panels import after, finish
-from irrun.opdef import Epilogue, Kernel
+from irrun.opdef import Epilogue, Joins, Kernel
 
 __all__ = ["group_normalization"]
 
@@ -52,8 +52,8 @@ def group_normalization(shape: tuple[int, ...], groups: int, epsilon: float) -> 
                 change(whole)
             return whole
 
-        name = "compiled, channels last"
-        return Kernel(call, name, out="whole", followed=kernel if epilogue is None else None)
+        joins = Joins(with_epilogue=kernel if epilogue is None else None)
+        return Kernel(call, "compiled, channels last", out="whole", joins=joins)
 
     return kernel()
 

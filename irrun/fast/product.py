@@ -11,7 +11,7 @@ from irrun.fast.panels import WIDTH, after, multiply_part
 from irrun.kernels.blocks import BLOCK, SMALL, each_block, within
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
-from irrun.opdef import Call, Calls, Epilogue, Index, Kernel, OnTileReady, Stored, ignore_tile
+from irrun.opdef import Call, Calls, Epilogue, Index, Joins, Kernel, OnTileReady, Packing, Stored, ignore_tile
 from irrun.types import ElementType
 
 __all__ = ["WIDTH", "PackedMatrix", "packed_matrix", "packed_product"]
@@ -76,10 +76,13 @@ def packed_product(source: np.ndarray | Stored, transpose_a: bool, transpose_b: 
         def rows(a: np.ndarray, b: None = None, residual: np.ndarray | None = None, *, out: np.ndarray) -> Calls:
             return [packed.by_rows(a, out, epilogue, residual), *(() if change is None else change.calls(out))]
 
-        return Kernel(
-            call, packed.name, out="tiles", flops=flops, prepacked=(1,), packed=packed.nbytes,
-            followed=kernel if epilogue is None else None, rows=None if transpose_a else rows, row_inputs=(0, 2),
-        )  # fmt: skip
+        joins = Joins(
+            row_calls=None if transpose_a else rows,
+            row_inputs=(0, 2),
+            with_epilogue=kernel if epilogue is None else None,
+        )
+        packing = Packing((1,), packed.nbytes)
+        return Kernel(call, packed.name, out="tiles", flops=flops, packing=packing, joins=joins)
 
     return kernel()
 

@@ -10,7 +10,7 @@ from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.rows import OnRows
-from irrun.opdef import Kernel
+from irrun.opdef import Joins, Kernel
 
 __all__ = ["quantized"]
 
@@ -39,7 +39,7 @@ def quantized(levels: int, limits: np.ndarray) -> Kernel:
         change(whole)
         return whole
 
-    return Kernel(call, out="elementwise", change=change, rows=change.rows, row_inputs=(0,))
+    return Kernel(call, out="elementwise", joins=Joins(change=change, row_calls=change.rows, row_inputs=(0,)))
 
 
 _COARSE: Final = 256

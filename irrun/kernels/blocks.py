@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.threads import each, shared, threads
-from irrun.opdef import Calls, Change, Index, Kernel, OnTileReady, ignore_tile
+from irrun.opdef import Calls, Change, Index, Joins, Kernel, OnTileReady, ignore_tile
 
 BLOCK: Final = 1 << 19
 """Bytes of a block that stays in the second-level cache of a core."""
@@ -149,7 +149,7 @@ scratch: Final = _Scratch()
 def whole_along(function: InPlace, axes: tuple[int, ...], rows: Callable[..., Calls] | None = None) -> Kernel:
     """Return the kernel that applies ``function`` to blocks of its first input that are not cut along ``axes``.
 
-    ``axes`` are counted from the front. See ``Kernel`` for ``rows``.
+    ``axes`` are counted from the front. ``rows`` is ``Joins.row_calls`` of the kernel.
     """
 
     def call(
@@ -162,7 +162,7 @@ def whole_along(function: InPlace, axes: tuple[int, ...], rows: Callable[..., Ca
         each_block(fill, x.shape, x.itemsize, BLOCK, work=8 * x.nbytes, whole=axes)
         return filled
 
-    return Kernel(call, "in blocks", out="tiles", rows=rows, row_inputs=(0,))
+    return Kernel(call, "in blocks", out="tiles", joins=Joins(row_calls=rows, row_inputs=(0,)))
 
 
 def report_in_blocks(out: np.ndarray, on_tile_ready: OnTileReady) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from irrun.kernels.blocks import SMALL, InPlace
-from irrun.opdef import Formula, Kernel, Value
+from irrun.opdef import Formula, Joins, Kernel, Value
 
 
 def native(*values: Value | None) -> bool:
@@ -43,7 +43,7 @@ def elementwise(
     Return None if all inputs are scalars or of unknown rank, because functions of numpy return no arrays for scalars.
     """
     ranked = any(value is not None and value.rank for value in inputs)
-    return Kernel(call, out="elementwise", formula=formula) if ranked else None
+    return Kernel(call, out="elementwise", joins=Joins(formula)) if ranked else None
 
 
 def out_of(kernel: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

@@ -17,8 +17,10 @@ from irrun.opdef.kernel import (
     Epilogue,
     Formula,
     Index,
+    Joins,
     Kernel,
     OnTileReady,
+    Packing,
     Request,
     ignore_tile,
 )
@@ -30,7 +32,7 @@ from irrun.opdef.variables import Variables
 
 __all__ = [
     "CHANNELS_LAST", "ORDER", "SPECIFICATION", "Attribute", "AxisRole", "Body", "Call", "Calls", "Change", "Epilogue",
-    "Formula", "Index", "Input", "Kernel", "OnTileReady", "Op", "Refused", "Request", "Site", "Stored", "Stream",
-    "Value", "Variables", "all_ops", "attr", "few", "find", "ignore_tile", "is_custom", "labels", "named", "op", "opt",
-    "ports", "resolve", "variadic",
+    "Formula", "Index", "Input", "Joins", "Kernel", "OnTileReady", "Op", "Packing", "Refused", "Request", "Site",
+    "Stored", "Stream", "Value", "Variables", "all_ops", "attr", "few", "find", "ignore_tile", "is_custom", "labels",
+    "named", "op", "opt", "ports", "resolve", "variadic",
 ]  # fmt: skip

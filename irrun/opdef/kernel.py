@@ -18,8 +18,10 @@ __all__ = [
     "Epilogue",
     "Formula",
     "Index",
+    "Joins",
     "Kernel",
     "OnTileReady",
+    "Packing",
     "Request",
     "ignore_tile",
 ]
@@ -97,6 +99,47 @@ class Epilogue:
 
 
 @dataclass(frozen=True, slots=True)
+class Packing:
+    """The constant inputs that a kernel holds in a form of its own, such as a matrix in panels, and that form."""
+
+    inputs: tuple[int, ...] = ()
+    """The numbers of the inputs whose contents ``Kernel.call`` does not read, because the kernel holds them."""
+    bytes: int = 0
+    """The bytes of the form; 0 if it is the memory-mapped .bin itself."""
+    create: Callable[[], object] | None = None
+    """Creates the form before the first call; None if the kernel holds it already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joins:
+    """How the planner may join a kernel with the kernels around it. By default, it may not."""
+
+    formula: Formula | None = None
+    """What an ``elementwise`` kernel computes, if that has a formula."""
+    change: Change | None = None
+    """The in-place form of a unary ``elementwise`` kernel."""
+    row_calls: Callable[..., Calls] | None = None
+    """Returns the calls that compute rows of the output, if each depends on the same row of the inputs ``row_inputs``
+    alone.
+
+    It takes these inputs in port order (None for the others), and ``out``; all are matrices with contiguous rows. An
+    ``elementwise`` kernel also takes arrays of one axis, which are the same for each row.
+    """
+    row_inputs: tuple[int, ...] = ()
+    """The numbers of the inputs that ``row_calls`` reads."""
+    with_epilogue: Callable[[Epilogue], Kernel] | None = None
+    """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
+    chain: Callable[[Kernel, Kernel], Kernel | None] | None = None
+    """Returns one kernel for a kernel and the next one, which reads its result and has the same ``chain``.
+
+    Its inputs are the first kernel's, then the second's except the value passed between them. It is None if a chain
+    would not pay off.
+    """
+    stages: tuple[Any, ...] = ()
+    """What ``chain`` needs to know. A kernel without stages is in no chain."""
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """How one layer is computed, chosen when its model is compiled.
 
@@ -121,31 +164,8 @@ class Kernel:
     """
     flops: int = 0
     """Multiplications and additions of a call, if these take most of its time."""
-    prepacked: tuple[int, ...] = ()
-    """The constant inputs whose contents ``call`` does not read, because the kernel holds them in another form."""
-    packed: int = 0
-    """The bytes of that form."""
-    pack: Callable[[], object] | None = None
-    """Creates that form, if the kernel does not hold it yet. Otherwise the first ``call`` would create it."""
-    formula: Formula | None = None
-    """What an ``elementwise`` kernel computes, if that has a formula."""
-    change: Change | None = None
-    """Does what an ``elementwise`` kernel of one input does, in place."""
-    rows: Callable[..., Calls] | None = None
-    """Returns the calls that compute rows of the output, if each depends on the same row of the inputs ``row_inputs``
-    alone.
-
-    It takes these inputs in port order (None for the others), and ``out``; all are matrices with contiguous rows. An
-    ``elementwise`` kernel also takes arrays of one axis, which are the same for each row.
-    """
-    row_inputs: tuple[int, ...] = ()
-    followed: Callable[[Epilogue], Kernel] | None = None
-    """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
-    chain: Callable[[Kernel, Kernel], Kernel | None] | None = None
-    """Returns a kernel that computes one kernel and then another, which reads its result and has the same ``chain``, or
-    None if that does not pay off. Its inputs are those of the first and, without that result, those of the second."""
-    stages: tuple[Any, ...] = ()
-    """What ``chain`` needs to know. A kernel without stages is in no chain."""
+    packing: Packing = Packing()
+    joins: Joins = Joins()
 
 
 AxisRole = Literal["axes", "entries", "leading"]

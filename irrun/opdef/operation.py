@@ -134,7 +134,7 @@ class Op:
     """The keyword arguments that ``infer`` and ``run`` take in addition to the inputs, such as ``weights``."""
     takes_stored: ClassVar[int | None] = None
     """The number of the input that may be a constant as the file has it (``Value.stored``). A kernel that ``prepare``
-    returns for such an input lists it in ``Kernel.prepacked``; otherwise the planner unpacks the constant and asks
+    returns for such an input lists it in ``Packing.inputs``; otherwise the planner unpacks the constant and asks
     again."""
     stored_filters: ClassVar[bool] = False
     """Whether that input may have more than two axes. It is then in f16 or bf16, without scales."""

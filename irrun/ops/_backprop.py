@@ -121,7 +121,7 @@ class BackpropBase(Filtering):
         known = data.shape if output_shape is None or wanted is not None else PartialShape(None)
         kernel = prepared(constant.filters, chosen, known, wanted)
         flops = 0 if known.static is None else 2 * array.size * math.prod((known.static[0], *known.static[2:]))
-        return replace(kernel, flops=flops, packed=kernel.packed + array.nbytes)
+        return replace(kernel, flops=flops, packing=replace(kernel.packing, bytes=kernel.packing.bytes + array.nbytes))
 
     def _prepare_channels_last(
         self, data: Value, filters: Value, output_shape: Value | None, compiled: bool
@@ -133,7 +133,7 @@ class BackpropBase(Filtering):
         array = array.reshape(*(1,) * (3 - self.leading), *array.shape)
         axes = self.axes_to(shape[2:], array.shape[3:], wanted)
         if compiled and array.dtype == np.float32 and (kernel := _compiled(array, axes, shape[0])) is not None:
-            return replace(kernel, prepacked=(1,) if output_shape is None else (1, 2))
+            return replace(kernel, packing=replace(kernel.packing, inputs=(1,) if output_shape is None else (1, 2)))
         if len(array) > 1 or not all(is_disjoint(axis) for axis in axes):
             return None
         matrix = np.ascontiguousarray(array[0].transpose(0, 2, 3, 1))  # (in, rows, columns, out)
@@ -141,7 +141,8 @@ class BackpropBase(Filtering):
         kernel = filling(
             functools.partial(spread_channels_last, matrix), whole, "matmul", 2 if output_shape is None else 3
         )
-        return replace(kernel, flops=2 * array.size * math.prod((shape[0], *shape[2:])), packed=matrix.nbytes)
+        flops = 2 * array.size * math.prod((shape[0], *shape[2:]))
+        return replace(kernel, flops=flops, packing=replace(kernel.packing, bytes=matrix.nbytes))
 
 
 def spread(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:

@@ -15,7 +15,7 @@ from irrun.kernels.convolution.planes import Filters, Method, by_taps, columns, 
 from irrun.kernels.convolution.windows import Axis, is_sparse
 from irrun.kernels.convolution.winograd import packed, suits, transformed_bytes, winograd
 from irrun.kernels.matmul import narrow, wide
-from irrun.opdef import Index, Kernel, OnTileReady, Request, Site, Value, attr, ignore_tile, ports
+from irrun.opdef import Index, Kernel, OnTileReady, Packing, Request, Site, Value, attr, ignore_tile, ports
 from irrun.ops._sliding import Sliding
 from irrun.types import Dim, PartialShape, product
 
@@ -116,7 +116,8 @@ class ConvolutionBase(Filtering):
 
         kernel = prepared(constant, chosen, data.shape, None)
         if kernel.algorithm == WINOGRAD:
-            return replace(kernel, packed=kernel.packed + transformed_bytes(constant), pack=matrices)
+            size = kernel.packing.bytes + transformed_bytes(constant)
+            return replace(kernel, packing=Packing((1,), size, matrices))
         return kernel
 
     def _prepare_stored(self, data: Value, filters: Value) -> Kernel:
@@ -132,10 +133,10 @@ class ConvolutionBase(Filtering):
             return made().call(data, filters, **keywords)
 
         shape, size = self.infer(Site(), data, filters).shape.static, _stored(filters).size
+        packing = Packing((1,), 4 * size, made)
         if shape is None:
-            return Kernel(call, prepacked=(1,), packed=4 * size, pack=made)
-        flops = 2 * size * shape[0] * math.prod(shape[2:])
-        return Kernel(call, out="tiles", flops=flops, prepacked=(1,), packed=4 * size, pack=made)
+            return Kernel(call, packing=packing)
+        return Kernel(call, out="tiles", flops=2 * size * shape[0] * math.prod(shape[2:]), packing=packing)
 
     def _prepare_channels_last(self, data: Value, filters: Value, compiled: bool) -> Kernel | None:
         shape, array = data.shape.static, filters.data if filters.stored is None else _stored(filters)
@@ -155,7 +156,8 @@ class ConvolutionBase(Filtering):
         algorithm, method, packed_bytes = choice
         whole = shape[0], *(axis.out for axis in axes), constant.groups * constant.outs
         flops = 2 * array.size * math.prod(whole[:-1])
-        return replace(filling(method, whole, algorithm), flops=flops, packed=packed_bytes)
+        kernel = filling(method, whole, algorithm)
+        return replace(kernel, flops=flops, packing=replace(kernel.packing, bytes=packed_bytes))
 
 
 def _stored(filters: Value) -> np.ndarray:
@@ -208,11 +210,12 @@ def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: Part
         method(split, sums.reshape(len(data), groups, outs, *sizes), report)
         return whole
 
+    packing = Packing((1,), filters.copied)
     if shape.static is None:
-        return Kernel(call, prepacked=(1,), packed=filters.copied)
+        return Kernel(call, packing=packing)
     sizes, algorithm, _ = chosen(shape.static, wanted)
     flops = 2 * filters.size * shape.static[0] * math.prod(sizes)
-    return Kernel(call, algorithm, out="tiles", flops=flops, prepacked=(1,), packed=filters.copied)
+    return Kernel(call, algorithm, out="tiles", flops=flops, packing=packing)
 
 
 def filling(method: LastMethod, shape: tuple[int, ...], algorithm: str, inputs: int = 2) -> Kernel:
@@ -231,7 +234,7 @@ def filling(method: LastMethod, shape: tuple[int, ...], algorithm: str, inputs: 
         method(data, whole, on_tile_ready)
         return whole
 
-    return Kernel(call, f"{algorithm}, channels last", out="tiles", prepacked=tuple(range(1, inputs)))
+    return Kernel(call, f"{algorithm}, channels last", out="tiles", packing=Packing(tuple(range(1, inputs))))
 
 
 def choose(

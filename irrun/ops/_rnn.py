@@ -13,7 +13,7 @@ from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.kernels.recurrence import Packed, gru, gru_linear, lstm, rnn
 from irrun.kernels.threads import each
-from irrun.opdef import Kernel, Op, Request, Site, Value, attr
+from irrun.opdef import Kernel, Op, Packing, Request, Site, Value, attr
 from irrun.types import Dim, product
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ class Cell(_Recurrent):
             y = np.empty((len(x), 1, self.hidden_size), x.dtype)
             return weights.run(x[:, None], others[:states], y)  # type: ignore[arg-type]
 
-        return Kernel(call, "packed", prepacked=self.weights, packed=weights.nbytes)
+        return Kernel(call, "packed", packing=Packing(self.weights, weights.nbytes))
 
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
         arrays = self.named((x, *others))
@@ -314,8 +314,8 @@ class RecurrentSequence(_Recurrent):
         lengths = None if known is None else known.exact
         shape = None if data is None else data.shape.static
         whole = lengths is not None and shape is not None and 0 not in shape and (lengths >= shape[1]).all()
-        prepacked, size = self.weights if whole else (), sum(weights.nbytes for weights in packed)
-        return Kernel(call, "packed", prepacked=prepacked, packed=size)
+        packing = Packing(self.weights if whole else (), sum(weights.nbytes for weights in packed))
+        return Kernel(call, "packed", packing=packing)
 
     def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
         arrays = self.named((x, *others))

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from irrun.kernels.elementwise import copied
-from irrun.opdef import Kernel, Op, Request, Site, Stored, Value, attr, op, ports
+from irrun.opdef import Kernel, Op, Packing, Request, Site, Stored, Value, attr, op, ports
 from irrun.ops._indices import one_number
 from irrun.types import UNKNOWN_RANK, Dim, blank
 
@@ -79,7 +79,7 @@ class Gather8(Op):
             return None
         place %= data.rank
         if data.stored is not None:
-            return Kernel(partial(self._rows, data.stored), "as stored", prepacked=(0,)) if place == 0 else None
+            return Kernel(partial(self._rows, data.stored), "as stored", packing=Packing((0,))) if place == 0 else None
         count, at = data.shape[place].value, indices.exact
         if at is None or count is None or not ((at >= -count) & (at < count)).all():
             if indices.rank == 1 and not (data.shape.is_static and indices.shape.is_static):

@@ -8,7 +8,21 @@ import numpy as np
 
 from irrun.kernels.blocks import SMALL, each_block, report_in_blocks, within
 from irrun.kernels.matmul import TransposedConstant, UnpackedConstant, cuts, matmul, multiply_stored, narrow, wide
-from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Stored, Value, attr, ignore_tile, op, ports
+from irrun.opdef import (
+    Index,
+    Kernel,
+    OnTileReady,
+    Op,
+    Packing,
+    Request,
+    Site,
+    Stored,
+    Value,
+    attr,
+    ignore_tile,
+    op,
+    ports,
+)
 from irrun.ops._broadcasting import refuse
 from irrun.types import Dim, PartialShape
 
@@ -105,8 +119,8 @@ class MatMul(Op):
             each_block(fill, shape, whole.itemsize, work=flops, **parts)
             return whole
 
-        kept = {} if held is None else {"prepacked": (1,), "packed": held.array.nbytes}
-        return Kernel(call, out="tiles", flops=flops, **kept)
+        packing = Packing() if held is None else Packing((1,), held.array.nbytes)
+        return Kernel(call, out="tiles", flops=flops, packing=packing)
 
     def _compiled(self, a: Value, b: Value) -> Kernel | None:
         """Return a compiled kernel for f32 and a constant matrix ``b``, or None."""
@@ -131,7 +145,7 @@ class MatMul(Op):
             multiply_stored(a.reshape(-1, a.shape[-1]), stored, self.transpose_b, whole.reshape(-1, columns))
             return whole
 
-        return Kernel(call, "unpacked in parts", out="whole", prepacked=(1,))
+        return Kernel(call, "unpacked in parts", out="whole", packing=Packing((1,)))
 
     def _widened(self, b: Value) -> Kernel:
         """Return a kernel for floats narrower than f32. It converts the constant ``b`` once, not in each call."""
@@ -144,7 +158,7 @@ class MatMul(Op):
             left = a.swapaxes(-1, -2) if self.transpose_a else a
             return narrow(matmul(left.astype(np.float32), weights), a.dtype)
 
-        return Kernel(call, "widened", prepacked=(1,), packed=weights.nbytes)
+        return Kernel(call, "widened", packing=Packing((1,), weights.nbytes))
 
     def run(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if self.transpose_a and a.ndim > 1:

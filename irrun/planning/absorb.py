@@ -1,8 +1,8 @@
-"""Let kernels compute what follows them: element-wise steps as their epilogue, and kernels of the same kind.
+"""Let kernels compute the steps after them: element-wise steps as an epilogue, and kernels of the same kind.
 
-A kernel with ``Kernel.followed`` applies bias, residual, clamp and an activation to its results before they leave the
-cache. Kernels with ``Kernel.chain`` compute what is between them piece by piece. The steps that remain are fused as
-usual (``irrun.planning.fuse``).
+A kernel with ``Joins.with_epilogue`` applies bias, residual, clamp and an activation to its results before they leave
+the cache. Kernels with ``Joins.chain`` compute the value between them piece by piece. The remaining element-wise steps
+are fused as usual (``irrun.planning.fuse``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def absorb(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int
             readers.setdefault(slot, []).append(position)
     new: list[Step | None] = list(steps)
     for position, step in enumerate(steps):
-        if step.kernel.followed is None:
+        if step.kernel.joins.with_epilogue is None:
             continue
         epilogue, reads, layers, last = Epilogue(), step.reads, step.layers, step
         place = made[step.writes[0]]
@@ -48,7 +48,7 @@ def absorb(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int
             epilogue, layers, last = more, (*layers, *then.layers), then
             new[following[0]] = None
         if last is not step:
-            kernel = step.kernel.followed(epilogue)
+            kernel = step.kernel.joins.with_epilogue(epilogue)
             new[position] = replace(last, kernel=kernel, reads=reads, layers=layers, dynamic=False, own_inputs=False)
             made[last.writes[0]] = position
     return _in_sequence(_chained([step for step in new if step is not None], values, results), values, results)
@@ -66,14 +66,14 @@ def _chained(steps: Sequence[Step], values: Sequence[Value], results: Sequence[i
             readers.setdefault(slot, []).append(position)
         made |= dict.fromkeys(step.writes, position)
     new: dict[int, Step] = dict(enumerate(steps))
-    between = [step.reads[0] for step in steps if step.kernel.stages and step.reads[0] in made]
+    between = [step.reads[0] for step in steps if step.kernel.joins.stages and step.reads[0] in made]
     for slot in sorted(between, key=lambda slot: -prod(values[slot].shape.static or ())):
         (*_, reader), first = readers[slot], new[made[slot]]
-        chain = first.kernel.chain
-        if len(readers[slot]) > 1 or reader < 0 or chain is None or chain is not new[reader].kernel.chain:
+        chain = first.kernel.joins.chain
+        if len(readers[slot]) > 1 or reader < 0 or chain is None or chain is not new[reader].kernel.joins.chain:
             continue
         then = new[reader]
-        kernel = chain(first.kernel, then.kernel) if first.kernel.stages else None
+        kernel = chain(first.kernel, then.kernel) if first.kernel.joins.stages else None
         if kernel is not None:
             del new[made[slot]]
             for read in first.reads:
@@ -92,13 +92,13 @@ def _in_sequence(steps: Sequence[Step], values: Sequence[Value], results: Sequen
             readers.setdefault(slot, set()).add(position)
     new: dict[int, Step] = dict(enumerate(steps))
     for last in reversed(range(len(steps))):
-        if last not in new or len(steps[last].kernel.stages) != 1:
+        if last not in new or len(steps[last].kernel.joins.stages) != 1:
             continue
         group, waiting = {last}, [last]
         while waiting:
             for slot in steps[waiting.pop()].reads:
                 position = made.get(slot, -1)
-                known = position in group or position not in new or len(steps[position].kernel.stages) != 1
+                known = position in group or position not in new or len(steps[position].kernel.joins.stages) != 1
                 if not known and readers[slot] <= group:
                     group.add(position)
                     waiting.append(position)
@@ -117,7 +117,9 @@ def _sequence(steps: Sequence[Step], values: Sequence[Value]) -> Step:
     outer = list(dict.fromkeys(reads))
     number |= {slot: -1 - n for n, slot in enumerate(outer)}
     members = [
-        Member(step.kernel.stages[0], number[step.reads[0]], number[step.reads[2]] if len(step.reads) > 2 else None)
+        Member(
+            step.kernel.joins.stages[0], number[step.reads[0]], number[step.reads[2]] if len(step.reads) > 2 else None
+        )
         for step in steps
     ]
     filters = [step.reads[1] for step in steps]
@@ -134,12 +136,12 @@ def _extended(epilogue: Epilogue, step: Step, number: int, own: int, values: Seq
 
     ``number`` is the input of ``step`` that is not ``own``, the slot of the results so far.
     """
-    formula, value = step.kernel.formula, values[own]
+    formula, value = step.kernel.joins.formula, values[own]
     result = values[step.writes[0]]
     if value.type is not result.type or value.shape != result.shape or epilogue.change is not None:
         return None
-    if step.kernel.change is not None:
-        return replace(epilogue, change=step.kernel.change)
+    if step.kernel.joins.change is not None:
+        return replace(epilogue, change=step.kernel.joins.change)
     if formula is None or epilogue.limits is not None:
         return None
     if formula[0] == "clamp":

@@ -123,7 +123,7 @@ class _Layout:
     def read(self, step: Step, kernel: Kernel, number: int) -> int:
         """Return the slot that a step inside a region reads as input ``number``; create it if necessary."""
         slot = step.reads[number]
-        if slot < 0 or number in kernel.prepacked or (self.values[slot].rank != 4 and kernel.out != "elementwise"):
+        if slot < 0 or number in kernel.packing.inputs or (self.values[slot].rank != 4 and kernel.out != "elementwise"):
             return slot
         value = self.values[slot]
         if _size(value) == 1 and slot not in self.last and not _is_narrow(value):

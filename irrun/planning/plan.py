@@ -136,10 +136,10 @@ class _Assembly:
             steps = by_rows(absorb(steps, self.values, results), self.values, results)
             steps = fuse(reshaped(steps, self.values, results), self.values, results)
             for step in steps:
-                if step.kernel.pack is not None:
-                    self.reserved += step.kernel.packed
+                if step.kernel.packing.create is not None:
+                    self.reserved += step.kernel.packing.bytes
                     self.require_memory(step.layer)
-                    step.kernel.pack()
+                    step.kernel.packing.create()
             self.constants |= {
                 number: _without_contents(value.type.dtype, value.shape.static or ())
                 for number, value in enumerate(self.values)
@@ -155,12 +155,12 @@ class _Assembly:
     def kept(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[dict[int, np.ndarray], frozenset[int]]:
         """Return the constants that a run reads, as aligned arrays, and the slots of those without contents.
 
-        A constant that kernels hold only in another form (``Kernel.prepacked``) keeps its dtype and shape alone. Where
+        A constant that kernels hold only in another form (``Packing.inputs``) keeps its dtype and shape alone. Where
         each layer is a step, hooks may read it: then it stays as it is.
         """
         read = {*results}
         for step in steps:
-            read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.prepacked)
+            read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.packing.inputs)
         packed = {slot for step in steps for slot in step.reads} - read
         kept: dict[int, np.ndarray] = {}
         for slot, array in self.constants.items():
@@ -188,7 +188,7 @@ class _Assembly:
             writes = writes[: self.read_outputs(id)]
         kernel = self.kernel(layer, inputs, len(writes))
         number = op.takes_stored
-        if number is not None and (value := inputs[number]) and value.stored and number not in kernel.prepacked:
+        if number is not None and (value := inputs[number]) and value.stored and number not in kernel.packing.inputs:
             self.reserve(layer, value)
             self.hold(reads[number], value.stored.rows(slice(None)).reshape(value.shape.static or ()))
             inputs[number] = self.values[reads[number]]
@@ -246,10 +246,10 @@ class _Assembly:
             kernel = requests.kernel(op, inputs, outputs, compiled=self.how.compiled, unpacks=unpacks)
         except Exception as error:
             raise ModelError(kernel_failed(self.model, layer, op, error, "")) from error
-        if kernel.pack is None:
-            self.reserved += kernel.packed
+        if kernel.packing.create is None:
+            self.reserved += kernel.packing.bytes
             self.require_memory(layer)
-        if wide and kernel.packed >= sum(wide.values()):
+        if wide and kernel.packing.bytes >= sum(wide.values()):
             self.widened |= wide
         self.packed(inputs)
         return kernel

@@ -69,7 +69,7 @@ def _with_constants(kernel: Kernel, constants: dict[int, np.ndarray]) -> Kernel:
         kernel,
         call=call if constants else kernel.call,
         algorithm=f"{kernel.algorithm}, channels last" if kernel.algorithm else "channels last",
-        prepacked=tuple({*kernel.prepacked, *constants}),
+        packing=replace(kernel.packing, inputs=tuple({*kernel.packing.inputs, *constants})),
     )
 
 

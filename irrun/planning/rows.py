@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.kernels.blocks import BLOCK, blocks, each_block, scratch
-from irrun.opdef import Calls, Index, Kernel, Value
+from irrun.opdef import Calls, Index, Kernel, Packing, Value
 from irrun.planning.steps import Step
 
 __all__ = ["by_rows"]
@@ -102,7 +102,9 @@ class _Groups:
         left: set[int] = set()
         for group in self.group.values():
             kernels = [self.steps[position].kernel for position in group]
-            kernels = [kernel for kernel in kernels if kernel.rows is not None and kernel.out != "elementwise"]
+            kernels = [
+                kernel for kernel in kernels if kernel.joins.row_calls is not None and kernel.out != "elementwise"
+            ]
             if len(kernels) < 2 or not any(kernel.flops for kernel in kernels):
                 left |= group
         return left
@@ -119,21 +121,21 @@ class _Groups:
 
 def _rows(step: Step, values: Sequence[Value]) -> int:
     """Return the number of rows that a step computes one by one, or 0 if it is no such step."""
-    if len(step.writes) != 1 or step.needed or not (step.kernel.rows or step.kernel.out == "elementwise"):
+    if len(step.writes) != 1 or step.needed or not (step.kernel.joins.row_calls or step.kernel.out == "elementwise"):
         return 0
     slots = (*_read(step), *step.writes)
     shape = values[step.writes[0]].shape.static
     if not shape or any(values[slot].type.name != "f32" or not values[slot].shape.is_static for slot in slots):
         return 0
     whole = [_Operand.of(values[slot], shape) for slot in _read(step)]
-    if any(operand is None or (step.kernel.rows and not operand.rows) for operand in whole):
+    if any(operand is None or (step.kernel.joins.row_calls and not operand.rows) for operand in whole):
         return 0
     return prod(shape[:-1])
 
 
 def _read(step: Step) -> list[int]:
     """Return the slots of the inputs whose contents the kernel reads."""
-    needed = step.kernel.row_inputs if step.kernel.rows else range(len(step.reads))
+    needed = step.kernel.joins.row_inputs if step.kernel.joins.row_calls else range(len(step.reads))
     return [step.reads[number] for number in needed if number < len(step.reads) and step.reads[number] >= 0]
 
 
@@ -162,7 +164,7 @@ class _Operand:
 class _Member:
     """One step of a group: it reads registers (None for an input that it does not need), and fills one.
 
-    ``rows`` is that of its kernel (see ``Kernel.rows``). Without it, ``call`` is a function of numpy for a block.
+    ``rows`` is that of its kernel (see ``Joins.row_calls``). Without it, ``call`` is a function of numpy for a block.
     """
 
     call: Callable[..., object]
@@ -235,10 +237,8 @@ def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Va
             each_block(fill, (count,), most, max(BLOCK, _MOST * most), work=flops, least=_LEAST * most)
         return wholes[0] if len(wholes) < 2 else tuple(wholes)
 
-    kernel = Kernel(
-        call, "by rows", out="whole", flops=flops, packed=sum(step.kernel.packed for step in members),
-        prepacked=tuple(range(len(outer), len(reads))),
-    )  # fmt: skip
+    packing = Packing(tuple(range(len(outer), len(reads))), sum(step.kernel.packing.bytes for step in members))
+    kernel = Kernel(call, "by rows", out="whole", flops=flops, packing=packing)
     layers = tuple(layer for step in members for layer in step.layers)
     return replace(
         last, kernel=kernel, reads=reads, writes=tuple(outputs), layers=layers, dynamic=False, own_inputs=False
@@ -283,10 +283,10 @@ def _program(
 
 
 def _native(step: Step, values: Sequence[Value]) -> Callable[..., Calls] | None:
-    """Return ``Kernel.rows`` of a step, or the same for the formula of an element-wise step."""
-    kernel, formula = step.kernel, step.kernel.formula
-    if kernel.rows is not None or formula is None or formula[0] not in ("add", "multiply"):
-        return kernel.rows
+    """Return ``Joins.row_calls`` of a step, or the same for the formula of an element-wise step."""
+    joins, formula = step.kernel.joins, step.kernel.joins.formula
+    if joins.row_calls is not None or formula is None or formula[0] not in ("add", "multiply"):
+        return joins.row_calls
     columns = [*(values[step.writes[0]].shape.static or ())][-1:]
     if any([*(values[slot].shape.static or ())][-1:] != columns for slot in step.reads):
         return None

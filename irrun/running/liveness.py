@@ -62,7 +62,7 @@ def held_bytes(plan: Plan) -> int:
         for array in plan.constants.values()
         if (root := root_of(array)) is not weights
     }
-    packed = sum(step.kernel.packed for step in plan.steps)
+    packed = sum(step.kernel.packing.bytes for step in plan.steps)
     return sum(own.values()) + packed + sum(held_bytes(body) for step in plan.steps for body in step.bodies.values())
 
 

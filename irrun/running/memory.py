@@ -119,7 +119,7 @@ def _read(plan: Plan, sizes: Sequence[int], held: Mapping[int, int]) -> int:
     for step in plan.steps:
         for position, slot in enumerate(step.reads):
             array = plan.constants.get(slot)
-            if array is not None and position not in step.kernel.prepacked and id(array.base) in held:
+            if array is not None and position not in step.kernel.packing.inputs and id(array.base) in held:
                 moves = not (step.kernel.flops or step.kernel.out == "elementwise")
                 read[id(array.base)] += sum(sizes[write] for write in step.writes) if moves else array.nbytes
     return sum(min(size, read.get(own, size)) for own, size in held.items())
@@ -130,7 +130,7 @@ def _read_in_place(plan: Plan, sizes: Sequence[int]) -> int:
     read = Counter[int]()
     for step in plan.steps:
         for position, slot in enumerate(step.reads):
-            if slot in plan.stored and position in step.kernel.prepacked and not step.kernel.packed:
+            if slot in plan.stored and position in step.kernel.packing.inputs and not step.kernel.packing.bytes:
                 moves = not (step.kernel.flops or step.kernel.out == "whole")
                 read[slot] += sum(sizes[write] for write in step.writes) if moves else plan.stored[slot]
     return sum(min(size, plan.stored[slot]) for slot, size in read.items())
@@ -144,7 +144,7 @@ def _unpacked(plan: Plan) -> int:
             if slot in plan.constants:
                 size = plan.stored.get(slot, plan.constants[slot].nbytes)
                 planned += size
-                read += size if position in step.kernel.prepacked else 0
+                read += size if position in step.kernel.packing.inputs else 0
         most = max(most, read)
         if planned > UNPACKED:
             planned = read = 0

@@ -92,7 +92,7 @@ def test_mat_mul(transpose_a: bool, transpose_b: bool, batch: tuple[int, ...], r
         kernel = op.prepare(Request((known, Value.of(inputs[1])), compiled=True))
         assert kernel is not None
         assert kernel.algorithm == "compiled"
-        assert kernel.prepacked == (1,)
+        assert kernel.packing.inputs == (1,)
         assert_product(kernel.call(inputs[0], None), a, matrix)
     assert_product(filled(kernel, (*batch, rows, columns), np.float32, inputs[0], inputs[1]), a, matrix)
 

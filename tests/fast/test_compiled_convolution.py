@@ -156,8 +156,8 @@ def test_epilogue(bias: bool, residual: bool, limits: Any, method: str, monkeypa
     data[0, 3, 2, 2], data[1, 1, 9, 5] = NAN, -INF
     made = prepared("GroupConvolution-1", attributes_of(*EVEN), data, filters)
     offsets, more = normal(channels), normal(2, channels, 13, 11)
-    assert made.followed is not None
-    kernel = made.followed(Epilogue(offsets if bias else None, residual, limits))
+    assert made.joins.with_epilogue is not None
+    kernel = made.joins.with_epilogue(Epilogue(offsets if bias else None, residual, limits))
     with np.errstate(invalid="ignore"):
         wanted = convolved(data, filters, *EVEN)
         wanted = wanted + offsets[:, None, None] if bias else wanted

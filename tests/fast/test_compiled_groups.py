@@ -63,11 +63,11 @@ def test_what_follows(residual: bool, biased: bool, then: Callable[[np.ndarray],
         added if biased else None,
         residual,
         (0, np.inf) if then is relu else None,
-        activation(swish, np.float32(1)).change if then is swished else None,
+        activation(swish, np.float32(1)).joins.change if then is swished else None,
     )
-    followed = group_normalization(shape, 3, 0.1).followed
-    assert followed is not None
-    found = followed(epilogue).call(x, scale, bias, *([more] if residual else []))
+    with_epilogue = group_normalization(shape, 3, 0.1).joins.with_epilogue
+    assert with_epilogue is not None
+    found = with_epilogue(epilogue).call(x, scale, bias, *([more] if residual else []))
     np.testing.assert_allclose(found, wanted if then is None else then(wanted), rtol=1e-4, atol=1e-5)
 
 

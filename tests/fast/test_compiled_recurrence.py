@@ -125,7 +125,7 @@ def test_the_plan_chooses() -> None:
         assert isinstance(packed[0], recurrence.PackedCell if name == "compiled" else by_numpy.Packed)
         kernel = op.prepare(Request(tuple(known), compiled=True))
         assert kernel is not None
-        assert kernel.packed == packed[0].nbytes
+        assert kernel.packing.bytes == packed[0].nbytes
         for got, wanted in zip(kernel.call(*inputs), op.run(*inputs), strict=True):
             np.testing.assert_allclose(got, wanted, atol=1e-5)
 

@@ -163,7 +163,7 @@ def prepared(row: Row) -> Kernel:
 def moved(row: Row, kernel: Kernel) -> list[np.ndarray]:
     """The inputs in channels-last layout, without the contents of those that the kernel holds in another form."""
     return [
-        np.zeros(0) if i in kernel.prepacked else np.ascontiguousarray(array.transpose(LAST)) if array.ndim == 4 else array
+        np.zeros(0) if i in kernel.packing.inputs else np.ascontiguousarray(array.transpose(LAST)) if array.ndim == 4 else array
         for i, array in enumerate(row.inputs)
     ]  # fmt: skip
 

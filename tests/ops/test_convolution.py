@@ -221,7 +221,7 @@ def test_prepared_algorithm(algorithm, data, filters, attributes):
     kernel = kernel_of(op, Value(F32, PartialShape.of(data)), Value.of(w))
     assert kernel.algorithm == algorithm
     # nobody needs the filters themselves any more
-    assert kernel.prepacked == (1,)
+    assert kernel.packing.inputs == (1,)
     np.testing.assert_array_equal(kernel.call(random(*data), np.zeros_like(w)), kernel.call(random(*data), w))
 
 

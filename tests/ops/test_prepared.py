@@ -326,8 +326,8 @@ def test_into_out(row: Row) -> None:
     (wanted,) = expected(row)
     out = np.full(wanted.shape, 3, wanted.dtype)
     kernel = prepared(row)
-    assert set(kernel.prepacked) <= set(row.constant)
-    inputs = [None if i in kernel.prepacked else array for i, array in enumerate(row.inputs)]
+    assert set(kernel.packing.inputs) <= set(row.constant)
+    inputs = [None if i in kernel.packing.inputs else array for i, array in enumerate(row.inputs)]
     assert call(kernel, inputs, out=out) is out
     same(out, wanted, row.rtol)
 

@@ -12,7 +12,7 @@ import numpy as np
 from irrun.fast.convolution.windows import convolution_of, geometry_of
 from irrun.kernels.blocks import each_block, scratch
 from irrun.kernels.convolution.windows import Axis
-from irrun.opdef import Index, Kernel, OnTileReady, ignore_tile
+from irrun.opdef import Index, Joins, Kernel, OnTileReady, Packing, ignore_tile
 
 __all__ = ["Stage", "chained"]
 
@@ -56,8 +56,8 @@ def chained(first: Kernel, then: Kernel) -> Kernel | None:
     Return None if that does not pay off. The inputs of the kernel are those of ``first`` and, without the data, those
     of ``then``.
     """
-    stages = (*first.stages, *then.stages)
-    between = first.stages[-1]
+    stages = (*first.joins.stages, *then.joins.stages)
+    between = first.joins.stages[-1]
     small = all(stage.panels.nbytes <= _FILTERS for stage in stages)
     if len(stages) > _MOST or not small or between.row * between.axes[0].out < _LARGE:
         return None
@@ -97,10 +97,10 @@ class _Chain:
         counts = [2 + stage.adds for stage in self.stages]
         filters = [1 + sum(counts[:n]) - n for n in range(len(counts))]
         name = "compiled depthwise" if any(stage.groups > 1 for stage in self.stages) else "compiled"
-        return Kernel(
-            self.call, f"{name} in bands, channels last", out="tiles", flops=self.flops, prepacked=tuple(filters),
-            packed=sum(stage.panels.nbytes for stage in self.stages), stages=self.stages, chain=chained,
-        )  # fmt: skip
+        packing = Packing(tuple(filters), sum(stage.panels.nbytes for stage in self.stages))
+        joins = Joins(chain=chained, stages=self.stages)
+        name = f"{name} in bands, channels last"
+        return Kernel(self.call, name, out="tiles", flops=self.flops, packing=packing, joins=joins)
 
     def call(
         self, data: np.ndarray, *others: np.ndarray, out: np.ndarray | None = None,

@@ -23,7 +23,7 @@ from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.convolution.winograd import is_plain_3x3
 from irrun.kernels.matmul import ConstantForm
 from irrun.kernels.threads import shared, threads
-from irrun.opdef import Epilogue, Index, Kernel, OnTileReady, ignore_tile
+from irrun.opdef import Epilogue, Index, Joins, Kernel, OnTileReady, Packing, ignore_tile
 
 __all__ = ["PackedFilters", "Place", "convolution", "transposed"]
 
@@ -145,10 +145,17 @@ class _Method:
 
         adds = epilogue is not None and epilogue.residual
         return Kernel(
-            call, f"{self.name}, channels last", out="tiles", flops=self.flops, prepacked=(1,), packed=self.packed,
-            followed=self.kernel if epilogue is None else None, chain=chained,
-            stages=() if change is not None else self.stages(bias, limits, adds),
-        )  # fmt: skip
+            call,
+            f"{self.name}, channels last",
+            out="tiles",
+            flops=self.flops,
+            packing=Packing((1,), self.packed),
+            joins=Joins(
+                with_epilogue=self.kernel if epilogue is None else None,
+                chain=chained,
+                stages=() if change is not None else self.stages(bias, limits, adds),
+            ),
+        )
 
     def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
         """Return the convolution as a stage of a chain of convolutions, if it can be one."""

@@ -21,7 +21,7 @@ from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.machine.sharing import YIELD, share, wait
 from irrun.kernels.blocks import scratch
 from irrun.kernels.threads import threads
-from irrun.opdef import Kernel
+from irrun.opdef import Kernel, Packing
 
 __all__ = ["Member", "sequence"]
 
@@ -54,17 +54,16 @@ class Member:
 """The columns of the table of a sequence: addresses, sizes and numbers of each convolution."""
 
 
-def sequence(members: Sequence[Member], batch: int, flops: int, inputs: int, prepacked: tuple[int, ...]) -> Kernel:
+def sequence(members: Sequence[Member], batch: int, flops: int, inputs: int, filters: tuple[int, ...]) -> Kernel:
     """Return the kernel that computes the members in turn, and returns what the last one gives.
 
-    Its first ``inputs`` inputs are data and residuals, channels last; ``prepacked`` are the positions of the filters.
+    Its first ``inputs`` inputs are data and residuals, channels last; ``filters`` are the positions of the filters.
     """
     stages = [member.stage for member in members]
     name = "compiled depthwise" if any(stage.groups > 1 for stage in stages) else "compiled"
-    return Kernel(
-        _Sequence(members, batch, flops, inputs).call, f"{name} in sequence, channels last", out="whole", flops=flops,
-        prepacked=prepacked, packed=sum(stage.panels.nbytes for stage in stages),
-    )  # fmt: skip
+    packing = Packing(filters, sum(stage.panels.nbytes for stage in stages))
+    call = _Sequence(members, batch, flops, inputs).call
+    return Kernel(call, f"{name} in sequence, channels last", out="whole", flops=flops, packing=packing)
 
 
 class _Sequence:
