@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,7 @@ import click
 import irrun
 from irrun.cli import COMMANDS, cli
 from irrun.cli.op import default_of, multiplicity, place, port_types, spellings, summary
-from irrun.diagnostics import CODES, Code
+from irrun.codes import CODES, Code, Kind
 from irrun.inference.layer import infer
 from irrun.opdef import SPECIFICATION, Input, Op, Site, Value, all_ops, is_custom, labels
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, ElementType, type_set
@@ -278,7 +278,13 @@ def code_pages() -> dict[str, str]:
     """Return the page of each diagnostic code, with the contents of ``irrun explain``, and the index of all codes."""
     found = {f"codes/{code.id}.md": _code_page(code) for code in CODES.values()}
     rows = [
-        (f"[{code.id}]({code.id}.md)", code.name, code.severity, _prose(_first_sentence(code.doc)))
+        (
+            f"[{code.id}]({code.id}.md)",
+            code.name,
+            code.kind.severity,
+            code.kind.name.lower(),
+            _prose(_first_sentence(code.doc)),
+        )
         for code in CODES.values()
     ]
     lines = [
@@ -287,18 +293,23 @@ def code_pages() -> dict[str, str]:
         "`irrun explain CODE` prints the same in a terminal.",
         "[Checking models](../../checking.md) says how to select and to ignore codes.",
         "",
-        *_table(("code", "name", "severity", ""), rows),
+        *_table(("kind", "severity", "runs", "exit status", "meaning"), map(_kind_row, Kind)),
+        "",
+        *_table(("code", "name", "severity", "kind", ""), rows),
         "",
         *_toctree(CODES),
     ]
     return found | {"codes/index.md": "\n".join(lines)}
 
 
+def _kind_row(kind: Kind) -> tuple[str, ...]:
+    return kind.name.lower(), kind.severity, "no" if kind.blocks else "yes", str(kind.exit_status), kind.meaning
+
+
 def _code_page(code: Code) -> str:
     """Return the meaning of a code and its explanation; ``xml NAME`` fences become captioned code blocks."""
-    text = (resources.files("irrun") / "explanations" / f"{code.id}.md").read_text("utf-8")
-    text = re.sub(r"^```(\w+) (\S+)$", r"```{code-block} \1\n:caption: \2", text, flags=re.MULTILINE)
-    return f"# {code.id} {code.name}\n\nSeverity: {code.severity}.\n\n{_prose(code.doc)}\n\n{text}"
+    text = re.sub(r"^```(\w+) (\S+)$", r"```{code-block} \1\n:caption: \2", code.page, flags=re.MULTILINE)
+    return f"# {code.id} {code.name}\n\nSeverity: {code.kind.severity}.\n\n{_prose(code.doc)}\n\n{text}"
 
 
 # ---------------------------------------------------------------------------------------------

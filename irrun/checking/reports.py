@@ -19,7 +19,8 @@ from xml.etree import ElementTree
 from irrun.base.edits import Fix
 from irrun.base.text import printable
 from irrun.checking.render import record, text
-from irrun.diagnostics import CODES, Diagnostic
+from irrun.codes import CODES
+from irrun.diagnostics import Diagnostic
 
 __all__ = ["FORMATS", "Findings", "records"]
 
@@ -51,9 +52,9 @@ def _sarif(findings: Findings, models: Models = ()) -> str:
             "id": code.id,
             "name": code.name,
             "shortDescription": {"text": code.name.replace("-", " ")},
-            "fullDescription": {"text": code.doc},
-            "help": {"text": code.doc},
-            "defaultConfiguration": {"level": code.severity},
+            "fullDescription": {"text": (doc := code.doc)},
+            "help": {"text": doc},
+            "defaultConfiguration": {"level": code.kind.severity},
         }
         for code in CODES.values()
     ]

@@ -21,7 +21,7 @@ def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 
 def codes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the codes of findings, or their names if the word begins with a letter that no code has."""
-    from irrun.diagnostics import CODES
+    from irrun.codes import CODES
 
     ids = [CompletionItem(code.id, help=code.name) for code in CODES.values()]
     names = [CompletionItem(code.name, help=code.id) for code in CODES.values()] if incomplete else []

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from irrun.diagnostics import CODES
+from irrun.codes import CODES
 from irrun.model.lookup import nearest
 
 __all__ = ["Config", "codes", "read_config"]

@@ -12,45 +12,31 @@ from irrun.checking.render import record, text
 from irrun.cli import _terminal
 from irrun.diagnostics import Diagnostic, IrrunError
 
-__all__ = ["UNREADABLE", "exit_status", "failed", "print_json", "show"]
+__all__ = ["exit_status", "failed", "print_json", "show"]
 
-UNREADABLE: Final = ("IR000", "IR001", "IR002", "IR003", "IR004", "IR005", "IR006")
-"""The codes of files that cannot be read, so that there is no model to check."""
-_UNUSABLE: Final = ("IR701", "IR702", "IR703", "IR704", "IR705", "IR706")
-"""The codes of comparisons that cannot be made: the fault is in the command, not in a model."""
-_NO_LANGUAGE_MODEL: Final = ("IR801", "IR802")
-"""The codes of folders that hold no language model, and of its configuration and settings if they cannot be read."""
-_UNSUPPORTED: Final = ("IR201", "IR207")
-"""The codes of operations and operation sets that irrun does not know."""
-_MOST: Final = 10
+_MAX_SHOWN: Final = 10
 """The most diagnostics that ``show`` prints: they fill a screen. `irrun check` prints all."""
 
 
 def exit_status(diagnostics: Iterable[Diagnostic]) -> int:
-    """Return the exit status for diagnostics. Warnings do not count.
+    """Return the exit status for diagnostics: the first of 2, 1, 3 and 0 that one of their kinds has.
 
-    It is 2 if a file cannot be read, an input or a selected layer does not fit the model, or two sides cannot be
-    compared; 3 if irrun does not support an operation and there is no other error, 1 for any other error, and 0 without
-    errors.
+    It is 3 only if irrun lacks an operation and there is no other error, and 0 without errors.
     """
-    codes = {d.code for d in diagnostics if d.severity == "error"}
-    if not codes:
-        return 0
-    if codes & {*UNREADABLE, *_UNUSABLE, *_NO_LANGUAGE_MODEL, "IR011", "IR601", "IR606", "IR609"}:
-        return 2
-    return 3 if codes <= {*_UNSUPPORTED} else 1
+    statuses = {d.kind.exit_status for d in diagnostics}
+    return next((status for status in (2, 1, 3) if status in statuses), 0)
 
 
 def show(diagnostics: Sequence[Diagnostic]) -> None:
-    """Print the first ``_MOST`` diagnostics to standard error, and the number of the others."""
+    """Print the first ``_MAX_SHOWN`` diagnostics to standard error, and the number of the others."""
     sys.stdout.flush()
     err = _terminal.console(stderr=True)
-    for number, diagnostic in enumerate(diagnostics[:_MOST]):
+    for number, diagnostic in enumerate(diagnostics[:_MAX_SHOWN]):
         if number:
             err.print()
         err.print(text(diagnostic), end="")
-    if len(diagnostics) > _MOST:
-        err.print(f"\nand {len(diagnostics) - _MOST} more; `irrun check` lists them")
+    if len(diagnostics) > _MAX_SHOWN:
+        err.print(f"\nand {len(diagnostics) - _MAX_SHOWN} more; `irrun check` lists them")
 
 
 def print_json(command: str | None, status: int, message: str, error: BaseException | None) -> None:

@@ -32,7 +32,8 @@ from irrun.cli._fleet import (
 )
 from irrun.cli._options import format_option, plugin_option, shape_option, weights_option
 from irrun.cli._watch import changes
-from irrun.diagnostics import CODES, Diagnostic
+from irrun.codes import CODES, Kind
+from irrun.diagnostics import Diagnostic
 from irrun.fleet.trees import Check, Outcome, outcomes, summary
 
 __all__ = ["command"]
@@ -215,7 +216,7 @@ def _wanted(diagnostic: Diagnostic, select: Sequence[str], ignore: Sequence[str]
     """Return whether to report a finding. A file that cannot be opened and a wrong --shape are always reported."""
     if diagnostic.code in ("IR000", "IR601"):
         return True
-    selected = not select or diagnostic.code.startswith(tuple(select)) or diagnostic.code in _errors.UNREADABLE
+    selected = not select or diagnostic.code.startswith(tuple(select)) or diagnostic.kind is Kind.UNREADABLE
     return selected and not diagnostic.code.startswith(tuple(ignore))
 
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
-from importlib import resources
 
 import click
 from rich.console import Console
 
 from irrun.cli import _completion, _terminal
 from irrun.cli._options import format_option
-from irrun.diagnostics import CODES, Code
+from irrun.codes import CODES, Code
 from irrun.model.lookup import nearest
 
 __all__ = ["command"]
@@ -44,12 +43,12 @@ def command(code: str | None, form: str) -> None:
         help = f"did you mean {names[near[0]].id} {names[near[0]].name}?" if near else "irrun explain lists the codes"
         raise click.UsageError(f"there is no code {code}; {help}")
     if form == "json":
-        _terminal.print_json({"codes": [_record(known) | {"page": _page(known)}]})
+        _terminal.print_json({"codes": [_record(known) | {"page": known.page}]})
         return
-    _terminal.title(out, f"{known.id} {known.name} ({known.severity})")
+    _terminal.title(out, f"{known.id} {known.name} ({known.kind.severity})")
     width = min(out.width, 80)
     out.print("\n" + textwrap.fill(known.doc, width))
-    _print_page(out, _page(known), width)
+    _print_page(out, known.page, width)
 
 
 def _belongs(code: Code, word: str) -> bool:
@@ -65,20 +64,15 @@ def _parts(code: Code) -> list[str]:
     return ["-".join(words[start:]) for start in range(len(words))]
 
 
-def _page(code: Code) -> str:
-    """Return the page of a code: Markdown with a wrong example and a right one."""
-    return (resources.files("irrun") / "explanations" / f"{code.id}.md").read_text("utf-8")
-
-
 def _record(code: Code) -> dict[str, str]:
-    return {"code": code.id, "name": code.name, "severity": code.severity, "text": code.doc}
+    return {"code": code.id, "name": code.name, "severity": code.kind.severity, "text": code.doc}
 
 
 def _print_codes(out: Console, codes: Iterable[Code], form: str) -> None:
     if form == "json":
         _terminal.print_json({"codes": [_record(code) for code in codes]})
         return
-    _terminal.print_table(out, ("code", "severity", "name"), [(c.id, c.severity, c.name) for c in codes])
+    _terminal.print_table(out, ("code", "severity", "name"), [(c.id, c.kind.severity, c.name) for c in codes])
 
 
 def _print_page(out: Console, page: str, width: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from irrun.api import compile as compile_model
 from irrun.api import load_all
@@ -16,6 +16,7 @@ from irrun.base.identity import weights_of
 from irrun.base.source import STDIN, Source
 from irrun.checking.checker import check
 from irrun.checking.reshaping import Shapes, reshaped
+from irrun.codes import Kind
 from irrun.diagnostics import Diagnostic, IrrunError, ModelError, ReadError
 from irrun.fleet.cache import Cache, from_record, to_record
 from irrun.fleet.workers import Lost, Workers, in_order
@@ -42,12 +43,12 @@ class Outcome:
     @property
     def status(self) -> str:
         """``ok``, ``warnings``, ``failed``, ``unreadable``, or ``unsupported``: irrun lacks an operation."""
-        codes = {d.code for d in self.diagnostics if d.severity == "error"}
-        if not codes:
+        kinds = {d.kind for d in self.diagnostics if d.severity == "error"}
+        if not kinds:
             return "warnings" if self.diagnostics else "ok"
-        if any(code.startswith("IR00") and code <= "IR006" for code in codes):
+        if Kind.UNREADABLE in kinds:
             return "unreadable"
-        return "unsupported" if codes <= {"IR201", "IR207"} else "failed"
+        return "unsupported" if kinds == {Kind.UNSUPPORTED} else "failed"
 
 
 @dataclass(frozen=True)
@@ -160,9 +161,6 @@ def _peak() -> int | None:
 # ---------------------------------------------------------------------------------------------
 # many
 
-_UNCACHED: Final = {"IR000", "IR604", "IR607"}
-"""The codes of faults that depend on the machine or the moment."""
-
 Task = Check | RandomRun
 
 
@@ -221,12 +219,17 @@ class _Cached:
             return self.task(file)
         before = _key(self.cache, self.task, file)
         outcome = self.task(file)
-        storable = Path(file).is_file() and not _UNCACHED & {d.code for d in outcome.diagnostics}
+        storable = Path(file).is_file() and not any(map(_is_of_the_moment, outcome.diagnostics))
         if storable and _key(self.cache, self.task, file) == before:
             records = [to_record(d) for d in outcome.diagnostics]
             entry = {"diagnostics": records, "examples": outcome.examples, "seconds": outcome.seconds}
             self.cache.put(before, {**entry, "memory": outcome.memory})
         return outcome
+
+
+def _is_of_the_moment(diagnostic: Diagnostic) -> bool:
+    """Return whether the next run may not give a finding again: a file is not there yet, or memory or time ran out."""
+    return diagnostic.code == "IR000" or diagnostic.kind is Kind.LIMIT
 
 
 def summary(found: Mapping[str, Outcome]) -> list[dict[str, Any]]:

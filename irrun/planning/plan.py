@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from irrun.codes import Kind
 from irrun.diagnostics import Diagnostic, ModelError, Refused, UnsupportedError, diagnostic
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import Bodies, Values, needed, propagate, refusal, wrong_output_count
@@ -94,7 +95,7 @@ def _bound(model: Model) -> dict[int, Op]:
                 diagnostic("IR202", message, source=model.source, node=layer.node, layer=layer.name, help=help)
             )
     if errors:
-        unsupported = all(e.code in ("IR201", "IR207") for e in errors)
+        unsupported = all(e.kind is Kind.UNSUPPORTED for e in errors)
         raise UnsupportedError(errors) if unsupported else ModelError(errors)
     return ops
 

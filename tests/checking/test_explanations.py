@@ -11,7 +11,8 @@ from click.testing import CliRunner
 
 import irrun
 from irrun.cli import cli
-from irrun.diagnostics import CODES, IrrunError
+from irrun.codes import CODES
+from irrun.diagnostics import IrrunError
 from irrun.opdef import registry
 from oracle import Oracle
 

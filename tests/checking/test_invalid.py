@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import irrun
-from irrun.diagnostics import CODES, IrrunError
+from irrun.codes import CODES
+from irrun.diagnostics import IrrunError
 from places import INVALID
 
 FOLDER = INVALID
@@ -50,7 +51,7 @@ def test_reported_on_its_line_and_nothing_else(path: Path) -> None:
     assert {(d.code, d.line) for d in report} == expected(path), "\n".join(map(str, report))
     assert len(report) == 1
     (found,) = report
-    assert found.severity == CODES[found.code].severity
+    assert found.severity == CODES[found.code].kind.severity
     assert found.file == str(path)
     if found.layer is not None:
         assert f'"{found.layer}"' in found.message

@@ -10,7 +10,8 @@ import pytest
 
 from irrun.base.source import Source, Span
 from irrun.checking.reports import FORMATS, Findings
-from irrun.diagnostics import CODES, Diagnostic
+from irrun.codes import CODES
+from irrun.diagnostics import Diagnostic
 
 SOURCE = Source("a b/net.xml", b"<net>\n  <dim>48</dim>\n</net>\n")
 WRONG = Diagnostic(

@@ -2,12 +2,12 @@
 
 import pytest
 
-from irrun.diagnostics import CODES
+from irrun.codes import CODES
 
 
 def test_all_codes_are_listed(call):
     rows = [line.split() for line in call("explain").stdout.splitlines()]
-    assert rows == [["code", "severity", "name"], *([c.id, c.severity, c.name] for c in CODES.values())]
+    assert rows == [["code", "severity", "name"], *([c.id, c.kind.severity, c.name] for c in CODES.values())]
 
 
 @pytest.mark.parametrize("name", ["IR401", "ir401", "dims-mismatch"])

@@ -19,9 +19,9 @@ import recorded
 import tables
 from conformance import composed, departures, rows
 from conformance.coverage import PAGE, page
+from irrun.codes import CODES
 from irrun.conformance.judging import difference
 from irrun.conformance.suite import SUITE, Case, Operation, Suite, to_record, write_suite
-from irrun.diagnostics import CODES
 from irrun.opdef import Op, all_ops, is_custom, labels
 from irrun.types import ELEMENT_TYPES, type_set
 

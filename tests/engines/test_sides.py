@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import irrun
+from irrun.codes import CODES
 from irrun.engines import KINDS, Side, parse_side
 
 
@@ -98,5 +99,5 @@ def test_texts_that_are_no_sides(text: str, message: str, help: str) -> None:
 
 
 def test_every_kind_is_described() -> None:
-    text = irrun.diagnostics.CODES["IR701"].doc
+    text = CODES["IR701"].doc
     assert all(kind in text for kind in KINDS)

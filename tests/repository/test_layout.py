@@ -50,7 +50,7 @@ Nobody imports ``ops`` and ``extensions``: ``irrun.opdef`` finds an operation by
 """
 
 MODULES = {
-    "base": ["base", "types", "diagnostics", "files", "model", "opdef"],
+    "base": ["base", "types", "codes", "diagnostics", "files", "model", "opdef"],
     "api": ["api", "build"],
     "fleet": ["fleet", "dask"],
     "entry": ["pytest_plugin", "__main__"],

@@ -15,7 +15,7 @@ import pytest
 
 import irrun
 from irrun.cli import COMMANDS
-from irrun.diagnostics import CODES
+from irrun.codes import CODES
 from irrun.opdef import all_ops, is_custom, labels
 from places import ROOT
 
@@ -98,10 +98,10 @@ def test_every_code_has_its_page(pages: dict[str, str]) -> None:
     assert {name for name in pages if name.startswith("codes/")} == names | {"codes/index.md"}
     for code in CODES.values():
         page = pages[f"codes/{code.id}.md"]
-        assert page.startswith(f"# {code.id} {code.name}\n\nSeverity: {code.severity}.")
+        assert page.startswith(f"# {code.id} {code.name}\n\nSeverity: {code.kind.severity}.")
         assert "\n## Wrong\n" in page
         assert "\n## Right\n" in page
-        assert f"| [{code.id}]({code.id}.md) | {code.name} | {code.severity} |" in pages["codes/index.md"]
+        assert f"| [{code.id}]({code.id}.md) | {code.name} | {code.kind.severity} |" in pages["codes/index.md"]
     assert "```{code-block} python\n:caption: plugin.py\n" in pages["codes/IR603.md"]
 
 

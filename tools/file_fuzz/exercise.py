@@ -18,6 +18,7 @@ from irrun.checking.questions import at_line, by_name, outputs
 from irrun.checking.render import concise, text
 from irrun.checking.reports import FORMATS
 from irrun.checking.reshaping import reshaped
+from irrun.codes import Kind
 from irrun.diagnostics import Diagnostic, IrrunError, ReadError
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
@@ -94,7 +95,7 @@ def _run(model: Model, saved: Model | None, rng: random.Random) -> str:
             refused.add(False)
         except IrrunError as error:
             _require_no_bug(error)
-            refused.update([True] if _codes(error) - _LIMITS else [])  # the modes take different amounts of memory
+            refused.update([True] if _kinds(error) - {Kind.LIMIT} else [])  # the modes take different amounts of memory
     if len(refused) == 2:
         raise Bug("one of the two modes refuses the model")
     if len(executables) < 2:
@@ -117,7 +118,7 @@ def _run(model: Model, saved: Model | None, rng: random.Random) -> str:
             again = irrun.compile(saved, max_memory=_MAX_MEMORY, timeout=_TIMEOUT, exact=False)(feeds)
             _require_alike(ran[0], again, "the saved model")
         except IrrunError as error:
-            if not _codes(error) <= _LIMITS:
+            if not _kinds(error) <= {Kind.LIMIT}:
                 raise Bug(f"the saved model is refused: {error}") from error
     if ran[0] is None or ran[1] is None:  # one of them may take too long, or rounding decide about a value
         return "not run"
@@ -127,12 +128,8 @@ def _run(model: Model, saved: Model | None, rng: random.Random) -> str:
     return "result"
 
 
-_LIMITS = {"IR604", "IR607"}
-"""The codes of the limits of memory and time, which are met sooner or later from one run to the next."""
-
-
-def _codes(error: IrrunError) -> set[str]:
-    return {diagnostic.code for diagnostic in error.diagnostics}
+def _kinds(error: IrrunError) -> set[Kind]:
+    return {diagnostic.kind for diagnostic in error.diagnostics}
 
 
 def _attempt(call: Callable[[], _T]) -> _T | None:
