@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import grouped
 from irrun import fast
 from irrun.kernels import threads
 from oracle import Oracle
@@ -22,6 +23,14 @@ from oracle import Oracle
 pytest.register_assert_rewrite("kit")  # a row of a table that fails then shows both values
 
 WITNESSES = {"ov", "oracle"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--each-row", action="store_true", help="collect each row of a table as a test of its own")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    grouped.each_row = config.getoption("each_row")
 
 
 @pytest.hookimpl(tryfirst=True)

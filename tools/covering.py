@@ -30,7 +30,9 @@ RECORD, PACKAGE, CHOOSE = "COVERING_RECORD", "COVERING_PACKAGE", "COVERING_CHOOS
 # the plugin
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    config.option.each_row = True  # the rows of a table run different lines
     if RECORD in os.environ:
         config.pluginmanager.register(Recorder(Path(os.environ[RECORD]), Path(os.environ[PACKAGE])))
     if CHOOSE in os.environ:

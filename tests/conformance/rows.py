@@ -36,14 +36,13 @@ _LEAST = {"f16": 2e-3, "bf16": 2e-2, "f8e4m3": 0.07, "f8e5m2": 0.13, "f32": 1e-5
 def cases(path: Path) -> Iterator[tuple[tables.Row, Case]]:
     """Yield the cases of a test file of operations, each with its row."""
     file = f"tests/ops/{path.name}"
-    for test in tables.tests(path):
-        rows: Sequence[tables.Row] = getattr(test, "rows", ())
-        yield from _models([row for row in rows if isinstance(row, kit.Case)], file)
-        for row in rows:
-            if isinstance(row, kit.Values):
-                yield from ((row, case) for case in _calls(row, file))
-            elif isinstance(row, kit.Refusal):
-                yield from ((row, case) for case in refused(row))
+    rows = list(tables.rows(path))
+    for row in rows:
+        if isinstance(row, kit.Values):
+            yield from ((row, case) for case in _calls(row, file))
+        elif isinstance(row, kit.Refusal):
+            yield from ((row, case) for case in refused(row))
+    yield from _models([row for row in rows if isinstance(row, kit.Case)], file)
 
 
 def name_of(cls: type[Op]) -> str:

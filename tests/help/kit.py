@@ -1,14 +1,14 @@
 """How an operation is tested: tables of values, shapes and refusals, and the same models run by OpenVINO.
 
-A test file of an operation holds tables and hands them to ``values``, ``shapes``, ``refusals`` and
-``against_openvino``, each of which makes one parametrised test of its table.
+A test file of an operation begins with ``from kit import *`` and holds tables of rows: ``VALUES``, ``SHAPES``,
+``REFUSALS`` and ``CASES``. ``tests/ops/conftest.py`` makes one test of each table, which runs all of its rows.
 """
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,12 @@ from irrun.planning import requests
 from irrun.types import ELEMENT_TYPES, Dim, ElementType, PartialShape
 from oracle import Oracle
 from recorded import answer, case_of, is_recorded
+
+__all__ = [
+    "NUMERIC", "Case", "FakeBody", "Refusal", "Shapes", "Values", "arange", "describe", "f32", "filled", "i64",
+    "kernel_of", "operation", "random", "same_as_openvino", "tensor",
+]  # fmt: skip
+"""What test files of operations use; other tests import the rest by name."""
 
 # ---------------------------------------------------------------------------------------------
 # rows
@@ -158,101 +164,87 @@ class Case:
 # tables -> tests
 
 
-def values(rows: Sequence[Values]) -> Callable[..., None]:
-    """A test that each kernel gives the expected outputs, and keeps the laws that hold for all."""
-
-    @pytest.mark.parametrize("row", rows, ids=lambda r: r.id)
-    def test(row: Values) -> None:
-        op = operation(row.op, row.attributes)
-        arrays = [None if i is None else np.asarray(i) for i in row.inputs]
-        expected = row.expected if isinstance(row.expected, tuple) else (row.expected,)
-        outputs = check_laws(op, arrays, len(expected))
-        for got, want in zip(outputs, expected, strict=True):
-            want = np.asarray(want)
-            assert got.shape == want.shape
-            _assert_close(got, want, row.rtol, 0)
-
-    return _of(rows, test)
+def check_values(row: Values) -> None:
+    """Require that the kernel gives the expected outputs, and keeps the laws that hold for all."""
+    op = operation(row.op, row.attributes)
+    arrays = [None if i is None else np.asarray(i) for i in row.inputs]
+    expected = row.expected if isinstance(row.expected, tuple) else (row.expected,)
+    outputs = check_laws(op, arrays, len(expected))
+    for got, want in zip(outputs, expected, strict=True):
+        want = np.asarray(want)
+        assert got.shape == want.shape
+        _assert_close(got, want, row.rtol, 0)
 
 
-def shapes(rows: Sequence[Shapes]) -> Callable[..., None]:
-    """A test that each shape rule gives the expected element types, shapes and contents."""
-
-    @pytest.mark.parametrize("row", rows, ids=lambda r: r.id)
-    def test(row: Shapes) -> None:
-        op = operation(row.op, row.attributes)
-        inputs = [None if t is None else tensor(t) for t in row.inputs]
-        found = infer(op, Site(row.outputs), inputs, {})
-        expected = [row.expected] if isinstance(row.expected, str) else list(row.expected)
-        assert [describe(v, "{" in e) for v, e in zip(found, expected, strict=True)] == expected
-
-    return _of(rows, test)
+def check_shapes(row: Shapes) -> None:
+    """Require that the shape rule gives the expected element types, shapes and contents."""
+    op = operation(row.op, row.attributes)
+    inputs = [None if t is None else tensor(t) for t in row.inputs]
+    inferred = infer(op, Site(row.outputs), inputs, {})
+    expected = [row.expected] if isinstance(row.expected, str) else list(row.expected)
+    assert [describe(v, "{" in e) for v, e in zip(inferred, expected, strict=True)] == expected
 
 
-def refusals(rows: Sequence[Refusal]) -> Callable[..., None]:
-    """A test that each row is refused, and for the reason that its id names."""
-
-    @pytest.mark.parametrize("row", rows, ids=lambda r: r.id)
-    def test(row: Refusal) -> None:
-        op = operation(row.op, row.attributes)
-        inputs = [None if t is None else tensor(t) for t in row.inputs]
-        with pytest.raises(Refused) as caught:
-            infer(op, Site(row.outputs), inputs, {})
-        reason = row.id.split("-")[0].upper()
-        assert reason in (caught.value.label, caught.value.code), str(caught.value)
-
-    return _of(rows, test)
+def check_refusal(row: Refusal) -> None:
+    """Require that the inputs are refused, and for the reason that the id names."""
+    op = operation(row.op, row.attributes)
+    inputs = [None if t is None else tensor(t) for t in row.inputs]
+    with pytest.raises(Refused) as caught:
+        infer(op, Site(row.outputs), inputs, {})
+    reason = row.id.split("-")[0].upper()
+    assert reason in (caught.value.label, caught.value.code), str(caught.value)
 
 
-def against_openvino(cases: Sequence[Case]) -> Callable[..., None]:
-    """A test that irrun gives OpenVINO's outputs for each case, however the model declares its inputs.
+@dataclass(frozen=True)
+class Declared:
+    """A case of OpenVINO with one of ``DECLARATIONS``."""
+
+    case: Case
+    declaration: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.case.id}-{self.declaration}"
+
+
+def declared_cases(cases: Sequence[Case]) -> dict[str, list[Declared]]:
+    """Return how the cases of a table are tested against OpenVINO, by the lane that does so.
 
     Each model is built and serialised by OpenVINO, must check clean, and must give the outputs that OpenVINO gives
     for static declarations. Cases that differ only in their element types or contents share the dynamic
     declarations: the first of them is built with all three; the lane ``slow`` builds the others with the dynamic ones.
 
-    The lane ``spec`` runs the models that are stored in the conformance suite. Here, only new and changed cases run;
-    of the others, the test ``recorded`` holds the inputs and outputs against those in the suite.
+    The lane ``spec`` runs the models that are stored in the conformance suite. Here, it only holds the inputs and
+    outputs of known cases against those in the suite. The lane ``openvino`` runs new and changed cases.
     """
-    rows, later, known, seen = [], [], [], set()
+    lanes: dict[str, list[Declared]] = {"spec": [], "openvino": [], "slow": []}
+    seen = set[str]()
     for case in cases:
-        declarations = DECLARATIONS[:1] if case.form in seen else DECLARATIONS
+        tested = 1 if case.form in seen else len(DECLARATIONS)
         seen.add(case.form)
-        if len(declarations) == 1:
-            later.append(case)
-        if is_recorded(case):
-            known += [(case, declared) for declared in declarations]
-        else:
-            rows.append(pytest.param([(case, d) for d in declarations], id=case.id, marks=pytest.mark.openvino))
-    if later:
-        others = [(case, declared) for case in later for declared in DECLARATIONS[1:]]
-        rows.append(pytest.param(others, id="the-others-dynamic", marks=pytest.mark.slow))
-    if known:
-        rows.append(pytest.param(known, id="recorded"))
-
-    @pytest.mark.parametrize("rows", rows)
-    def test(rows: Sequence[tuple[Case, str]], request: pytest.FixtureRequest) -> None:
-        for case, declared in rows:
-            if rows is known:
-                _require_recorded(case, declared)
-            else:
-                _run_as_declared(case, declared, _expected(case, request.getfixturevalue("oracle")))
-
-    return _of(cases, test)
+        lanes["spec" if is_recorded(case) else "openvino"] += [Declared(case, d) for d in DECLARATIONS[:tested]]
+        lanes["slow"] += [Declared(case, d) for d in DECLARATIONS[tested:]]
+    return lanes
 
 
-def _require_recorded(row: Case, declared: str) -> None:
-    """Require that the suite has a row with this declaration, with its inputs and expected outputs."""
-    case = case_of(row, declared)
-    assert case is not None, f"{row.op} {row.id}, {declared}: `python -m tools export_suite` stores it"
-    fed = [array for n, array in enumerate(row.inputs) if n not in {*row.constants, *row.shapes}]
-    (step,) = case.steps
+def check_recorded(row: Declared) -> None:
+    """Require that the suite has the case with this declaration, with its inputs and expected outputs."""
+    case = row.case
+    stored_case = case_of(case, row.declaration)
+    assert stored_case is not None, f"{case.op} {row.id}: `python -m tools export_suite` stores it"
+    fed = [array for n, array in enumerate(case.inputs) if n not in {*case.constants, *case.shapes}]
+    (step,) = stored_case.steps
     for record, array in zip(step.inputs, fed, strict=True):
         assert record == tensor_record(array), row.id
-    assert (case.verdict, case.declaration) == ("values", declared)
-    for stored, named in zip(step.expected(), _named(row) or step.expected(), strict=True):
-        wrong = difference(stored, named, case.rtol, case.atol)
-        assert not wrong, f"{row.op} {row.id}: {wrong}; `python -m tools export_suite` stores it"
+    assert (stored_case.verdict, stored_case.declaration) == ("values", row.declaration)
+    for stored, named in zip(step.expected(), _named(case) or step.expected(), strict=True):
+        wrong = difference(stored, named, stored_case.rtol, stored_case.atol)
+        assert not wrong, f"{case.op} {row.id}: {wrong}; `python -m tools export_suite` stores it"
+
+
+def check_against_openvino(row: Declared, oracle: Oracle) -> None:
+    """Build, check and run a case as it is declared: irrun must give the outputs of OpenVINO."""
+    _run_as_declared(row.case, row.declaration, _expected(row.case, oracle))
 
 
 def _run_as_declared(case: Case, declared: str, expected: Sequence[np.ndarray]) -> None:
@@ -268,12 +260,6 @@ def _run_as_declared(case: Case, declared: str, expected: Sequence[np.ndarray]) 
         assert len(outputs) == len(expected), case.id
         for got, want in zip(outputs, expected):
             compare(got, want, case)
-
-
-def _of(rows: Sequence[Any], test: Any) -> Callable[..., None]:
-    """Return the test with its table in the attribute ``rows``, where ``tables`` finds it."""
-    test.rows = rows
-    return test
 
 
 def _expected(case: Case, oracle: Oracle) -> Sequence[np.ndarray]:

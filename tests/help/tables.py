@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from kit import Case, Refusal, Shapes, Values
 from places import TESTS
@@ -15,11 +15,13 @@ from places import TESTS
 Row = Case | Values | Shapes | Refusal
 
 FOLDER = TESTS / "ops"
+NAMES = ("VALUES", "SHAPES", "REFUSALS", "CASES")
+"""The names of the tables, of rows of ``Values``, ``Shapes``, ``Refusal`` and ``Case``."""
 
 
 @cache
-def tests(path: Path) -> list[Callable[..., Any]]:
-    """The tests of a file; those that ``kit`` made of a table hold its rows as ``rows``."""
+def module(path: Path) -> ModuleType:
+    """Return the module of a file of ``tests/ops``."""
     name = f"tests.ops.{path.stem}"  # as pytest names it, so that each file is loaded once
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
@@ -27,14 +29,13 @@ def tests(path: Path) -> list[Callable[..., Any]]:
         assert spec.loader is not None
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
-    module = sys.modules[name]
-    return [value for name, value in vars(module).items() if name.startswith("test") and callable(value)]
+    return sys.modules[name]
 
 
 def rows(path: Path) -> Iterator[Row]:
-    """The rows of a file's tables."""
-    for test in tests(path):
-        yield from getattr(test, "rows", ())
+    """Yield the rows of a file's tables, table by table."""
+    for name in NAMES:
+        yield from getattr(module(path), name, ())
 
 
 def cases() -> Iterator[Case]:

@@ -28,18 +28,19 @@ def module(cls: type[Op]) -> str:
 
 @cache
 def refused(module: str) -> list[tuple[type[Op] | None, str]]:
-    """What the parametrised tests of a test file refuse: the operation (None: each of the module's) and the id.
+    """Return what a test file refuses: the operation (None: each of the module's) and the id.
 
-    Rows of ``kit.refusals`` and, where an operation needs more than tensors, ids or first values such as ``C2``.
+    These are the rows of ``REFUSALS`` and, where an operation needs more than tensors, rows of parametrised tests
+    whose ids or first values are such as ``C2``.
     """
-    found: list[tuple[type[Op] | None, str]] = []
-    for test in tables.tests(TESTS / f"test_{module}.py"):
+    path = TESTS / f"test_{module}.py"
+    found: list[tuple[type[Op] | None, str]] = [
+        (resolve(*_split(row.op)), row.id) for row in tables.rows(path) if isinstance(row, Refusal)
+    ]
+    for test in (value for name, value in vars(tables.module(path)).items() if name.startswith("test")):
         for mark in (m for m in getattr(test, "pytestmark", []) if m.name == "parametrize"):
             rows, ids = list(mark.args[1]), mark.kwargs.get("ids")
             for number, row in enumerate(rows):
-                if isinstance(row, Refusal):
-                    found.append((resolve(*_split(row.op)), row.id))
-                    continue
                 id = ids[number] if isinstance(ids, (list, tuple)) else row[0] if isinstance(row, tuple) and row else ""
                 if isinstance(id, str) and re.match(r"[cC]\d+(-|$)", id):
                     found.append((None, id))

@@ -7,23 +7,7 @@ import pytest
 import irrun
 from irrun import build as b
 from irrun.opdef import Value
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    filled,
-    i64,
-    kernel_of,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 VALUES = [
     Values("overlapping", "AdaptiveAvgPool-8", [[[[1.0, 2, 3, 4, 5]]], i64(3)], [[[1.5, 3, 4.5]]]),
@@ -74,11 +58,6 @@ CASES = [
     Case(f"{shape}-{wanted}", "AdaptiveAvgPool-8", [random(*shape), i64(*wanted)], shapes=[1])
     for shape, wanted in _MODELS
 ] + [Case(np.dtype(t).name, "AdaptiveAvgPool-8", [random(1, 2, 7, dtype=t), i64(3)], shapes=[1]) for t in NUMERIC]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

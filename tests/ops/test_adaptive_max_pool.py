@@ -6,22 +6,7 @@ import pytest
 
 from irrun.opdef import Value
 from irrun.ops.adaptive_max_pool import AdaptiveMaxPool
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    filled,
-    i64,
-    kernel_of,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 _INF = float("inf")
 _I32 = {"index_element_type": "i32"}
@@ -69,11 +54,6 @@ CASES = [
     Case(f"{shape}-{wanted}", "AdaptiveMaxPool-8", [random(*shape), i64(*wanted)], _I32, shapes=[1])
     for shape, wanted in _MODELS
 ] + [Case(np.dtype(t).name, "AdaptiveMaxPool-8", [random(1, 2, 7, dtype=t), i64(3)], _I32, shapes=[1]) for t in NUMERIC]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -5,7 +5,7 @@ import pytest
 
 from irrun.inference.layer import infer
 from irrun.opdef import Site, Variables
-from kit import operation, tensor
+from kit import *
 
 
 @pytest.mark.parametrize("version", [3, 6])

@@ -1,6 +1,6 @@
 """AUGRUCell. OpenVINO makes it, but does not read it from a file."""
 
-from kit import Values, f32, refusals, shapes, values
+from kit import *
 from recurrent import refusals_of, shapes_of, values_of
 
 _OP = "AUGRUCell-5"
@@ -15,6 +15,5 @@ VALUES = [
     *values_of(_OP),
 ]  # fmt: skip
 
-test_values = values(VALUES)
-test_shapes = shapes(shapes_of(_OP))
-test_refusals = refusals(refusals_of(_OP))
+SHAPES = shapes_of(_OP)
+REFUSALS = refusals_of(_OP)

@@ -8,22 +8,7 @@ import pytest
 
 from irrun.opdef import Value
 from irrun.types import PartialShape
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    filled,
-    kernel_of,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 
 def _attributes(*kernel: int, exclude: bool = True, **given: Any) -> dict[str, Any]:
@@ -138,10 +123,6 @@ CASES = [
     for t in (*NUMERIC, np.float64, np.int8, np.bool_)
 ]
 
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 _LARGE = [
     ("blocks", (2, 40, 57, 60), _explicit(1, 3, 3, strides=[2, 2])),

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import *
 
 _DATA = np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], np.float32)
 _GAMMA, _BETA, _MEAN, _VARIANCE = (np.array(n, np.float32) for n in ([1, 2], [0, 10], [1, 3], [1, 4]))
@@ -72,8 +72,3 @@ CASES = (
     ]
     + [Case("constants", "BatchNormInference-5", _inputs(2, 3, 4), {"epsilon": 0.25}, constants=[1, 2, 3, 4])]
 )
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from kit import *
 
 VALUES = [
     Values(
@@ -57,8 +57,3 @@ CASES = [
 ] + [
     Case("i32", "BatchToSpace-2", [arange(4, 2), *(np.array(n, np.int32) for n in ([1, 2], [0, 1], [0, 0]))], shapes=[1, 2, 3]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

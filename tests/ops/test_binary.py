@@ -6,19 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from broadcasting import NUMPY, PDPD, pdpd, rule_refusals, rule_shapes
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    random,
-    refusals,
-    shapes,
-    values,
-)  # fmt: skip
+from kit import *
 
 OPS = ("Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod", "Power", "Maximum", "Minimum", "SquaredDifference")
 
@@ -168,8 +156,3 @@ CASES = (
     + [_case(op, np.float32, a, a, {"auto_broadcast": "none"}) for op in OPS for a in [(), (2, 0), (2, 3, 1, 2)]]
     + [_case("Divide", dtype, (2, 3), (3,), {"m_pythondiv": False}) for dtype in NUMERIC]
 )
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -11,7 +11,7 @@ import irrun
 from irrun.inference.layer import infer
 from irrun.opdef import Site, Value
 from irrun.types import ELEMENT_TYPES
-from kit import Refusal, Shapes, operation, refusals, shapes
+from kit import *
 from nets import Net
 
 
@@ -27,7 +27,7 @@ def _padded(value: float, **given: Any) -> dict[str, Any]:
 _ROW, _PAIR = [[[[1, 1, 0, 0]]]], [[[[1, 0]]]]
 
 # these filters are no constants: fewer than a byte has bits stay in order
-VALUES: list[tuple[str, Any, Any, Any, dict[str, Any]]] = [
+CALLS: list[tuple[str, Any, Any, Any, dict[str, Any]]] = [
     ("agree-less-disagree", _ROW, _PAIR, [[[[0, 2, 0]]]], _attributes()),
     ("channels", [[[[1]], [[0]], [[1]]]], [[[[1]], [[1]], [[1]]]], [[[[1]]]], _attributes()),
     ("two-filters", [[[[1, 0]]]], [[[[1, 0]]], [[[0, 0]]]], [[[[2]], [[0]]]], _attributes()),
@@ -44,7 +44,7 @@ VALUES: list[tuple[str, Any, Any, Any, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.int8])
-@pytest.mark.parametrize(("data", "filters", "expected", "attributes"), [pytest.param(*v, id=id) for id, *v in VALUES])
+@pytest.mark.parametrize(("data", "filters", "expected", "attributes"), [pytest.param(*v, id=id) for id, *v in CALLS])
 def test_values(data, filters, expected, attributes, dtype):
     op = operation("BinaryConvolution-1", attributes)
     x, w = np.array(data, dtype), np.array(filters, np.uint8)
@@ -94,8 +94,6 @@ REFUSALS = [
     Refusal("ir301-boolean-data", "BinaryConvolution-1", ["boolean[1,3,4,4]", "u1[4,3,2,2]"], _attributes()),
 ]
 
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
 
 _MODELS = [
     ("plain", _attributes()),

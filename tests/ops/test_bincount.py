@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import Refusal, Shapes, Values, f32, i64, operation, refusals, shapes, values
+from kit import *
 
 _X = i64(1, 3, 1, 0)
 
@@ -40,10 +40,6 @@ REFUSALS = [
     Refusal("ir301-data", "Bincount-17", ["f32[2]"]),
     Refusal("ir301-weights", "Bincount-17", ["i64[2]", "f16[2]"]),
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
 
 
 def test_negative_at_run_time() -> None:

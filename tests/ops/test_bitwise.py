@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from broadcasting import PDPD, pdpd, rule_refusals, rule_shapes
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from kit import *
 
 LOGIC = {"BitwiseAnd-13": np.bitwise_and, "BitwiseOr-13": np.bitwise_or, "BitwiseXor-13": np.bitwise_xor}
 SHIFTS = {"BitwiseLeftShift-15": np.left_shift, "BitwiseRightShift-15": np.right_shift}
@@ -99,8 +99,3 @@ CASES = [
         for s in [(), (3,), (2, 0), (2, 3, 4), (1, 2, 3, 1), (2, 1, 3, 1, 2)]
     ),
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -9,22 +9,7 @@ import irrun
 from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.opdef import Site
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    tensor,
-    values,
-)
+from kit import *
 from nets import Net
 
 VALUES = [
@@ -143,9 +128,3 @@ def test_messages_name_both_shapes(
     with pytest.raises(Refused) as caught:
         infer(operation("Broadcast-3", attributes), Site(), [tensor(text) for text in inputs], {})
     assert all(shape in caught.value.message for shape in shapes_named)
-
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

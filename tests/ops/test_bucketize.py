@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 _X, _BOUNDS = np.array([[3, 50], [10, -1]]), np.array([0, 5, 10])
 _RIGHT, _LEFT = [[1, 3], [2, 0]], [[1, 3], [3, 0]]
@@ -39,8 +39,3 @@ CASES = [
     *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "Bucketize-3", [random(*s), f32([-1, 0, 1])], {"output_type": "i32"}, shapes=[1])
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from kit import *
 
 SMALL = {"output_size": "3,3", "kernel_size": "2,2"}
 # OpenVINO crashes where one of these is left to its default
@@ -149,8 +149,3 @@ CASES = [
     Case("i32-sizes", "Col2Im-15", [random(1, 4, 4), *(np.array(n, np.int32) for n in ([3, 3], [2, 2]))], ALL, shapes=[1, 2]),
     Case("f16", "Col2Im-15", [random(1, 4, 4, dtype=np.float16), i64(3, 3), i64(2, 2)], ALL, shapes=[1, 2]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

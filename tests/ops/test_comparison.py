@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from broadcasting import NUMPY, PDPD, pdpd, rule_refusals, rule_shapes
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from kit import *
 
 OPS = {
     "Equal": np.equal, "NotEqual": np.not_equal, "Less": np.less,
@@ -83,8 +83,3 @@ CASES = [
     ),
     *(_case(op, np.float32, a, a, {"auto_broadcast": "none"}) for op in OPS for a in [(), (2, 0), (2, 3, 1, 2)]),
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

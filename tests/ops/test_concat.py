@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import *
 
 VALUES = [
     Values("rows", "Concat-1", [[[1, 2]], [[3, 4], [5, 6]]], [[1, 2], [3, 4], [5, 6]], {"axis": 0}),
@@ -49,8 +49,3 @@ CASES = [
     Case("negative-axis", "Concat-1", [arange(2, 1, 3), arange(2, 2, 3)], {"axis": -2}),
     Case("constant", "Concat-1", [arange(2, 1, 3), arange(2, 2, 3)], {"axis": -2}, constants=[1]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -13,7 +13,7 @@ from irrun.inference.layer import infer
 from irrun.model.weights import Weights
 from irrun.opdef import Site
 from irrun.types import ELEMENT_TYPES
-from kit import operation
+from kit import *
 from nets import Net
 
 _WEIGHTS = Weights(data=np.arange(4, dtype=np.float32).tobytes() + b"\2\0\0\0\0\0\0\0\5\0\0\0\3\0\0\0abcde")

@@ -7,7 +7,7 @@ import numpy as np
 
 from irrun.kernels.cast import cast
 from irrun.types import ELEMENT_TYPES, NF4, ElementType
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 U64 = np.uint64
 NAN, INF = math.nan, math.inf
@@ -135,11 +135,6 @@ CASES = [
     *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "Convert-1", [random(*s)], {"destination_type": "i32"})
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_every_pair() -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 VALUES = [
     Values("f32-like-i32", "ConvertLike-1", [f32([3.7, -1.5]), np.array([0], np.int32)], np.array([3, -1], np.int32)),
@@ -37,8 +37,3 @@ CASES = [
         for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))
     ],
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -8,22 +8,7 @@ import pytest
 
 from irrun.opdef import Site, Value
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    filled,
-    kernel_of,
-    operation,
-    random,
-    refusals,
-    shapes,
-    tensor,
-    values,
-)  # fmt: skip
+from kit import *
 
 F32 = ELEMENT_TYPES["f32"]
 
@@ -138,11 +123,6 @@ CASES = [
     )
     for t in (*NUMERIC, np.float64)
 ] + [Case("no-batch", "Convolution-1", [random(0, 2, 5), random(3, 2, 2)], _1D)]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_the_history_of_a_dim():

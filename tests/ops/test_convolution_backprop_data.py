@@ -7,23 +7,7 @@ import pytest
 
 from irrun.opdef import Value
 from irrun.types import PartialShape
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    filled,
-    i64,
-    kernel_of,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 
 def _attributes(spatial: int, **given: Any) -> dict[str, Any]:
@@ -131,11 +115,6 @@ CASES = [
     )
     for t in (*NUMERIC, np.float64)
 ] + [Case("i32-shape", "ConvolutionBackpropData-1", [arange(1, 1, 4), arange(1, 2, 3), np.array([5], np.int32)], _1D, shapes=[2])]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 _LARGE = [

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 _OP = "CTCGreedyDecoder-1"
 
@@ -62,8 +62,3 @@ CASES = [
     Case("ends-at-the-first-0", _OP, [_data("abcabc"), f32([[1], [1], [0], [1], [0], [1]])]),
     Case("one-class", _OP, [random(3, 2, 1), _mask(3, 3, 2)]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

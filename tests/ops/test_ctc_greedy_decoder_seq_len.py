@@ -6,20 +6,7 @@ import numpy as np
 import pytest
 
 from irrun.diagnostics import Refused
-from kit import (
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    f32,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 _OP = "CTCGreedyDecoderSeqLen-6"
 
@@ -84,11 +71,6 @@ CASES = [
     Case("blank-index-scalar", _OP, [random(2, 9, 4), i64(9, 7), np.array(2)], _MODES[1], shapes=[1, 2]),
     Case("repeated", _OP, [_data("abb*b*b", "aaaaaaa", "*******"), i64(7, 6, 7)], _MODES[0]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_c4_while_running() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from irrun.diagnostics import Refused
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, i64, operation, random, refusals, shapes, values
+from kit import *
 
 _OP = "CTCLoss-4"
 _FLAGS: list[dict[str, Any]] = [
@@ -120,11 +120,6 @@ CASES = [
     Case("i32", _OP, [_LONGER[0], *[a.astype(np.int32) for a in _LONGER[1:]]], _FLAGS[2]),
     Case("constants", _OP, _REFERENCE, _FLAGS[2], shapes=[1, 2, 3, 4]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize(

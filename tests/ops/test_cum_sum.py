@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, f32, i64, refusals, shapes, values
+from kit import *
 
 _AXIS = np.array(0)
 _SPEC = [
@@ -49,8 +49,3 @@ CASES = [
     *[Case(f"rank-{len(s)}-axis-{axis}{'-empty' * (0 in s)}", "CumSum-3", [arange(*s), np.array(axis, np.int32)], {"exclusive": True}, constants=[1])
       for s in ((4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2)) for axis in {-len(s), -1, len(s) // 2}],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, f32, random, refusals, shapes, values
+from kit import *
 
 
 def _attributes(outputs: int, size: int, across: int = 1, down: int = 1, **given: Any) -> dict[str, Any]:
@@ -103,8 +103,3 @@ CASES = [
     Case("integers", "DeformablePSROIPooling-1", [random(2, 9, 8, 9, dtype=np.int32), _regions(1).astype(np.int32)], _attributes(1, 3, 3, 2)),
     Case("f64", "DeformablePSROIPooling-1", [random(2, 9, 8, 9, dtype=np.float64), _regions(1).astype(np.float64)], _attributes(1, 3, 3, 2)),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import *
 
 FIRST, LAST = ({"block_size": 2, "mode": mode} for mode in ("blocks_first", "depth_first"))
 
@@ -44,8 +44,3 @@ CASES = [
     for shape, size in [((2, 6, 3), 3), ((1, 8, 2, 3), 2), ((0, 8, 2, 3), 2), ((2, 16, 1, 2, 3), 2), ((1, 3, 2, 2), 1)]
     for t in (*NUMERIC, np.bool_)
 ] + [Case("rank-6", "DepthToSpace-1", [arange(1, 32, 1, 2, 1, 2)], FIRST)]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

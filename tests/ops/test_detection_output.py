@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 _OPS = ("DetectionOutput-1", "DetectionOutput-8")
 _CENTER = {"code_type": "caffe.PriorBoxParameter.CENTER_SIZE"}
@@ -242,8 +242,3 @@ CASES = [
     Case(f"{id}-{op}", op, _random(2, 30, 4, **dims), _CASE | attributes | ({"num_classes": 4} if op.endswith("1") else {}))
     for op in _OPS for id, dims, attributes in _MODELS
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import *
 
 TWO = [[[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[2, 4, 6], [8, 10, 12], [14, 16, 18]]]
 
@@ -115,8 +115,3 @@ CASES = [
     ]
     for t in (NUMERIC if equation in ("ij,jk->ik", "ij->", "ij,ij->ij", "a...->a") else (np.float32, np.int32))
 ] + [Case("no-elements", "Einsum-7", [random(2, 0), random(0, 3)], {"equation": "ij,jk->ik"})]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -13,7 +13,7 @@ from embeddings import (
     offsets_values,
 )
 from irrun.opdef import Refused
-from kit import Refusal, Values, against_openvino, i64, operation, refusals, shapes, values
+from kit import *
 
 OP = "EmbeddingBagOffsets-15"
 MEAN = {"reduction": "mean"}
@@ -48,8 +48,5 @@ def test_contents_seen_by_the_run_only(indices: np.ndarray, offsets: np.ndarray,
     assert caught.value.label == label
 
 
-test_values = values(VALUES)
-test_shapes = shapes(offsets_shapes(OP))
-test_refusals = refusals(REFUSALS)
-test_sum_against_openvino = against_openvino(offsets_cases(OP, {"reduction": "sum"}))
-test_mean_against_openvino = against_openvino(offsets_cases(OP, MEAN))
+SHAPES = offsets_shapes(OP)
+CASES = offsets_cases(OP, {"reduction": "sum"}) + offsets_cases(OP, MEAN)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from embeddings import PAIRS, TABLE, packed_cases, packed_refusals, packed_shapes, packed_values
-from kit import Refusal, Values, against_openvino, refusals, shapes, values
+from kit import *
 
 OP = "EmbeddingBagPacked-15"
 MEAN = {"reduction": "mean"}
@@ -25,8 +25,5 @@ REFUSALS = [
     Refusal("c4-weighted-mean", OP, ["f32[5,2]", "i64[3,2]", "f32[3,2]"], MEAN),
 ]
 
-test_values = values(VALUES)
-test_shapes = shapes(packed_shapes(OP))
-test_refusals = refusals(REFUSALS)
-test_sum_against_openvino = against_openvino(packed_cases(OP, {"reduction": "sum"}))
-test_mean_against_openvino = against_openvino(packed_cases(OP, MEAN))
+SHAPES = packed_shapes(OP)
+CASES = packed_cases(OP, {"reduction": "sum"}) + packed_cases(OP, MEAN)

@@ -1,11 +1,11 @@
 """EmbeddingBagPackedSum-3."""
 
 from embeddings import packed_cases, packed_refusals, packed_shapes, packed_values
-from kit import against_openvino, refusals, shapes, values
+from kit import *
 
 OP = "EmbeddingBagPackedSum-3"
 
-test_values = values(packed_values(OP))
-test_shapes = shapes(packed_shapes(OP))
-test_refusals = refusals(packed_refusals(OP))
-test_against_openvino = against_openvino(packed_cases(OP))
+VALUES = packed_values(OP)
+SHAPES = packed_shapes(OP)
+REFUSALS = packed_refusals(OP)
+CASES = packed_cases(OP)

@@ -5,7 +5,7 @@ import pytest
 
 from embeddings import HALF, INDICES, SMALL, TABLE, TYPES
 from irrun.opdef import Refused
-from kit import Case, Refusal, Shapes, Values, against_openvino, i64, operation, random, refusals, shapes, values
+from kit import *
 
 OP = "EmbeddingSegmentsSum-3"
 IDS = i64(0, 0, 2, 2)
@@ -75,9 +75,3 @@ def test_contents_seen_by_the_run_only():
     with pytest.raises(Refused) as caught:
         operation(OP).run(TABLE, i64(0), i64(3), np.array(3))
     assert caught.value.label == "C5"
-
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

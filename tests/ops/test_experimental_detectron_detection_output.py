@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 OP = "ExperimentalDetectronDetectionOutput-6"
 SOME = {
@@ -95,8 +95,3 @@ CASES = [
     case("nothing", score_threshold=2.0),
     case("background-only", classes=1),
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

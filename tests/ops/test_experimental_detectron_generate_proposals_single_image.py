@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 OP = "ExperimentalDetectronGenerateProposalsSingleImage-6"
 SOME = {"min_size": 0, "nms_threshold": 0.7, "pre_nms_count": 9, "post_nms_count": 4}
@@ -77,8 +77,3 @@ CASES = [
     case("min-size", min_size=8.0, post_nms_count=6),
     case("one-place", height=1, width=1, anchors=3),
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

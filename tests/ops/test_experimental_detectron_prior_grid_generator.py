@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 OP = "ExperimentalDetectronPriorGridGenerator-6"
 
@@ -58,8 +58,3 @@ CASES = [
     for flatten in (True, False)
     for t in (np.float32, np.float16, np.float64, ml_dtypes.bfloat16)
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -5,7 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, f32, random, refusals, shapes, values
+from kit import *
 
 OP = "ExperimentalDetectronROIFeatureExtractor-6"
 SOME = {"output_size": 2, "sampling_ratio": 1, "pyramid_scales": "1,2"}
@@ -15,7 +15,7 @@ def level(value, size=8):
     return np.full((1, 1, size, size), value, np.float32)
 
 
-def filled(*of_regions):
+def regions_of(*of_regions):
     return f32([np.full((1, 2, 2), value) for value in of_regions])
 
 
@@ -41,9 +41,9 @@ VALUES = [
         {"output_size": 3, "sampling_ratio": 2, "pyramid_scales": "4"},
     ),
     # the side of the first level is below 112, that of the next below 224
-    Values("levels", OP, [SIDES, *(level(value, 1000) for value in (1, 2, 3))], (filled(1, 1, 2, 3), SIDES), {**SOME, "pyramid_scales": "1,1,1,1"}),
-    Values("levels-elsewhere", OP, [ELSEWHERE, *(level(value, 1000) for value in (1, 2, 3))], (filled(1, 1, 2, 3), ELSEWHERE), {**SOME, "pyramid_scales": "1,1,1,1"}),
-    Values("empty-region", OP, [f32([[3, 3, 3, 5], [3, 3, 1, 1]]), level(7)], (filled(0, 7), f32([[3, 3, 3, 5], [3, 3, 1, 1]])), {**SOME, "pyramid_scales": 1}),
+    Values("levels", OP, [SIDES, *(level(value, 1000) for value in (1, 2, 3))], (regions_of(1, 1, 2, 3), SIDES), {**SOME, "pyramid_scales": "1,1,1,1"}),
+    Values("levels-elsewhere", OP, [ELSEWHERE, *(level(value, 1000) for value in (1, 2, 3))], (regions_of(1, 1, 2, 3), ELSEWHERE), {**SOME, "pyramid_scales": "1,1,1,1"}),
+    Values("empty-region", OP, [f32([[3, 3, 3, 5], [3, 3, 1, 1]]), level(7)], (regions_of(0, 7), f32([[3, 3, 3, 5], [3, 3, 1, 1]])), {**SOME, "pyramid_scales": 1}),
     Values("no-region", OP, [np.zeros((0, 4), np.float32), level(7)], (np.zeros((0, 1, 2, 2), np.float32), np.zeros((0, 4), np.float32)), SOME),
 ]  # fmt: skip
 
@@ -89,8 +89,3 @@ CASES = [
     case("one-level", levels=1),
     case("two-levels", levels=2, output_size=1, sampling_ratio=3),
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

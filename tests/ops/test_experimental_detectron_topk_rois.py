@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, f32, random, refusals, shapes, values
+from kit import *
 
 OP = "ExperimentalDetectronTopKROIs-6"
 
@@ -35,8 +35,3 @@ CASES = [
     for count, most in [(5, 3), (20, 20), (7, 0), (1, 1)]
     for t in (np.float32, np.float16, np.float64, ml_dtypes.bfloat16)
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

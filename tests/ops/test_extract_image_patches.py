@@ -5,7 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import *
 
 
 def windows(sizes: str, strides: str, rates: str = "1,1", auto_pad: str = "valid") -> dict[str, Any]:
@@ -93,8 +93,3 @@ CASES = [
     ]
     for t in (*NUMERIC, np.bool_)
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

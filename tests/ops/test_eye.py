@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, i64, refusals, shapes, values
+from kit import *
 
 
 def _inputs(rows: int, columns: int, diagonal: int, *batch: int, dtype: type = np.int64) -> list[np.ndarray]:
@@ -55,8 +55,3 @@ CASES = [
         for batch in ((2,), (2, 3), (1, 2, 2))
     ],
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -5,7 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import *
 
 OP = "FakeConvert-13"
 E4M3 = {"destination_type": "f8e4m3"}
@@ -70,8 +70,3 @@ CASES = [
     for data, scale in _SHAPES
     for shift in (False, True)
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

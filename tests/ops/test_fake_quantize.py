@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from broadcasting import PDPD, PDPD_REFUSED, pdpd
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import *
 
 OP = "FakeQuantize-1"
 Shape = tuple[int, ...]
@@ -98,8 +98,3 @@ CASES = [
     *(_case(5, dtype, *row, {}) for dtype in (np.int32, np.int64) for row in _SHAPES[1:5:2]),
     *(_case(16, np.float32, s, s, s, {"auto_broadcast": "none"}) for s in [(), (2, 3), (1, 2, 3, 4)]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -6,21 +6,7 @@ import pytest
 
 import irrun
 from irrun import build as b
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    f32,
-    i64,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 _DATA = np.array([[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]], np.float32)
 _INDICES = i64(0, 0, 4, 4, 0, 0).reshape(2, 3)
@@ -119,11 +105,6 @@ CASES = [
     Case("u8-indices", "Gather-8", [random(2, 3), np.array([2, 1], np.uint8), np.array([1], np.int8)], shapes=[1], constants=[2]),
     Case("axis-as-parameter", "Gather-8", [random(2, 3), i64(1, 0), np.array(1)], shapes=[1, 2]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("rows", [[0, 1], [1, 0], [0], [0, 0], [-2, -1]])

@@ -5,22 +5,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    f32,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)  # fmt: skip
+from kit import *
 
 _OP = "GatherElements-6"
 
@@ -76,11 +61,6 @@ CASES = [
 ] + [
     Case("i32", _OP, [random(3, 4), np.array([[2, 0, 1, -1]], np.int32)], {"axis": 0}, shapes=[1]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_c4_when_only_a_run_can_see_it():

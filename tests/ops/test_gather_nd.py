@@ -5,22 +5,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    f32,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)  # fmt: skip
+from kit import *
 
 _BOTH = ("GatherND-5", "GatherND-8")
 _FOUR = f32([[1, 2], [3, 4]])
@@ -106,11 +91,6 @@ CASES = [
     Case("negative", "GatherND-8", [_FOUR, np.array([[-1, -2], [0, -1]])], shapes=[1]),
     Case("u8", "GatherND-8", [random(3, 4), np.array([[2], [0]], np.uint8)], shapes=[1]),
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("op", _BOTH)

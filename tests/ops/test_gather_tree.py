@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import Case, Refusal, Shapes, Values, against_openvino, operation, refusals, shapes, values
+from kit import *
 
 STEPS = [[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]]
 PARENTS = [[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]]]
@@ -87,9 +87,3 @@ def test_a_parent_seen_by_the_run_only():
     with pytest.raises(Refused) as caught:
         operation("GatherTree-1").run(*arrays)
     assert caught.value.label == "C4"
-
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import *
 
 OP = "GRN-1"
 
@@ -37,8 +37,3 @@ CASES = [
     for s in [(2, 3), (1, 3, 4), (0, 3), (2, 3, 4, 2)]
     for bias in (1e-6, 0.5)
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -7,21 +7,7 @@ import pytest
 
 from irrun.opdef import Value
 from irrun.types import ELEMENT_TYPES, PartialShape
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    filled,
-    kernel_of,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 F32 = ELEMENT_TYPES["f32"]
 
@@ -106,11 +92,6 @@ CASES = [
     )
     for t in (*NUMERIC, np.float64)
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 _LARGE = [

@@ -7,22 +7,7 @@ import pytest
 
 from irrun.opdef import Value
 from irrun.types import PartialShape
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    filled,
-    i64,
-    kernel_of,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 
 def _attributes(spatial: int, **given: Any) -> dict[str, Any]:
@@ -106,11 +91,6 @@ CASES = (
         for t in (*NUMERIC, np.float64)
     ]
 )
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 _LARGE = [

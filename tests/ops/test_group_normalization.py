@@ -5,7 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import *
 
 OP = "GroupNormalization-12"
 
@@ -66,8 +66,3 @@ CASES = [
     for groups in (1, 2, 6)
     for epsilon in (1e-3, 0.5)
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

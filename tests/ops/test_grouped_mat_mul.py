@@ -6,21 +6,7 @@ import numpy as np
 import pytest
 
 from irrun.diagnostics import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)  # fmt: skip
+from kit import *
 
 _ROWS, _WEIGHTS = [[1, 2], [3, 4], [5, 6]], [[[1, 0], [0, 1]], [[1, 1], [2, 0]]]
 
@@ -82,11 +68,6 @@ CASES = [
     )
     for t in NUMERIC
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_offsets_of_a_run():

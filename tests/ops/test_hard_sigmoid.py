@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 _FLOATS = (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)
 
@@ -35,8 +35,3 @@ CASES = [
     *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "HardSigmoid-1", [random(*s), *f32([0.2, 0.5])], constants=[1, 2])
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, f32, refusals, shapes, values
+from kit import *
 
 VALUES = [
     Values("numbers", "Identity-16", [f32([[1, 2], [3, 4]])], [[1, 2], [3, 4]]),
@@ -23,8 +23,3 @@ CASES = [
     *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "Identity-16", [arange(*s)])
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fourier import cases, complex, parts, refusals_of, whole
-from kit import Refusal, Shapes, Values, against_openvino, i64, random, refusals, shapes, values
+from kit import *
 
 DATA = random(3, 4, 2, dtype=np.float64)
 
@@ -41,7 +41,4 @@ SHAPES = [
 
 REFUSALS = [*refusals_of("IDFT-7"), Refusal("c1-parts", "IDFT-7", ["f32[4,3]", "i64[1]"])]
 
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(cases("IDFT-7", (3, 4, 2), idft))
+CASES = cases("IDFT-7", (3, 4, 2), idft)

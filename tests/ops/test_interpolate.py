@@ -10,24 +10,7 @@ from irrun import build as b
 from irrun.inference.layer import infer
 from irrun.opdef import Refused, Site, Value
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
-from kit import (
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    f32,
-    filled,
-    i64,
-    kernel_of,
-    operation,
-    random,
-    refusals,
-    shapes,
-    tensor,
-    values,
-)
+from kit import *
 
 _NEW, _OLD, _OLDEST = "Interpolate-11", "Interpolate-4", "Interpolate-1"
 _MODES = ("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow")
@@ -201,11 +184,6 @@ CASES = [
         {"mode": "linear", "axes": [2, 3], "align_corners": False, "antialias": False, "pads_begin": [0, 0, 1, 0], "pads_end": [0]}, shapes=[1],
     ),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def _scaled(shape, *scales):

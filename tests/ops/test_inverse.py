@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import *
 
 NAN = np.nan
 EYE = np.eye(3, dtype=np.float32)
@@ -50,8 +50,3 @@ CASES = [
     for t in (np.float32, np.float16, np.float64)
     for attributes in (ADJOINT, PLAIN)
 ] + [Case("pivoting", "Inverse-14", [EYE[[1, 2, 0]] * np.float32(2)], PLAIN)]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

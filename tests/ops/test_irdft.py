@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fourier import cases, complex, refusals_of, whole
-from kit import Refusal, Shapes, Values, against_openvino, i64, random, refusals, shapes, values
+from kit import *
 
 DATA = random(3, 4, 2, dtype=np.float64)
 
@@ -49,8 +49,3 @@ REFUSALS = [
 
 # OpenVINO: reads beyond its data where it must be padded, and refuses a size of -1
 CASES = cases("IRDFT-9", (3, 4, 2), irdft, wrong=[6, 7, 8])
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

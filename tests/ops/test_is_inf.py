@@ -5,7 +5,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 _X = [np.nan, np.inf, -np.inf, 0, -7]
 
@@ -34,8 +34,3 @@ CASES = [
     *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "IsInf-10", [random(*s)])
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

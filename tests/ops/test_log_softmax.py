@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 _X = [[-1.0, 0.0, 2.0], [3.0, 3.0, 3.0]]
 _ROWS = [[x - math.log(sum(map(math.exp, row))) for x in row] for row in _X]
@@ -36,8 +36,3 @@ CASES = [
     *[Case(f"rank-{len(s)}-axis-{axis}{'-empty' * (0 in s)}", "LogSoftmax-5", [random(*s)], {"axis": axis})
       for s in ((4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2)) for axis in {-len(s), -1, 0, len(s) // 2}],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

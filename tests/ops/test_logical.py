@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from broadcasting import PDPD, pdpd, rule_refusals, rule_shapes
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import *
 
 BINARY = ("LogicalAnd-1", "LogicalOr-1", "LogicalXor-1", "LogicalXor-2", "Xor-1")
 
@@ -66,8 +66,3 @@ CASES = [
         for s in [(), (3,), (2, 0), (2, 3, 4), (1, 2, 3, 1), (2, 1, 3, 1, 2)]
     ),
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -1,6 +1,6 @@
 """LSTMCell-1 and LSTMCell-4."""
 
-from kit import Case, Refusal, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 from recurrent import cases_of, inputs, refusals_of, shapes_of, values_of
 
 _PLAIN = {"hidden_size": 1, "activations": "relu,relu,relu"}
@@ -38,7 +38,4 @@ CASES = [
     Case("no-bias", "LSTMCell-1", inputs("LSTMCell-1")[:-1], _CELL),
 ]  # fmt: skip
 
-test_values = values(VALUES)
-test_shapes = shapes(shapes_of("LSTMCell-4") + shapes_of("LSTMCell-1"))
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
+SHAPES = shapes_of("LSTMCell-4") + shapes_of("LSTMCell-1")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from irrun.kernels.matmul import matmul
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import *
 
 BF16 = ml_dtypes.bfloat16
 BIG = 2**53 + 1  # odd: no float64 holds it
@@ -100,11 +100,6 @@ CASES = [
     Case("i64-beyond-f32", "MatMul-1", [np.array([[2**31 - 1, 1]]), np.array([[3], [2]])], {}, how="core"),
     Case("weights", "MatMul-1", [random(2, 7, 8), random(5, 8)], {"transpose_b": True}, constants=[1]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, np.int32, np.int64])

@@ -9,22 +9,7 @@ import pytest
 from irrun.opdef import Value
 from irrun.ops.max_pool import MaxPool14
 from irrun.types import PartialShape
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    filled,
-    kernel_of,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 
 def _attributes(*kernel: int, **given: Any) -> dict[str, Any]:
@@ -177,10 +162,6 @@ CASES = [
     Case("distinct-u8", "MaxPool-8", [arange(1, 1, 4, 4, dtype=np.uint8)[..., ::-1]], _attributes(2, 2) | _DEFAULTS | {"dilations": [1, 1]}),
 ]  # fmt: skip
 
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 _LARGE = [
     ("blocks", (2, 40, 57, 60), _explicit(1, 3, 3, strides=[2, 2])),

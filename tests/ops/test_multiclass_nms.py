@@ -7,7 +7,7 @@ import pytest
 
 from detections import BOXES, MODES, SCORES, boxes_and_scores, refusals_of, rows, shapes_of
 from irrun.diagnostics import Refused
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, i64, operation, random, refusals, shapes, values
+from kit import *
 
 _OPS = ("MulticlassNms-8", "MulticlassNms-9")
 _HALF = {"iou_threshold": 0.5}
@@ -116,11 +116,6 @@ CASES = [
         for t, id, attributes in [(np.int64, *mode) for mode in MODES] + [(np.int32, "i32", {"sort_result_type": "score"})]
     ],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_c5_while_running() -> None:

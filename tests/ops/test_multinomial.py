@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, operation, refusals, shapes, values
+from kit import *
 
 _PROBS = np.random.default_rng(1).random((3, 6)).astype(np.float32)
 
@@ -56,11 +56,6 @@ CASES = [
     for t, to, samples in ((np.float32, "i32", np.int64), (np.float64, "i64", np.int32), (np.float16, "i64", np.int64))
     for replace in (True, False) for log in (False, True)
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("replace", [True, False])

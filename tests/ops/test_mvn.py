@@ -5,7 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, i64, random, refusals, shapes, values
+from kit import *
 
 
 def _six(eps: float = 1e-9, mode: str = "inside_sqrt", variance: bool = True) -> dict[str, Any]:
@@ -100,8 +100,3 @@ CASES = [
         for variance in (False, True)
     ),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

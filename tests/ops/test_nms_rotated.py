@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, i64, operation, random, refusals, shapes, values
+from kit import *
 
 _OP = "NMSRotated-13"
 
@@ -71,11 +71,6 @@ CASES = [
     Case("i32", _OP, _random(1, 1, 20, 0.3), {"output_type": "i32"}),
     Case("f16", _OP, _random(1, 2, 20, 0.3, np.float16), {}),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_overlap_of_aligned_boxes() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import irrun
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 from nets import Net
 
 _NEWEST, _NEW, _OLD = "NonMaxSuppression-9", ("NonMaxSuppression-5", "NonMaxSuppression-9"), (1, 3, 4)
@@ -160,11 +160,6 @@ CASES = [
     for id, inputs, _, attributes in _EXAMPLES
     if id in ("corner", "flipped", "center", "limit", "single", "iou-and-scores")
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, i64, random, refusals, shapes, values
+from kit import *
 
 OP = "NormalizeL2-1"
 
@@ -71,8 +71,3 @@ CASES = [
     for dtype in (np.float32, np.float16)
     for data, axes in _CASES
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, i64, refusals, shapes, values
+from kit import *
 
 _LAST = {"axis": -1}
 _ON_OFF = [np.array(1), np.array(0)]
@@ -57,8 +57,3 @@ CASES = [
     Case("i32", "OneHot-1", [np.array([1, 2], np.int32), np.array(3, np.int32), f32(1), f32(0)], _LAST, shapes=[1]),
     Case("empty", "OneHot-1", [np.empty((0, 2), np.int64), np.array(3), f32(1), f32(0)], _LAST, constants=[1, 2, 3]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -3,21 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    f32,
-    i64,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 _DATA = np.array([[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]], np.int32)
 _X = np.arange(5, dtype=np.float32)
@@ -122,8 +108,3 @@ CASES = [
     Case("i32-pads", "Pad-12", [arange(2, 3), np.array([1, 1], np.int32), i64(0, 1)], {"pad_mode": "edge"}, shapes=[1, 2]),
     Case("value-as-parameter", "Pad-12", [arange(2), i64(1), i64(0), f32(7)], {"pad_mode": "constant"}, shapes=[1, 2], how="core"),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

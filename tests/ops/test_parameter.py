@@ -4,7 +4,7 @@ import pytest
 
 from irrun.inference.layer import infer
 from irrun.opdef import Site, Value, resolve
-from kit import operation
+from kit import *
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import *
 
 _X = -np.ones((2, 3, 3), np.float32)
 _SLOPE = arange(3, start=1)
@@ -62,8 +62,3 @@ CASES = [
     Case(f"constant-{list(data)}-{list(slope)}", "PRelu-1", [random(*data), random(*slope, seed=1)], constants=[1])
     for data, slope in _SHAPES
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, i64, refusals, shapes, values
+from kit import *
 
 _OPS = ("PriorBox-1", "PriorBox-8")
 _ONE = {"offset": 0.5, "step": 100}  # one point in the middle of 100 x 100 pixels
@@ -144,8 +144,3 @@ CASES = [
     Case("order", "PriorBox-8", _GRID, _floats(_ONE | _ALL | {"min_max_aspect_ratios_order": False}), constants=[0, 1], how="core"),
     Case("i32", "PriorBox-8", [a.astype(np.int32) for a in _GRID], _floats(_SPEC), shapes=[0, 1]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, i64, refusals, shapes, values
+from kit import *
 
 _OP = "PriorBoxClustered-1"
 _TWO: dict[str, Any] = {"width": [8.0, 120.0], "height": [4.0, 10.0], "offset": 0.5, "clip": False}
@@ -64,8 +64,3 @@ CASES = [
     Case("spec", _OP, [i64(10, 19), i64(180, 320)], _SPEC, shapes=[0, 1]),
     Case("i32", _OP, [a.astype(np.int32) for a in _GRID], _TWO, shapes=[0, 1]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 _OPS = ("Proposal-1", "Proposal-4")
 _IMAGE = f32([100, 120, 1])
@@ -140,8 +140,3 @@ CASES = [
     Case("few", "Proposal-1", _inputs(2, 6, 5, 4, [200, 210, 1]), _SIX | {"pre_nms_topn": 20, "post_nms_topn": 20}, atol=1e-4),
     Case("large", "Proposal-4", _inputs(1, 9, 14, 14, [224, 224, 1]), _SIX | {"pre_nms_topn": 1000, "post_nms_topn": 100, "nms_thresh": 0.7, "ratio": [0.5, 1.0, 2.0], "scale": [2.0, 4.0, 8.0]}, atol=1e-3),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

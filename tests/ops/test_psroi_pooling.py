@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import *
 
 
 def _average(outputs: int, size: int, scale: float = 1.0) -> dict[str, Any]:
@@ -99,8 +99,3 @@ CASES = [
     for size in (1, 2, 5)
     for around in (0, 0.3)
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

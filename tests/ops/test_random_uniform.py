@@ -7,19 +7,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused, Stream
-from kit import (
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    f32,
-    i64,
-    operation,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 SEEDS = {"global_seed": 150, "op_seed": 10}
 
@@ -105,11 +93,6 @@ CASES = [
         for s in ((1,), (2, 3), (2, 1, 3), (1, 2, 1, 3), (1, 1, 2, 3, 1))
     ],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_later_runs_go_on_in_the_stream(ov: Any) -> None:

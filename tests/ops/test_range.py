@@ -6,7 +6,7 @@ import pytest
 
 from irrun.inference.layer import infer
 from irrun.opdef import Refused, Site, Value
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, operation, refusals, shapes, values
+from kit import *
 
 
 def _scalars(*numbers: float, dtype: object = np.int64) -> list[np.ndarray]:
@@ -64,11 +64,6 @@ CASES = [
     Case("empty", "Range-4", _scalars(3, 0, 1), _I64, shapes=[0, 1, 2], how="core"),
     Case("cpu", "Range-4", _scalars(0, 5, 1), _F32, shapes=[0, 1, 2]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("position", [0, 1, 2], ids=["c3-start", "c3-stop", "c3-step"])

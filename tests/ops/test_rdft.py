@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fourier import cases, parts, refusals_of, whole
-from kit import Refusal, Shapes, Values, against_openvino, i64, random, refusals, shapes, values
+from kit import *
 
 DATA = random(3, 4, dtype=np.float64)
 
@@ -40,8 +40,3 @@ REFUSALS = [*refusals_of("RDFT-9"), Refusal("c2-empty", "RDFT-9", ["f32[4,3]", "
 
 # OpenVINO: reads beyond its data where it must be padded, and refuses a size of -1
 CASES = cases("RDFT-9", (3, 4), rdft, wrong=[6, 7, 8])
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -10,7 +10,7 @@ import irrun
 from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.opdef import Site
-from kit import operation, tensor
+from kit import *
 from nets import Net
 
 

@@ -5,7 +5,7 @@ and ReduceLogicalOr-1.
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, i64, random, refusals, shapes, values
+from kit import *
 
 _NUMERIC_OPS = ["ReduceSum-1", "ReduceMean-1", "ReduceMax-1", "ReduceMin-1", "ReduceProd-1", "ReduceL1-4", "ReduceL2-4"]
 _LOGICAL_OPS = ["ReduceLogicalAnd-1", "ReduceLogicalOr-1"]
@@ -144,8 +144,3 @@ CASES = [
     Case("i8-axis", "ReduceSum-1", [random(2, 3), np.array(1, np.int8)], {"keep_dims": False}, shapes=[1]),
     Case("default", "ReduceSum-1", [random(2, 3), i64(1)], shapes=[1]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 _OP = "RegionYolo-1"
 _V2 = {
@@ -106,8 +106,3 @@ CASES = [
     Case("f16", _OP, [random(2, 16, 3, 4, dtype=np.float16)], _V2),
     Case("f16-mask", _OP, [random(2, 24, 3, 4, dtype=np.float16)], _V3),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

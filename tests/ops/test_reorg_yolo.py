@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, f32, random, refusals, shapes, values
+from kit import *
 
 _OP = "ReorgYolo-2"
 
@@ -57,8 +57,3 @@ CASES = [
         ((3, 2, 3, 2), 1),
     ]
 ] + [Case(np.dtype(t).name, _OP, [random(1, 4, 4, 4, dtype=t)], {"stride": [2]}) for t in NUMERIC]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -8,22 +8,7 @@ import pytest
 from irrun.inference.layer import infer
 from irrun.opdef import Refused, Site, Value
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    i64,
-    operation,
-    random,
-    refusals,
-    same_as_openvino,
-    shapes,
-    values,
-)
+from kit import *
 from oracle import Oracle
 
 ZERO, PLAIN = {"special_zero": True}, {"special_zero": False}
@@ -136,9 +121,3 @@ def test_a_shape_seen_by_the_run_only():
     with pytest.raises(Refused) as caught:
         operation("Reshape-1", PLAIN).run(arange(2, 3), i64(5))
     assert caught.value.label == "C4"
-
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

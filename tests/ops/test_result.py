@@ -2,14 +2,12 @@
 
 from irrun.inference.layer import infer
 from irrun.opdef import Site
-from kit import Refusal, operation, refusals, tensor
+from kit import *
 
 REFUSALS = [
     Refusal("ir205-nothing", "Result-1", []),
     Refusal("ir205-two", "Result-1", ["f32[2]", "f32[2]"]),
 ]
-
-test_refusals = refusals(REFUSALS)
 
 
 def test_takes_anything_and_gives_nothing() -> None:

@@ -4,21 +4,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 INDEX, MASK = {"mode": "index"}, {"mode": "mask"}
 
@@ -69,9 +55,3 @@ def test_an_axis_seen_by_the_run_only():
     with pytest.raises(Refused) as caught:
         operation("Reverse-1", INDEX).run(arange(2, 3), i64(2))
     assert caught.value.label == "C2"
-
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

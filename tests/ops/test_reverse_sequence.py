@@ -4,20 +4,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 ROWS = [[1, 2, 3, 4], [5, 6, 7, 8]]
 
@@ -95,9 +82,3 @@ def test_a_length_that_is_no_number(length: float) -> None:
     with pytest.raises(Refused, match=f"entry {length}") as caught:
         operation("ReverseSequence-1").run(arange(2, 3), np.array([1, length], np.float32))
     assert caught.value.label == "C4"
-
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -5,7 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from kit import Refusal, Shapes, Values, random, refusals, shapes, values
+from kit import *
 
 OP = "RMS-14"
 EPS: dict[str, Any] = {"epsilon": 1e-6}
@@ -43,7 +43,3 @@ REFUSALS = [
     Refusal("c2-rank", OP, ["f32[8]", "f32[1,8]"], EPS),
     Refusal("ir301-i32", OP, ["i32[8]", "i32[8]"], EPS),
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import Values, against_openvino, f32, i64, refusals, shapes, values
+from kit import *
 from recurrent import cases_of, refusals_of, shapes_of, values_of
 
 _OP = "RNNSequence-5"
@@ -28,7 +28,6 @@ VALUES = [
     *values_of(_OP),
 ]
 
-test_values = values(VALUES)
-test_shapes = shapes(shapes_of(_OP))
-test_refusals = refusals(refusals_of(_OP))
-test_against_openvino = against_openvino(cases_of(_OP))
+SHAPES = shapes_of(_OP)
+REFUSALS = refusals_of(_OP)
+CASES = cases_of(_OP)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, f32, i64, random, refusals, shapes, values
+from kit import *
 
 
 def _attributes(height: int, width: int, samples: int = 2, **given: Any) -> dict[str, Any]:
@@ -113,8 +113,3 @@ CASES = [
     for mode in ("avg", "max")
     for samples in (0, 2)
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from kit import *
 
 
 def _attributes(height: int, width: int, samples: int = 2, **given: Any) -> dict[str, Any]:
@@ -74,8 +74,3 @@ CASES = [
     for samples in (0, 1, 3)
     for index in (np.int32, np.int64)
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

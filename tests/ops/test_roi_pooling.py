@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import *
 
 
 def _attributes(height: int, width: int, method: str = "max", scale: float = 1.0) -> dict[str, Any]:
@@ -84,8 +84,3 @@ CASES = [
     Case("f16", "ROIPooling-2", [_DATA.astype(np.float16), _rois([0, 0, 0, 3, 3]).astype(np.float16)], _attributes(2, 2)),
     Case("end-of-list", "ROIPooling-2", [_DATA, _rois([0, 0, 0, 3, 3], [-1, 0, 0, 3, 3], [0, 0, 0, 3, 3])], _attributes(2, 2)),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

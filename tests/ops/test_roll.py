@@ -4,21 +4,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 DATA = arange(4, 3, start=1)
 SCALAR = np.array(1)
@@ -82,9 +68,3 @@ def test_an_axis_seen_by_the_run_only():
     with pytest.raises(Refused) as caught:
         operation("Roll-7").run(DATA, i64(1), i64(2))
     assert caught.value.label == "C3"
-
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

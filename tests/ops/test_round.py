@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 _X = [-4.5, -1.9, -1.5, 0.5, 0.9, 1.5, 2.3, 2.5]
 _EVEN, _AWAY = [-4, -2, -2, 0, 1, 2, 2, 2], [-5, -2, -2, 1, 1, 2, 2, 3]
@@ -37,8 +37,3 @@ CASES = [
     *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}-{mode}", "Round-5", [random(*s)], {"mode": mode})
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2)) for mode in _MODES],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -6,7 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import *
 
 _ALL, _CAUSAL = {"causal": False}, {"causal": True}
 _LOG3 = math.log(3)
@@ -115,8 +115,3 @@ CASES = [
     Case("f16", "ScaledDotProductAttention-13", _inputs((1, 2, 4, 8), (1, 2, 5, 8), 6, np.float16), _ALL),
     Case("f64", "ScaledDotProductAttention-13", _inputs((1, 2, 4, 8), (1, 2, 5, 8), 6, np.float64), _ALL),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -7,22 +7,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    f32,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)  # fmt: skip
+from kit import *
 
 _OP = "ScatterElementsUpdate-12"
 _BOTH = ("ScatterElementsUpdate-3", _OP)
@@ -151,11 +136,6 @@ CASES = [
     for data, indices, axis in _SCATTERED
     for t in (np.float32, np.bool_)
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("op", _BOTH)

@@ -5,22 +5,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    f32,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)  # fmt: skip
+from kit import *
 
 _OP = "ScatterNDUpdate-15"
 _BOTH = ("ScatterNDUpdate-4", _OP)
@@ -118,11 +103,6 @@ CASES = [
 ] + [
     _case("ScatterNDUpdate-4", "none", t, data, indices) for data, indices in _SCATTERED for t in (np.float32, np.bool_)
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("op", _BOTH)

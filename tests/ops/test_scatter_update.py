@@ -5,22 +5,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    f32,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)  # fmt: skip
+from kit import *
 
 _OP = "ScatterUpdate-3"
 _DATA = f32([[-1, 1, -1, 3, 4], [-1, 6, -1, 8, 9], [-1, 11, 1, 13, 14]])
@@ -75,11 +60,6 @@ CASES = [
 ] + [
     Case("negative-axis", _OP, [random(3, 4), np.array([1, 3], np.int32), random(3, 2), np.array(-1, np.int32)], shapes=[1, 3]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_c4_when_only_a_run_can_see_it():

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 RIGHT = {"right_mode": True}
 _ROWS, _WANTED = [[1, 3, 5, 7, 9], [2, 4, 4, 8, 10]], [[3, 6, 9], [4, 4, 0]]
@@ -48,8 +48,3 @@ CASES = [
     *[Case(f"rows-{s}-{n}", "SearchSorted-15", [np.sort(random(*s, n)), random(*s, 4, seed=1)], {"right_mode": right})
       for s in ((2,), (2, 1), (1, 2, 3)) for n in (1, 2, 7, 8) for right in (True, False)],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import Case, Refusal, Shapes, Values, against_openvino, arange, f32, i64, operation, refusals, shapes, values
+from kit import *
 
 ZERO, LOWEST = {"fill_mode": "zero"}, {"fill_mode": "lowest"}
 _LOWEST = [
@@ -60,11 +60,6 @@ CASES = [
       for s in ((4,), (4, 2), (4, 1, 3), (4, 2, 1, 2)) for count in (2, 4, 6)],
     Case("i32-ids", "SegmentMax-16", [arange(3), np.array([0, 0, 1], np.int32), np.array(3)], LOWEST, shapes=[1, 2]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("ids", [[1, 0], [-1, 0]], ids=["c3-descend", "c3-negative"])

@@ -7,21 +7,7 @@ import ml_dtypes
 import numpy as np
 
 from broadcasting import NUMPY, NUMPY_REFUSED, PDPD, PDPD_REFUSED, pdpd
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 Shape = tuple[int, ...]
 
@@ -103,11 +89,6 @@ CASES = [
         for cond in (b, () if axis == -1 else b)
     ),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_strings():

@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 ALPHA, LAMBDA = 1.67326324, 1.05070098
 _X = [-3.0, -1.0, 0.0, 0.5, 2.0]
@@ -45,8 +45,3 @@ CASES = [
     *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "Selu-1", [random(*s), *_constants(np.float32)], constants=[1, 2])
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

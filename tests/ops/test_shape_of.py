@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from kit import *
 
 VALUES = [
     Values("spec", "ShapeOf-3", [arange(2, 3, 4)], i64(2, 3, 4), {"output_type": "i64"}),
@@ -29,8 +29,3 @@ CASES = [
     for shape in ((), (3,), (2, 0), (1, 2, 3, 4, 5))
     for t in (*NUMERIC, np.bool_)
 ] + [Case("i64", "ShapeOf-3", [arange(2, 3)], {"output_type": "i64"})]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import *
 
 VALUES = [
     Values("row", "ShuffleChannels-1", [[[0, 1, 2, 3, 4, 5]]], [[0, 2, 4, 1, 3, 5]], {"axis": 1, "group": 3}),
@@ -44,8 +44,3 @@ CASES = [
     ]
     for t in (*NUMERIC, np.bool_)
 ] + [Case("defaults", "ShuffleChannels-1", [arange(2, 6)])]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -8,21 +8,7 @@ import pytest
 
 from irrun.ops._slicing import sliced
 from irrun.types import INF, Dim
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    f32,
-    i64,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 _TEN = np.arange(10, dtype=np.float32)
 _MAX, _MIN = 2**31 - 1, -(2**31)
@@ -100,11 +86,6 @@ CASES = [
     Case("mixed", "Slice-8", [arange(2, 3), np.array([0], np.int8), i64(1), np.array([1], np.int16)], shapes=[1, 2, 3]),
     Case("u8", "Slice-8", [arange(300), *(np.array([n], np.uint8) for n in (253, 255, 1))], shapes=[1, 2, 3]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, -1, -2, -3])

@@ -5,22 +5,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    f32,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 _OP = "SliceScatter-15"
 _DATA = arange(2, 5)
@@ -86,11 +71,6 @@ CASES = [
     Case("no-axes", _OP, [_DATA, f32([[9, 9, 9, 9, 9]]), i64(1), i64(2), i64(1)], shapes=[2, 3, 4]),
     Case("i32", _OP, [_DATA, f32([[9, 9, 9, 9, 9]]), *(np.array([n], np.int32) for n in (1, 2, 1, 0))], shapes=[2, 3, 4, 5]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_c5_when_only_a_run_can_see_it():

@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 _X = [[-1.0, 0.0, 2.0], [3.0, 3.0, 3.0]]
 _ROWS = [[math.exp(x) / sum(map(math.exp, row)) for x in row] for row in _X]
@@ -45,8 +45,3 @@ CASES = [
       for s in ((4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2)) for axis in {-len(s), -1, 0, len(s) // 2}],
     *[Case(f"opset1-axis-{axis}", "Softmax-1", [random(2, 3, 4)], {"axis": axis}) for axis in range(3)],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from kit import *
 
 VALUES = [
     Values("whole", "SpaceToBatch-2", [[[1, 2, 3, 4]], i64(1, 2), i64(0, 0), i64(0, 0)], [[1, 3], [2, 4]]),
@@ -63,8 +63,3 @@ CASES = [
     ),
     Case("i32", "SpaceToBatch-2", [arange(2, 3), *(np.array(n, np.int32) for n in ([1, 2], [0, 1], [0, 0]))], shapes=[1, 2, 3]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import *
 
 FIRST, LAST = ({"block_size": 2, "mode": mode} for mode in ("blocks_first", "depth_first"))
 
@@ -43,8 +43,3 @@ CASES = [
     for shape, size in [((2, 2, 9), 3), ((1, 3, 4, 6), 2), ((1, 3, 0, 6), 2), ((2, 2, 2, 4, 2), 2), ((1, 3, 2, 2), 1)]
     for t in (*NUMERIC, np.bool_)
 ] + [Case("rank-6", "SpaceToDepth-1", [arange(1, 2, 2, 4, 2, 2)], FIRST)]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

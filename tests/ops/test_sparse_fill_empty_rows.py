@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import Refusal, Shapes, Values, i64, operation, refusals, same_as_openvino, shapes, values
+from kit import *
 from oracle import Oracle
 
 NONE = np.empty((0, 2), np.int64)
@@ -92,8 +92,3 @@ def test_indices_seen_by_the_run_only():
     with pytest.raises(Refused) as caught:
         operation("SparseFillEmptyRows-16").run(i64(1), i64(2, 2), np.array([[2, 0]]), np.array(0))
     assert caught.value.label == "C4"
-
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, random, refusals, shapes, values
+from kit import *
 
 ROWS = ([[1, 2], [3, 4]], [[5, 6], [7, 8]])
 
@@ -51,8 +51,3 @@ CASES = [
     ]
     for t in (*NUMERIC, np.bool_)
 ] + [Case("i32-axis", "Split-1", [arange(4, 3), np.array(0, np.int32)], {"num_splits": 2}, shapes=[1])]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -5,21 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    i64,
-    random,
-    refusals,
-    same_as_openvino,
-    shapes,
-    values,
-)
+from kit import *
 from oracle import Oracle
 
 VERSIONS = ("Squeeze-1", "Squeeze-15")
@@ -98,9 +84,3 @@ def test_other_dims_are_ignored(opset: str, ov: Any, oracle: Oracle):
     data = ov.opset1.parameter([1, 3, 1], ov.Type.f32)
     node = getattr(ov, opset).squeeze(data, ov.opset1.constant(i64(0, 1)))
     same_as_openvino(oracle, ov.Model([node], [data], "squeeze"), [arange(1, 3, 1)])
-
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fourier import parts
-from kit import Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import *
 
 FRAMES_FIRST, RESULTS_FIRST = {"transpose_frames": False}, {"transpose_frames": True}
 
@@ -85,8 +85,3 @@ CASES = [
         shapes=[2, 3],
     )
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -4,22 +4,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    f32,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)  # fmt: skip
+from kit import *
 
 _OP = "StridedSlice-1"
 _X = np.arange(5, dtype=np.float32)
@@ -135,11 +120,6 @@ CASES = [
     Case("no-strides", _OP, [_TWO, i64(1, 0), i64(2, 2)], _masks("00", "00"), shapes=[1, 2]),
     Case("i32", _OP, [_TWO, np.array([1, 0], np.int32), i64(2, 2)], _masks("00", "00"), shapes=[1, 2]),
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_c5_when_only_a_run_can_see_it():

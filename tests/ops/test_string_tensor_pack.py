@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import Case, Refusal, Shapes, Values, against_openvino, i64, operation, refusals, shapes, values
+from kit import *
 
 
 def utf8(text: str) -> np.ndarray:
@@ -63,9 +63,3 @@ def test_a_place_seen_by_the_run_only():
     with pytest.raises(Refused) as caught:
         operation("StringTensorPack-15").run(i64(0), i64(4), utf8("abc"))
     assert caught.value.label == "C3"
-
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

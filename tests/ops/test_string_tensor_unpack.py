@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, refusals, shapes, values
+from kit import *
 
 
 def utf8(text: str) -> np.ndarray:
@@ -46,8 +46,3 @@ CASES = [
         ("nothing", []),
     ]
 ]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, random, refusals, shapes, values
+from kit import *
 
 _X = [-3.0, -1.0, 0.0, 0.5, 2.0]
 
@@ -43,8 +43,3 @@ CASES = [
     *[Case(f"rank-{len(s)}{'-empty' * (0 in s)}", "Swish-4", [random(*s), f32(0.5)], constants=[1])
       for s in ((), (4,), (0, 2), (2, 1, 3), (2, 1, 3, 2), (1, 2, 1, 3, 2))],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -12,7 +12,7 @@ from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.model import MapEntry
 from irrun.opdef import Site
-from kit import FakeBody, describe, operation, random, same_as_openvino, tensor
+from kit import *
 from oracle import Oracle
 
 

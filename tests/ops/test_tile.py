@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from kit import *
 
 VALUES = [
     Values("row", "Tile-1", [[1, 2], i64(3)], [1, 2, 1, 2, 1, 2]),
@@ -49,8 +49,3 @@ CASES = [
     Case("i32-repeats", "Tile-1", [arange(2, 3), np.array([2, 2], np.int32)], shapes=[1]),
     Case("negative", "Tile-1", [arange(2, 3), i64(2, -1)], shapes=[1]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -7,20 +7,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    f32,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 OPS = ("TopK-1", "TopK-3", "TopK-11")
 NAN, INF = np.nan, np.inf
@@ -98,11 +85,6 @@ CASES = [
     *[Case(f"stable-{mode}-{sort}", "TopK-11", [f32([_X, _X[::-1]]), np.array(4)], how(mode, sort, stable=True), constants=[1])
       for mode, sort in itertools.product(("max", "min"), ("value", "index"))],
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize("k", [-1, 4], ids=["c3-negative", "c3-more"])

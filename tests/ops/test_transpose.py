@@ -6,21 +6,7 @@ import numpy as np
 import pytest
 
 from irrun.opdef import Refused
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    values,
-)
+from kit import *
 
 VALUES = [
     Values("matrix", "Transpose-1", [[[1, 2, 3], [4, 5, 6]], i64(1, 0)], [[1, 4], [2, 5], [3, 6]]),
@@ -76,9 +62,3 @@ def test_an_order_seen_by_the_run_only():
     with pytest.raises(Refused) as caught:
         operation("Transpose-1").run(arange(2, 2), i64(1, 1))
     assert caught.value.label == "C2"
-
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 
 from irrun.kernels.erf import erf, erfinv
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, random, refusals, shapes, values
+from kit import *
 
 INF, NAN = math.inf, math.nan
 
@@ -199,11 +199,6 @@ CASES = [
     Case("Exp-1-bf16", "Exp-1", [random(2, 3, dtype=ml_dtypes.bfloat16)]),
     Case("Asin-1-core-truncates", "Asin-1", [np.array([1, -1], np.int32)], how="core", expected=np.array([2, -2], np.int32)),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 def test_erf_is_accurate() -> None:

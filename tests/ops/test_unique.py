@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, f32, i64, random, refusals, shapes, values
+from kit import *
 
 UNSORTED = {"sorted": False}
 _X = [3, 1, 3, 2, 1]
@@ -61,8 +61,3 @@ CASES = [
       for s in ((4,), (6, 2), (2, 1, 3), (3, 1, 3, 2)) for axis in {-len(s), -1, len(s) // 2} for in_order in (True, False)],
     Case("i32", "Unique-10", [f32(_ROWS), np.array([0], np.int32)], {"index_element_type": "i32", "count_element_type": "i32"}, constants=[1]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

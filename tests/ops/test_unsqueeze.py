@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import NUMERIC, Case, Refusal, Shapes, Values, against_openvino, arange, i64, random, refusals, shapes, values
+from kit import *
 
 VALUES = [
     Values("spec-1", "Unsqueeze-1", [[[1, 2], [3, 4]], i64(0, 3)], [[[[1], [2]], [[3], [4]]]]),
@@ -46,8 +46,3 @@ CASES = [
     Case("twice", "Unsqueeze-1", [arange(2, 3), i64(0, 0)], shapes=[1]),
     Case("twice-from-either-end", "Unsqueeze-1", [arange(2, 3), i64(0, -4)], shapes=[1]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)

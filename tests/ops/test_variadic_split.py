@@ -6,22 +6,7 @@ import pytest
 from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.opdef import Site, Value
-from kit import (
-    NUMERIC,
-    Case,
-    Refusal,
-    Shapes,
-    Values,
-    against_openvino,
-    arange,
-    i64,
-    operation,
-    random,
-    refusals,
-    shapes,
-    tensor,
-    values,
-)  # fmt: skip
+from kit import *
 
 VALUES = [
     Values("rows", "VariadicSplit-1", [[[1, 2], [3, 4], [5, 6]], 0, i64(1, 2)], ([[1, 2]], [[3, 4], [5, 6]])),
@@ -81,11 +66,6 @@ CASES = [
     Case("types-differ", "VariadicSplit-1", [arange(4, 3), np.array(0, np.int32), i64(3, 1)], shapes=[1, 2]),
     Case("float-lengths", "VariadicSplit-1", [arange(4, 3), i64(0), np.array([3, 1], np.float32)], constants=[1, 2]),
 ]  # fmt: skip
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
 
 
 @pytest.mark.parametrize(("position", "label"), [(1, "C2"), (2, "C4")])

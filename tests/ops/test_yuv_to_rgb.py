@@ -5,7 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from kit import Case, Refusal, Shapes, Values, against_openvino, f32, refusals, shapes, values
+from kit import *
 
 _NV12 = ("NV12toRGB-8", "NV12toBGR-8")
 _I420 = ("I420toRGB-8", "I420toBGR-8")
@@ -105,8 +105,3 @@ CASES = [
         ),
     )
 ] + [Case(f"{o}-empty", o, [np.zeros((0, 3, 2, 1), np.float32)]) for o in _OPS]
-
-test_values = values(VALUES)
-test_shapes = shapes(SHAPES)
-test_refusals = refusals(REFUSALS)
-test_against_openvino = against_openvino(CASES)
