@@ -3,6 +3,7 @@
 from typing import Final
 
 PROGRAMS: Final = {
+    "engine_tables": "tools/engine_tables.py",
     "export_suite": "tests/conformance/export.py",
     "file_fuzz": "tools/file_fuzz/__main__.py",
     "fleets": "tools/fleets.py",

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import numpy as np
@@ -22,14 +22,31 @@ from irrun.cli._samples import samples
 from irrun.debug import Comparator, Comparison, Limit, Tolerances, compare, read_tolerances, record
 from irrun.debug.measurements import apply_tolerances, read_measurements, write_measurements
 from irrun.diagnostics import Diagnostic, EngineError
-from irrun.engines import Limits
+from irrun.engines import KINDS, Limits
 from irrun.model import Model
 from irrun.running.live import default_max_memory
 
 __all__ = ["command"]
 
 
-@click.command("compare")
+_SIDES: Final = "\n".join(f"  {kind.example:<25}{kind.summary}" for kind in KINDS.values())
+_HELP: Final = f"""Compare two engines or models; name the layer that goes wrong.
+
+REFERENCE and CANDIDATE are each a path, or KIND[OPTIONS]:PATH:
+
+\b
+{_SIDES}
+
+OPTIONS are such as device=GPU,precision=f16,threads=4,python=PATH. Both run on the same inputs. Outputs and inner
+values are compared, and the first divergence is named. An input that is passed several times, or as a folder, has
+several samples.
+
+Exit status: 0 both agree, 1 they differ, or one refuses, crashes or takes too long, 2 bad usage or an unreadable
+input.
+"""
+
+
+@click.command("compare", help=_HELP)
 @click.argument("reference", metavar="[REFERENCE]", required=False)
 @click.argument("candidate", metavar="[CANDIDATE]", required=False)
 @model_options
@@ -61,25 +78,6 @@ def command(
     timeout: float,
     max_memory: int | None,
 ) -> int:
-    """Compare two engines or models; name the layer that goes wrong.
-
-    REFERENCE and CANDIDATE are each a path, or KIND[OPTIONS]:PATH:
-
-    \b
-      model.xml            irrun
-      exact:model.xml      irrun, each layer with the kernel that defines it
-      openvino:model.xml   the installed OpenVINO
-      openvino[device=GPU,precision=f16,threads=4,python=PATH]:model.xml
-      onnx:model.onnx      the reference evaluator of ONNX
-      ort:model.onnx       onnxruntime
-      folder, file.npz     values that `irrun run` wrote with --dump or -o
-
-    Both run on the same inputs. Outputs and inner values are compared, and the first divergence is named. An input that
-    is passed several times, or as a folder, has several samples.
-
-    Exit status: 0 both agree, 1 they differ, or one refuses, crashes or takes too long, 2 bad usage or an unreadable
-    input.
-    """
     limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
     limits = limits.overridden(Limit(rtol, atol))
     if saved is not None:

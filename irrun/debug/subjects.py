@@ -12,7 +12,8 @@ from irrun.api import read_model
 from irrun.build import model as build_model
 from irrun.build import parameter
 from irrun.diagnostics import ModelError, ReadError, Refused
-from irrun.engines import Engine, Loaded, Place, Side, computing_layers
+from irrun.engines import KINDS, Engine, Loaded, Place, Side, computing_layers
+from irrun.engines.kinds import IR
 from irrun.inference.bind import bind
 from irrun.inference.layer import infer
 from irrun.inference.propagate import needed, site
@@ -20,9 +21,6 @@ from irrun.ir.parse import require_file, unreadable
 from irrun.model import Layer, Model, is_constant
 
 __all__ = ["Node", "Subject", "constant", "model_of", "stand_in"]
-
-_READERS = ("openvino", "evaluate")
-"""Kinds of sides whose engine also reads files that are no IR."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,8 @@ def model_of(side: Side) -> Model | None:
 
     Raises ReadError if the file of a side cannot be opened, or if irrun is to run a file that holds no model.
     """
-    if side.path is None or side.kind in ("dump", "npz"):
+    kind = KINDS[side.kind]
+    if side.path is None or kind.is_recording:
         return None
     try:
         require_file(side.path)
@@ -89,12 +88,12 @@ def model_of(side: Side) -> Model | None:
             pass
     except (OSError, ValueError) as error:
         raise unreadable(side.path, error) from None
-    if side.kind in ("onnx", "ort") or (side.kind in _READERS and side.path.suffix.lower() != ".xml"):
+    if IR not in kind.reads or (kind.reads_more_than_ir and side.path.suffix.lower() != ".xml"):
         return None
     try:
         return read_model(side.path, side.weights)
     except ReadError:
-        if side.kind in _READERS:
+        if kind.reads_more_than_ir:
             return None
         raise
     except ModelError:

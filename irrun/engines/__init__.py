@@ -6,6 +6,7 @@ describes the protocol for those who write a harness for another engine.
 
 from irrun.engines.engine import ChildEngine, Engine
 from irrun.engines.folder import private_folder
+from irrun.engines.kinds import KINDS, Kind
 from irrun.engines.opening import at_once, open, open_all
 from irrun.engines.outcomes import (
     Crash,
@@ -24,11 +25,34 @@ from irrun.engines.outcomes import (
 from irrun.engines.places import computing_layers
 from irrun.engines.process import Limits
 from irrun.engines.recordings import Recording
-from irrun.engines.sides import KINDS, Side, parse_side
+from irrun.engines.sides import Side, parse_side
 from irrun.engines.values import Value
 
 __all__ = [
-    "KINDS", "ChildEngine", "Crash", "Engine", "Failure", "Input", "Limits", "Loaded", "Origin", "Output", "Outputs",
-    "Place", "Recording", "Refusal", "Side", "Timeout", "Value", "at_once", "computing_layers", "from_record", "open",
-    "open_all", "parse_side", "private_folder", "to_record",
-]  # fmt: skip
+    "KINDS",
+    "ChildEngine",
+    "Crash",
+    "Engine",
+    "Failure",
+    "Input",
+    "Kind",
+    "Limits",
+    "Loaded",
+    "Origin",
+    "Output",
+    "Outputs",
+    "Place",
+    "Recording",
+    "Refusal",
+    "Side",
+    "Timeout",
+    "Value",
+    "at_once",
+    "computing_layers",
+    "from_record",
+    "open",
+    "open_all",
+    "parse_side",
+    "private_folder",
+    "to_record",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from irrun.diagnostics import Diagnostic, EngineError
 from irrun.engines.engine import ChildEngine, Engine, NotStartedError
 from irrun.engines.folder import private_folder
+from irrun.engines.kinds import KINDS
 from irrun.engines.outcomes import Crash, Failure, Refusal
 from irrun.engines.process import Limits
 from irrun.engines.recordings import Recording
@@ -23,18 +24,6 @@ from irrun.opdef.plugins import plugins
 __all__ = ["at_once", "open", "open_all"]
 
 _HARNESSES: Final = Path(__file__).parent / "harnesses"
-_ENGINES: Final[Mapping[str, tuple[str, str, Mapping[str, str]]]] = {
-    "irrun": ("irrun", "irrun", {}),
-    "exact": ("irrun", "irrun", {"exact": "1"}),
-    "openvino": ("openvino", "openvino", {}),
-    "evaluate": ("openvino", "openvino", {"evaluate": "1"}),
-    "onnx": ("onnx", "onnx", {}),
-    "ort": ("ort", "onnxruntime", {}),
-    "openvino2onnx": ("ort", "openvino2onnx onnxruntime 'onnx<1.19'", {"convert": "1"}),
-    "pyopenvino": ("pyopenvino", "networkx opencv-python-headless", {}),
-}
-"""The file of the harness of each kind of side, the packages that it needs, and the options that belong to the kind."""
-
 
 _Result = TypeVar("_Result")
 
@@ -89,12 +78,12 @@ def at_once(work: Callable[[Engine, Side], _Result], engines: Sequence[Engine], 
 
 def _engine(side: Side, limits: Limits, session: Path) -> Engine:
     """Return the engine of a side, which has not started yet."""
-    if side.kind in ("dump", "npz"):
+    kind = KINDS[side.kind]
+    if kind.is_recording:
         return Recording(side)
-    file, _, own_options = _ENGINES[side.kind]
-    harness = str(_HARNESSES / f"{file}.py")
-    options = {**own_options, **{name: text for name, text in side.options.items() if name != "python"}}
-    if side.kind in ("irrun", "exact"):
+    harness = str(_HARNESSES / f"{kind.harness}.py")
+    options = {**kind.own_options, **{name: text for name, text in side.options.items() if name != "python"}}
+    if kind.loads_plugins:
         options["plugins"] = json.dumps([os.path.abspath(file) for file in plugins()])
     own = "python" not in side.options
     command = [side.options.get("python", sys.executable), str(_HARNESSES / "serve.py"), harness]
@@ -110,7 +99,7 @@ def _environment() -> dict[str, str]:
 
 def _unavailable(side: Side, outcome: Failure) -> EngineError:
     """Return the error (IR702) for an engine that did not start."""
-    _, packages, _ = _ENGINES[side.kind]
+    packages = KINDS[side.kind].packages
     notes: tuple[str, ...] = ()
     help = f"install it (pip install {packages}), or name an interpreter that has it: {side.kind}[python=PATH]:..."
     if isinstance(outcome, Refusal):

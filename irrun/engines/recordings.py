@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ReadError
+from irrun.engines.kinds import DUMP, KINDS
 from irrun.engines.outcomes import Failure, Loaded, Origin, Output, Outputs, Place, Refusal
 from irrun.engines.sides import Side
 from irrun.engines.tensors import stored
@@ -28,18 +29,19 @@ class Recording:
     """
 
     def __init__(self, side: Side) -> None:
-        self.name = f"{'values' if side.kind == 'dump' else 'arrays'} of {side.path}"
+        is_dump = DUMP in KINDS[side.kind].reads
+        self.name = f"{'values' if is_dump else 'arrays'} of {side.path}"
         self._outputs: list[Output] = []
         self._values: list[tuple[Place, Origin, Callable[[], np.ndarray]]] = []
         if side.path is None:
             raise _unreadable(side, "no path was passed")
         try:
-            if side.kind == "dump":
+            if is_dump:
                 self._values = list(_dumped(side.path))
             else:
                 self._outputs = list(_archived(side.path))
         except OSError as error:
-            if side.kind == "dump" and side.path.is_dir() and isinstance(error, FileNotFoundError):
+            if is_dump and side.path.is_dir() and isinstance(error, FileNotFoundError):
                 why = "it has no index.json; pass a folder that `irrun run --dump` wrote"
                 raise _unreadable(side, why) from None
             raise _unreadable(side, (error.strerror or str(error)).lower()) from None

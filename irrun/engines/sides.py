@@ -9,39 +9,22 @@ from pathlib import Path
 from typing import Final
 
 from irrun.diagnostics import Diagnostic, EngineError
+from irrun.engines.kinds import ARRAYS, DUMP, IR, KINDS, ONNX, OPTIONS, Kind
 from irrun.model.lookup import nearest
 
-__all__ = ["KINDS", "Side", "parse_side"]
-
-_NUMBER: Final = re.compile(r"[1-9]\d{0,3}")
-_OPTIONS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
-    "device": (re.compile(r".+"), "the name of a device, such as CPU or GPU"),
-    "precision": (re.compile(r"f32|f16|bf16"), "f32, f16 or bf16"),
-    "threads": (_NUMBER, "a number from 1 to 9999"),
-    "weights": (re.compile(r".+"), "the path of a .bin file"),
-    "python": (re.compile(r".+"), "the path of a Python interpreter"),
-    "source": (re.compile(r".+"), "the folder of a clone of the engine"),
-}
-"""Every option: the values that it takes, as a pattern and in words."""
-
-KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "irrun": ("threads", "weights", "python"),
-    "exact": ("weights", "python"),
-    "openvino": ("device", "precision", "threads", "weights", "python"),
-    "evaluate": ("weights", "python"),
-    "onnx": ("python",),
-    "ort": ("device", "threads", "python"),
-    "openvino2onnx": ("device", "threads", "python"),
-    "pyopenvino": ("source", "python"),
-    "dump": (),
-    "npz": (),
-}
-"""The kinds of sides, each with its options: irrun with its default plan, irrun with the defining kernels, OpenVINO,
-the reference kernels of OpenVINO's core, the reference evaluator of ONNX, onnxruntime, onnxruntime behind the converter
-openvino2onnx, the Python project pyopenvino, a folder written by `irrun run --dump`, and an array file."""
+__all__ = ["Side", "parse_side"]
 
 _PREFIX: Final = re.compile(r"([A-Za-z][\w-]+)(\[)?")
 """The beginning of ``KIND:PATH`` or ``KIND[OPTIONS]:PATH``. A kind has two letters or more: ``C:`` is a drive."""
+_ITEM: Final = re.compile(
+    r"""
+    \s* (?P<name> [\w-]* ) \s*
+    ( = \s* (?P<value> "[^"]*" | '[^']*' | [^,\]"']* ) )? \s*
+    (?P<end> [,\]] | $ )
+    """,
+    re.VERBOSE,
+)
+"""An option between brackets, up to the comma or bracket behind it. A value in quotes may contain both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +45,7 @@ class Side:
 
     def with_weights(self, path: str | None) -> Side:
         """Return the side with another ``.bin``, unless it names one or has no IR."""
-        if path is None or "weights" not in KINDS[self.kind] or self.weights is not None:
+        if path is None or "weights" not in KINDS[self.kind].options or self.weights is not None:
             return self
         return replace(self, options={**self.options, "weights": path})
 
@@ -91,19 +74,19 @@ def parse_side(text: str, *, needs_path: bool = True) -> Side:
     is_prefixed = match is not None and (match[2] is not None or rest.startswith(":") or (not needs_path and not rest))
     if match is None or not is_prefixed or (match[1] not in KINDS and _exists(text)):
         return Side(_kind_of(text), Path(_required(text, text)))
-    kind = match[1]
-    if kind not in KINDS:
+    name = match[1]
+    if name not in KINDS:
         if match[2] is not None and ":" not in text:
             return Side(_kind_of(text), Path(text))  # a file name with a bracket
-        near = nearest(kind, KINDS)
+        near = nearest(name, KINDS)
         help = f"did you mean {near[0]}?" if near else f"the kinds are {', '.join(KINDS)}; a path needs none"
-        raise _bad(text, f"there is no engine {kind!r}", help)
-    options, rest = _options(text, kind, match.end()) if match[2] is not None else ({}, rest)
+        raise _bad(text, f"there is no engine {name!r}", help)
+    options, rest = _options(text, KINDS[name], match.end()) if match[2] is not None else ({}, rest)
     if not rest and not needs_path:
-        return Side(kind, None, options)
+        return Side(name, None, options)
     if not rest.startswith(":"):
-        raise _bad(text, "a colon is missing after the options", f"write {kind}[...]:PATH")
-    return Side(kind, Path(_required(text, rest[1:])), options)
+        raise _bad(text, "a colon is missing after the options", f"write {name}[...]:PATH")
+    return Side(name, Path(_required(text, rest[1:])), options)
 
 
 def _exists(text: str) -> bool:
@@ -116,11 +99,10 @@ def _exists(text: str) -> bool:
 def _kind_of(path: str) -> str:
     """Return the kind of a side that is written as a path alone. Raises EngineError (IR701) for an ONNX model."""
     if path.lower().endswith(".onnx"):
-        help = f"write onnx:{path} for the reference evaluator of ONNX, or ort:{path} for onnxruntime"
-        raise _bad(path, "irrun runs no ONNX models", help)
-    if path.lower().endswith(".npz"):
-        return "npz"
-    return "dump" if _exists(path) and Path(path).is_dir() else "irrun"
+        engines = [f"{kind.name}:{path} for {kind.summary}" for kind in KINDS.values() if kind.reads == (ONNX,)]
+        raise _bad(path, "irrun runs no ONNX models", f"write {', or '.join(engines)}")
+    content = ARRAYS if path.lower().endswith(".npz") else DUMP if _exists(path) and Path(path).is_dir() else IR
+    return next(kind.name for kind in KINDS.values() if kind.reads == (content,))
 
 
 def _required(text: str, path: str) -> str:
@@ -129,47 +111,46 @@ def _required(text: str, path: str) -> str:
     return path
 
 
-def _options(text: str, kind: str, start: int) -> tuple[dict[str, str], str]:
-    """Return the options that begin at ``start``, behind the bracket, and the text behind the closing bracket.
-
-    A value in single or double quotes may contain commas and brackets.
-    """
+def _options(text: str, kind: Kind, start: int) -> tuple[dict[str, str], str]:
+    """Return the options that begin at ``start``, behind the bracket, and the text behind the closing bracket."""
+    items, rest = _items(text, kind, start)
     options: dict[str, str] = {}
-    at = start
-    item = re.compile(r"""\s*([\w-]*)\s*(=\s*("[^"]*"|'[^']*'|[^,\]"']*))?\s*([,\]]|$)?""")
-    while True:
-        match = item.match(text, at)
-        assert match is not None  # every part is optional
-        name, end = match[1], match[4]
-        if end is None:
-            raise _bad(
-                text, f"cannot read the options from {text[at:]!r} on", "put a value with quotes in other quotes"
-            )
-        if name or match[2]:
-            _require_option(text, kind, name, match[3], options)
-            options[name] = _unquoted(match[3])
-        elif end == "," or options:
+    for name, value in items:
+        if not name and value is None:
             raise _bad(text, "an option is empty", "remove the extra comma")
-        at = match.end()
-        if end == "":
-            raise _bad(text, "the bracket of the options is not closed", f"write {kind}[device=CPU]:PATH")
-        if end == "]":
-            return options, text[at:]
+        options[name] = _checked(text, kind, name, value, options)
+    return options, rest
 
 
-def _require_option(text: str, kind: str, name: str, value: str | None, earlier: Mapping[str, str]) -> None:
-    """Raise EngineError (IR701) unless the kind has the option, the option takes the value, and it is new."""
-    known = KINDS[kind]
-    if name not in known:
-        near = nearest(name, known)
-        listed = f"its options are {', '.join(known)}" if known else f"write {kind}:PATH"
-        raise _bad(text, f"{kind} has no option {name!r}", f"did you mean {near[0]}?" if near else listed)
-    pattern, words = _OPTIONS[name]
-    if value is None or not pattern.fullmatch(_unquoted(value)):
-        problem = "has no value" if not value else f"cannot be {_unquoted(value)!r}"
-        raise _bad(text, f"the option {name} {problem}", f"pass {words}")
+def _items(text: str, kind: Kind, start: int) -> tuple[list[tuple[str, str | None]], str]:
+    """Return name and value of each option, None without ``=``, and the text behind the closing bracket."""
+    items: list[tuple[str, str | None]] = []
+    at, end = start, ","
+    while end == ",":
+        item = _ITEM.match(text, at)
+        if item is None:
+            help = "put a value with quotes in other quotes"
+            raise _bad(text, f"cannot read the options from {text[at:]!r} on", help)
+        items.append((item["name"], item["value"]))
+        at, end = item.end(), item["end"]
+    if not end:
+        raise _bad(text, "the bracket of the options is not closed", f"write {kind.name}[device=CPU]:PATH")
+    return [] if items == [("", None)] else items, text[at:]
+
+
+def _checked(text: str, kind: Kind, name: str, value: str | None, earlier: Mapping[str, str]) -> str:
+    """Return the value of an option. Raises EngineError (IR701) unless the kind has it, takes the value, and once."""
+    if name not in kind.options:
+        near = nearest(name, kind.options)
+        listed = f"its options are {', '.join(kind.options)}" if kind.options else f"write {kind.name}:PATH"
+        raise _bad(text, f"{kind.name} has no option {name!r}", f"did you mean {near[0]}?" if near else listed)
+    option, content = OPTIONS[name], _unquoted(value or "")
+    if not option.pattern.fullmatch(content):
+        problem = "has no value" if not value else f"cannot be {content!r}"
+        raise _bad(text, f"the option {name} {problem}", f"pass {option.words}")
     if name in earlier:
         raise _bad(text, f"the option {name} is passed twice", "remove one of the two")
+    return content
 
 
 def _unquoted(value: str) -> str:

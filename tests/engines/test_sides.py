@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import irrun
-from irrun.codes import CODES
-from irrun.engines import KINDS, Side, parse_side
+from irrun.engines import Side, parse_side
 
 
 @pytest.mark.parametrize(
@@ -96,8 +95,3 @@ def test_texts_that_are_no_sides(text: str, message: str, help: str) -> None:
     assert diagnostic.code == "IR701"
     assert message in diagnostic.message
     assert help in (diagnostic.help or "")
-
-
-def test_every_kind_is_described() -> None:
-    text = CODES["IR701"].doc
-    assert all(kind in text for kind in KINDS)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from irrun.debug.bisection.search import Bisection
-from irrun.engines import Side, harnesses
+from irrun.engines import KINDS, Side, harnesses
 from irrun.files import NewFile, write_file
 from irrun.ir.write import save_model, to_xml
 
@@ -43,7 +43,8 @@ def write_reproduction(
         _save_arrays(target / f"inputs{number}.npz", inputs)
         _save_arrays(target / f"expected{number}.npz", expected)
     options = {name: text for name, text in side.options.items() if name not in ("python", "weights")}
-    settings = {"engine": side.kind, **options, "runs": runs, "rtol": rtol, "atol": atol}
+    kind = KINDS[side.kind]
+    settings = {"engine": kind.harness, **kind.own_options, **options, "runs": runs, "rtol": rtol, "atol": atol}
     _write(target / "settings.json", json.dumps(settings, indent=2) + "\n")
     _write(target / "reproduce.py", _SCRIPT.read_text("utf-8"))
     _write(target / "issue.md", _issue(bisection))

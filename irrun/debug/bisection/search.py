@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -28,15 +28,12 @@ from irrun.debug.results import Verdict
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import Diagnostic, EngineError
-from irrun.engines import Engine, Limits, Place, Side, parse_side
+from irrun.engines import KINDS, Engine, Limits, Place, Side, parse_side
 from irrun.engines import open as open_engine
 from irrun.ir.write import save_model
 from irrun.model import Layer, Model
 
 __all__ = ["Bisection", "Culprit", "bisect"]
-
-_CUTTABLE: Final = ("irrun", "exact", "openvino")
-"""The kinds of engines whose model is an IR, from which parts can be cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +102,10 @@ def bisect(
     FeedError for inputs that do not fit.
     """
     of_candidate = parse_side(candidate) if isinstance(candidate, str) else candidate
-    if of_candidate.kind not in _CUTTABLE or of_candidate.path is None:
-        help = f"pass an IR file that one of {', '.join(_CUTTABLE)} runs"
-        message = f"cannot bisect {of_candidate}: parts can be cut from the models of {', '.join(_CUTTABLE)} only"
+    if not KINDS[of_candidate.kind].is_bisected or of_candidate.path is None:
+        names = ", ".join(kind.name for kind in KINDS.values() if kind.is_bisected)
+        message = f"cannot bisect {of_candidate}: parts can be cut from the models of {names} only"
+        help = f"pass an IR file that one of {names} runs"
         raise EngineError(Diagnostic("IR701", "error", message, help=help))
     model = read_model(of_candidate.path, of_candidate.weights)
     with ExitStack() as stack:

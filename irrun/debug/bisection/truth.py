@@ -11,7 +11,8 @@ from irrun.debug.inputs import feeds_of
 from irrun.debug.pairing import pair_outputs
 from irrun.debug.subjects import Subject, model_of
 from irrun.diagnostics import Diagnostic, EngineError
-from irrun.engines import Engine, Failure, Input, Loaded, Origin, Outputs, Place, Side, Value
+from irrun.engines import KINDS, Engine, Failure, Input, Loaded, Origin, Outputs, Place, Side, Value
+from irrun.engines.kinds import INNER_VALUES
 from irrun.engines.places import body_inputs, computing_layers
 from irrun.model import Layer, Model
 
@@ -86,7 +87,8 @@ def load_reference(side: Side, engine: Engine) -> Subject:
         raise _unusable(engine, loaded)
     if not loaded.places:
         message = f"the reference {engine.name} shows no inner values"
-        help = "pass a model that irrun or OpenVINO runs, an ONNX model, or a folder that `irrun run --dump` wrote"
+        names = ", ".join(kind.name for kind in KINDS.values() if INNER_VALUES in kind.shows)
+        help = f"pass a side whose engine shows them; its kind is one of {names}"
         raise EngineError(Diagnostic("IR704", "error", message, help=help))
     return Subject(side, engine, loaded, model_of(side))
 

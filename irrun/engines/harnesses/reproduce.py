@@ -59,8 +59,12 @@ def irrun(settings: Mapping[str, Any]) -> Infer:
     print("irrun", irrun.__version__)
     if "threads" in settings:
         os.environ["IRRUN_THREADS"] = settings["threads"]
-    model = irrun.compile("model.xml", exact=settings["engine"] == "exact")
+    model = irrun.compile("model.xml", exact="exact" in settings)
     return lambda inputs: [np.asarray(array) for array in model(dict(inputs)).arrays]
+
+
+ENGINES: Mapping[str, Callable[[Mapping[str, Any]], Infer]] = {"openvino": openvino, "irrun": irrun}
+"""What starts an engine, by the name that settings.json gives it."""
 
 
 def difference(output: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> tuple[bool, str]:
@@ -86,7 +90,7 @@ def main() -> int:
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     with open("settings.json", encoding="utf-8") as file:
         settings = json.load(file)
-    infer = openvino(settings) if settings["engine"] == "openvino" else irrun(settings)
+    infer = ENGINES[settings["engine"]](settings)
     status = 0
     for run in range(settings["runs"]):
         number = run if settings["runs"] > 1 else ""
