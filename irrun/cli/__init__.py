@@ -1,6 +1,7 @@
 """The command line. Each command has a file of its own, which is imported only when the command is called.
 
-``irrun --help`` must answer at once, so this module imports no package but click.
+The first line of that file says what the command does, and in which group ``irrun --help`` lists it (see
+``irrun.cli._groups``). ``irrun --help`` must answer at once, so this module imports no package but click.
 """
 
 from __future__ import annotations
@@ -12,37 +13,15 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from irrun import __version__
+from irrun.cli._groups import COMMANDS, GROUPS
 
-__all__ = ["cli", "main"]
-
-COMMANDS: Final = {
-    "run": "Run a model and show its outputs.",
-    "batch": "Run a model for many inputs, in several processes.",
-    "generate": "Generate text with a language model.",
-    "compare": "Compare two engines or models; name the layer that goes wrong.",
-    "bisect": "Find the smallest part of a model that an engine gets wrong.",
-    "precision": "Simulate f16, bf16 or int8, and name the layers that lose most.",
-    "conformance": "Judge engines by a suite of models with verdicts.",
-    "fuzz": "Grow random models, and let engines disagree about them.",
-    "check": "Check every shape and precision that models declare.",
-    "report": "Describe a model on one page: graph, shapes, values, times.",
-    "why": "Trace where the dims of a layer come from.",
-    "diff": "Show where two models differ.",
-    "extract": "Cut a sub-model out of a model.",
-    "edit": "Rename, expose, merge, fold, or write older operation sets.",
-    "show": "Show the inputs, outputs, operations and weights of a model.",
-    "ops": "List the operations that irrun knows.",
-    "op": "Show an operation: inputs, attributes, constraints.",
-    "schema": "Write a schema of the IR for editors.",
-    "explain": "Explain the code of a finding, such as IR401.",
-}
-"""The short help of each command, keyed by its name. The module ``irrun.cli.NAME`` defines it as ``command``."""
+__all__ = ["COMMANDS", "cli", "main"]
 
 
 class _Commands(click.Group):
@@ -58,8 +37,10 @@ class _Commands(click.Group):
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,4 +1,4 @@
-"""``irrun batch``: run a model for many inputs, in several processes."""
+"""``irrun batch`` (run): Run a model for many inputs, in several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``irrun bisect``: find the smallest part of a model that an engine computes wrongly, and write it to a folder."""
+"""``irrun bisect`` (compare): Find the smallest part of a model that an engine gets wrong."""
 
 from __future__ import annotations
 

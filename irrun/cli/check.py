@@ -1,4 +1,4 @@
-"""``irrun check``: compare the shapes and precisions that models declare with the inferred ones."""
+"""``irrun check`` (check): Check every shape and precision that models declare."""
 
 from __future__ import annotations
 

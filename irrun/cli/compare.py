@@ -1,4 +1,4 @@
-"""``irrun compare``: run two engines or two models on the same inputs, and name the layer that goes wrong."""
+"""``irrun compare`` (compare): Compare two engines or models; name the layer that goes wrong."""
 
 from __future__ import annotations
 

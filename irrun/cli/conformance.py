@@ -1,4 +1,4 @@
-"""``irrun conformance``: judge engines by a suite of models with verdicts."""
+"""``irrun conformance`` (judge): Judge engines by a suite of models with verdicts."""
 
 from __future__ import annotations
 

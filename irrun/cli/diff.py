@@ -1,4 +1,4 @@
-"""``irrun diff``: where two models differ."""
+"""``irrun diff`` (compare): Show where two models differ."""
 
 from __future__ import annotations
 

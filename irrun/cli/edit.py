@@ -1,4 +1,4 @@
-"""``irrun edit``: surgery on a model."""
+"""``irrun edit`` (change): Rename, expose, merge, fold, or write older operation sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``irrun explain CODE``: what a finding means and how to fix it, with a wrong example and a right one.
+"""``irrun explain`` (check): Explain the code of a finding, such as IR401.
 
 The texts and examples are the pages in ``irrun/explanations``, one for each code.
 """

@@ -1,4 +1,4 @@
-"""``irrun extract``: cut a sub-model out of a model."""
+"""``irrun extract`` (change): Cut a sub-model out of a model."""
 
 from __future__ import annotations
 

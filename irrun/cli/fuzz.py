@@ -1,4 +1,4 @@
-"""``irrun fuzz``: grow random models, and let engines disagree about them."""
+"""``irrun fuzz`` (judge): Grow random models, and let engines disagree about them."""
 
 from __future__ import annotations
 

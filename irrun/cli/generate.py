@@ -1,4 +1,4 @@
-"""``irrun generate``: generate text with the language model in a folder."""
+"""``irrun generate`` (run): Generate text with a language model."""
 
 from __future__ import annotations
 

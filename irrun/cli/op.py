@@ -1,4 +1,4 @@
-"""``irrun op NAME``: show the declaration of an operation."""
+"""``irrun op`` (look): Show an operation: inputs, attributes, constraints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``irrun ops``: list the operations in the registry."""
+"""``irrun ops`` (look): List the operations that irrun knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``irrun precision``: simulate a lower precision, rank the layers, and name those to keep in full precision."""
+"""``irrun precision`` (compare): Simulate f16, bf16 or int8, and name the layers that lose most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``irrun report``: describe a model on one page."""
+"""``irrun report`` (look): Describe a model on one page: graph, shapes, values, times."""
 
 from __future__ import annotations
 

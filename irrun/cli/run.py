@@ -1,4 +1,4 @@
-"""``irrun run``: run a model and show its outputs."""
+"""``irrun run`` (run): Run a model and show its outputs."""
 
 from __future__ import annotations
 

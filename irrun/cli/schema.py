@@ -1,4 +1,4 @@
-"""``irrun schema``: schemas of the IR for editors."""
+"""``irrun schema`` (check): Write a schema of the IR for editors."""
 
 from __future__ import annotations
 

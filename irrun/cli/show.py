@@ -1,4 +1,4 @@
-"""``irrun show``: the inputs, outputs, operations and weights of a model, and the memory of a run."""
+"""``irrun show`` (look): Show the inputs, outputs, operations and weights of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``irrun why``: trace where the dims of a layer come from."""
+"""``irrun why`` (check): Trace where the dims of a layer come from."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def completed(*words: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    (["ex"], ["plain,extract", "plain,explain"]),
+    (["ex"], ["plain,explain", "plain,extract"]),
     (["explain", "IR40"], [f"plain,IR40{n}" for n in range(1, 8)]),
     (["explain", "dims-"], ["plain,dims-mismatch"]),
     (["op", "Broad"], ["plain,Broadcast"]),

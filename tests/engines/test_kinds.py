@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -13,14 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 import engine_tables
+from copies import copy_of_irrun, run_commands
 from irrun.cli import cli
 from irrun.engines import KINDS
 from irrun.engines.harnesses import reproduce
 from irrun.engines.kinds import OPTIONS
 from places import ROOT, SAMPLES
 
-HARNESSES: Final = Path("irrun/engines/harnesses")
-TABLE: Final = Path("irrun/engines/kinds.py")
+HARNESSES: Final = Path("engines", "harnesses")
+TABLE: Final = Path("engines", "kinds.py")
 
 ROW: Final = """
     Kind(
@@ -37,19 +34,6 @@ class Harness(irrun.Harness):
         super().__init__({"exact": "1"})
         self.name = "mirror 1.0"
 """
-CALLS: Final = """
-from irrun.cli import cli
-
-for arguments in (
-    ["compare", "mirror:convnet.xml", "convnet.xml"],
-    ["conformance", "run", "mirror", "--only", "ReLU-1/*", "--every", "5", "-o", {results!r}],
-    ["fuzz", "--against", "mirror", "--count", "2"],
-    ["compare", "--help"],
-):
-    assert not cli.main(arguments, standalone_mode=False), arguments
-    print("---")
-"""
-"""Calls of the command line, in one process: it takes longer to start than all of them."""
 
 
 def test_every_kind_is_described() -> None:
@@ -65,7 +49,7 @@ def test_every_kind_is_whole() -> None:
         assert set(kind.options) <= OPTIONS.keys()
         assert kind.reads, kind.name
         assert kind.shows, kind.name
-        assert kind.is_recording or (ROOT / HARNESSES / f"{kind.harness}.py").is_file()
+        assert kind.is_recording or (ROOT / "irrun" / HARNESSES / f"{kind.harness}.py").is_file()
         assert bool(kind.packages) != kind.is_recording
 
 
@@ -81,19 +65,21 @@ def test_the_tables_of_the_pages_are_made_from_the_kinds(page: Path) -> None:
 
 def test_a_file_and_a_row_add_an_engine(tmp_path: Path) -> None:
     """Commands know an engine that a copy of irrun has because of one new file and one new row."""
-    shutil.copytree(ROOT / "irrun", tmp_path / "irrun")
-    (tmp_path / HARNESSES / "mirror.py").write_text(HARNESS)
-    table = tmp_path / TABLE
+    copy = copy_of_irrun(tmp_path)
+    (copy / HARNESSES / "mirror.py").write_text(HARNESS)
+    table = copy / TABLE
     text, head = table.read_text("utf-8"), "_TABLE: Final = ("
     assert head in text
     table.write_text(text.replace(head, head + ROW), "utf-8")
-    lines = CALLS.format(results=str(tmp_path / "results"))
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    ran = subprocess.run(
-        [sys.executable, "-c", lines], cwd=SAMPLES, env=environment, text=True, capture_output=True, timeout=120
+    compared, judged, fuzzed, help = run_commands(
+        copy,
+        "compare mirror:convnet.xml convnet.xml",
+        f"conformance run mirror --only ReLU-1/* --every 5 -o {tmp_path / 'results'}",
+        "fuzz --against mirror --count 2",
+        "compare --help",
+        folder=SAMPLES,
     )
-    outputs = ran.stdout.split("---\n")
-    expected = ("(mirror 1.0)", "mirror 1.0: ", "0 findings", "mirror:model.xml         an engine that", "")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    for output, text in zip(outputs, expected, strict=True):
-        assert text in output, ran.stdout + ran.stderr
+    assert "(mirror 1.0)" in compared
+    assert judged.startswith("mirror 1.0: ")
+    assert "0 findings" in fuzzed
+    assert "mirror:model.xml         an engine that this test adds" in help
