@@ -32,11 +32,10 @@ GROUPS = {
 @click.option("--exact", is_flag=True, help="irrun without its faster algorithms.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures as JSON.")
 @click.option("--against", type=click.Path(dir_okay=False, path_type=Path), help="Compare with a run that was saved.")
-@click.option("--page", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Rewrite its tables.")
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="The folder of converted networks.")
 def main(
     wanted: Sequence[str], threads: int, seconds: float, cpu: bool, exact: bool, save: Path | None,
-    against: Path | None, page: Path | None, cache: Path | None,
+    against: Path | None, cache: Path | None,
 ) -> None:  # fmt: skip
     """Time irrun next to OpenVINO's CPU plugin in f32.
 
@@ -79,11 +78,6 @@ def main(
             _progress("")
             out.print()
             out.print(report.table(group, found, earlier))
-            if page:
-                try:
-                    report.write(page, group, facts, found)
-                except ValueError as error:
-                    raise click.UsageError(str(error)) from None
             for line in report.summary(found):
                 out.print(line, highlight=False, markup=False, soft_wrap=True)
     finally:  # an interrupt, too, leaves what there is

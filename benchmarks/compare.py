@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 import irrun
 from benchmarks.measure import ROOT
 from benchmarks.networks import network
+from benchmarks.report import processor, store
 
 NETWORKS = {"ResNet-50 224": "resnet50", "BERT-base 128": "bert_base"}
 PAIRS = [("irrun", "irrun"), ("irrun", "exact"), ("irrun", "openvino"), ("openvino", "irrun")]
@@ -96,10 +98,8 @@ def _pss(pid: int) -> int:
     return 0
 
 
-def rows(cache: Path, turns: int) -> Iterator[str]:
-    """Yield the lines of a table in Markdown."""
-    yield "| network | reference, candidate | plain runs MB | compare MB | memory | plain runs s | compare s | time |"
-    yield "| --- | --- | --- | ---: | ---: | --- | ---: | ---: |"
+def rows(cache: Path, turns: int) -> Iterator[dict[str, Any]]:
+    """Yield what each comparison takes, as ``tables.comparisons`` reads it."""
     irrun_command = [sys.executable, "-m", "irrun"]
     for title, name in NETWORKS.items():
         path = str(network(cache, name))
@@ -118,21 +118,26 @@ def rows(cache: Path, turns: int) -> Iterator[str]:
                 yield _row(title, pair, [plain[side] for side in pair], taken)
 
 
-def _row(title: str, pair: Sequence[str], plain: Sequence[Cost], taken: Cost) -> str:
+def _row(title: str, pair: Sequence[str], plain: Sequence[Cost], taken: Cost) -> dict[str, Any]:
     """Return a row: the memory next to that of the side that takes more, the time next to that of both sides."""
-    memory, cpu = max(c.memory for c in plain), sum(c.cpu for c in plain)
-    cells = [
-        title, ", ".join(pair),
-        " and ".join(f"{c.memory >> 20}" for c in plain), f"{taken.memory >> 20}", f"{taken.memory / memory:.2f}",
-        " and ".join(f"{c.cpu:.1f}" for c in plain), f"{taken.cpu:.1f}", f"{taken.cpu / cpu:.2f}",
-    ]  # fmt: skip
-    return f"| {' | '.join(cells)} |"
+    return {
+        "network": title,
+        "reference": pair[0],
+        "candidate": pair[1],
+        "plain_mb": [c.memory >> 20 for c in plain],
+        "mb": taken.memory >> 20,
+        "memory": taken.memory / max(c.memory for c in plain),
+        "plain_s": [c.cpu for c in plain],
+        "s": taken.cpu,
+        "time": taken.cpu / sum(c.cpu for c in plain),
+    }
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="The folder of converted networks.")
 @click.option("--turns", type=click.IntRange(1), default=3, show_default=True, help="Runs of each command.")
-def main(cache: Path | None, turns: int) -> None:
+@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures as JSON.")
+def main(cache: Path | None, turns: int, save: Path | None) -> None:
     """Measure the memory and the time of `irrun compare` on ResNet-50 and BERT, on Linux.
 
     A plain run is `irrun run`, `irrun run --exact`, or reading, compiling and running the model with OpenVINO. The
@@ -141,8 +146,12 @@ def main(cache: Path | None, turns: int) -> None:
     """
     if not Path("/proc/self/smaps_rollup").exists():
         raise click.ClickException("this system does not tell the proportional set size of processes; use Linux")
-    for line in rows(cache or Path(tempfile.gettempdir(), "irrun-benchmarks"), turns):
-        click.echo(line)
+    found = []
+    for row in rows(cache or Path(tempfile.gettempdir(), "irrun-benchmarks"), turns):
+        found.append(row)
+        click.echo(", ".join(f"{name} {value}" for name, value in row.items()))
+    if save:
+        store(save, "benchmarks.compare", processor(), found)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a task costs beside its work: `python -m benchmarks.fleet [TASKS]` prints it, and what follows for many workers.
+"""What a task costs beside its work: `python -m benchmarks.fleet` prints it, and what follows for many workers.
 
 A task that does nothing is done many times by one process of this machine and, if distributed is installed, by one Dask
 worker. The parent's and the scheduler's processor time for each task is what limits how many workers they can feed.
@@ -11,21 +11,25 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import click
+
+from benchmarks.report import processor, store
+from benchmarks.tables import TASK_MS
 from irrun.fleet.workers import Processes, Workers
-
-SECONDS = 0.1
-"""What a task of `irrun batch` takes on a worker: tasks grow up to 64 inputs."""
 
 
 def nothing(number: int) -> int:
     return number
 
 
-def main() -> None:
-    tasks = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-    print("workers        ms of the parent's processor for a task   elapsed ms   workers it feeds at "
-          f"{SECONDS * 1e3:.0f} ms a task")  # fmt: skip
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--tasks", type=click.IntRange(1), default=2000, show_default=True, help="Tasks for each kind of worker.")
+@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures as JSON.")
+def main(tasks: int, save: Path | None) -> None:
+    """Measure the parent's processor time for a task that does nothing."""
+    found = []
     for name, workers in (("processes", one_process()), ("dask", one_dask_worker())):
         with workers as opened:
             if opened is not None:
@@ -33,8 +37,14 @@ def main() -> None:
                 began, spent = time.perf_counter(), time.process_time()
                 assert sum(1 for _ in opened.results(nothing, range(tasks), "nothing")) == tasks
                 took, spent = time.perf_counter() - began, time.process_time() - spent
-                cost = spent / tasks
-                print(f"{name:<14} {cost * 1e3:40.3f} {took / tasks * 1e3:12.3f} {SECONDS / cost:21.0f}")
+                cost = spent / tasks * 1e3
+                found.append({"workers": name, "ms": float(f"{cost:.2g}")})
+                feeds = f"feeds {TASK_MS / cost:.0f} workers with tasks of {TASK_MS} ms"
+                click.echo(
+                    f"{name}: {cost:.3f} ms of the parent's processor, {took / tasks * 1e3:.3f} ms elapsed; {feeds}"
+                )
+    if save:
+        store(save, "benchmarks.fleet", processor(), found)
 
 
 @contextmanager

@@ -1,13 +1,14 @@
-"""The rows as a table and as JSON, alone or next to those of an earlier run."""
+"""The rows as a table for a terminal and as JSON, alone or next to those of an earlier run."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
-import statistics
+import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from rich.table import Table
 import irrun
 from benchmarks.case import Row, Setup
 from benchmarks.measure import ENGINES
+from benchmarks.tables import geometric_mean, milliseconds, number
 
 Earlier = Mapping[tuple[str, str], float]
 """The ratios of an earlier run, by group and name."""
@@ -27,8 +29,7 @@ def machine(setup: Setup) -> dict[str, Any]:
     """Where the figures come from."""
     blas = np.show_config("dicts")["Build Dependencies"]["blas"]  # pyright: ignore
     return {
-        "cpu": _cpu(),
-        "cores": os.cpu_count(),
+        **processor(),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
         "threads": setup.threads,
         "exact": setup.exact,
@@ -41,6 +42,11 @@ def machine(setup: Setup) -> dict[str, Any]:
     }
 
 
+def processor() -> dict[str, Any]:
+    """Return the name of the processor and the number of its cores."""
+    return {"cpu": _cpu(), "cores": os.cpu_count()}
+
+
 def _cpu() -> str:
     facts = Path("/proc/cpuinfo")
     if facts.exists():
@@ -51,7 +57,19 @@ def _cpu() -> str:
 
 
 def save(path: Path, facts: Mapping[str, Any], rows: Iterable[Row]) -> None:
-    path.write_text(json.dumps({"machine": facts, "rows": [row.record() for row in rows]}, indent=1) + "\n")
+    """Write the rows of a run, the machine, the date and the command of this process."""
+    store(path, "benchmarks", facts, [row.record() for row in rows])
+
+
+def store(path: Path, module: str, facts: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a result that pages quote: the rows, and how ``python -m module`` came to them."""
+    stored = {
+        "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": facts,
+        "rows": rows,
+    }
+    path.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
 
 
 def load(path: Path) -> Earlier:
@@ -72,11 +90,11 @@ def table(group: str, rows: Sequence[Row], earlier: Earlier) -> Table:
         group: [row.name for row in rows],
         "irrun ms": [_time(row, "irrun") for row in rows],
         "OpenVINO ms": [_time(row, "OpenVINO") for row in rows],
-        "ratio": [_number(row.ratio) for row in rows],
-        "of least": [_number(row.least_ratio) for row in rows],
+        "ratio": [number(row.ratio) for row in rows],
+        "of least": [number(row.least_ratio) for row in rows],
         "numpy alone ms": [_time(row, "numpy alone") for row in rows],
-        "its ratio": [_number(row.numpy_ratio) for row in rows],
-        "was": [_number(earlier.get((group, row.name))) for row in rows],
+        "its ratio": [number(row.numpy_ratio) for row in rows],
+        "was": [number(earlier.get((group, row.name))) for row in rows],
         "change": [_change(row, earlier) for row in rows],
         "memcpy": ["" if row.of_memcpy is None else f"{row.of_memcpy:.0%}" for row in rows],
         "error": ["" if row.error is None else f"{row.error:.0e}" for row in rows],
@@ -95,47 +113,12 @@ def table(group: str, rows: Sequence[Row], earlier: Earlier) -> Table:
     return found
 
 
-def write(page: Path, group: str, facts: Mapping[str, Any], rows: Sequence[Row]) -> None:
-    """Write a group of rows as a table of Markdown into a page, between the two comments that name it.
-
-    Raises ValueError if the page has no such comments.
-    """
-    begin, end = f"<!-- {group}, threads {facts['threads']} -->", "<!-- end -->"
-    before, mark, rest = page.read_text("utf-8").partition(begin)
-    _, other, after = rest.partition(end)
-    if not mark or not other:
-        raise ValueError(f"{page} has no table between {begin} and {end}")
-    titles = (
-        "irrun ms",
-        "numpy alone ms",
-        "OpenVINO ms",
-        "ratio",
-        "of numpy alone",
-        "error",
-        "MB",
-        "numpy alone",
-        "OpenVINO",
-    )
-    lines = ["| " + " | ".join((group, *titles)) + " |", "| --- " + "| ---: " * len(titles) + "|"]
-    for row in rows:
-        names = "irrun", "numpy alone", "OpenVINO"
-        times = [_milliseconds(row.times[name].median) if name in row.times else "" for name in names]
-        error = "" if row.error is None else f"{row.error:.0e}"
-        sizes = [_megabytes(row, name) for name in names]
-        cells = [row.name, *times, _number(row.ratio), _number(row.numpy_ratio), error, *sizes]
-        lines.append("| " + " | ".join(cells) + " |")
-    used = "the processor" if facts["clock"] == "processor" else "the clock"
-    versions = f"OpenVINO {facts['openvino']}, numpy {facts['numpy']}"
-    note = f"Medians by {used}, load {facts['load']:.1f}: {facts['cpu']}, {facts['cores']} cores, {versions}."
-    page.write_text("\n".join([before + begin, note, "", *lines, "", *summary(rows), end]) + after, "utf-8")
-
-
 def summary(rows: Sequence[Row]) -> list[str]:
     """What the rows of a group come to: the mean of the ratios, the worst, and the exponents of what grows."""
     lines = [f"{row.name} failed: {row.failed}" for row in rows if row.failed]
     ratios = {row.name: row.ratio for row in rows if row.ratio}
     if len(ratios) > 1:
-        mean = math.exp(statistics.fmean(map(math.log, ratios.values())))
+        mean = geometric_mean(ratios.values())
         worst = min(ratios, key=lambda name: ratios[name])
         lines.append(f"geometric mean of the ratios {mean:.2f}, least {ratios[worst]:.2f} ({worst})")
     growing: dict[str, list[Row]] = {}
@@ -160,16 +143,7 @@ def _exponent(rows: Sequence[Row], contender: str) -> float | None:
 
 def _time(row: Row, contender: str) -> str:
     times = row.times.get(contender)
-    return "" if times is None else f"{_milliseconds(times.median)} ±{times.spread / 2:3.0%}"
-
-
-def _milliseconds(seconds: float) -> str:
-    value = seconds * 1e3
-    return f"{value:.0f}" if value >= 1000 else f"{value:#.3g}".rstrip(".") if value >= 0.1 else f"{value:.4f}"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+    return "" if times is None else f"{milliseconds(times.median)} ±{times.spread / 2:3.0%}"
 
 
 def _change(row: Row, earlier: Earlier) -> str:
@@ -183,4 +157,4 @@ def _megabytes(row: Row, engine: str) -> str:
 
 def _beside(row: Row) -> str:
     others = (name for name in row.times if name not in (*ENGINES, "memcpy"))
-    return ", ".join(f"{name} {_milliseconds(row.times[name].median)}" for name in others)
+    return ", ".join(f"{name} {milliseconds(row.times[name].median)}" for name in others)

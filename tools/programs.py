@@ -5,6 +5,7 @@ from typing import Final
 PROGRAMS: Final = {
     "engine_tables": "tools/engine_tables.py",
     "export_suite": "tests/conformance/export.py",
+    "figures": "tools/figures.py",
     "file_fuzz": "tools/file_fuzz/__main__.py",
     "fleets": "tools/fleets.py",
     "growth": "tools/growth/__main__.py",

@@ -24,16 +24,14 @@ from irrun.conformance import (
     Run,
     Suite,
     harness,
-    markdown,
     read_run,
     read_suite,
     run,
-    score,
     starter,
     write_report,
 )
 from irrun.conformance.running import Start
-from irrun.conformance.scoreboard import with_table
+from irrun.conformance.scoreboard import scoreboard, with_table
 from irrun.conformance.smoke import smoke_cases
 from irrun.conformance.suite import SUITE
 from irrun.engines import Limits
@@ -150,13 +148,12 @@ def _scoreboard(
     cases = _selected(whole, only)[::every]
     folder.mkdir(parents=True, exist_ok=True)
     runs = [_judged(whole, cases, start, folder / _file_name(name), limits, jobs) for name, start in starts.items()]
-    text = markdown(whole, cases, runs)
+    board = scoreboard(whole, cases, runs)
+    text = board.markdown()
     for page in pages:
         write_file(page, with_table(Path(page), text))
     if form == "json":
-        _terminal.print_json(
-            {"suite": whole.digest, "cases": len(cases), "engines": [asdict(score(cases, item)) for item in runs]}
-        )
+        _terminal.print_json(asdict(board))
     else:
         click.echo(text, nl=False)
     return 0

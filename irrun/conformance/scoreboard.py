@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from irrun.conformance.running import Run
 from irrun.conformance.suite import Case, Suite
 from irrun.diagnostics import Diagnostic, ReadError
 
-__all__ = ["Score", "markdown", "score", "with_table"]
+__all__ = ["Score", "Scoreboard", "markdown", "score", "scoreboard", "with_table"]
 
 _BEGIN: Final = "<!-- scoreboard -->"
 _END: Final = "<!-- end -->"
@@ -69,31 +69,65 @@ def score(cases: Sequence[Case], run: Run) -> Score:
     return Score(run.engine, **numbers)
 
 
-def markdown(suite: Suite, cases: Sequence[Case], runs: Sequence[Run]) -> str:
-    """Return a sentence on when and where the runs were made, and a table of Markdown with a row for each."""
-    return f"{_sentence(suite, cases, runs)}\n\n" + "".join(f"{line}\n" for line in _table(cases, runs))
+@dataclass(frozen=True, slots=True)
+class Scoreboard:
+    """What several engines did with the same cases. ``totals`` counts the cases with a verdict, as ``Score`` does.
+
+    ``suite`` is the digest of the suite, ``suite_cases`` the number of its cases, and ``cases`` that of those chosen.
+    ``date`` (ISO 8601) is the day of the last run, and ``system`` the operating system and the processor.
+    """
+
+    suite: str
+    suite_cases: int
+    cases: int
+    date: str
+    system: str
+    totals: Mapping[str, int]
+    engines: Sequence[Score]
+
+    def markdown(self) -> str:
+        """Return a sentence on when and where the runs were made, and a table with a row for each engine."""
+        return f"{self._sentence()}\n\n" + "".join(f"{line}\n" for line in self._table())
+
+    def _sentence(self) -> str:
+        day = date.fromisoformat(self.date)
+        part = "" if self.cases == self.suite_cases else f" of the {self.suite_cases:,} cases of the suite"
+        when, where = f"{day.day} {day:%B %Y}", self.system
+        return f"{self.totals['passed']:,} cases with a verdict{part}, {when}, {where}, suite `{self.suite}`:"
+
+    def _table(self) -> Iterator[str]:
+        titles = [f"{title} of {self.totals[key]:,}" if key in self.totals else title for key, title in _TITLES.items()]
+        yield "| engine | share | " + " | ".join(titles) + " |"
+        yield "| --- |" + " ---: |" * (1 + len(titles))
+        for found in self.engines:
+            name, share = (
+                printable(found.engine).replace("|", "\\|"),
+                100 * found.passed / max(self.totals["passed"], 1),
+            )
+            cells = [name, f"{share:.1f} %", *(f"{getattr(found, number):,}" for number in _TITLES)]
+            yield "| " + " | ".join(cells) + " |"
 
 
-def _sentence(suite: Suite, cases: Sequence[Case], runs: Sequence[Run]) -> str:
-    last = max(datetime.fromisoformat(run.began) for run in runs)
-    judged = sum(case.verdict != "open" for case in cases)
-    part = "" if len(cases) == len(suite.cases) else f" of the {len(suite.cases):,} cases of the suite"
-    where = f"{platform.system()}, {platform.machine()}"
-    return f"{judged:,} cases with a verdict{part}, {last.day} {last:%B %Y}, {where}, suite `{suite.digest}`:"
-
-
-def _table(cases: Sequence[Case], runs: Sequence[Run]) -> Iterator[str]:
+def scoreboard(suite: Suite, cases: Sequence[Case], runs: Sequence[Run]) -> Scoreboard:
+    """Return what engines did with the chosen cases of a suite."""
     judged = [case for case in cases if case.verdict != "open"]
-    totals = Counter("refuse" if case.verdict == "refuse" else case.declaration for case in judged)
-    totals["passed"] = len(judged)
-    titles = [f"{title} of {totals[name]:,}" if name in totals else title for name, title in _TITLES.items()]
-    yield "| engine | share | " + " | ".join(titles) + " |"
-    yield "| --- |" + " ---: |" * (1 + len(titles))
-    for run in runs:
-        found = score(judged, run)
-        name, share = printable(run.engine).replace("|", "\\|"), 100 * found.passed / max(len(judged), 1)
-        cells = [name, f"{share:.1f} %", *(f"{getattr(found, number):,}" for number in _TITLES)]
-        yield "| " + " | ".join(cells) + " |"
+    counts = Counter("refuse" if case.verdict == "refuse" else case.declaration for case in judged)
+    totals = {"passed": len(judged), **{kind: counts[kind] for kind in ("static", "dims", "rank", "refuse")}}
+    last = max(datetime.fromisoformat(run.began) for run in runs)
+    return Scoreboard(
+        suite=suite.digest,
+        suite_cases=len(suite.cases),
+        cases=len(cases),
+        date=last.date().isoformat(),
+        system=f"{platform.system()}, {platform.machine()}",
+        totals=totals,
+        engines=[score(judged, run) for run in runs],
+    )
+
+
+def markdown(suite: Suite, cases: Sequence[Case], runs: Sequence[Run]) -> str:
+    """Return the table of ``scoreboard`` as Markdown."""
+    return scoreboard(suite, cases, runs).markdown()
 
 
 def with_table(page: Path, text: str) -> bytes:

@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from benchmarks import tables
 from places import ROOT
 
 pytestmark = pytest.mark.openvino
@@ -36,22 +38,20 @@ def test_saves_and_compares(tmp_path: Path) -> None:
     assert "-100%" in done.stdout
 
 
-def test_writes_a_page(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- operations, threads 1 -->\nold\n<!-- end -->\nafter\n", "utf-8")
-    for _ in range(2):  # what it has written is replaced
-        done = benchmarks("Broadcast numpy 1 KB", "--seconds", "0", "--page", str(page))
-        assert done.returncode == 0, done.stderr
-    text = page.read_text("utf-8")
-    assert text.startswith("before\n<!-- operations, threads 1 -->\n")
-    assert text.endswith("<!-- end -->\nafter\n")
-    assert text.count("| Broadcast numpy 1 KB |") == 1
-    assert "old" not in text
-    page.write_text("no comments", "utf-8")
-    done = benchmarks("Broadcast numpy 1 KB", "--seconds", "0", "--page", str(page))
-    assert done.returncode == 2
-    assert "has no table between" in done.stderr
-    assert page.read_text("utf-8") == "no comments"
+def test_what_is_saved_can_be_shown(tmp_path: Path) -> None:
+    """A page shows a saved run, and says with which command, where and when it was made."""
+    saved = tmp_path / "saved.json"
+    done = benchmarks("Broadcast numpy 1 KB", "--seconds", "0", "--save", str(saved))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(saved.read_text("utf-8"))
+    sentence, _, head, _, row = tables.networks(found).splitlines()
+    today = datetime.now(UTC).date()
+    assert found["command"] == f"python -m benchmarks 'Broadcast numpy 1 KB' --seconds 0 --save {saved}"
+    assert sentence.startswith(f"Measured on {today.day} {today:%B %Y}, {found['machine']['cpu']}, ")
+    assert sentence.endswith(f", with `{found['command']}`.")
+    assert len(row.split("|")) == len(head.split("|"))
+    assert row.startswith("| Broadcast numpy 1 KB | ")
+    assert f" {found['rows'][0]['ratio']:.2f} " in row
 
 
 def test_each_engine_in_a_process_of_its_own(tmp_path: Path) -> None:

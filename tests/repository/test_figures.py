@@ -1,0 +1,85 @@
+"""The pages quote stored results: each measured number of README, benchmarks and scoreboard is made of docs/results."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+import figures
+from places import ROOT
+
+QUOTING = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
+"""The pages that show measured numbers in figures only, and none in their prose."""
+
+
+@pytest.mark.parametrize("page", figures.PAGES, ids=lambda page: page.stem)
+def test_a_page_shows_the_stored_results(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert figures.filled(text) == text, "write them anew: python -m tools figures"
+
+
+def test_every_stored_result_is_shown() -> None:
+    pages = "".join(page.read_text("utf-8") for page in figures.PAGES)
+    assert re.findall(r"^<!-- ((?:figures [^\n]+)|scoreboard) -->$", pages, re.MULTILINE).count("scoreboard") == 1
+    assert all(f"<!-- {name} -->\n" in pages for name in figures.BLOCKS)
+    read = {"compare", "fleet", "networks-1-thread", "networks-2-threads", "scoreboard"}
+    assert {path.stem for path in figures.RESULTS.iterdir()} == read
+
+
+@pytest.mark.parametrize("name", ["networks-1-thread", "networks-2-threads", "compare", "fleet"])
+def test_a_stored_result_says_where_it_comes_from(name: str) -> None:
+    found = figures.stored(name)
+    assert found["command"].startswith("python -m benchmarks")
+    assert found["command"].endswith(f"--save docs/results/{name}.json")
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", found["date"])
+    assert {"cpu", "cores"} <= found["machine"].keys()
+
+
+@pytest.mark.parametrize("name", ["networks-1-thread", "networks-2-threads"])
+def test_ratios_are_those_of_the_times(name: str) -> None:
+    """Times are stored with three digits and ratios with two decimals."""
+    for row in figures.stored(name)["rows"]:
+        times = {engine: spent["median"] for engine, spent in row["times"].items()}
+        assert math.isclose(row["ratio"], times["OpenVINO"] / times["irrun"], rel_tol=0.02)
+        assert math.isclose(row["numpy_ratio"], times["OpenVINO"] / times["numpy alone"], rel_tol=0.02)
+
+
+def test_the_scoreboard_adds_up() -> None:
+    found = figures.stored("scoreboard")
+    totals = found["totals"]
+    kinds = ("static", "dims", "rank", "refuse")
+    assert totals["passed"] == sum(totals[kind] for kind in kinds)
+    for engine in found["engines"]:
+        assert engine["passed"] == sum(engine[kind] for kind in kinds)
+        others = sum(engine[outcome] for outcome in ("refused", "wrong", "crashed", "skipped"))
+        assert engine["passed"] + others == totals["passed"]
+
+
+@pytest.mark.parametrize("page", QUOTING, ids=lambda page: page.stem)
+def test_prose_has_no_measured_number(page: Path) -> None:
+    """A time, rate, share or ratio outside of the blocks is in no stored result."""
+    text = re.sub(r"^<!-- figures .*?^<!-- end -->$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^```.*?^```$|`[^`\n]+`|\]\([^)]+\)", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"\b\d+[.,]?\d* ?(?:%|ms|µs|ns|s|seconds|GFLOP/s|GB/s|times)\b", text) == []
+    text = text.replace("Python 3.11", "")
+    assert re.findall(r"\b\d+\.\d\d\b|\b\d{1,3},\d{3}\b", text) == []
+
+
+def test_a_block_is_made_anew() -> None:
+    text = "a\n<!-- figures means -->\nold\n<!-- end -->\nb\n<!-- end -->\n"
+    assert (
+        figures.filled(text)
+        == f"a\n<!-- figures means -->\n{figures.BLOCKS['figures means']()}<!-- end -->\nb\n<!-- end -->\n"
+    )
+    with pytest.raises(KeyError):
+        figures.filled("<!-- figures of nothing -->\n<!-- end -->\n")
+
+
+def test_a_result_is_one_of_json() -> None:
+    for path in figures.RESULTS.iterdir():
+        text = path.read_text("utf-8")
+        assert text == json.dumps(json.loads(text), indent=1) + "\n"
