@@ -34,7 +34,6 @@ FOLDER: Final = "generated"
 """The folder below ``docs`` that holds the generated pages."""
 
 REPOSITORY_PAGES: Final = {
-    "README.md": "readme.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
@@ -370,10 +369,7 @@ def python_page() -> str:
 
 def repository_page(file: str) -> str:
     """Return a page that lies outside ``docs``, with its links made relative to ``docs/generated``."""
-    text = (ROOT / file).read_text("utf-8")
-    if file == "README.md":  # the front page has the title irrun already
-        text = re.sub(r"\A# irrun$", "# README", text, flags=re.MULTILINE)
-    return relinked(text, (ROOT / file).parent, DOCS / FOLDER)
+    return relinked((ROOT / file).read_text("utf-8"), (ROOT / file).parent, DOCS / FOLDER)
 
 
 def relinked(text: str, folder: Path, to: Path) -> str:

@@ -142,6 +142,12 @@ def test_the_readme_names_each_dependency() -> None:
     assert sentence[0] == ["six", "seven", "eight", "nine"][len(names) - 6]
 
 
+def test_the_page_on_installing_names_each_extra_of_users() -> None:
+    extras = project()["optional-dependencies"].keys() - {"spec", "test", "networks", "bench", "docs", "dev", "release"}
+    page = (ROOT / "docs" / "install.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == extras
+
+
 def test_no_page_installs_irrun_from_a_registry() -> None:
     """irrun is in none. What the commands say where an extra is missing holds for an installed irrun."""
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
@@ -191,8 +197,8 @@ def test_the_changelog_has_an_entry_for_this_version() -> None:
     texts = [(ROOT / file).read_text("utf-8") for file in ("irrun/__init__.py", "CHANGELOG.md")]
     faults = _faults(f"v{irrun.__version__}", *texts)
     assert all("dated Unreleased" in fault for fault in faults)
-    pages = [(ROOT / "README.md").read_text("utf-8"), (ROOT / "docs" / "checking.md").read_text("utf-8")]
-    assert all(f"rev: v{irrun.__version__}\n" in page for page in pages)
+    pages = [page.read_text("utf-8") for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))]
+    assert {rev for page in pages for rev in re.findall(r"rev: (\S+)\n", page)} == {f"v{irrun.__version__}"}
 
 
 # -- hooks and templates
