@@ -36,7 +36,7 @@ DEFAULTS: list[tuple[str, Any, str]] = [
     ("elements nested in each other", safe_xml.MOST_DEEP, "256"),
     ("bytes of one tag, text or comment", safe_xml._MOST_LONG, "10,000,000"),
     ("axes of a tensor", shapes._MOST_AXES, "64"),
-    ("characters of a message", diagnostics._LONGEST, "600"),
+    ("characters of a message", diagnostics._MAX_MESSAGE_CHARS, "600"),
     ("seconds that a model from a pipe may wait", parse._PATIENCE, "5"),
     ("samples in a bin", _rois.MOST_SAMPLES, "2²⁸"),
     ("digits of a dim", _inputs._MOST_DIGITS, "18"),
