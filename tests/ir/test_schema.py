@@ -12,10 +12,10 @@ import pytest
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
 import irrun
-from checking.test_invalid import FILES, UNREADABLE, expected
 from irrun.conformance.suite import Case
 from irrun.ir.schema import relax_ng, xsd
 from irrun.opdef import all_ops, find
+from marks import BROKEN, BrokenModel
 from nets import Net
 from places import ROOT
 from recorded import suite
@@ -40,15 +40,16 @@ def test_samples(path: Path, form: str) -> None:
     assert _accepts(form, etree.parse(path)), _schema(form).error_log
 
 
+TEXT = {"IR001", "IR002", "IR005", "IR006", "IR008"}
+"""The codes of files that lxml need not be able to read."""
+
 BEYOND = {
     "a dim or type that another part of the file contradicts": {
         "IR301", "IR302", "IR303", "IR304", "IR401", "IR402", "IR403", "IR405", "IR406",
     },
     "edges, port maps and variables: what is missing, or where it leads": {"IR103", "IR104", "IR106", "IR108", "IR111"},
     "the contents and size of the .bin": {"IR501", "IR502", "IR503", "IR504", "IR505", "IR506", "IR507", "IR508"},
-    "text before or around the grammar: XML, encoding, DOCTYPE, a page with an example": {
-        "IR001", "IR002", "IR005", "IR006", "IR008",
-    },
+    "text before or around the grammar: XML, encoding, DOCTYPE, a page with an example": TEXT,
 }  # fmt: skip
 """Codes whose fault a grammar cannot see, by the reason. The files below are exceptions, in both directions."""
 
@@ -86,24 +87,26 @@ def _refusing(name: str, codes: set[str]) -> set[str]:
     return {"rng"} if name in BY_RELAX_NG_ALONE else {"xsd"} if name in BY_XSD_ALONE else {"rng", "xsd"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_broken_files(path: Path) -> None:
-    codes = {row[0] for row in UNREADABLE[path.stem]} if path.stem in UNREADABLE else {c for c, _ in expected(path)}
+FILES = [model for model in BROKEN if model.path]
+
+
+@pytest.mark.parametrize("model", FILES, ids=lambda model: model.name)
+def test_broken_files(model: BrokenModel) -> None:
     try:
-        document = etree.parse(path, etree.XMLParser(resolve_entities=False, no_network=True))
+        document = etree.parse(model.path, etree.XMLParser(resolve_entities=False, no_network=True))
     except etree.XMLSyntaxError:
-        assert path.stem in UNREADABLE
+        assert model.codes <= TEXT
         return
     except OSError:
-        assert path.stem in ("encoding_latin_1", "encoding_unknown")
+        assert model.name in ("encoding_latin_1", "encoding_unknown")
         return
-    assert {form for form in FORMS if not _accepts(form, document)} == _refusing(path.stem, codes)
+    assert {form for form in FORMS if not _accepts(form, document)} == _refusing(model.name, model.codes)
 
 
 def test_most_kinds_of_faults_are_covered() -> None:
     """At least a third of the broken files is refused, and each code from IR003 on that no reason excuses."""
-    refused = {p for p in FILES if p.stem not in UNREADABLE and _refusing(p.stem, {c for c, _ in expected(p)})}
-    codes = {code for path in refused for code, _ in expected(path)}
+    refused = [model for model in FILES if not model.codes <= TEXT and _refusing(model.name, model.codes)]
+    codes = {code for model in refused for code in model.codes}
     assert codes >= {
         "IR003", "IR004", "IR007", "IR009", "IR010", "IR101", "IR102", "IR105", "IR107", "IR110", "IR112", "IR201",
         "IR202", "IR203", "IR204", "IR205", "IR206", "IR207", "IR208", "IR305", "IR404", "IR407",
