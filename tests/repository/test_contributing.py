@@ -22,6 +22,8 @@ from walks import apply, copy_tree, follow, patched, run, runs
 WALKS: Final = walks()
 OPENVINO: Final = ["-m", "benchmarks"]
 """How commands begin that need OpenVINO."""
+_TESTS: Final = ("tests/", "irrun/explanations/")
+"""The folders of files that test the code: the wrong example of an explanation is the test of its diagnostic."""
 
 
 @pytest.mark.parametrize("walk", WALKS)
@@ -43,7 +45,7 @@ def test_a_walk_works(walk: str, tmp_path: Path) -> None:
 def test_the_tests_of_a_walk_fail_without_its_code(walk: str, tmp_path: Path) -> None:
     tree = copy_tree(tmp_path / "tree")
     for block in WALKS[walk]:
-        if block.file is not None and block.file.startswith("tests/"):
+        if block.file is not None and block.file.startswith(_TESTS):
             apply(block, tree)
     first, *_ = [arguments for block in WALKS[walk] for arguments in runs(block) if arguments[:2] == ["-m", "pytest"]]
     done = run([*first, "-x"], tree)
