@@ -252,14 +252,20 @@ def test_the_table_allows_nothing_that_is_not_used() -> None:
 
 
 def drawing() -> str:
-    """Draw which folder imports which, for docs/architecture.md: a row for each folder, a column for each imported."""
-    columns = [name for name in FOLDERS if any(name in targets for targets in FOLDERS.values())]
-    width = max(map(len, FOLDERS)) + 2
-    lines = [" " * width + "  ".join(columns)]
-    for name, targets in used().items():
-        marks = "  ".join(("●" if c in targets else "·" if c != name else " ").center(len(c)) for c in columns)
-        lines.append((f"{name:<{width}}" + marks).rstrip())
-    return "\n".join(lines) + "\n"
+    """Draw the floors of irrun for docs/architecture.md, users at the top: each folder with those that it builds on.
+
+    A folder stands one floor above the highest folder that it imports. An arrow that follows from others is left out.
+    """
+    graph = nx.DiGraph((name, target) for name, targets in used().items() for target in targets)
+    arrows = nx.transitive_reduction(graph)
+    floors: list[list[str]] = []
+    floor: dict[str, int] = {}
+    for name, targets in FOLDERS.items():
+        floor[name] = 1 + max((floor[target] for target in targets), default=-1)
+        floors += [[] for _ in range(len(floors), floor[name] + 1)]
+        below = ", ".join(target for target in FOLDERS if target in arrows[name])
+        floors[floor[name]].append(f"{name} → {below}" if below else name)
+    return "".join(f"{number:>2}  {'   '.join(floors[number])}\n" for number in reversed(range(len(floors))))
 
 
 def test_folders_are_small() -> None:
