@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import json
 import pickle
 import subprocess
 import sys
@@ -21,13 +22,13 @@ from typing import Any
 import numpy as np
 
 import irrun
-from places import ROOT
+from places import IMPORTED
 
 # Converts one case after the other and answers for each: OpenVINO can crash on one, and is then started again.
 _WORKER = """
-import pickle, sys
+import json, pickle, sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = json.loads(sys.argv[1])
 sys.modules["openvino_telemetry"] = None
 import openvino as ov
 from onnx_nodes import Node, same
@@ -129,7 +130,7 @@ def run(names: Sequence[str] | None = None) -> Iterator[Outcome]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "nodes.pickle").write_bytes(pickle.dumps(list(wanted.values())))
         while done < wanted.keys():
-            command = [sys.executable, "-W", "ignore", "-c", _WORKER, str(ROOT / "tools"), folder, *done]
+            command = [sys.executable, "-W", "ignore", "-c", _WORKER, json.dumps([*map(str, IMPORTED)]), folder, *done]
             current = None
             with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as worker:
                 assert worker.stdout is not None

@@ -45,7 +45,6 @@ else:
     sys.exit("openvino is there after all")
 
 import irrun.compat.openvino
-from places import ROOT
 irrun.compat.openvino.install()
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name="__main__")
