@@ -32,6 +32,7 @@ _FROM_EXTRAS: Final = {
     "pyright": "pyright",
     "ruff": "ruff",
     "sphinx": "sphinx",
+    "towncrier": "towncrier",
     "twine": "twine",
 }
 """Programs and modules that only contributors and workflows call, by the distribution that brings them."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,13 +165,16 @@ def test_every_dependency_of_an_extra_has_a_bound(extra: str) -> None:
 # -- releases
 
 
-def _faults(tag: str, init: str, changelog: str) -> list[str]:
+FRAGMENTS = sorted((ROOT / "changelog.d").glob("+*.md"))
+
+
+def _faults(tag: str, init: str, changelog: str, fragments: Sequence[str] = ()) -> list[str]:
     spec = importlib.util.spec_from_file_location("check_release", GITHUB / "check_release.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.faults(tag, init, changelog)
+    return module.faults(tag, init, changelog, fragments)
 
 
 _ENTRY = "# Changelog\n\n## [Unreleased]\n\n## [1.2.0] - 2026-03-04\n\n## [1.1.0] - 2026-01-01\n"
@@ -192,13 +197,37 @@ def test_a_release_is_checked(tag: str, version: str, changelog: str, said: list
     assert all(text in fault for text, fault in zip(said, found))
 
 
-def test_the_changelog_has_an_entry_for_this_version() -> None:
-    """The files of the repository name one version; a date is missing until the release."""
+def test_fragments_are_collected_before_a_release() -> None:
+    said = _faults("v1.2.0", '__version__ = "1.2.0"\n', _ENTRY, ["+a.added.md", "+b.fixed.md"])
+    assert said == ["changelog.d still holds +a.added.md, +b.fixed.md; run towncrier build --version 1.2.0"]
+
+
+def test_the_changelog_has_an_entry_for_this_version_or_fragments_of_it() -> None:
+    """The pages of the repository name one version. Until its release, the changes are fragments."""
     texts = [(ROOT / file).read_text("utf-8") for file in ("irrun/__init__.py", "CHANGELOG.md")]
     faults = _faults(f"v{irrun.__version__}", *texts)
-    assert all("dated Unreleased" in fault for fault in faults)
+    assert FRAGMENTS or not faults
+    assert all("CHANGELOG.md is" in fault for fault in faults)
     pages = [page.read_text("utf-8") for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))]
     assert {rev for page in pages for rev in re.findall(r"rev: (\S+)\n", page)} == {f"v{irrun.__version__}"}
+
+
+@pytest.mark.parametrize("path", FRAGMENTS, ids=lambda path: path.name)
+def test_fragment(path: Path) -> None:
+    """Towncrier finds it, and it reads as an entry: sentences, no heading, no list, links from the root."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["towncrier"]
+    kinds = "|".join(kind["directory"] for kind in settings["type"])
+    assert re.fullmatch(rf"\+[a-z-]+\.({kinds})\.md", path.name)
+    text = path.read_text("utf-8")
+    assert text.endswith(".\n")
+    assert not [line for line in text.splitlines() if not line or line.startswith(("#", "- "))]
+    assert all(len(line) <= 120 for line in text.splitlines())
+    assert all((ROOT / target).exists() for target in re.findall(r"\]\((?!https?:)([^)#]+)", text))
+
+
+def test_every_fragment_is_found() -> None:
+    """A file with another name would be left out of the changelog."""
+    assert sorted((ROOT / "changelog.d").iterdir()) == sorted([*FRAGMENTS, ROOT / "changelog.d" / "README.md"])
 
 
 # -- hooks and templates
