@@ -45,20 +45,12 @@ def blocks(page: Path) -> list[Block]:
 
 
 def walks() -> dict[str, list[Block]]:
-    """Return the blocks of each walk of CONTRIBUTING.md: a section whose heading begins with ``Add``."""
-    page = ROOT / "CONTRIBUTING.md"
-    text, own = page.read_text("utf-8"), blocks(page)
-    headings = [  # outside of blocks
-        match
-        for match in re.finditer(r"^## (.+)$", text, re.MULTILINE)
-        if not any(start <= match.start() < end for start, end in (block.span for block in own))
-    ]
-    ends = [*(heading.start() for heading in headings[1:]), len(text)]
-    return {
-        heading[1]: [block for block in own if heading.start() < block.span[0] < end]
-        for heading, end in zip(headings, ends)
-        if heading[1].startswith("Add ")
-    }
+    """Return the blocks of each walk, by its title: a page ``docs/add-*.md``."""
+    found = {}
+    for name in ("operation", "kernel", "diagnostic"):
+        page = ROOT / "docs" / f"add-{name}.md"
+        found[page.read_text("utf-8").partition("\n")[0].removeprefix("# ")] = blocks(page)
+    return found
 
 
 def session(code: str) -> Iterator[tuple[str, str]]:

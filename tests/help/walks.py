@@ -1,4 +1,4 @@
-"""Follow a walk of CONTRIBUTING.md: apply its blocks to a copy of the tree, and run its commands there."""
+"""Follow a walk, a page ``docs/add-*.md``: apply its blocks to a copy of the tree, and run its commands there."""
 
 from __future__ import annotations
 

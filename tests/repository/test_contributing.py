@@ -1,6 +1,6 @@
-"""The walks of CONTRIBUTING.md lead a newcomer who follows them literally to code that works, with tests that pass.
+"""The walks ``docs/add-*.md`` lead a newcomer who follows them literally to code that works, with tests that pass.
 
-A walk is a section whose heading begins with "Add". In a copy of the tree, its blocks are executed in order:
+A walk is a page. In a copy of the tree, its blocks are executed in order:
 
 - ``LANGUAGE title="FILE"`` creates a file.
 - ``diff title="FILE"`` changes a file: the lines that begin with a space or ``-`` are found, wherever they are.
