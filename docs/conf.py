@@ -16,6 +16,7 @@ sys.path[:0] = [str(Path(__file__).parent / "_ext"), str(Path(__file__).parent.p
 import site_pages
 
 import irrun
+from irrun.departures import FOLDER
 
 project = "irrun"
 author = "the irrun developers"
@@ -23,7 +24,7 @@ copyright = author
 version = release = irrun.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build", "_ext", "_static", "departures"]
+exclude_patterns = ["_build", "_ext", "_static"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 add_module_names = False
@@ -59,7 +60,7 @@ def _relink(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def _link_models(app: Sphinx, doctree: nodes.document) -> None:
-    """Let links to departures/*.xml lead to the copy of that folder, where each .xml lies beside its .bin."""
+    """Let links to irrun/departures/*.xml lead to a copy of that folder, where each .xml lies beside its .bin."""
     docname = app.env.docname
     for node in list(doctree.findall(addnodes.download_reference)):
         _, slash, model = node["reftarget"].rpartition("departures/")
@@ -70,7 +71,8 @@ def _link_models(app: Sphinx, doctree: nodes.document) -> None:
 
 def _copy_models(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
-        shutil.copytree(site_pages.DOCS / "departures", Path(app.outdir) / "departures", dirs_exist_ok=True)
+        ignore = shutil.ignore_patterns("*.py", "__pycache__")
+        shutil.copytree(FOLDER, Path(app.outdir) / "departures", ignore=ignore, dirs_exist_ok=True)
 
 
 def setup(app: Sphinx) -> None:

@@ -11,7 +11,6 @@ import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -22,11 +21,12 @@ import irrun
 from irrun.cli import COMMANDS, cli
 from irrun.cli.op import default_of, multiplicity, place, port_types, spellings, summary
 from irrun.codes import CODES, Code, Kind
+from irrun.departures import departures
 from irrun.inference.layer import infer
 from irrun.opdef import SPECIFICATION, Input, Op, Site, Value, all_ops, is_custom, labels
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, ElementType, type_set
 
-__all__ = ["DOCS", "FOLDER", "Departure", "departures", "pages", "relinked"]
+__all__ = ["DOCS", "FOLDER", "pages", "relinked"]
 
 DOCS: Final = Path(__file__).parent.parent
 ROOT: Final = DOCS.parent
@@ -79,9 +79,12 @@ def _operation_page(type: str, versions: Sequence[type[Op]]) -> str:
     ordered = sorted(versions, key=lambda cls: (is_custom(cls), -cls.since))
     for cls, newer in zip(ordered, [None, *ordered]):
         lines += [*_version(cls, newer), ""]
-    if rows := [row for row in departures() if type in row.types]:
+    if rows := [row for row in departures() if type in (row.operation, *row.also)]:
         lines += ["## Departures of OpenVINO", "", "[All departures](../../departures.md).", ""]
-        table = [(f"[model](../../{row.model})", row.case, row.openvino, row.irrun, row.issue) for row in rows]
+        table = [
+            (f"[model](../../../irrun/departures/{row.model.name})", row.case, row.openvino, row.irrun, row.issue_link)
+            for row in rows
+        ]
         lines += [*_table(("", "case", "OpenVINO", "irrun", "issue"), table), ""]
     return "\n".join(lines)
 
@@ -238,35 +241,6 @@ def _operation_index(types: dict[str, list[type[Op]]]) -> str:
     for group in sorted(groups):
         lines += [f"## {group.capitalize()}", "", *_table(("type", "versions", ""), groups[group]), ""]
     return "\n".join([*lines, *_toctree(types)])
-
-
-# ---------------------------------------------------------------------------------------------
-# departures
-
-
-@dataclass(frozen=True)
-class Departure:
-    """A row of departures.md. ``types`` are the operation types that it names; the cells are Markdown."""
-
-    types: tuple[str, ...]
-    model: str
-    case: str
-    openvino: str
-    irrun: str
-    issue: str
-
-
-def departures() -> list[Departure]:
-    """Read the table of departures.md. A row concerns its own operation and those that its case lists after "so"."""
-    found = []
-    for line in (DOCS / "departures.md").read_text("utf-8").splitlines():
-        match = re.match(r"\| \[(\w+)\]\((departures/\w+\.xml)\) \|", line)
-        if match:
-            case, openvino, ours, issue = (cell.strip() for cell in line[match.end() :].strip().strip("|").split(" |"))
-            also = re.findall(r"\bso ((?:[A-Z]\w+(?:, )?)+)", case)
-            types = (match[1], *(type for names in also for type in names.split(", ")))
-            found.append(Departure(types, match[2], case, openvino, ours, issue))
-    return found
 
 
 # ---------------------------------------------------------------------------------------------

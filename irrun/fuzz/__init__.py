@@ -12,11 +12,11 @@ from irrun.fuzz.graphs import Graph
 from irrun.fuzz.growing import Grower
 from irrun.fuzz.jobs import Job, run_jobs
 from irrun.fuzz.judging import Disagreement, Invalid, judge
-from irrun.fuzz.known import KNOWN, described, explained
+from irrun.fuzz.known import described, explained, explanations
 from irrun.fuzz.reducing import reduced, single_layers
 from irrun.fuzz.solving import Draft, Port, Solver, versions
 
 __all__ = [
-    "KNOWN", "Campaign", "Disagreement", "Draft", "Figures", "Finding", "Graph", "Grower", "Invalid", "Job", "Port",
-    "Solver", "described", "explained", "judge", "reduced", "run_jobs", "single_layers", "summary", "versions",
+    "Campaign", "Disagreement", "Draft", "Figures", "Finding", "Graph", "Grower", "Invalid", "Job", "Port", "Solver",
+    "described", "explained", "explanations", "judge", "reduced", "run_jobs", "single_layers", "summary", "versions",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from irrun.diagnostics import IrrunError
 from irrun.ir.parse import Parsed, parse
 from irrun.model.weights import Weights
 from nets import Net
-from places import INVALID, ROOT
+from places import DEPARTURES, INVALID, ROOT
 
 MUTANTS = 250
 DIMS = ("0", "1", "2", "3", "7", "64", "-1", "x", "?")
@@ -25,7 +25,7 @@ VALUES = ("", "x", "1", "7", "-1", "0,1", "f32", "i64", "true")
 
 def _files() -> list[Path]:
     """Return small files of many operations, valid and broken ones."""
-    paths = [*(ROOT / "samples").glob("*.xml"), *(ROOT / "docs/departures").glob("*.xml")]
+    paths = [*(ROOT / "samples").glob("*.xml"), *DEPARTURES.glob("*.xml")]
     paths += INVALID.glob("*.xml")
     return sorted(path for path in paths if path.stat().st_size < 20_000)
 

@@ -11,7 +11,7 @@ import pytest
 
 from irrun.debug import bisect, compare
 from irrun.engines import parse_side
-from places import ROOT
+from places import DEPARTURES, ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ def test_versions_that_agree(older: str) -> None:
 
 def test_a_fault_that_the_older_version_has_not(older: str) -> None:
     """The newer one fuses a MatMul and its bias, and loses an axis. It does not while it is observed."""
-    sides = _sides(older, ROOT / "docs" / "departures" / "matmul_bias.xml")
+    sides = _sides(older, DEPARTURES / "matmul_bias.xml")
     feeds = {"x": np.ones((3, 1), np.float32)}
     comparison = compare(*sides, feeds)
     assert (comparison.verdict, comparison.first) == ("differ", None)

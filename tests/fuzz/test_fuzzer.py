@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ import pytest
 import irrun
 from conformance.in_process import InProcess
 from irrun.conformance import read_suite
+from irrun.departures import Departure, Pattern, departures
 from irrun.engines import Crash, Failure, Limits, Output, Outputs, Place, Refusal, Timeout, Value
 from irrun.fuzz import (
-    KNOWN,
     Campaign,
     Disagreement,
     Draft,
@@ -29,6 +29,7 @@ from irrun.fuzz import (
     Solver,
     described,
     explained,
+    explanations,
     judge,
     reduced,
     run_jobs,
@@ -38,10 +39,11 @@ from irrun.fuzz import (
 )  # fmt: skip
 from irrun.fuzz.graphs import Node, Ref, Stored
 from irrun.fuzz.growing import _put
+from irrun.fuzz.known import CONDITIONS, ordered
+from irrun.fuzz.reasons import FIRST, LAST, Reason
 from irrun.fuzz.solving import STRUCTURE, contents, failure
 from irrun.inference.layer import infer
 from irrun.opdef import Site, find
-from places import DEPARTURES
 
 PARTS = 6
 
@@ -466,11 +468,52 @@ def test_explanations_compare_quotients(type: str, dims: str, got: int, wanted: 
     assert explained(f"values Divide-1 (p:{type}[2], p:{type}[]) {{}} -> 1 {dims} | {detail}") == name
 
 
-def test_explanations_name_departures_or_reasons() -> None:
-    departures = {path.stem for path in DEPARTURES.glob("*.xml")}
-    assert [known.name for known in KNOWN if " " not in known.name and known.name not in departures] == []
-    for known in KNOWN:
-        assert not re.search(known.pattern, "values Tanh-1 (p:f32[2,3]) {} -> 1 static | call 1: output 0 has 1, not 2")
+def test_explanations_name_what_there_is() -> None:
+    names = {known.name for known in explanations()}
+    for departure in departures():
+        assert {*departure.before} <= names
+        assert {pattern.where for pattern in departure.recognised} <= {"", *CONDITIONS}
+    assert {reason.where for reason in (*FIRST, *LAST)} <= {"", *CONDITIONS}
+    assert all(" " in reason.name for reason in (*FIRST, *LAST))
+    for known in explanations():
+        assert not known.explains("values Tanh-1 (p:f32[2,3]) {} -> 1 static | call 1: output 0 has 1, not 2")
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("values Gather-7 (p:f16[0,2], p:i32[2]=[0, -1], p:i64[1]=[0]) {} -> 1 dynamic", "gather_negative"),
+        ("crash Gather-8 (p:boolean[6,2], p:u64[1]=[0], p:i64[1]=[0]) {} -> 1 static empty", "gather_empty"),
+        ("values RegionYolo-1 (p:f32[1]) {coords=0} -> 1 static", "region_yolo_do_softmax"),
+        ("values RegionYolo-1 (p:f32[1]) {coords=0, do_softmax=true} -> 1 static", "region_yolo_coords"),
+        ("crash Proposal-4 (p:f32[0]) {post_nms_topn=2} -> 1 static empty", "proposal_rows"),
+        ("values Interpolate-1 (p:i32[2,2], c:i64[1]) {pads_begin=1, antialias=true} -> 1 static", "interpolate_pads"),
+        ("values Interpolate-4 (p:i32[2,2], c:i64[1]) {pads_begin=1, antialias=true} -> 1 static", "interpolate_u8"),
+        ("values Interpolate-4 (p:f32[2,2], c:i64[1]) {antialias=true} -> 1 static", "interpolate_antialias"),
+        ("refusal LRN-1 (p:f32[1]) {} -> 1 static | LRN node x doesn't support 'data' input with rank: 1, unsupported type", "lrn_1d"),
+        ("values FloorMod-1 (p:i64[0,2], p:i64[0,2]) {} -> 1 static empty", "add_i64"),
+        ("values Tile-1 (p:i64[0,2], p:i64[0,2]) {} -> 1 static empty", "a dim of 0"),
+    ],
+)  # fmt: skip
+def test_the_first_of_several_explanations(line: str, name: str) -> None:
+    """Departures that are tried before others, a general one after them, and reasons last."""
+    assert explained(line if "|" in line else f"{line} | call 1: output 0 has 1.0 at [0], not 2.0 (1 of 2)") == name
+
+
+def test_the_order_of_explanations() -> None:
+    """The general departure is last though its name is first; a departure may come before reasons."""
+
+    def departure(name: str, before: Sequence[str], general: bool) -> Departure:
+        return replace(departures()[0], name=name, before=tuple(before), general=general, recognised=(Pattern("x"),))
+
+    known = [
+        departure("a", [], True),
+        departure("b", ["one"], False),
+        departure("d", [], False),
+        departure("c", ["b"], False),
+    ]
+    found = ordered(known, [Reason("one", "x"), Reason("two", "x")], [Reason("three", "x")])
+    assert [explanation.name for explanation in found] == ["c", "b", "one", "two", "d", "a", "three"]
 
 
 def test_a_model_is_the_same_alone_as_in_its_campaign() -> None:

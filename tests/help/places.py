@@ -11,5 +11,5 @@ IMPORTED: Final = (ROOT, TESTS, TESTS / "help", ROOT / "tools")
 """The folders that tests and tools import from, as pytest does (``pythonpath`` in pyproject.toml)."""
 INVALID: Final = TESTS / "checking" / "invalid"
 """Broken models, one fault each."""
-DEPARTURES: Final = ROOT / "docs" / "departures"
+DEPARTURES: Final = ROOT / "irrun" / "departures"
 """The smallest models of the departures of OpenVINO."""

@@ -20,6 +20,7 @@ ROOT = Path(irrun.__file__).parent
 
 FOLDERS: dict[str, set[str]] = {
     "base": set(),
+    "departures": set(),
     "kernels": {"base"},
     "fast": {"base", "kernels"},
     "ops": {"base", "kernels", "fast"},
@@ -35,7 +36,7 @@ FOLDERS: dict[str, set[str]] = {
     "fleet": {"base", "ir", "checking", "running", "api", "genai"},
     "engines": {"base", "planning", "api"},
     "conformance": {"base", "engines"},
-    "fuzz": {"base", "inference", "ir", "running", "api", "engines", "conformance"},
+    "fuzz": {"base", "departures", "inference", "ir", "running", "api", "engines", "conformance"},
     "debug": {"base", "inference", "ir", "planning", "running", "api", "engines"},
     "report": {"base", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
     "testing": {"base", "ir", "checking", "running", "api", "debug"},

@@ -47,7 +47,7 @@ def corpus() -> list[Document]:
 
 
 def _files() -> Iterator[Document]:
-    for folder in ("samples", "samples/pytest_project/models", "tests/checking/invalid", "docs/departures"):
+    for folder in ("samples", "samples/pytest_project/models", "tests/checking/invalid", "irrun/departures"):
         for path in sorted((ROOT / folder).glob("*.xml")):
             if path.stat().st_size <= _LARGEST:
                 weights = path.with_suffix(".bin")
