@@ -13,7 +13,7 @@ from irrun.checking.checker import check as check_parsed
 from irrun.checking.origins import Explanation
 from irrun.checking.questions import at_line, only
 from irrun.checking.reshaping import Shapes, reshaped
-from irrun.diagnostics import Diagnostic, ModelError, ReadError, Report
+from irrun.diagnostics import ModelError, ReadError, Report, diagnostic
 from irrun.inference.propagate import weights_missing
 from irrun.inference.trace import Trace
 from irrun.ir.fragments import read_fragments
@@ -60,7 +60,7 @@ def load(xml: PathLike, weights: PathLike | None = None) -> Parsed:
 def no_examples(path: str) -> ReadError:
     """Return the error for a documentation page without examples passed where a model is required."""
     help = "pass an IR file, or a page with <layer> examples in its code blocks"
-    return ReadError(Diagnostic("IR003", "error", "the page has no <layer> example", file=path, help=help))
+    return ReadError(diagnostic("IR003", "the page has no <layer> example", file=path, help=help))
 
 
 def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None = None) -> list[Parsed | ReadError]:
@@ -114,7 +114,7 @@ def _weights(path: Path, named: PathLike | None) -> Weights | None:
             if named is None:
                 return None
             message = f"cannot read {file}: no weights: the file {known[0]}"
-            raise ReadError(Diagnostic("IR000", "error", message, file=str(file), help=known[1]))
+            raise ReadError(diagnostic("IR000", message, file=str(file), help=known[1]))
         with file.open("rb"):
             opened = Weights(file)
             len(opened)  # map the file now: it belongs to the .xml that was read just before

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from irrun.base.identity import identity, weights_of
-from irrun.diagnostics import Diagnostic, ExecutionError, FeedError
+from irrun.diagnostics import Diagnostic, ExecutionError, FeedError, diagnostic
 from irrun.fleet.cluster import Cluster
 from irrun.fleet.session import Job, Packed, Session, result_types, session
 from irrun.fleet.workers import Lost
@@ -63,7 +63,7 @@ def run_many(
 def _outputs(model: PathLike, result: Any) -> dict[str, np.ndarray]:
     if isinstance(result, Lost):
         message = "the worker that ran an input was ended twice, perhaps because the memory ran out"
-        raise ExecutionError(Diagnostic("IR604", "error", message, file=str(model), help="run it alone"))
+        raise ExecutionError(diagnostic("IR604", message, file=str(model), help="run it alone"))
     return result
 
 
@@ -151,4 +151,4 @@ def _name(model: PathLike) -> str:
 
 
 def _unfit(model: PathLike, message: str, help: str) -> FeedError:
-    return FeedError(Diagnostic("IR601", "error", message, file=str(model), help=help))
+    return FeedError(diagnostic("IR601", message, file=str(model), help=help))

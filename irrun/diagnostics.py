@@ -223,4 +223,4 @@ class WriteError(IrrunError, OSError):
         help = "create the folder, or choose another path" if error.errno == ENOENT else "choose another path"
         help = "free some space" if error.errno in (ENOSPC, EDQUOT) else help
         message = f"cannot write {path}: {reason}"
-        return WriteError(Diagnostic("IR011", "error", message, file=str(path), help=help), error.errno)
+        return WriteError(diagnostic("IR011", message, file=str(path), help=help), error.errno)

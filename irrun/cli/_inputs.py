@@ -14,7 +14,7 @@ from typing import Final
 import click
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, FeedError
+from irrun.diagnostics import FeedError, diagnostic
 from irrun.fleet.reading import HEAD, PICTURE, native, read_array, read_picture, why
 from irrun.ir.parse import require_file
 from irrun.ir.recognition import kind_of
@@ -89,7 +89,7 @@ def split(model: Model, text: str) -> list[tuple[int, str]]:
     help = f'did you mean "{near[0]}"?' if near else f"its inputs are {', '.join(names) or 'none'}"
     if not equals:
         raise click.BadParameter(f"{text} is not NAME=SPEC; write it as x=random", param_hint="-i")
-    raise FeedError(Diagnostic("IR601", "error", f'the model has no input "{name}"', file=model.source.path, help=help))
+    raise FeedError(diagnostic("IR601", f'the model has no input "{name}"', file=model.source.path, help=help))
 
 
 def _archived(model: Model, path: str) -> list[tuple[int, str]]:
@@ -101,9 +101,7 @@ def _archived(model: Model, path: str) -> list[tuple[int, str]]:
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         reason = why(error) if isinstance(error, OSError) else str(error)
         message = f"the inputs cannot be read from {path}: {reason}"
-        raise FeedError(
-            Diagnostic("IR601", "error", message, help="check the path, or write it with numpy.savez")
-        ) from None
+        raise FeedError(diagnostic("IR601", message, help="check the path, or write it with numpy.savez")) from None
     specs: list[tuple[int, str]] = []
     for key in keys:
         number = position(model, key)
@@ -111,7 +109,7 @@ def _archived(model: Model, path: str) -> list[tuple[int, str]]:
             names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"
             message = f'{path} holds an array "{key}", but the model has no such input'
             help = f"its inputs are {names}; pass single arrays as NAME={path}:KEY"
-            raise FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=help))
+            raise FeedError(diagnostic("IR601", message, file=model.source.path, help=help))
         specs.append((number, f"{path}:{key}"))
     return specs
 

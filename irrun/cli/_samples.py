@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from irrun.cli._inputs import gather_specs, split
-from irrun.diagnostics import Diagnostic, FeedError
+from irrun.diagnostics import FeedError, diagnostic
 from irrun.model import Model
 from irrun.model.lookup import bad_feed
 
@@ -67,7 +67,7 @@ def _expanded(text: str) -> list[str]:
         ) from None
     if not files:
         help = "a folder of samples holds a .npz for each" if not name else "it holds an array file or picture for each"
-        raise FeedError(Diagnostic("IR601", "error", f"the folder {folder} holds no samples", help=help))
+        raise FeedError(diagnostic("IR601", f"the folder {folder} holds no samples", help=help))
     return [f"{name}{file}" for file in files]
 
 

@@ -21,7 +21,7 @@ from irrun.cli._options import format_option, new_file
 from irrun.cli._samples import samples
 from irrun.debug import Comparator, Comparison, Limit, Tolerances, compare, read_tolerances, record
 from irrun.debug.measurements import apply_tolerances, read_measurements, write_measurements
-from irrun.diagnostics import Diagnostic, EngineError
+from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import KINDS, Limits
 from irrun.model import Model
 from irrun.running.live import default_max_memory
@@ -154,5 +154,5 @@ def _imported(text: str) -> Comparator:
         )
         message = f"the comparator {text} cannot be imported: {why}"
         help = "check the path of the file and the name of the function"
-        raise EngineError(Diagnostic("IR705", "error", message, help=help)) from None
+        raise EngineError(diagnostic("IR705", message, help=help)) from None
     return function

@@ -18,7 +18,7 @@ from irrun.checking.render import record
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.cli import _completion, _errors, _models, _terminal
 from irrun.cli._options import format_option, new_file, shape_option, weights_option
-from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError
+from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, diagnostic
 from irrun.files import write_file
 from irrun.inference.propagate import weights_missing
 from irrun.ir.parse import Parsed
@@ -154,7 +154,7 @@ def _memory(model: Model, variables: Mapping[str, PartialShape]) -> dict[str, An
     if prediction is None:
         message = "the memory of a run depends on dims that are unknown"
         help = "pass the shapes of all dynamic inputs with --shape; only a run knows dims that depend on values"
-        raise FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=help))
+        raise FeedError(diagnostic("IR601", message, file=model.source.path, help=help))
     return {
         "total": prediction.total, "weights": prediction.weights, "prepared": prediction.prepared,
         "values": prediction.values, "at": prediction.layer.name if prediction.layer else None,

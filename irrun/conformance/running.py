@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from irrun.conformance.judging import Result, judge
 from irrun.conformance.suite import Case, Suite
-from irrun.diagnostics import Diagnostic, EngineError, ReadError
+from irrun.diagnostics import EngineError, ReadError, diagnostic
 from irrun.engines.engine import ChildEngine, Engine, NotStartedError
 from irrun.engines.folder import private_folder
 from irrun.engines.opening import open
@@ -181,7 +181,7 @@ def _started(engine: Engine) -> str:
             why = outcome.cause if isinstance(outcome, Crash) else str(getattr(outcome, "message", outcome))
             notes = tuple(outcome.log.splitlines()[-3:]) if isinstance(outcome, Crash) else ()
             message, help = f"the harness does not start: {why}", "run its command by hand to see what is wrong"
-            raise EngineError(Diagnostic("IR702", "error", message, notes=notes, help=help)) from None
+            raise EngineError(diagnostic("IR702", message, notes=notes, help=help)) from None
     return engine.name
 
 
@@ -208,4 +208,4 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 
 
 def _unreadable(path: str | os.PathLike[str], why: str) -> ReadError:
-    return ReadError(Diagnostic("IR000", "error", f"cannot use the results: {why}", file=os.fspath(path)))
+    return ReadError(diagnostic("IR000", f"cannot use the results: {why}", file=os.fspath(path)))

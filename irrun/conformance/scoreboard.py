@@ -14,7 +14,7 @@ from typing import Final
 from irrun.base.text import printable
 from irrun.conformance.running import Run
 from irrun.conformance.suite import Case, Suite
-from irrun.diagnostics import Diagnostic, ReadError
+from irrun.diagnostics import ReadError, diagnostic
 
 __all__ = ["Score", "Scoreboard", "markdown", "score", "scoreboard", "with_table"]
 
@@ -146,4 +146,4 @@ def with_table(page: Path, text: str) -> bytes:
 
 
 def _unusable(page: Path, why: str) -> ReadError:
-    return ReadError(Diagnostic("IR000", "error", f"cannot use the page: {why}", file=str(page)))
+    return ReadError(diagnostic("IR000", f"cannot use the page: {why}", file=str(page)))

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, ReadError
+from irrun.diagnostics import ReadError, diagnostic
 from irrun.engines.tensors import encoded
 from irrun.engines.values import read_tensor
 from irrun.files import write_file, write_pair
@@ -163,7 +163,7 @@ def read_suite(path: str | os.PathLike[str] = SUITE) -> Suite:
 
 def _unreadable(path: str | os.PathLike[str], why: str) -> ReadError:
     message = f"cannot read the suite: {why}"
-    return ReadError(Diagnostic("IR000", "error", message, file=os.fspath(path)))
+    return ReadError(diagnostic("IR000", message, file=os.fspath(path)))
 
 
 def _lines(suite: Suite) -> list[bytes]:

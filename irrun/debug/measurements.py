@@ -12,7 +12,7 @@ from typing import Any, Final
 from irrun.debug.metrics import Measurement, is_outside
 from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, verdict
 from irrun.debug.tolerances import Tolerances
-from irrun.diagnostics import Diagnostic, EngineError
+from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import from_record, to_record
 from irrun.files import write_file
 
@@ -123,4 +123,4 @@ def _failure(fields: dict[str, Any]) -> SideFailure:
 def _bad(path: Path, why: str) -> EngineError:
     help = "pass a file that `irrun compare --save` wrote"
     message = f"cannot read the measurements of {path}: {why}"
-    return EngineError(Diagnostic("IR706", "error", message, file=str(path), help=help))
+    return EngineError(diagnostic("IR706", message, file=str(path), help=help))

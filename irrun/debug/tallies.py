@@ -15,7 +15,7 @@ from irrun.debug.pairing import Pairing, pair_outputs
 from irrun.debug.results import VERDICTS, Comparison, Layer, SideFailure, verdict
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import TOLERANCES, Tolerances
-from irrun.diagnostics import Diagnostic, EngineError
+from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import Place
 from irrun.types import ElementType
 
@@ -56,7 +56,7 @@ class Settings:
 def _bad_comparator(why: str, name: str) -> EngineError:
     help = "return True if the values agree, and otherwise False or a text that says how they differ"
     message = f'the comparator failed on the value "{name}": {why}'
-    return EngineError(Diagnostic("IR705", "error", message, help=help))
+    return EngineError(diagnostic("IR705", message, help=help))
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Tallies:
         if not self.pairs and not self.outputs:
             help = "pass two forms of the same model; outputs and layers are matched by name"
             message = f"{reference.side} and {candidate.side} have no output and no layer in common"
-            raise EngineError(Diagnostic("IR704", "error", message, help=help))
+            raise EngineError(diagnostic("IR704", message, help=help))
 
     def begin(self, sample: int) -> None:
         """Begin to measure the inner values of a sample."""

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
-from irrun.diagnostics import Diagnostic, EngineError
+from irrun.diagnostics import EngineError, diagnostic
 from irrun.model.lookup import nearest
 from irrun.types import ELEMENT_TYPES
 
@@ -122,4 +122,4 @@ def _limit(place: str, limits: Any) -> Limit:
 
 def _bad(path: str | os.PathLike[str], why: str, help: str) -> EngineError:
     message = f"cannot use the tolerances of {os.fspath(path)}: {why}"
-    return EngineError(Diagnostic("IR703", "error", message, file=os.fspath(path), help=help))
+    return EngineError(diagnostic("IR703", message, file=os.fspath(path), help=help))

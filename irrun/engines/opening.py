@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
-from irrun.diagnostics import Diagnostic, EngineError
+from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines.engine import ChildEngine, Engine, NotStartedError
 from irrun.engines.folder import private_folder
 from irrun.engines.kinds import KINDS
@@ -113,4 +113,4 @@ def _unavailable(side: Side, outcome: Failure) -> EngineError:
     if "python" in side.options and not isinstance(outcome, Refusal):
         help = f"check the path of the interpreter: {side.options['python']}"
     message = f"the engine {side.kind} does not start: {why}"
-    return EngineError(Diagnostic("IR702", "error", message, notes=notes, help=help))
+    return EngineError(diagnostic("IR702", message, notes=notes, help=help))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, ReadError
+from irrun.diagnostics import ReadError, diagnostic
 from irrun.engines.kinds import DUMP, KINDS
 from irrun.engines.outcomes import Failure, Loaded, Origin, Output, Outputs, Place, Refusal
 from irrun.engines.sides import Side
@@ -108,4 +108,4 @@ def _archived(path: Path) -> Iterator[Output]:
 
 
 def _unreadable(side: Side, why: str) -> ReadError:
-    return ReadError(Diagnostic("IR000", "error", f"cannot read {side.path}: {why}", file=str(side.path)))
+    return ReadError(diagnostic("IR000", f"cannot read {side.path}: {why}", file=str(side.path)))

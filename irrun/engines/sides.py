@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from irrun.diagnostics import Diagnostic, EngineError
+from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines.kinds import ARRAYS, DUMP, IR, KINDS, ONNX, OPTIONS, Kind
 from irrun.model.lookup import nearest
 
@@ -163,4 +163,4 @@ def _quoted(value: str) -> str:
 
 
 def _bad(text: str, problem: str, help: str) -> EngineError:
-    return EngineError(Diagnostic("IR701", "error", f"cannot use {text!r}: {problem}", help=help))
+    return EngineError(diagnostic("IR701", f"cannot use {text!r}: {problem}", help=help))

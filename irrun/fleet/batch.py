@@ -19,7 +19,7 @@ import numpy as np
 
 from irrun import __version__
 from irrun.base.identity import identity, weights_of
-from irrun.diagnostics import Diagnostic, FeedError
+from irrun.diagnostics import FeedError, diagnostic
 from irrun.files import lock, sweep, write_file
 from irrun.fleet.inputs import Files, Inputs, Stack, files_of, stack_of
 from irrun.fleet.session import Job, rows_are_independent, session
@@ -102,8 +102,8 @@ class Batch:
 
     def _progress(self, task: _Task, done: _Done | Lost) -> Progress:
         if isinstance(done, Lost):
-            why = Diagnostic(
-                "IR604", "error", "the process that ran it was ended twice, perhaps because the memory ran out",
+            why = diagnostic(
+                "IR604", "the process that ran it was ended twice, perhaps because the memory ran out",
                 help="run it alone with `irrun run`, or use fewer --jobs",
             )  # fmt: skip
             if isinstance(self.target, Stacked):
@@ -197,12 +197,12 @@ def prepare(
     independent = batch != 1 and rows_are_independent(job)
     if batch is not None and batch > 1 and not independent:
         message = f"{model} cannot run {batch} inputs at once: no first dim is dynamic, or inputs affect each other"
-        raise FeedError(Diagnostic("IR601", "error", message, help="leave --batch out"))
+        raise FeedError(diagnostic("IR601", message, help="leave --batch out"))
     job = replace(job, batch=(batch or BATCH) if independent else 1)
     target = target_of(out, output_names(parsed.model))
     if isinstance(target, Stacked) and target.path.suffix.lower() == ".npy" and len(target.names) != 1:
         message = f"a .npy holds one array, but the model has {len(target.names)} outputs"
-        raise FeedError(Diagnostic("IR601", "error", message, help="write to a .npz, a .zarr or a folder"))
+        raise FeedError(diagnostic("IR601", message, help="write to a .npz, a .zarr or a folder"))
     locked = _begin(target, out)
     try:
         inputs, others = _inputs(arguments, parsed.model, target)
@@ -226,16 +226,16 @@ def _inputs(arguments: Sequence[str], model: Model, target: Folder | Stacked) ->
     files, others = files_of(arguments, target.path)
     if not files.paths:
         message = f"there is no input in {', '.join(arguments)}: no .npy, .npz or picture"
-        raise FeedError(Diagnostic("IR601", "error", message, help="check the path"))
+        raise FeedError(diagnostic("IR601", message, help="check the path"))
     if len(arguments) == 1 and not os.path.exists(arguments[0]):
         message = f"cannot read {arguments[0]}: no such file or directory"
-        raise FeedError(Diagnostic("IR601", "error", message, help="check the path"))
+        raise FeedError(diagnostic("IR601", message, help="check the path"))
     return files, others
 
 
 def _no_zarr() -> FeedError:
     help = 'install it: pip install "irrun[zarr]"'
-    return FeedError(Diagnostic("IR601", "error", "Zarr arrays need the package zarr", help=help))
+    return FeedError(diagnostic("IR601", "Zarr arrays need the package zarr", help=help))
 
 
 def _begin(target: Folder | Stacked, out: str) -> Any:
@@ -277,7 +277,7 @@ def _require_zarr() -> None:
 
 def _occupied(out: str, problem: str) -> FeedError:
     message, _, help = problem.partition("; ")
-    return FeedError(Diagnostic("IR601", "error", f"the output {out} {message}", help=help))
+    return FeedError(diagnostic("IR601", f"the output {out} {message}", help=help))
 
 
 def _manifest(job: Job, inputs: Inputs, target: Target) -> dict[str, Any]:

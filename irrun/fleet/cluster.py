@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from irrun.diagnostics import Diagnostic, EngineError
+from irrun.diagnostics import EngineError, diagnostic
 from irrun.fleet.workers import Lost, one_thread_each
 from irrun.opdef.plugins import load_plugin, plugins
 
@@ -108,4 +108,4 @@ def connected(address: str, jobs: int) -> tuple[Any, Any]:
 
 
 def _unavailable(problem: str, help: str) -> EngineError:
-    return EngineError(Diagnostic("IR702", "error", problem, help=help))
+    return EngineError(diagnostic("IR702", problem, help=help))

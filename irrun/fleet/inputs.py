@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, FeedError
+from irrun.diagnostics import FeedError, diagnostic
 from irrun.fleet.reading import PICTURE, native, read_array, read_picture
 from irrun.ir.parse import require_file
 from irrun.model import Model
@@ -73,7 +73,7 @@ class Files:
         path = self.paths[number - self.start]
         if not model.parameters:
             message = f"the model takes no input, so that {path} has no use"
-            raise FeedError(Diagnostic("IR601", "error", message, file=model.source.path))
+            raise FeedError(diagnostic("IR601", message, file=model.source.path))
         if path.lower().endswith(".npz"):
             return {n: _whole(model, n, read_array(model, n, path, None, max_memory)) for n in _numbers(model)}
         if path.lower().endswith(".npy"):
@@ -135,7 +135,7 @@ def _claim(names: dict[str, str], name: str, path: str) -> None:
     if name in names:
         message = f"{names[name]} and {path} would have results of the same name"
         help = "pass each file once; for files of the same name, pass the folder above them"
-        raise FeedError(Diagnostic("IR601", "error", message, help=help))
+        raise FeedError(diagnostic("IR601", message, help=help))
     names[name] = path
 
 
@@ -233,7 +233,7 @@ def stack_of(path: str, model: Model, scratch: Path) -> Stack:
 
 
 def _unusable(path: str, message: str, help: str) -> FeedError:
-    return FeedError(Diagnostic("IR601", "error", f"the stack {path} {message}", help=help))
+    return FeedError(diagnostic("IR601", f"the stack {path} {message}", help=help))
 
 
 def _placed(path: str, arrays: Mapping[str, _Rows], model: Model) -> Iterator[tuple[int, _Rows]]:

@@ -13,7 +13,7 @@ from irrun.api import compile as compile_model
 from irrun.api import load
 from irrun.base.source import Source
 from irrun.checking.reshaping import reshaped
-from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, ModelError, ReadError
+from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, ModelError, ReadError, diagnostic
 from irrun.ir.parse import Parsed, parse
 from irrun.model import Model
 from irrun.model.weights import Weights
@@ -116,7 +116,7 @@ def _run(executable: Executable, feeds: Feeds) -> Result:
     except IrrunError as error:
         return error.diagnostics
     except MemoryError as error:
-        return (Diagnostic("IR604", "error", f"the memory of the machine ran out: {error}", help="use fewer jobs"),)
+        return (diagnostic("IR604", f"the memory of the machine ran out: {error}", help="use fewer jobs"),)
 
 
 def row_shapes(model: Model) -> list[tuple[int, ...]] | None:

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic
+from irrun.diagnostics import Diagnostic, diagnostic
 from irrun.files import NewFile
 from irrun.fleet.inputs import Files, Inputs, zarr_package
 from irrun.fleet.session import Result
@@ -321,7 +321,7 @@ def _kinds(row: Sequence[np.ndarray]) -> list[tuple[tuple[int, ...], str]]:
 def _misfit(own: Sequence[tuple[Any, Any]], others: Sequence[tuple[Any, Any]]) -> Diagnostic:
     one, other = (" and ".join(f"[{','.join(map(str, shape))}]" for shape, _ in kinds) for kinds in (own, others))
     message = f"its outputs have the shape {one}, and those before it {other}"
-    return Diagnostic("IR601", "error", message, help="write to a folder instead, where shapes may differ")
+    return diagnostic("IR601", message, help="write to a folder instead, where shapes may differ")
 
 
 def _filled(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -17,7 +17,7 @@ from irrun.base.source import STDIN, Source
 from irrun.checking.checker import check
 from irrun.checking.reshaping import Shapes, reshaped
 from irrun.codes import Kind
-from irrun.diagnostics import Diagnostic, IrrunError, ModelError, ReadError
+from irrun.diagnostics import Diagnostic, IrrunError, ModelError, ReadError, diagnostic
 from irrun.fleet.cache import Cache, from_record, to_record
 from irrun.fleet.workers import Lost, Workers, in_order
 from irrun.ir.parse import Parsed
@@ -101,7 +101,7 @@ class RandomRun:
                     diagnostics += error.diagnostics
                 except MemoryError as error:
                     message = f"the memory of the machine ran out: {error}"
-                    diagnostics.append(Diagnostic("IR604", "error", message, file=file, help="use fewer --jobs"))
+                    diagnostics.append(diagnostic("IR604", message, file=file, help="use fewer --jobs"))
         except IrrunError as error:
             diagnostics += error.diagnostics
         return Outcome(tuple(diagnostics), examples, *measure.taken())
@@ -187,7 +187,7 @@ def outcomes(
 
 def _lost(file: str) -> Outcome:
     message = f"{file}: the process that read it was ended twice, perhaps because the memory ran out"
-    return Outcome((Diagnostic("IR604", "error", message, file=file, help="use fewer --jobs"),))
+    return Outcome((diagnostic("IR604", message, file=file, help="use fewer --jobs"),))
 
 
 def _key(cache: Cache, task: Task, file: str) -> str:

@@ -92,9 +92,7 @@ def weights_missing(model: Model) -> Diagnostic:
     else:
         lacking, help = f"{weights} is missing", "put it beside the .xml under the same name, or name it with -w"
     count = "one constant has its" if model.constants == 1 else f"{model.constants} constants have their"
-    return Diagnostic(
-        "IR501", "error", f"{lacking}; {count} values in it", file=path, source=model.source, help=help
-    )  # fmt: skip
+    return diagnostic("IR501", f"{lacking}; {count} values in it", file=path, source=model.source, help=help)
 
 
 def _is_file(path: Path) -> bool:

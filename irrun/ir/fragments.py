@@ -111,9 +111,7 @@ class _Fragment:
 
     def _warn(self, message: str, line: int, column: int, end: int) -> None:
         span = self.source.stretch(line, column, end)
-        self.problems.append(
-            Diagnostic("IR008", "warning", message, file=self.source.path, span=span, source=self.source)
-        )
+        self.problems.append(diagnostic("IR008", message, file=self.source.path, span=span, source=self.source))
 
     def read(self) -> Parsed:
         """Return the model of the example. Raises ReadError if it is not well-formed or has no usable layer."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from irrun.base.source import Source
-from irrun.diagnostics import Diagnostic, ModelError, ReadError
+from irrun.diagnostics import Diagnostic, ModelError, ReadError, diagnostic
 from irrun.ir.reader import Reader
 from irrun.ir.recognition import what_to_do_with_folder
 from irrun.ir.safe_xml import read_xml
@@ -87,7 +87,7 @@ def unreadable(path: Path, error: OSError | ValueError) -> ReadError:
     """Return the error (IR000) for a file that cannot be read because of ``error``."""
     reason = (getattr(error, "strerror", None) or str(error)).lower()
     help = what_to_do_with_folder(path) if path.is_dir() else "check the path"
-    return ReadError(Diagnostic("IR000", "error", f"cannot read {path}: {reason}", file=str(path), help=help))
+    return ReadError(diagnostic("IR000", f"cannot read {path}: {reason}", file=str(path), help=help))
 
 
 @contextmanager

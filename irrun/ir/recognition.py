@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from irrun.base.source import STDIN
-from irrun.diagnostics import Diagnostic, ReadError
+from irrun.diagnostics import ReadError, diagnostic
 from irrun.ir.pages import has_examples, is_document
 
 __all__ = ["foreign", "foreign_weights", "kind_of", "what_to_do_with_folder"]
@@ -107,7 +107,7 @@ def foreign(path: str, data: bytes) -> ReadError | None:
     if known is None:
         return None
     name, help = known
-    return ReadError(Diagnostic("IR003", "error", f"not an IR: the file {name}", file=path, help=help))
+    return ReadError(diagnostic("IR003", f"not an IR: the file {name}", file=path, help=help))
 
 
 def _neither_xml_nor_known(path: str, data: bytes, *, is_page: bool) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from typing import Final, NoReturn, Protocol, TypeVar
 from xml.parsers import expat
 
 from irrun.base.source import Source, Span
-from irrun.diagnostics import Diagnostic, ReadError
+from irrun.diagnostics import Diagnostic, ReadError, diagnostic
 
 __all__ = ["MOST_DEEP", "Elements", "Target", "read_xml"]
 
@@ -158,14 +158,8 @@ def read_xml(source: Source, target: T) -> T:
     """
     if not source.data.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
         raise ReadError(
-            Diagnostic(
-                "IR001",
-                "error",
-                "the file is empty",
-                file=source.path,
-                source=source,
-                span=Span(1, 1, 2),
-                help="pass the .xml file of a model",
+            diagnostic(
+                "IR001", "the file is empty", source=source, span=Span(1, 1, 2), help="pass the .xml file of a model"
             )
         )
     data = _utf8(source)
@@ -194,11 +188,7 @@ def _utf8(source: Source) -> bytes:
         line, column = _place(source.data[: error.start].decode(error.encoding, "replace").removeprefix("\ufeff"))
         message = f"the bytes are not valid {error.encoding}: {error.reason}"
     span = source.stretch(line, column, column + 1)
-    raise ReadError(
-        Diagnostic(
-            "IR006", "error", message, file=source.path, source=source, span=span, help="save the file as UTF-8"
-        )
-    )  # fmt: skip
+    raise ReadError(diagnostic("IR006", message, source=source, span=span, help="save the file as UTF-8"))
 
 
 def _place(before: str) -> tuple[int, int]:
@@ -209,8 +199,8 @@ def _place(before: str) -> tuple[int, int]:
 
 def _doctype(source: Source, data: bytes, offset: int) -> Diagnostic:
     line, column = _place(data[: data.rfind(b"<!DOCTYPE", 0, offset + 9)].decode())
-    return Diagnostic(
-        "IR002", "error", "the file has a DOCTYPE, which irrun refuses", file=source.path, source=source,
+    return diagnostic(
+        "IR002", "the file has a DOCTYPE, which irrun refuses", source=source,
         span=source.stretch(line, column, column + 9),
         help="remove the declaration; OpenVINO IR never needs one",
     )  # fmt: skip
@@ -235,7 +225,7 @@ def _why_not_read(source: Source, data: bytes, refused: Exception) -> Diagnostic
 
     def problem(code: str, message: str, line: int, column: int, help: str | None = None, width: int = 1) -> Diagnostic:
         span = source.stretch(line, column + 1, column + 1 + width)
-        return Diagnostic(code, "error", message, file=source.path, span=span, source=source, help=help)
+        return diagnostic(code, message, span=span, source=source, help=help)
 
     try:
         parser.Parse(data, True)

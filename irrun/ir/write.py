@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
-from irrun.diagnostics import BuildError, Diagnostic, ModelError, Refused
+from irrun.diagnostics import BuildError, ModelError, Refused, diagnostic
 from irrun.files import NewFile, replace_pair
 from irrun.inference.bind import bind
 from irrun.inference.propagate import refusal, weights_missing
@@ -49,7 +49,7 @@ def save_model(
     beside = target.with_suffix(".bin") if weights is None else Path(weights).resolve()
     if beside == target:
         message, help = f"{target} cannot hold both the model and its weights", "name another file for the weights"
-        raise BuildError(Diagnostic("IR609", "error", message, file=str(target), help=help))
+        raise BuildError(diagnostic("IR609", message, file=str(target), help=help))
     data = np.empty(0, np.uint8) if model.weights is None else model.weights.data
     parts = _parts(model) if compact else [_Part(0, len(data), 0)]
     text = to_xml(model, (lambda offset: _moved(parts, offset)) if compact else None)

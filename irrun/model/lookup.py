@@ -50,7 +50,7 @@ def no_such_layer(model: Model, pattern: str) -> Diagnostic:
     near = nearest(pattern, model.unique_names.values(), 3)
     known = " or ".join(map(quoted, near))
     help = f"did you mean {known}?" if near else "pass the name of a layer, or a glob such as 'conv*'"
-    return Diagnostic("IR606", "error", f'no layer is called "{pattern}"', file=model.source.path, help=help)
+    return diagnostic("IR606", f'no layer is called "{pattern}"', file=model.source.path, help=help)
 
 
 def nearest(word: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from irrun.base.source import Source
 from irrun.base.text import counted, printable, table
-from irrun.diagnostics import Diagnostic, FeedError, diagnostic
+from irrun.diagnostics import FeedError, diagnostic
 from irrun.model.weights import Weights
 from irrun.types import Dim, ElementType, PartialShape
 
@@ -200,7 +200,7 @@ class Model:
             if len(self.parameters) != 1:
                 message = f"the model has {counted(len(self.parameters), 'input')}, and one shape is passed"
                 raise FeedError(
-                    Diagnostic("IR601", "error", message, file=self.source.path, help="pass a dict of shapes by name")
+                    diagnostic("IR601", message, file=self.source.path, help="pass a dict of shapes by name")
                 )
             shapes = {0: shapes}
         wanted: dict[int, str] = {}
@@ -373,7 +373,7 @@ def no_such_input(model: Model, key: object) -> FeedError:
     """Return the error (IR601) for an input name or position that the model does not have."""
     names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"
     message = f"the model has no input {key!r}"
-    return FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=f"its inputs are {names}"))
+    return FeedError(diagnostic("IR601", message, file=model.source.path, help=f"its inputs are {names}"))
 
 
 def signature(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, FeedError
+from irrun.diagnostics import FeedError, diagnostic
 from irrun.model import Layer, Model, no_such_input
 from irrun.model.lookup import bad_feed
 from irrun.opdef import Value
@@ -65,7 +65,7 @@ def _by_position(model: Model, feeds: Feeds) -> dict[int, Any]:
     if len(arrays) > len(parameters):
         message = f"{len(arrays)} inputs are passed, the model takes {len(parameters)}"
         help = "wrap the array in a list: [array]" if len(parameters) == 1 and isinstance(feeds, list) else None
-        raise FeedError(Diagnostic("IR601", "error", message, file=model.source.path, help=help))
+        raise FeedError(diagnostic("IR601", message, file=model.source.path, help=help))
     return dict(enumerate(arrays))
 
 

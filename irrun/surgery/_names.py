@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irrun.api import PathLike, as_model
-from irrun.diagnostics import Diagnostic, ModelError
+from irrun.diagnostics import ModelError, diagnostic
 from irrun.model import Edge, Layer, Model
 from irrun.model.lookup import find_layers, known
 from irrun.surgery._models import layer_of, rebuilt, refused
@@ -131,7 +131,7 @@ def find_output(model: Model, name: str) -> Layer:
         names = ", ".join(f'"{model.result_name(r)}"' for r in model.results) or "none"
         message = f'the model has no output "{name}"'
         help = f"its outputs are {names}"
-        raise ModelError(Diagnostic("IR606", "error", message, file=model.source.path, help=help))
+        raise ModelError(diagnostic("IR606", message, file=model.source.path, help=help))
     return results[0]
 
 

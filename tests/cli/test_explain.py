@@ -2,7 +2,8 @@
 
 import pytest
 
-from irrun.codes import CODES
+from irrun.codes import CODES, Code
+from places import SAMPLES
 
 
 def test_all_codes_are_listed(call):
@@ -40,3 +41,9 @@ def test_an_unknown_code(code, said, call):
     result = call("explain", code)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["check", str(SAMPLES / "wrong_dim.xml")], ["explain"]])
+def test_a_page_is_read_only_when_it_is_shown(arguments, call, monkeypatch):
+    monkeypatch.setattr(Code, "_text", lambda code: pytest.fail(f"the page of {code.id} is read"))
+    assert call(*arguments).exit_code in (0, 1)

@@ -27,7 +27,7 @@ from irrun.debug.pairing import Pairing, by_name_or_structure
 from irrun.debug.results import Verdict
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Tolerances
-from irrun.diagnostics import Diagnostic, EngineError
+from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import KINDS, Engine, Limits, Place, Side, parse_side
 from irrun.engines import open as open_engine
 from irrun.ir.write import save_model
@@ -106,7 +106,7 @@ def bisect(
         names = ", ".join(kind.name for kind in KINDS.values() if kind.is_bisected)
         message = f"cannot bisect {of_candidate}: parts can be cut from the models of {names} only"
         help = f"pass an IR file that one of {names} runs"
-        raise EngineError(Diagnostic("IR701", "error", message, help=help))
+        raise EngineError(diagnostic("IR701", message, help=help))
     model = read_model(of_candidate.path, of_candidate.weights)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irrun-")))

@@ -10,7 +10,7 @@ from irrun.debug.bisection.judging import said
 from irrun.debug.inputs import feeds_of
 from irrun.debug.pairing import pair_outputs
 from irrun.debug.subjects import Subject, model_of
-from irrun.diagnostics import Diagnostic, EngineError
+from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import KINDS, Engine, Failure, Input, Loaded, Origin, Outputs, Place, Side, Value
 from irrun.engines.kinds import INNER_VALUES
 from irrun.engines.places import body_inputs, computing_layers
@@ -89,7 +89,7 @@ def load_reference(side: Side, engine: Engine) -> Subject:
         message = f"the reference {engine.name} shows no inner values"
         names = ", ".join(kind.name for kind in KINDS.values() if INNER_VALUES in kind.shows)
         help = f"pass a side whose engine shows them; its kind is one of {names}"
-        raise EngineError(Diagnostic("IR704", "error", message, help=help))
+        raise EngineError(diagnostic("IR704", message, help=help))
     return Subject(side, engine, loaded, model_of(side))
 
 
@@ -109,4 +109,4 @@ def interface(model: Model) -> Loaded:
 
 def _unusable(engine: Engine, failure: Failure) -> EngineError:
     message = f"the reference {engine.name} gives no values: {said(failure)}"
-    return EngineError(Diagnostic("IR704", "error", message, help="choose a reference that runs the model"))
+    return EngineError(diagnostic("IR704", message, help="choose a reference that runs the model"))
