@@ -1,19 +1,64 @@
-"""Kernels that numba compiles for the processor at hand, beside those of numpy. Nothing needs them (extra ``fast``).
+"""The seam of the compiled kernels, which numba compiles for the processor at hand (extra ``fast``).
 
-``irrun.fast`` itself imports nothing of numba. The planner asks ``available`` once for each plan that is
-large enough, and the modules beside this one are imported for the first kernel of such a plan.
+The planner asks ``available`` once for each plan that is large enough, and then ``kernel`` before it asks an operation
+for a kernel of numpy. Nobody else imports anything of this folder, and operations do not know it. ``irrun.fast``
+itself imports nothing of numba; the modules beside it are imported for the first kernel of such a plan.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
+from typing import Final
 
-__all__ = ["available"]
+from irrun.opdef import Kernel, Op, Request, is_custom
+
+__all__ = ["OFFERS", "available", "kernel"]
+
+OFFERS: Final[Mapping[str, str]] = {
+    "AvgPool": "pooling",
+    "Convolution": "convolution.offers",
+    "ConvolutionBackpropData": "convolution.offers",
+    "Erf": "activations",
+    "Exp": "activations",
+    "FakeQuantize": "quantization",
+    "GRUCell": "recurrence",
+    "GRUSequence": "recurrence",
+    "Gelu": "activations",
+    "GroupConvolution": "convolution.offers",
+    "GroupConvolutionBackpropData": "convolution.offers",
+    "GroupNormalization": "groups",
+    "LSTMCell": "recurrence",
+    "LSTMSequence": "recurrence",
+    "MVN": "normalization",
+    "MatMul": "product",
+    "MaxPool": "pooling",
+    "Multiply": "arithmetic",
+    "RMS": "normalization",
+    "ScaledDotProductAttention": "attention",
+    "Sigmoid": "activations",
+    "SoftMax": "normalization",
+    "Swish": "activations",
+    "Tanh": "activations",
+}
+"""The module whose ``offer(op, request)`` chooses the compiled kernel of an operation, by the operation's type."""
 
 
 @cache
 def available() -> bool:
-    """Return whether numba is installed. IRRUN_FAST=0 declines it."""
-    return os.environ.get("IRRUN_FAST", "") != "0" and importlib.util.find_spec("numba") is not None
+    """Return whether numba is installed, and knows how this Python and numpy hold arrays. IRRUN_FAST=0 declines it."""
+    if os.environ.get("IRRUN_FAST", "") == "0" or importlib.util.find_spec("numba") is None:
+        return False
+    return import_module("irrun.fast.machine.structures").are_known()
+
+
+def kernel(op: Op, request: Request) -> Kernel | None:
+    """Return the compiled kernel of an operation for what is known of a layer, or None if there is none.
+
+    The arguments are those of ``Op.prepare``. Operations of other packages have no compiled kernels.
+    """
+    module = None if is_custom(type(op)) else OFFERS.get(op.type)
+    return None if module is None else import_module(f"irrun.fast.{module}").offer(op, request)

@@ -8,27 +8,41 @@ from typing import Final
 
 import numpy as np
 
-from irrun.fast import functions as f
+import irrun.fast.functions as f
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import row_at
 from irrun.fast.machine.processor import compiled
-from irrun.fast.rows import OnRows
+from irrun.fast.row_change import RowChange
 from irrun.kernels.blocks import SMALL, each_block
-from irrun.opdef import Index, Joins, Kernel
+from irrun.opdef import Index, Joins, Kernel, Op, Request
 
-__all__ = ["activation", "erf", "exp", "gelu_erf", "gelu_tanh", "sigmoid", "swish", "tanh"]
+__all__ = ["activation", "offer", "swish"]
 
 _f32: Final = np.float32
 _ONE: Final = _f32(1)
 _HALF: Final = _f32(0.5)
-_ROOT: Final = _f32(math.sqrt(0.5))
+_SQRT_HALF: Final = _f32(math.sqrt(0.5))
 _LINEAR: Final = _f32(-2 * math.sqrt(2 / math.pi))
 _CUBIC: Final = _f32(-2 * math.sqrt(2 / math.pi) * 0.044715)
 
 
+def offer(op: Op, request: Request) -> Kernel | None:
+    """Return the element-wise kernel of an activation of f32, or None for scalars and other types."""
+    data, beta = request.first(2)
+    if data is None or data.type.name != "f32" or not data.rank:
+        return None
+    if op.type == "Gelu":
+        return activation(gelu_tanh if getattr(op, "approximation_mode", "erf") == "tanh" else gelu_erf)
+    if op.type != "Swish":
+        return activation({"Erf": erf, "Exp": exp, "Sigmoid": sigmoid, "Tanh": tanh}[op.type])
+    if beta is None:
+        return activation(swish, np.float32(1))
+    return None if beta.data is None else activation(swish, np.float32(beta.data.item()))
+
+
 def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
     """Return the element-wise kernel for one of the functions below and its further arguments."""
-    change = OnRows(kernel, *numbers, whole=False)
+    change = RowChange(kernel, *numbers, whole=False)
 
     def call(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(x.shape, x.dtype) if out is None else out
@@ -45,19 +59,19 @@ def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
                 np.copyto(tile, source[index])
             change(tile)
 
-        each_block(fill, target.shape, target.itemsize, SMALL, work=_WORK * whole.nbytes, least=SMALL // 4)
+        each_block(fill, target.shape, target.itemsize, SMALL, work=_WORK_PER_BYTE * whole.nbytes, least=SMALL // 4)
         return whole
 
     return Kernel(call, out="elementwise", joins=Joins(change=change, row_calls=change.rows, row_inputs=(0,)))
 
 
-_WORK: Final = 4
+_WORK_PER_BYTE: Final = 4
 """The time that a function takes for a byte, in units of ``threads.WORTH``."""
 
 
 @contracted
 def _gelu_erf(x: Number) -> Number:
-    return _HALF * x * (_ONE + f.erf(x * _ROOT))
+    return _HALF * x * (_ONE + f.erf(x * _SQRT_HALF))
 
 
 @contracted

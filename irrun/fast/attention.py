@@ -3,28 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache, reduce
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
+from irrun.fast.few_queries import MAX_QUERIES, attend_in_place
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.machine.sharing import share
+from irrun.fast.normalization import weigh
 from irrun.fast.panels import DEPTH, WIDTH, multiply_panel
-from irrun.fast.rows import weigh
 from irrun.kernels import attention as by_numpy
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.threads import threads
-from irrun.opdef import OnTileReady, ignore_tile
+from irrun.opdef import Kernel, OnTileReady, Request, ignore_tile
 
-__all__ = ["attention"]
+__all__ = ["attention", "offer"]
 
 _ONE: Final = np.float32(1)
 _HIDDEN: Final = np.float32(-np.inf)
-_TALL: Final = 8 * ROWS
+_MAX_CACHED_QUERIES: Final = 8 * ROWS
 """Queries whose weights are in the cache at once."""
+
+
+class _Attention(Protocol):
+    causal: bool
+
+    def prepared(self, request: Request, attend: by_numpy.Attend, /) -> Kernel | None: ...
+
+
+def offer(op: _Attention, request: Request) -> Kernel | None:
+    """Return the kernel of ScaledDotProductAttention for f32, or None for others."""
+    query = request.inputs[0]
+    kernel = op.prepared(request, attention) if query is not None and query.type.name == "f32" else None
+    if kernel is None:
+        return None
+    in_blocks = kernel.call
+
+    def call(
+        query: np.ndarray, key: np.ndarray, value: np.ndarray,
+        mask: np.ndarray | None = None, scale: np.ndarray | None = None, sink: np.ndarray | None = None,
+        *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile,
+    ) -> np.ndarray:  # fmt: skip
+        width = query.shape[-1]
+        if width and query.shape[-2] <= MAX_QUERIES and not op.causal:
+            whole = np.empty((*query.shape[:-1], value.shape[-1]), np.float32) if out is None else out
+            factor = float(width) ** -0.5 if scale is None else scale.item()
+            if attend_in_place(query, key, value, mask, factor, whole):
+                on_tile_ready((slice(None),) * whole.ndim)
+                return whole
+        return in_blocks(query, key, value, mask, scale, sink, out=out, on_tile_ready=on_tile_ready)
+
+    return replace(kernel, call=call, algorithm="compiled")
 
 
 def attention(
@@ -54,16 +87,15 @@ def attention(
     places = begins.reshape(-1, 1) + offsets
     heads = places.shape[1]
     # where there are too few heads, the keys and values of a head are packed for each part of it
-    unit = queries if heads % threads() == 0 or heads > _MANY * threads() else min(_TALL, queries)
-    share(
-        _attend, heads * queries, _WORK * heads * queries * keys, places, steps, np.float32(scale), query.shape[-1],
-        queries, keys, width, causal, unit=max(unit, 1),
-    )  # fmt: skip
+    even = heads % threads() == 0 or heads > _MANY_HEADS_PER_THREAD * threads()
+    unit = max(queries if even else min(_MAX_CACHED_QUERIES, queries), 1)
+    work, sizes = _WORK_PER_WEIGHT * heads * queries * keys, (query.shape[-1], queries, keys, width)
+    share(_attend, heads * queries, work, places, steps, np.float32(scale), *sizes, causal, unit=unit)
     report_in_blocks(whole, on_tile_ready)
     return whole
 
 
-_MANY: Final = 4
+_MANY_HEADS_PER_THREAD: Final = 4
 """Heads for each thread, with more of which it does not matter that a thread has one more than another."""
 
 
@@ -105,7 +137,7 @@ def _layout(
     return offsets.reshape(len(arrays), -1), np.array(steps)
 
 
-_WORK: Final = 128
+_WORK_PER_WEIGHT: Final = 128
 """The time that a weight takes, in units of ``threads.WORTH``."""
 
 
@@ -128,7 +160,7 @@ def _attend(
     the values, the results and, if there is one, the mask that is added. ``steps`` i64 [4 or 5] says how many numbers
     apart their rows are, which are contiguous. If ``causal``, a query sees the keys up to its own position.
     """
-    panels, tall = -(-keys // WIDTH), min(_TALL, queries, last - first)
+    panels, tall = -(-keys // WIDTH), min(_MAX_CACHED_QUERIES, queries, last - first)
     columns, wide = panels * WIDTH, -(-width // WIDTH)
     across = np.zeros((panels, depth, WIDTH), np.float32)
     values = np.zeros((wide, keys, WIDTH), np.float32)

@@ -10,11 +10,11 @@ from irrun.fast.functions import contracted, summing
 from irrun.fast.machine.memory import data_address, row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.machine.sharing import share
-from irrun.fast.rows import weigh
+from irrun.fast.normalization import weigh
 
-__all__ = ["MOST", "attend"]
+__all__ = ["MAX_QUERIES", "attend_in_place"]
 
-MOST: Final = 4
+MAX_QUERIES: Final = 4
 """The most queries of a head. For more, a product of matrices is faster, which reads a key once for several of them."""
 _ONE: Final = np.float32(1)
 _ZERO: Final = np.float32(0)
@@ -22,7 +22,7 @@ _HIDDEN: Final = np.float32(-np.inf)
 _NONE: Final = np.zeros((1, 1, 1, 1), np.float32), np.ones((1, 1, 1, 1), np.bool_)
 
 
-def attend(
+def attend_in_place(
     query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None, scale: float, out: np.ndarray
 ) -> bool:
     """Fill ``out`` with ``softmax(query @ keyᵀ * scale + mask) @ value``, and return whether that was possible.
@@ -50,11 +50,11 @@ def attend(
     # addresses, so that numba compiles one function for contiguous arrays and for views
     places = (*_place(key), *_place(value), groups, keys)
 
-    share(_attend, batch * groups, _WORK * query.size * keys, query, *places, added, shown, factor, out)
+    share(_attend, batch * groups, _WORK_PER_PAIR * query.size * keys, query, *places, added, shown, factor, out)
     return True
 
 
-_WORK: Final = 32
+_WORK_PER_PAIR: Final = 32
 """The time that a key and a value take for each number of a query, in units of ``threads.WORTH``."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -12,20 +12,38 @@ from irrun.fast.machine.memory import address_of, row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.panels import after, finish
-from irrun.opdef import Epilogue, Joins, Kernel
+from irrun.kernels.elementwise import native
+from irrun.opdef import Epilogue, Joins, Kernel, Request
 
-__all__ = ["group_normalization"]
+__all__ = ["group_normalization", "offer"]
 
-_PIXELS: Final = 64
+_PIXELS_PER_SUM: Final = 64
 """Pixels whose sum is one of f32. Sums of them are of f64, so that those of large images are as precise."""
-_WORK: Final = 8
+_WORK_PER_NUMBER: Final = 8
 """The time that a pass takes for a number, in units of ``threads.WORTH``."""
+
+
+class _GroupNormalization(Protocol):
+    num_groups: int
+    epsilon: float
+
+
+def offer(op: _GroupNormalization, request: Request) -> Kernel | None:
+    """Return the kernel of GroupNormalization for channels-last f32, or None for others."""
+    data, scale, bias = request.inputs
+    shape = None if data is None else data.shape.static
+    if not request.channels_last or data is None or data.type.name != "f32" or not native(data, scale, bias):
+        return None
+    if shape is None or not all(shape):
+        return None
+    batch, channels, *spatial = shape
+    return group_normalization((batch, *spatial, channels), op.num_groups, op.epsilon)
 
 
 def group_normalization(shape: tuple[int, ...], groups: int, epsilon: float) -> Kernel:
     """Return the kernel of GroupNormalization for f32 of a shape [batch, rows, columns, channels] without zeros."""
     batch, pixels, channels = shape[0], math.prod(shape[1:-1]), shape[-1]
-    size, parts, work = channels // groups, -(-pixels // _PIXELS), _WORK * math.prod(shape)
+    size, parts, work = channels // groups, -(-pixels // _PIXELS_PER_SUM), _WORK_PER_NUMBER * math.prod(shape)
 
     def means(x: np.ndarray, middle: np.ndarray, squared: bool) -> np.ndarray:
         """Return the mean of ``x - middle``, or of its squares, of each group of an image, once per channel."""
@@ -63,12 +81,12 @@ def _sum(x: np.ndarray, middle: np.ndarray, squared: bool, sums: np.ndarray, fir
     """Fill the sums [batch, parts, channels] of the parts ``first`` to ``last``, counted over the batch."""
     pixels, channels = x.shape[1:]
     for part in range(first, last):
-        image, begin = part // sums.shape[1], part % sums.shape[1] * _PIXELS
+        image, begin = part // sums.shape[1], part % sums.shape[1] * _PIXELS_PER_SUM
         total = row_at(address_of(sums) + 4 * part * channels, channels)
         mean = row_at(address_of(middle) + 4 * image * channels, channels)
         for j in range(channels):
             total[j] = 0
-        for pixel in range(begin, min(begin + _PIXELS, pixels)):
+        for pixel in range(begin, min(begin + _PIXELS_PER_SUM, pixels)):
             row = row_at(address_of(x) + 4 * (image * pixels + pixel) * channels, channels)
             if squared:
                 for j in range(channels):
@@ -89,8 +107,8 @@ def _scale(
     """
     pixels, channels = x.shape[1:]
     added = row_at(address_of(bias), channels)
-    for begin in range(first, last, _PIXELS):
-        end = min(begin + _PIXELS, last)
+    for begin in range(first, last, _PIXELS_PER_SUM):
+        end = min(begin + _PIXELS_PER_SUM, last)
         for pixel in range(begin, end):
             image = pixel // pixels
             mean = row_at(address_of(middle) + 4 * image * channels, channels)

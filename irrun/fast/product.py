@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Final, Protocol
+
 import numpy as np
 
 from irrun.fast.codes import PackedCodes
@@ -11,10 +14,48 @@ from irrun.fast.panels import WIDTH, after, multiply_part
 from irrun.kernels.blocks import BLOCK, SMALL, each_block, within
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
-from irrun.opdef import Call, Calls, Epilogue, Index, Joins, Kernel, OnTileReady, Packing, Stored, ignore_tile
+from irrun.opdef import (
+    Call,
+    Calls,
+    Epilogue,
+    Index,
+    Joins,
+    Kernel,
+    OnTileReady,
+    Packing,
+    Request,
+    Site,
+    Stored,
+    Value,
+    ignore_tile,
+)  # fmt: skip
 from irrun.types import ElementType
 
-__all__ = ["WIDTH", "PackedMatrix", "packed_matrix", "packed_product"]
+__all__ = ["WIDTH", "PackedMatrix", "offer", "packed_matrix", "packed_product"]
+
+
+_MIN_MATRIX_ELEMENTS: Final = 1 << 12
+"""The least elements of a constant matrix for which a compiled kernel is worth its calls."""
+
+
+class _MatMul(Protocol):
+    transpose_a: bool
+    transpose_b: bool
+
+    def infer(self, at: Site, a: Value, b: Value, /) -> Value: ...
+
+
+def offer(op: _MatMul, request: Request) -> Kernel | None:
+    """Return the kernel of MatMul for f32 and a constant matrix ``b``, or None for others."""
+    a, b = request.inputs
+    if a is None or b is None or (a.rank or 0) < 2 or a.type.name != "f32" or b.type is not a.type or b.rank != 2:
+        return None
+    source = b.data if b.stored is None else b.stored
+    if source is None or math.prod(b.shape.static or ()) < _MIN_MATRIX_ELEMENTS:
+        return None
+    shape = op.infer(Site(), a, b).shape.static
+    flops = 0 if shape is None else 2 * math.prod(shape) * (a.shape[-2 if op.transpose_a else -1].value or 0)
+    return packed_product(source, op.transpose_a, op.transpose_b, flops)
 
 
 def packed_matrix(source: np.ndarray | Stored, transposed: bool) -> PackedMatrix | PackedCodes:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 import numpy as np
 
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import row_at
 from irrun.fast.machine.processor import compiled
-from irrun.fast.rows import OnRows
-from irrun.opdef import Joins, Kernel
+from irrun.fast.row_change import RowChange
+from irrun.opdef import Joins, Kernel, Request, Value
 
-__all__ = ["quantized"]
+__all__ = ["offer", "quantized"]
+
+
+class _FakeQuantize(Protocol):
+    levels: int
+
+    def is_usual(self, values: Sequence[Value]) -> bool: ...
+
+
+def offer(op: _FakeQuantize, request: Request) -> Kernel | None:
+    """Return the kernel of FakeQuantize for f32 with one constant range for all elements, or None for others."""
+    values = [value for value in request.inputs if value is not None]
+    limits = [value.exact for value in values[1:] if value.exact is not None and value.exact.size == 1]
+    if len(limits) < 4 or values[0].type.name != "f32" or not values[0].rank or not op.is_usual(values):
+        return None
+    return quantized(op.levels, np.concatenate(limits, axis=None))
 
 
 def quantized(levels: int, limits: np.ndarray) -> Kernel:
@@ -26,11 +42,11 @@ def quantized(levels: int, limits: np.ndarray) -> Kernel:
     step = (out_high - out_low) / steps
     numbers = np.array([in_low, in_high, in_high - in_low, steps, step, out_low], np.float32)
     quantize = _quantize
-    if levels <= _COARSE:
+    if levels <= _MAX_COARSE_LEVELS:
         scale = float(steps) / (float(in_high) - float(in_low))
         numbers[2:4] = scale, -float(in_low) * scale
         quantize = _quantize_coarsely
-    change = OnRows(quantize, numbers, whole=False)
+    change = RowChange(quantize, numbers, whole=False)
 
     def call(x: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(x.shape, np.float32) if out is None else out
@@ -42,7 +58,7 @@ def quantized(levels: int, limits: np.ndarray) -> Kernel:
     return Kernel(call, out="elementwise", joins=Joins(change=change, row_calls=change.rows, row_inputs=(0,)))
 
 
-_COARSE: Final = 256
+_MAX_COARSE_LEVELS: Final = 256
 """The most levels for which a multiplication takes the place of a subtraction and a division. It is as close to the
 formula in real numbers, but may round a number in the middle between two steps to the other one."""
 

@@ -5,8 +5,9 @@ The weights stay packed, in f16 where they are numbers of f16, and in the second
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -15,11 +16,42 @@ from irrun.fast.functions import contracted, sigmoid, tanh
 from irrun.fast.machine.processor import compiled
 from irrun.fast.panels import multiply_panels
 from irrun.fast.product import PackedMatrix
+from irrun.kernels import recurrence as by_numpy
+from irrun.opdef import Kernel, Request
 
-__all__ = ["PackedCell", "gru", "gru_linear", "lstm"]
+__all__ = ["PackedCell", "gru", "gru_linear", "lstm", "offer"]
 
 _AT_ONCE: Final = 256
 """Elements of a sequence that are computed between two looks at the clock."""
+
+
+_MIN_WEIGHTS_ELEMENTS: Final = 1 << 12
+"""The least elements of recurrence weights for which a compiled kernel is worth its call."""
+
+
+class _Kind(Protocol):
+    @property
+    def pack(self) -> by_numpy.Pack: ...
+
+
+class _Recurrent(Protocol):
+    @property
+    def formula(self) -> _Kind: ...
+
+    @property
+    def weights(self) -> tuple[int, ...]: ...
+
+    def prepared(self, request: Request, pack: by_numpy.Pack, /) -> Kernel | None: ...
+
+
+def offer(op: _Recurrent, request: Request) -> Kernel | None:
+    """Return the kernel of a GRU or LSTM, a cell or a sequence, with large constant weights of f32; None for others."""
+    pack = {by_numpy.gru: gru, by_numpy.gru_linear: gru_linear, by_numpy.lstm: lstm}.get(op.formula.pack)
+    known = request.inputs[op.weights[1]]
+    r = None if known is None else known.exact
+    if pack is None or r is None or r.dtype != np.float32 or math.prod(r.shape[-2:]) < _MIN_WEIGHTS_ELEMENTS:
+        return None
+    return op.prepared(request, pack)
 
 
 class PackedCell:

@@ -6,15 +6,33 @@ Rotary embeddings say where queries and keys are: they rotate pairs of elements 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 
 from irrun.kernels.blocks import BLOCK, each_block, report_in_blocks, scratch
 from irrun.kernels.matmul import matmul
-from irrun.kernels.softmax import exponentials, sums
+from irrun.kernels.normalization import exponentials, sums
 from irrun.opdef import Index, OnTileReady, ignore_tile
+
+
+class Attend(Protocol):
+    """``attention``, or another function that computes the same."""
+
+    def __call__(
+        self,
+        query: np.ndarray,
+        key: np.ndarray,
+        value: np.ndarray,
+        *,
+        scale: float,
+        masks: Sequence[np.ndarray] = (),
+        causal: bool = False,
+        out: np.ndarray | None = None,
+        on_tile_ready: OnTileReady = ignore_tile,
+    ) -> np.ndarray: ...
 
 
 def attention(
@@ -73,7 +91,7 @@ def attention(
 
 
 def grouped_attention(
-    attend: Callable[..., np.ndarray],
+    attend: Attend,
     query: np.ndarray,
     key: np.ndarray,
     value: np.ndarray,
@@ -87,8 +105,7 @@ def grouped_attention(
     """Return the attention of queries [B, H, L, E] to keys [B, G, E, S] and values [B, G, S, Ev].
 
     Head h of the queries attends to head ``h * G // H`` of the keys and values, which are read in place. For other
-    shapes than these, and for G = H or 1, this is the same as ``attend``: ``attention``, or a compiled one with the
-    same arguments.
+    shapes than these, and for G = H or 1, this is the same as ``attend``.
     """
     groups = key.shape[1] if query.ndim == key.ndim == value.ndim == 4 else 1
     if groups == 1 or groups == query.shape[1] or query.shape[1] % groups or value.shape[1] != groups:

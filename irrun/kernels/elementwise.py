@@ -121,6 +121,42 @@ def squared_difference(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None =
     return np.multiply(out, out, out)
 
 
+_Outer = Callable[[np.ndarray, np.ndarray, np.ndarray, int], None]
+"""``outer(columns, rows, out, shared)``: see ``irrun.kernels.matmul.outer``."""
+
+
+def multiplying(outer: _Outer) -> Callable[..., np.ndarray]:
+    """Return the function that multiplies two arrays, and computes large outer products of short rows by ``outer``."""
+
+    def multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+        shared = _shared(a.shape, b.shape)
+        if out is None or shared is None or not out.flags.c_contiguous:
+            return np.multiply(a, b, out)
+        outer(a, b, out, shared)
+        return out
+
+    return multiply
+
+
+def is_outer(a: Value, b: Value) -> bool:
+    """Return whether the product of two values, both f32 or both f64, is a large outer product of short rows."""
+    columns, rows = a.shape.static, b.shape.static
+    known = columns is not None and rows is not None and _shared(columns, rows) is not None
+    return known and native(a, b)
+
+
+def _shared(columns: tuple[int, ...], rows: tuple[int, ...]) -> int | None:
+    """Return how many leading axes both shapes share if the others are a large outer product of short rows, else None.
+
+    In those other axes, all dims of ``rows`` but the last are 1, and the last of ``columns`` is 1.
+    """
+    if len(columns) != len(rows) or not columns or columns[-1] != 1 or not 8 <= rows[-1] <= 512:
+        return None
+    shared = next((i for i, (m, n) in enumerate(zip(columns, rows)) if m != n), 0)
+    count = math.prod(columns[shared:])
+    return shared if set(rows[shared:-1]) <= {1} and count * rows[-1] >= 1 << 16 else None
+
+
 def power(exponent: float) -> Callable[..., np.ndarray] | None:
     """Return a kernel for this constant exponent that multiplies or takes roots, or None if there is none.
 

@@ -77,7 +77,7 @@ class UnpackedConstant(ConstantForm):
         super().__init__(source)
         rows, columns = source.shape
         self.array = np.empty((columns, rows) if transposed else (rows, columns), np.float32)
-        high = max(1, _OUTER // (4 * max(columns, 1)))
+        high = max(1, _OUTER_BLOCK_BYTES // (4 * max(columns, 1)))
         for start in range(0, rows, high):
             part = source.rows(slice(start, start + high))
             if transposed:
@@ -92,7 +92,7 @@ def multiply_stored(a: np.ndarray, source: Stored, transposed: bool, out: np.nda
     All are f32 [rows, columns]. The constant matrix is unpacked in blocks of rows that stay in the cache.
     """
     rows, columns = source.shape
-    high = max(1, _UNPACKED // (4 * max(columns, 1)))
+    high = max(1, _UNPACKED_BLOCK_BYTES // (4 * max(columns, 1)))
     if not transposed:
         out.fill(0)
     for start in range(0, rows, high):
@@ -103,7 +103,7 @@ def multiply_stored(a: np.ndarray, source: Stored, transposed: bool, out: np.nda
             out += _floats(np.ascontiguousarray(a[:, part]), block)
 
 
-_UNPACKED: Final = 1 << 19
+_UNPACKED_BLOCK_BYTES: Final = 1 << 19
 """Bytes of a block of a constant matrix that is unpacked in each call. It stays in the second-level cache of a core."""
 
 
@@ -127,8 +127,8 @@ def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -
     ``columns``. np.multiply takes twice as long where rows are short, because it first copies what it broadcasts.
     """
     width = out.shape[-1]
-    high = max(1, _OUTER // (width * out.itemsize))
-    by_blas = width <= _NARROW or math.prod(out.shape[shared:-1]) < 4 * high
+    high = max(1, _OUTER_BLOCK_BYTES // (width * out.itemsize))
+    by_blas = width <= _MAX_BLAS_OUTER_COLUMNS or math.prod(out.shape[shared:-1]) < 4 * high
     repeated = np.empty((0 if by_blas else high, width), out.dtype)
     for place in np.ndindex(out.shape[:shared]):
         left, right, whole = columns[place].reshape(-1, 1), rows[place].reshape(1, -1), out[place].reshape(-1, width)
@@ -142,9 +142,9 @@ def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -
                 np.multiply(part, repeated[: len(part)], part)
 
 
-_OUTER: Final = 1 << 18
+_OUTER_BLOCK_BYTES: Final = 1 << 18
 """Bytes of a block of an outer product, which stays in the second-level cache of a core."""
-_NARROW: Final = 64
+_MAX_BLAS_OUTER_COLUMNS: Final = 64
 """The most elements in a row for which BLAS makes an outer product faster than two passes of numpy."""
 
 

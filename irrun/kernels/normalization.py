@@ -1,11 +1,12 @@
-"""Means along axes, and normalisation by mean and standard deviation."""
+"""Normalisation along axes: by mean and standard deviation, and the exponentials and sums of SoftMax."""
 
 import math
+from typing import Final
 
 import numpy as np
 
 from irrun.kernels.blocks import InPlace
-from irrun.kernels.matmul import row_sums
+from irrun.kernels.matmul import matmul, row_sums
 
 Axes = tuple[int, ...]
 
@@ -64,3 +65,41 @@ def standardise(axes: Axes, rank: int, eps: float, *, inside: bool = True, devia
         return np.sqrt(variance + margin) if inside else np.sqrt(variance) + margin
 
     return function
+
+
+# ---------------------------------------------------------------------------------------------
+# SoftMax, which attention uses, too
+
+
+def shifted(x: np.ndarray, axis: int) -> np.ndarray:
+    """Return a new array, ``x`` minus its maximum along ``axis``, so that no exponential overflows."""
+    return x - x.max(axis, keepdims=True, initial=-np.inf)
+
+
+def exponentials(x: np.ndarray, axis: int, out: np.ndarray) -> None:
+    """Fill ``out`` with exp(x), or with a finite multiple of it for each row along ``axis``.
+
+    SoftMax is ``out`` divided by its sums along ``axis``.
+    """
+    short = axis == x.ndim - 1 and 0 < x.shape[axis] <= _MAX_SHORT_ROW_ELEMENTS
+    if short and x.min() >= -_MAX_UNSHIFTED and x.max() <= _MAX_UNSHIFTED:  # faster than the maximum of every row
+        np.exp(x, out)
+    else:
+        np.subtract(x, np.maximum.reduce(x, axis, keepdims=True, initial=-np.inf), out)
+        np.exp(out, out)
+
+
+_MAX_UNSHIFTED: Final = 60
+"""The largest absolute value whose exponential needs no shift. exp(60), exp(-60) and the sum of any possible number of
+them are normal numbers."""
+
+
+_MAX_SHORT_ROW_ELEMENTS: Final = 384
+"""The most elements in a row for which the overhead of each row dominates the time."""
+
+
+def sums(x: np.ndarray, axis: int) -> np.ndarray:
+    """Return the sums along ``axis``, which stays as 1."""
+    if axis == x.ndim - 1:
+        return matmul(x, np.ones(x.shape[-1], x.dtype))[..., None]  # faster than np.sum
+    return np.add.reduce(x, axis, keepdims=True)

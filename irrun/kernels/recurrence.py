@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -16,6 +16,31 @@ from irrun.base.deadline import in_time
 from irrun.kernels.matmul import few_rows, matmul
 
 States = tuple[np.ndarray, ...]
+
+
+class PackedWeights(Protocol):
+    """The prepared weights of one direction."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the weights."""
+        ...
+
+    @property
+    def work(self) -> int:
+        """The work for an element of a sequence that threads may share (see ``threads.WORTH``)."""
+        ...
+
+    def run(self, x: np.ndarray, states: States, y: np.ndarray, *, backwards: bool = False) -> States:
+        """Run the layer over ``x`` [batch, time, input], and return the last states.
+
+        The hidden states fill ``y`` [batch, time, hidden]. With ``backwards``, the last element comes first.
+        """
+        ...
+
+
+Pack = Callable[[np.ndarray, np.ndarray, np.ndarray], PackedWeights]
+"""Prepares the weights W [gates * hidden, input], R [gates * hidden, hidden] and B of one direction."""
 
 
 @dataclass(frozen=True, slots=True)

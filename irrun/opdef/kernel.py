@@ -49,8 +49,6 @@ class Request:
     channels_last: bool = False
     """Whether the kernel reads and writes values of rank 4 in channels-last layout: (batch, rows, columns, channels).
     All shapes are then static. Only operations that declare ``Op.channels_last`` get such a request."""
-    compiled: bool = False
-    """Whether the kernel may be one of ``irrun.fast``."""
     unpacks: bool = True
     """Whether the kernel may hold ``Value.stored`` of an input as f32. Otherwise, each call unpacks parts of it."""
 

@@ -1,26 +1,23 @@
-"""Shared by ConvolutionBackpropData and GroupConvolutionBackpropData: the shape rule, and the kernels.
+"""Shared by ConvolutionBackpropData and GroupConvolutionBackpropData: the shape rule, and the choice of a kernel.
 
 They are transposed convolutions: each element of ``data`` is a window, and adds its products with the filters to the
 elements of the output that the window sees.
 """
 
 import functools
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from irrun.kernels.blocks import blocks, scratch
 from irrun.kernels.convolution.channels_last import spread as spread_channels_last
-from irrun.kernels.convolution.planes import Filters, Method, tiles_ready
-from irrun.kernels.convolution.windows import Axis, taps
-from irrun.kernels.convolution.winograd import packed
-from irrun.kernels.matmul import matmul, narrow, wide
-from irrun.opdef import Kernel, OnTileReady, Request, Site, Value, attr, ignore_tile, opt, ports
-from irrun.ops._convolution import Chosen, Filtering, choose, filling, prepared
+from irrun.kernels.convolution.methods import Chosen, filling, prepared
+from irrun.kernels.convolution.transposed import Transposed, is_disjoint
+from irrun.kernels.convolution.windows import Axis
+from irrun.kernels.matmul import wide
+from irrun.opdef import Kernel, Request, Site, Value, attr, opt, ports
+from irrun.ops._convolution import Filtering
 from irrun.ops._sliding import at_least, entry
 from irrun.types import Dim, PartialShape
 
@@ -105,7 +102,7 @@ class BackpropBase(Filtering):
         assert data is not None
         assert filters is not None
         if request.channels_last:
-            return self._prepare_channels_last(data, filters, output_shape, request.compiled)
+            return self._prepare_channels_last(data, filters, output_shape)
         both = any(entry(self.dilations, n, 1) > 1 < stride for n, stride in enumerate(self.strides))
         if filters.data is None or not filters.data.size or wide(filters.data.dtype).kind != "f" or both:
             return None
@@ -123,17 +120,26 @@ class BackpropBase(Filtering):
         flops = 0 if known.static is None else 2 * array.size * math.prod((known.static[0], *known.static[2:]))
         return replace(kernel, flops=flops, packing=replace(kernel.packing, bytes=kernel.packing.bytes + array.nbytes))
 
-    def _prepare_channels_last(
-        self, data: Value, filters: Value, output_shape: Value | None, compiled: bool
-    ) -> Kernel | None:
+    def constant_geometry(
+        self, data: Value, filters: Value, output_shape: Value | None
+    ) -> tuple[np.ndarray, tuple[Axis, ...]] | None:
+        """Return the filters (groups, in, out, …) and the windows of a kernel for channels-last data.
+
+        The windows are those of the convolution that leads from the output back to ``data``. Return None if the shape
+        of ``data`` or of the output is unknown, or if the filters are not constant, or narrower than f32.
+        """
         shape, array, wanted = data.shape.static, filters.data, None if output_shape is None else output_shape.ints()
         unknown = output_shape is not None and wanted is None
         if shape is None or array is None or unknown or not array.size or array.dtype != wide(array.dtype):
             return None
         array = array.reshape(*(1,) * (3 - self.leading), *array.shape)
-        axes = self.axes_to(shape[2:], array.shape[3:], wanted)
-        if compiled and array.dtype == np.float32 and (kernel := _compiled(array, axes, shape[0])) is not None:
-            return replace(kernel, packing=replace(kernel.packing, inputs=(1,) if output_shape is None else (1, 2)))
+        return array, self.axes_to(shape[2:], array.shape[3:], wanted)
+
+    def _prepare_channels_last(self, data: Value, filters: Value, output_shape: Value | None) -> Kernel | None:
+        known, shape = self.constant_geometry(data, filters, output_shape), data.shape.static
+        if known is None or shape is None:
+            return None
+        array, axes = known
         if len(array) > 1 or not all(is_disjoint(axis) for axis in axes):
             return None
         matrix = np.ascontiguousarray(array[0].transpose(0, 2, 3, 1))  # (in, rows, columns, out)
@@ -143,148 +149,3 @@ class BackpropBase(Filtering):
         )
         flops = 2 * array.size * math.prod((shape[0], *shape[2:]))
         return replace(kernel, flops=flops, packing=replace(kernel.packing, bytes=matrix.nbytes))
-
-
-def spread(data: np.ndarray, filters: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
-    """Return the transposed convolution of ``data`` (batch, groups * in, …) with ``filters`` (groups, in, out, …).
-
-    ``axes`` are those of ``axes_to``. The result is of the dtype of ``data``.
-    """
-    batch, (groups, ins, outs) = len(data), filters.shape[:3]
-    work, sizes = wide(data.dtype), data.shape[2:]
-    matrix = data.astype(work, copy=False).reshape(batch, groups, ins, int(np.prod(sizes)))
-    out = np.zeros((batch, groups, outs, *(axis.size for axis in axes)), work)
-    for tap, windows, elements in taps(axes):
-        product = matmul(filters[(..., *tap)].astype(work, copy=False).swapaxes(1, 2), matrix)
-        out[(..., *elements)] += product.reshape(batch, groups, outs, *sizes)[(..., *windows)]
-    return narrow(out.reshape(batch, groups * outs, *out.shape[3:]), data.dtype)
-
-
-# ---------------------------------------------------------------------------------------------
-# prepared kernels
-
-
-class Transposed:
-    """Constant filters (groups, in, out, …) of a transposed convolution, packed once for each method that uses them."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.filters = Filters(array.swapaxes(1, 2))
-        self._packed: dict[tuple[int, ...], tuple[Filters, Callable[[], np.ndarray]]] = {}
-
-    def method(self, axes: tuple[Axis, ...], batch: int) -> tuple[str, Method]:
-        """Return the name of the fastest method, and the method.
-
-        ``axes`` are those of the convolution that leads from the output back to the data.
-        """
-        if all(map(is_disjoint, axes)):
-            return "matmul", functools.partial(disjoint, self._spread)
-        phases: list[Phase] = []
-        names: list[str] = []
-        # strides may be far larger than the filters, and only these phases have a tap
-        for first in itertools.product(*map(_phases, axes)) if all(axis.out for axis in axes) else ():
-            places = tuple(slice(n, None, axis.stride) for n, axis in zip(first, axes))
-            own, seen = zip(*(_phase(axis, n) for axis, n in zip(axes, first)))
-            name, method = choose(*self._some(seen), own, batch)
-            names.append(name)
-            phases.append((places, method))
-        is_whole = len(phases) == math.prod(min(axis.stride, axis.size) for axis in axes)
-        if is_whole and len(phases) == 1:
-            return names[0], phases[0][1]
-        return " and ".join(dict.fromkeys(names)), functools.partial(by_phases, phases, is_whole)
-
-    @functools.cached_property
-    def _spread(self) -> np.ndarray:
-        """The filters as (groups, out, …, in)."""
-        return np.ascontiguousarray(np.moveaxis(self.filters.array, 2, -1))
-
-    def _some(self, taps: tuple[slice, ...]) -> tuple[Filters, Callable[[], np.ndarray]]:
-        """Return the filters of these taps in reverse order, and a function that packs them for Winograd's method."""
-        key = tuple(tap.start for tap in taps)
-        if key not in self._packed:
-            reverse = (slice(None, None, -1),) * len(taps)
-            filters = Filters(np.ascontiguousarray(self.filters.array[(..., *taps)][(..., *reverse)]))
-            self._packed[key] = filters, functools.cache(lambda: packed(filters))
-        return self._packed[key]
-
-
-Phase = tuple[tuple[slice, ...], Method]
-"""The elements of the output at one phase of the strides, and the convolution that computes them."""
-
-
-def _phases(axis: Axis) -> list[int]:
-    """Return the phases of the output that a tap of the filters reaches: the positions of their first elements."""
-    firsts = ((tap - axis.begin) % axis.stride for tap in range(min(axis.kernel, axis.stride)))
-    return sorted(first for first in firsts if first < axis.size)
-
-
-def _phase(axis: Axis, first: int) -> tuple[Axis, slice]:
-    """Return the convolution for every ``stride``-th element of the output from ``first`` on, and its taps."""
-    tap = (first + axis.begin) % axis.stride
-    kernel, count = len(range(tap, axis.kernel, axis.stride)), len(range(first, axis.size, axis.stride))
-    begin = (kernel - 1) * axis.dilation - (first + axis.begin - tap) // axis.stride
-    end = count + (kernel - 1) * axis.dilation - begin - axis.out
-    return Axis(axis.out, kernel, 1, axis.dilation, begin, end, count), slice(tap, None, axis.stride)
-
-
-def by_phases(
-    phases: Sequence[Phase], is_whole: bool, data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady
-) -> None:
-    """Fill ``out`` (batch, groups, out, …) with one convolution for each phase of the strides.
-
-    Unless they are the whole output, the elements between them are 0.
-    """
-    if not is_whole:
-        out[...] = 0
-    for places, method in phases:
-        part = out[(..., *places)]
-        if part.size:
-            result = np.empty(part.shape, part.dtype)
-            method(data, result, ignore_tile)
-            part[...] = result
-    tiles_ready(out, on_tile_ready)
-
-
-def _compiled(array: np.ndarray, axes: tuple[Axis, ...], batch: int) -> Kernel | None:
-    """Return the compiled kernel for channels-last data and constant filters (groups, in, out, …), or None.
-
-    ``axes`` are those of the convolution that leads from the output back to the data. Every element of the output must
-    depend on some tap, and the taps on data or finite.
-    """
-    filters = Filters(array.swapaxes(1, 2))
-    if not all(axis.out and axis.size and axis.kernel >= axis.stride and axis.stride <= axis.size for axis in axes):
-        return None
-    if any(axis.dilation > 1 < axis.stride for axis in axes) or not filters.is_finite:
-        return None
-    from irrun.fast.convolution.methods import transposed
-
-    phases: list[Any] = []
-    for first in itertools.product(*map(_phases, axes)):
-        own, taps = zip(*(_phase(axis, n) for axis, n in zip(axes, first)))
-        phases.append((first, own, tuple(tap.start for tap in taps)))
-    return transposed(filters, axes, batch, phases)
-
-
-def is_disjoint(axis: Axis) -> bool:
-    """Return whether each output element depends on one element only: strides equal the kernel size, without pads."""
-    return axis == Axis(axis.out * axis.kernel, axis.kernel, axis.kernel, 1, 0, 0, axis.out)
-
-
-def disjoint(filters: np.ndarray, data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady) -> None:
-    """Fill ``out`` with a transposed convolution whose strides equal the kernel size, without pads.
-
-    ``filters`` is (groups, out, …, in). Each output element is one product.
-    """
-    (batch, groups, ins, rows, *rest), (outs, *kernel) = data.shape, filters.shape[1:-1]
-    width, height = math.prod(rest), outs * math.prod(kernel)
-    matrix, spread = data.reshape(*data.shape[:3], rows * width), filters.reshape(groups, height, ins)
-    for images, some, part in blocks((batch, groups, rows), height * width * out.itemsize):
-        seen = matrix[images, some, :, part.start * width : part.stop * width]
-        products = scratch(0, out.dtype, *seen.shape[:2], height, seen.shape[-1])
-        matmul(spread[some], seen, out=products)
-        products = products.reshape(*seen.shape[:2], outs, *kernel, part.stop - part.start, *rest)
-        lines = slice(part.start * kernel[0], part.stop * kernel[0])
-        target = out[images, some, :, lines]
-        for tap in np.ndindex(*kernel):
-            places = (slice(n, None, step) for n, step in zip(tap, kernel))
-            target[(..., *places)] = products[(slice(None),) * 3 + tap]
-        on_tile_ready((images, some, slice(0, outs), lines, *map(slice, out.shape[4:])))

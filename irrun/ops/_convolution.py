@@ -2,20 +2,19 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from irrun.kernels.convolution.channels_last import Method as LastMethod
 from irrun.kernels.convolution.channels_last import choose as choose_channels_last
-from irrun.kernels.convolution.fft import pays, spectra, spectral
-from irrun.kernels.convolution.planes import Filters, Method, by_taps, columns, planes, pointwise
+from irrun.kernels.convolution.methods import WINOGRAD, Chosen, choose, filling, prepared
+from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.windows import Axis, is_sparse
-from irrun.kernels.convolution.winograd import packed, suits, transformed_bytes, winograd
-from irrun.kernels.matmul import narrow, wide
-from irrun.opdef import Index, Kernel, OnTileReady, Packing, Request, Site, Value, attr, ignore_tile, ports
+from irrun.kernels.convolution.winograd import packed, transformed_bytes
+from irrun.kernels.matmul import wide
+from irrun.opdef import Kernel, Packing, Request, Site, Value, attr, ports
 from irrun.ops._sliding import Sliding
 from irrun.types import Dim, PartialShape, product
 
@@ -101,7 +100,7 @@ class ConvolutionBase(Filtering):
         assert data is not None
         assert filters is not None
         if request.channels_last:
-            return self._prepare_channels_last(data, filters, request.compiled)
+            return self._prepare_channels_last(data, filters)
         if filters.stored is not None:
             return self._prepare_stored(data, filters)
         if filters.data is None or not filters.data.size or wide(filters.data.dtype).kind != "f":
@@ -138,24 +137,31 @@ class ConvolutionBase(Filtering):
             return Kernel(call, packing=packing)
         return Kernel(call, out="tiles", flops=2 * size * shape[0] * math.prod(shape[2:]), packing=packing)
 
-    def _prepare_channels_last(self, data: Value, filters: Value, compiled: bool) -> Kernel | None:
+    def constant_geometry(self, data: Value, filters: Value) -> tuple[Filters, tuple[Axis, ...]] | None:
+        """Return the filters (groups, out, in, …) and the windows of a kernel for channels-last data.
+
+        Return None if the data has an unknown shape or another type than the filters, if the filters are not constant,
+        or if a copy of the data with its pads would be far larger than the data or would spread infinities.
+        """
         shape, array = data.shape.static, filters.data if filters.stored is None else _stored(filters)
         if shape is None or array is None or not array.size or data.type.dtype != wide(array.dtype):
             return None
         constant = Filters(array.reshape(*(1,) * (3 - self.leading), *array.shape))
         axes = self.axes(shape[2:], constant.kernel)
-        if is_sparse(axes) or not constant.allow_pads(axes):
-            return None
-        if compiled and data.type.name == "f32":
-            from irrun.fast.convolution.methods import convolution
+        return None if is_sparse(axes) or not constant.allow_pads(axes) else (constant, axes)
 
-            return convolution(constant, axes, shape[0])
-        choice = choose_channels_last(constant, axes, shape[0])
+    def _prepare_channels_last(self, data: Value, filters: Value) -> Kernel | None:
+        known = self.constant_geometry(data, filters)
+        batch = data.shape[0].value
+        if known is None or batch is None:
+            return None
+        constant, axes = known
+        choice = choose_channels_last(constant, axes, batch)
         if choice is None:
             return None
         algorithm, method, packed_bytes = choice
-        whole = shape[0], *(axis.out for axis in axes), constant.groups * constant.outs
-        flops = 2 * array.size * math.prod(whole[:-1])
+        whole = batch, *(axis.out for axis in axes), constant.groups * constant.outs
+        flops = 2 * constant.size * math.prod(whole[:-1])
         kernel = filling(method, whole, algorithm)
         return replace(kernel, flops=flops, packing=replace(kernel.packing, bytes=packed_bytes))
 
@@ -164,95 +170,3 @@ def _stored(filters: Value) -> np.ndarray:
     """Return filters that stay as the file has them, as a view of the .bin."""
     assert filters.stored is not None
     return filters.stored.codes.reshape(filters.shape.static or ())
-
-
-# ---------------------------------------------------------------------------------------------
-# prepared kernels: they pack the filters once, and choose the method once for each shape of the data
-
-
-WINOGRAD: Final = "Winograd F(4×4, 3×3)"
-"""The method that needs transformed filters."""
-
-Chosen = tuple[tuple[int, ...], str, Method]
-"""The spatial sizes of an output, the name of the method that fills it, and the method."""
-
-
-def prepared(filters: Filters, chosen: Callable[[Any, Any], Chosen], shape: PartialShape, wanted: Any) -> Kernel:
-    """Return the kernel for constant filters.
-
-    ``chosen(shape, wanted)`` returns the method for data of ``shape``. ``wanted`` is the output shape that an input
-    asks for, or None.
-    """
-    groups, outs, ins, work = filters.groups, filters.outs, filters.ins, filters.dtype
-
-    def call(
-        data: np.ndarray,
-        _: np.ndarray,
-        output_shape: np.ndarray | None = None,
-        *,
-        out: np.ndarray | None = None,
-        on_tile_ready: OnTileReady = ignore_tile,
-    ) -> np.ndarray:
-        sizes, _name, method = chosen(data.shape, None if output_shape is None else tuple(output_shape.tolist()))
-        whole = np.empty((len(data), groups * outs, *sizes), data.dtype) if out is None else out
-        if not whole.size:  # the methods count from the first window to the last
-            return whole
-        sums = whole if whole.dtype == work else np.empty(whole.shape, work)
-        split = data.reshape(len(data), groups, ins, *data.shape[2:]).astype(work, copy=False)
-
-        def report(tile: Index) -> None:
-            images, some, rows, *windows = tile
-            index = (images, slice(some.start * outs + rows.start, (some.stop - 1) * outs + rows.stop), *windows)
-            if sums is not whole:
-                whole[index] = narrow(sums[index], whole.dtype)
-            on_tile_ready(index)
-
-        method(split, sums.reshape(len(data), groups, outs, *sizes), report)
-        return whole
-
-    packing = Packing((1,), filters.copied)
-    if shape.static is None:
-        return Kernel(call, packing=packing)
-    sizes, algorithm, _ = chosen(shape.static, wanted)
-    flops = 2 * filters.size * shape.static[0] * math.prod(sizes)
-    return Kernel(call, algorithm, out="tiles", flops=flops, packing=packing)
-
-
-def filling(method: LastMethod, shape: tuple[int, ...], algorithm: str, inputs: int = 2) -> Kernel:
-    """Return the kernel of a channels-last method that fills an output of ``shape`` from the first input.
-
-    ``inputs`` is the number of inputs, of which all but the first are constant.
-    """
-
-    def call(
-        data: np.ndarray,
-        *_: np.ndarray,
-        out: np.ndarray | None = None,
-        on_tile_ready: OnTileReady = ignore_tile,
-    ) -> np.ndarray:
-        whole = np.empty(shape, data.dtype) if out is None else out
-        method(data, whole, on_tile_ready)
-        return whole
-
-    return Kernel(call, f"{algorithm}, channels last", out="tiles", packing=Packing(tuple(range(1, inputs))))
-
-
-def choose(
-    filters: Filters, matrices: Callable[[], np.ndarray], axes: tuple[Axis, ...], batch: int
-) -> tuple[str, Method]:
-    """Return the name of the fastest method for these filters and this geometry, and the method.
-
-    ``matrices()`` returns the filters as Winograd's method needs them.
-    """
-    steps = {(axis.stride, axis.dilation) for axis in axes}
-    if set(filters.kernel) == {1} and not any(axis.begin or axis.end for axis in axes):
-        return "matmul", functools.partial(pointwise, filters, axes)
-    if is_sparse(axes) or not filters.allow_pads(axes):
-        return "taps", functools.partial(by_taps, filters, axes)
-    if filters.ins == filters.outs == 1 and steps == {(1, 1)} and pays(filters, axes):
-        return "Fourier transform", functools.partial(spectral, filters, spectra(filters, axes), axes)
-    if filters.ins * filters.outs <= 16 and filters.groups > 1:
-        return "im2col of planes", functools.partial(planes, filters, axes)
-    if suits(filters, axes, batch):
-        return WINOGRAD, functools.partial(winograd, filters, matrices, axes)
-    return "im2col", functools.partial(columns, filters, axes)

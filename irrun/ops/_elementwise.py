@@ -101,10 +101,6 @@ class Binary(Elementwise):
         """Return a function with ``out`` that computes the same as ``kernel`` for these types, or None."""
         return None
 
-    def compiled(self, a: Value, b: Value) -> Callable[..., np.ndarray] | None:
-        """Return the same as ``fast`` in compiled form, or None."""
-        return None
-
     def result(self, a: Value) -> np.dtype:
         """Return the dtype of the output."""
         return a.type.dtype
@@ -115,7 +111,7 @@ class Binary(Elementwise):
         assert b is not None
         if not self.as_numpy(a, b):
             return None
-        call = (self.compiled(a, b) if request.compiled else None) or self.fast(a, b)
+        call = self.fast(a, b)
         if call is None and isinstance(self.kernel, np.ufunc) and gives(self.kernel, self.result(a), a, b):
             call = self.kernel
         if call is None and native(a, b):
@@ -148,11 +144,10 @@ def binary(
     types: str = "numeric",
     base: type[Binary] = Binary,
     fast: Callable[[Value, Value], Callable[..., np.ndarray] | None] | None = None,
-    compiled: Callable[[Value, Value], Callable[..., np.ndarray] | None] | None = None,
 ) -> type[Binary]:
     """Return an operation, declared as one row of a table, and register it.
 
-    The operation is ``kernel``, for Dims ``dims``. ``fast`` and ``compiled`` return a faster function for its inputs.
+    The operation is ``kernel``, for Dims ``dims``. ``fast`` returns a faster function for its inputs.
     """
     body: dict[str, object] = {
         "__doc__": f"{doc}\n{_CLAUSES}",
@@ -165,8 +160,6 @@ def binary(
         body["dims"] = staticmethod(dims)
     if fast is not None:
         body["fast"] = staticmethod(fast)
-    if compiled is not None:
-        body["compiled"] = staticmethod(compiled)
     return op(name, since=since, spec=spec)(type(name, (base,), body))
 
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from irrun.base.deadline import in_time
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
-from irrun.kernels.recurrence import Packed, gru, gru_linear, lstm, rnn
+from irrun.kernels.recurrence import Pack, PackedWeights, gru, gru_linear, lstm, rnn
 from irrun.kernels.threads import each
 from irrun.opdef import Kernel, Op, Packing, Request, Site, Value, attr
 from irrun.types import Dim, product
-
-if TYPE_CHECKING:
-    from irrun.fast.recurrence import PackedCell
 
 Function = Callable[[np.ndarray], np.ndarray]
 States = tuple[np.ndarray, ...]
@@ -81,17 +78,15 @@ class Kind:
     states: int
     step: Callable[..., States]
     usual: tuple[str, ...]
-    """The activations for which ``packed`` computes the same."""
-    packed: Callable[[np.ndarray, np.ndarray, np.ndarray], Packed]
+    """The activations for which ``pack`` computes the same."""
+    pack: Pack
     """Prepares constant weights W, R and B."""
-    compiled: str = ""
-    """The function of ``fast.recurrence`` that does the same for f32, if there is one."""
 
 
 RNN: Final = Kind(1, 1, 1, 1, _rnn, ("tanh",), rnn)
-GRU: Final = Kind(3, 3, 2, 1, _gru, ("sigmoid", "tanh"), gru, "gru")
-GRU_LINEAR: Final = Kind(3, 4, 2, 1, _gru_linear_before_reset, ("sigmoid", "tanh"), gru_linear, "gru_linear")
-LSTM: Final = Kind(4, 4, 3, 2, _lstm, ("sigmoid", "tanh", "tanh"), lstm, "lstm")
+GRU: Final = Kind(3, 3, 2, 1, _gru, ("sigmoid", "tanh"), gru)
+GRU_LINEAR: Final = Kind(3, 4, 2, 1, _gru_linear_before_reset, ("sigmoid", "tanh"), gru_linear)
+LSTM: Final = Kind(4, 4, 3, 2, _lstm, ("sigmoid", "tanh", "tanh"), lstm)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -106,8 +101,6 @@ def _relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0)
 
 
-_WORTH_PACKING: Final = 1 << 12
-"""The least elements of recurrence weights for which a compiled kernel is worth its call."""
 _ACTIVATIONS: Final[Mapping[str, Function]] = {"sigmoid": _sigmoid, "tanh": np.tanh, "relu": _relu}
 
 
@@ -200,8 +193,15 @@ class _Recurrent(Op):
         present = {port.name: a for port, a in zip(self.inputs, inputs) if a is not None}
         return {name: a.astype(wide(a.dtype), copy=False) for name, a in present.items()}
 
-    def packed(self, request: Request) -> Sequence[Packed | PackedCell] | None:
-        """Return the prepared weights of each direction, or None.
+    def prepare(self, request: Request) -> Kernel | None:
+        return self.prepared(request, self.formula.pack)
+
+    def prepared(self, request: Request, pack: Pack) -> Kernel | None:
+        """Return the kernel whose constant weights ``pack`` prepares, or None if there is none."""
+        raise NotImplementedError
+
+    def packed(self, request: Request, pack: Pack) -> Sequence[PackedWeights] | None:
+        """Return the weights of each direction as ``pack`` prepares them, or None.
 
         None means that the weights are not constant, or that the layer needs more than the prepared kernels can
         compute.
@@ -216,11 +216,7 @@ class _Recurrent(Op):
         one_direction = (2, 2, 1)  # the ranks of W, R and B in a cell; in a sequence, an axis of directions comes first
         w, r, *rest = (a if a.ndim > rank else a[None] for a, rank in zip(weights, one_direction) if a is not None)
         b = rest[0] if rest else np.zeros((len(r), self.formula.biases * r.shape[-1]), r.dtype)
-        if request.compiled and self.formula.compiled and r.dtype == np.float32 and r[0].size >= _WORTH_PACKING:
-            from irrun.fast import recurrence
-
-            return [getattr(recurrence, self.formula.compiled)(*each) for each in zip(w, r, b)]
-        return [self.formula.packed(*each) for each in zip(w, r, b)]
+        return [pack(*each) for each in zip(w, r, b)]
 
     @property
     def weights(self) -> tuple[int, ...]:
@@ -251,8 +247,8 @@ class Cell(_Recurrent):
         dims = self.dims(at, (x, *others))
         return tuple(x.reshaped(dims("batch_size hidden_size")) for _ in range(self.formula.states))
 
-    def prepare(self, request: Request) -> Kernel | None:
-        packed = self.packed(request)
+    def prepared(self, request: Request, pack: Pack) -> Kernel | None:
+        packed = self.packed(request, pack)
         if packed is None:
             return None
         (weights,), states = packed, self.formula.states
@@ -286,8 +282,8 @@ class RecurrentSequence(_Recurrent):
         states = [x.reshaped(dims("batch_size num_directions hidden_size")) for _ in range(self.formula.states)]
         return (x.reshaped(dims("batch_size num_directions seq_length hidden_size")), *states)
 
-    def prepare(self, request: Request) -> Kernel | None:
-        packed = self.packed(request)
+    def prepared(self, request: Request, pack: Pack) -> Kernel | None:
+        packed = self.packed(request, pack)
         if packed is None:
             return None
         backwards = [self.direction == "reverse", True]

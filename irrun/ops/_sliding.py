@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Final
+from collections.abc import Sequence
 
-import numpy as np
-
-from irrun.kernels.blocks import BLOCK, each_block, reporting
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.elementwise import native
-from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, ports
+from irrun.kernels.pooling import Reduction, pooling, pooling_channels_last
+from irrun.opdef import Kernel, Op, Request, Site, Value, attr, ports
 from irrun.types import Dim, PartialShape
 
 
@@ -148,72 +144,18 @@ class Pooling(Sliding):
         batch, channels, *sizes = data.shape.dims or PartialShape.of_rank(rank)
         return data.reshaped([batch, channels, *self.slide(at, sizes, [Dim(k) for k in self.kernel])])
 
-    def prepared(
-        self,
-        request: Request,
-        pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray], None],
-        pool_rows: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray, slice], None],
-        counts: Callable[[tuple[Axis, ...]], np.ndarray] | None = None,
-    ) -> Kernel | None:
-        """Return the kernel of an operation with one output, or None for types other than f32 and f64.
-
-        ``pool(data, axes, out)`` fills the windows of some channels. ``pool_rows(data, axes, out, rows)`` is the same
-        for channels-last data: it fills the rows of windows at the slice ``rows``. Both get parts of data and output.
-        ``counts(axes)`` returns the divisors of all windows, if these are means.
-        """
+    def prepared(self, request: Request, reduction: Reduction) -> Kernel | None:
+        """Return the kernel of a pooling with one output, or None for types other than f32 and f64."""
         (data,) = request.inputs
         assert data is not None
         if not native(data):
             return None
-        if request.channels_last:
-            shape = data.shape.static
-            taps = math.prod(self.kernel)
-            if shape is not None and taps <= _TAPS and request.compiled and data.type.name == "f32" and 0 not in shape:
-                from irrun.fast.convolution.pooling import pooling
-
-                axes = self.axes(shape[2:], self.kernel)
-                return pooling(axes, shape[0], shape[1], None if counts is None else counts(axes))
-            return self._prepared_channels_last(data, pool_rows)
-        axes_of = lru_cache(lambda sizes: self.axes(sizes, self.kernel))
-
-        def call(
-            data: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
-        ) -> np.ndarray:
-            axes = axes_of(data.shape[2:])
-            whole = np.empty((*data.shape[:2], *(axis.out for axis in axes)), data.dtype) if out is None else out
-            fill = reporting(lambda index: pool(data[index], axes, whole[index]), whole, on_tile_ready)
-            each_block(fill, data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, 2 * BLOCK, work=data.nbytes)
-            return whole
-
-        return Kernel(call, "in blocks", out="tiles")
-
-    def _prepared_channels_last(
-        self, data: Value, pool: Callable[[np.ndarray, tuple[Axis, ...], np.ndarray, slice], None]
-    ) -> Kernel | None:
+        if not request.channels_last:
+            return pooling(reduction, lambda sizes: self.axes(sizes, self.kernel))
         shape = data.shape.static
         if shape is None:
             return None
-        rows, line = self.axes(shape[2:], self.kernel)
-        size = rows.stride * line.size * shape[1] * data.type.dtype.itemsize
-
-        def call(
-            data: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
-        ) -> np.ndarray:
-            whole = np.empty((shape[0], rows.out, line.out, shape[1]), data.dtype) if out is None else out
-
-            def fill(index: Index) -> None:
-                images, part = index
-                first, elements = rows.part(part)
-                pool(data[images, elements], (first, line), whole[index], part)
-
-            each_block(reporting(fill, whole, on_tile_ready), (shape[0], rows.out), size, BLOCK // 2, work=data.nbytes)
-            return whole
-
-        return Kernel(call, "in blocks, channels last", out="tiles")
-
-
-_TAPS: Final = 49
-"""The most taps of a window for which one compiled pass over all of them is faster than a pass for each axis."""
+        return pooling_channels_last(reduction, self.axes(shape[2:], self.kernel), shape[1], data.type.dtype.itemsize)
 
 
 def entry(values: tuple[int, ...], axis: int, default: int) -> int:

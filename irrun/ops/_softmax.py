@@ -26,17 +26,11 @@ class AlongAxis(Op):
         """Fill ``out``, which may be ``x``, with the result."""
         raise NotImplementedError
 
-    def compiled(self, data: Value) -> Kernel | None:
-        """Return the compiled kernel for the last axis, or None if there is none for the type of ``data``."""
-        return None
-
     def prepare(self, request: Request) -> Kernel | None:
         (data,) = request.inputs
         if data is None or not native(data) or not data.rank:
             return None
         axis = self.axis % data.rank
-        if request.compiled and axis == data.rank - 1 and (kernel := self.compiled(data)) is not None:
-            return kernel
         return whole_along(lambda x, out: self.block(x, out, axis), (axis,))
 
     def infer(self, at: Site, data: Value) -> Value:

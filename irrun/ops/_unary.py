@@ -35,10 +35,6 @@ class Unary(Op):
         """Return a function with ``out`` that computes the same as ``kernel`` for f32 and f64, or None."""
         return None
 
-    def compiled(self) -> str | None:
-        """Return the name of the function of ``fast.activations`` that computes f32, if there is one."""
-        return None
-
     def formula(self) -> Formula | None:
         """Return what ``fast`` computes, if that has a formula."""
         return None
@@ -53,10 +49,6 @@ class Unary(Op):
     def prepare(self, request: Request) -> Kernel | None:
         (data,) = request.inputs
         assert data is not None
-        if request.compiled and data.type.name == "f32" and (name := self.compiled()) is not None:
-            from irrun.fast import activations
-
-            return activations.activation(getattr(activations, name)) if data.rank else None
         numpy_has_it = isinstance(self.kernel, np.ufunc) and gives(self.kernel, self.result(data), data)
         if numpy_has_it and (self.exact or native(data)):
             return elementwise(self.kernel, data)
@@ -100,12 +92,11 @@ def unary(
     base: type[Unary] = Unary,
     fast: Callable[..., np.ndarray] | None = None,
     formula: Formula | None = None,
-    compiled: str | None = None,
 ) -> type[Unary]:
     """Return an operation, declared as one row of a table, and register it.
 
     The operation is ``kernel``, for Dims ``dims``, and ``fast`` for f32 and f64 if that is a function. ``formula`` is
-    what ``fast`` computes. See ``Unary`` for ``compiled``.
+    what ``fast`` computes.
     """
     body: dict[str, object] = {
         "__doc__": doc,
@@ -121,6 +112,4 @@ def unary(
         body["fast"] = lambda self, data: fast
     if formula is not None:
         body["formula"] = lambda self: formula
-    if compiled is not None:
-        body["compiled"] = lambda self: compiled
     return op(name, since=since, spec=spec)(type(name, (base,), body))

@@ -5,8 +5,9 @@ import math
 
 import numpy as np
 
-from irrun.kernels.convolution.windows import Axis, reduced
+from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.means import means
+from irrun.kernels.pooling import Reduction
 from irrun.opdef import Kernel, Request, Site, Value, attr, op
 from irrun.ops._sliding import Pooling
 
@@ -28,23 +29,11 @@ class _AvgPool(Pooling):
         return means(data, sums, self._counts(axes))
 
     def prepare(self, request: Request) -> Kernel | None:
-        @functools.lru_cache
-        def divisors(axes: tuple[Axis, ...]) -> np.ndarray:
-            return np.broadcast_to(np.maximum(self._counts(axes), 1), [axis.out for axis in axes])
+        return self.prepared(request, Reduction(np.add, 0, self.divisors))
 
-        def pool(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray) -> None:
-            reduced(np.add, 0, data, axes, out)
-            np.divide(out, divisors(axes).astype(out.dtype), out=out)
-
-        (data,) = request.inputs
-        shape = None if data is None else data.shape.static
-        whole = self.axes(shape[2:], self.kernel) if shape is not None else ()
-
-        def pool_rows(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray, rows: slice) -> None:
-            reduced(np.add, 0, data, axes, out, first=1)
-            np.divide(out, divisors(whole)[rows, :, np.newaxis].astype(out.dtype), out=out)
-
-        return self.prepared(request, pool, pool_rows, divisors)
+    def divisors(self, axes: tuple[Axis, ...]) -> np.ndarray:
+        """Return the divisor of each window [windows, ...]; 1 for a window without elements that count."""
+        return np.broadcast_to(np.maximum(self._counts(axes), 1), [axis.out for axis in axes])
 
     def _counts(self, axes: tuple[Axis, ...]) -> np.ndarray:
         """Return the divisor of each window: the number of its elements that count."""

@@ -1,12 +1,11 @@
 """Arithmetic on two tensors, element by element.  Spec: arithmetic/{add,subtract,multiply,…}-1."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
 from irrun.kernels.cast import plain
-from irrun.kernels.elementwise import gives, larger, native, power, smaller, squared_difference
+from irrun.kernels.elementwise import gives, is_outer, larger, multiplying, native, power, smaller, squared_difference
 from irrun.kernels.matmul import outer
 from irrun.opdef import Value, attr, op
 from irrun.ops._elementwise import Binary, binary, is_integer
@@ -33,50 +32,8 @@ def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return difference * difference
 
 
-_Outer = Callable[[np.ndarray, np.ndarray, np.ndarray, int], None]
-
-
-def _multiplying(outer: _Outer) -> Callable[..., np.ndarray]:
-    """Return the function that multiplies, large outer products of short rows with ``outer``."""
-
-    def multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-        shared = _shared(a.shape, b.shape)
-        if out is None or shared is None or not out.flags.c_contiguous:
-            return np.multiply(a, b, out)
-        outer(a, b, out, shared)
-        return out
-
-    return multiply
-
-
-def _is_outer(a: Value, b: Value) -> bool:
-    columns, rows = a.shape.static, b.shape.static
-    known = columns is not None and rows is not None and _shared(columns, rows) is not None
-    return known and native(a, b)
-
-
 def _fast_multiply(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
-    return _multiplying(outer) if _is_outer(a, b) else None
-
-
-def _compiled_multiply(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
-    if not _is_outer(a, b) or a.type.name != "f32":
-        return None
-    from irrun.fast import rows
-
-    return _multiplying(rows.outer)
-
-
-def _shared(columns: tuple[int, ...], rows: tuple[int, ...]) -> int | None:
-    """Return how many leading axes both shapes share if the others are a large outer product of short rows, else None.
-
-    In those other axes, all dims of ``rows`` but the last are 1, and the last of ``columns`` is 1.
-    """
-    if len(columns) != len(rows) or not columns or columns[-1] != 1 or not 8 <= rows[-1] <= 512:
-        return None
-    shared = next((i for i, (m, n) in enumerate(zip(columns, rows)) if m != n), 0)
-    count = math.prod(columns[shared:])
-    return shared if set(rows[shared:-1]) <= {1} and count * rows[-1] >= 1 << 16 else None
+    return multiplying(outer) if is_outer(a, b) else None
 
 
 def _fast_power(a: Value, b: Value) -> Callable[..., np.ndarray] | None:
@@ -93,7 +50,6 @@ Multiply = binary(
     np.multiply,
     Dim.__mul__,
     fast=_fast_multiply,
-    compiled=_compiled_multiply,
     doc="``a * b``.",
     spec="arithmetic/multiply-1",
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from irrun.base.deadline import in_time
 from irrun.kernels.matmul import narrow, wide
-from irrun.kernels.softmax import shifted
+from irrun.kernels.normalization import shifted
 from irrun.opdef import Op, Refused, Site, Value, attr, op, opt, ports
 from irrun.ops._ctc import same_dim
 

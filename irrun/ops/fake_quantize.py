@@ -1,5 +1,7 @@
 """FakeQuantize: round to a number of levels within a range.  Spec: quantization/fake-quantize-1."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from irrun.kernels.cast import cast, plain
@@ -38,18 +40,18 @@ class FakeQuantize(Elementwise):
 
     def prepare(self, request: Request) -> Kernel | None:
         values = [value for value in request.inputs if value is not None]
+        return elementwise(self._quantized, *values) if self.is_usual(values) else None
+
+    def is_usual(self, values: Sequence[Value]) -> bool:
+        """Return whether the inputs are all f32 or all f64, and numpy broadcasts the limits to ``data``.
+
+        The input ranges are then known and finite, and their low ends below their high ends.
+        """
         low, high = values[1].exact, values[2].exact
         ranks = [value.rank or 0 for value in values]
         plain = native(*values) and self.as_numpy(*values) and max(ranks) == ranks[0]
-        if not plain or low is None or high is None or not ((low < high) & np.isfinite(high - low)).all():
-            return None
-        limits = [value.exact for value in values[1:] if value.exact is not None and value.exact.size == 1]
-        if request.compiled and values[0].type.name == "f32" and len(limits) == 4:
-            from irrun.fast.quantization import quantized
-
-            if values[0].rank:
-                return quantized(self.levels, np.concatenate(limits, axis=None))
-        return elementwise(self._quantized, *request.inputs)
+        known = plain and low is not None and high is not None
+        return known and bool(((low < high) & np.isfinite(high - low)).all())
 
     def _quantized(
         self, x: np.ndarray, in_low: np.ndarray, in_high: np.ndarray, out_low: np.ndarray, out_high: np.ndarray,

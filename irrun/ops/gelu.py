@@ -18,9 +18,6 @@ class Gelu7(Unary):
     approximation_mode = attr.choice("erf", "tanh", default="erf")
     types = {"T": "float"}
 
-    def compiled(self) -> str:
-        return f"gelu_{self.approximation_mode}"
-
     def kernel(self, x: np.ndarray) -> np.ndarray:
         if self.approximation_mode == "erf":
             return _by_erf(x)
@@ -35,9 +32,6 @@ class Gelu2(Unary):
     """Compute ``x * Φ(x)`` with the error function."""
 
     types = {"T": "float"}
-
-    def compiled(self) -> str:
-        return "gelu_erf"
 
     def kernel(self, x: np.ndarray) -> np.ndarray:
         return _by_erf(x)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irrun.kernels.convolution.transposed import spread
 from irrun.opdef import Site, op
-from irrun.ops._backprop import BackpropBase, spread
+from irrun.ops._backprop import BackpropBase
 from irrun.ops._convolution import grouped
 from irrun.types import Dim
 

@@ -47,11 +47,6 @@ class GroupNormalization(Op):
         if data is None or not native(data, scale, bias) or data.shape.static is None:
             return None
         if request.channels_last:
-            if request.compiled and data.type.name == "f32" and all(data.shape.static):
-                from irrun.fast.groups import group_normalization
-
-                batch, channels, *spatial = data.shape.static
-                return group_normalization((batch, *spatial, channels), self.num_groups, self.epsilon)
             return self._prepare_channels_last(data.shape.static, data.type.dtype)
         batch, channels, *spatial = data.shape.static
         groups, size = self.num_groups, channels // self.num_groups

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.kernels.softmax import shifted, sums
+from irrun.kernels.normalization import shifted, sums
 from irrun.opdef import op
 from irrun.ops._softmax import AlongAxis
 

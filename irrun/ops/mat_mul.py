@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
@@ -79,8 +78,6 @@ class MatMul(Op):
             return None
         if a.type.dtype != wide(a.type.dtype):
             return self._widened(b) if b.data is not None else None
-        if request.compiled and (kernel := self._compiled(a, b)) is not None:
-            return kernel
         transpose_a, transpose_b = self.transpose_a, self.transpose_b
         shape = self.infer(Site(), a, b).shape.static
         held: TransposedConstant | UnpackedConstant | None = None
@@ -122,18 +119,6 @@ class MatMul(Op):
         packing = Packing() if held is None else Packing((1,), held.array.nbytes)
         return Kernel(call, out="tiles", flops=flops, packing=packing)
 
-    def _compiled(self, a: Value, b: Value) -> Kernel | None:
-        """Return a compiled kernel for f32 and a constant matrix ``b``, or None."""
-        size = 0 if b.shape.static is None or b.rank != 2 else math.prod(b.shape.static)
-        source = b.data if b.stored is None else b.stored
-        if a.type.name != "f32" or size < _WORTH_PACKING or source is None:
-            return None
-        from irrun.fast.product import packed_product
-
-        shape = self.infer(Site(), a, b).shape.static
-        flops = 0 if shape is None else 2 * math.prod(shape) * (a.shape[-2 if self.transpose_a else -1].value or 0)
-        return packed_product(source, self.transpose_a, self.transpose_b, flops)
-
     def _in_parts(self, stored: Stored) -> Kernel:
         """Return a kernel that unpacks ``b`` in parts in each call."""
 
@@ -170,7 +155,3 @@ class MatMul(Op):
 
 def _swapped(dims: tuple[Dim, ...], transpose: bool) -> tuple[Dim, ...]:
     return (*dims[:-2], dims[-1], dims[-2]) if transpose else dims
-
-
-_WORTH_PACKING: Final = 1 << 12
-"""The least elements of a constant matrix for which a compiled kernel is worth its calls."""

@@ -1,12 +1,14 @@
 """MaxPool: the largest element of each window.  Spec: pooling/max-pool-{1,8,14}."""
 
 import math
+from typing import Final
 
 import ml_dtypes
 import numpy as np
 
-from irrun.kernels.convolution.windows import Axis, reduced, taps
+from irrun.kernels.convolution.windows import Axis, taps
 from irrun.kernels.matmul import wide
+from irrun.kernels.pooling import Reduction
 from irrun.opdef import Kernel, Request, Site, Value, attr, op
 from irrun.ops._sliding import Pooling
 from irrun.types import ElementType
@@ -50,7 +52,7 @@ class MaxPool14(Pooling):
     def prepare(self, request: Request) -> Kernel | None:
         if request.outputs > 1:
             return None
-        kernel = self.prepared(request, _blockwise, _by_rows)
+        kernel = self.prepared(request, _MAXIMUM)
         if kernel is not None or request.channels_last:
             return kernel
         return Kernel(lambda data: _largest(data, self.axes(data.shape[2:], self.kernel)))
@@ -88,7 +90,10 @@ class MaxPool1(Pooling):
         return _largest(data, self.axes(data.shape[2:], self.kernel))
 
     def prepare(self, request: Request) -> Kernel | None:
-        return self.prepared(request, _blockwise, _by_rows)
+        return self.prepared(request, _MAXIMUM)
+
+
+_MAXIMUM: Final = Reduction(np.maximum, -np.inf)
 
 
 def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
@@ -103,16 +108,6 @@ def _largest(data: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
             part = best[(*before, outputs)]
             np.maximum(part, whole[(*before, elements)], out=part)
     return best.astype(data.dtype, copy=False)
-
-
-def _blockwise(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray) -> None:
-    """Fill ``out`` with the largest element of each window, for f32 or f64."""
-    reduced(np.maximum, -np.inf, data, axes, out)
-
-
-def _by_rows(data: np.ndarray, axes: tuple[Axis, ...], out: np.ndarray, rows: slice) -> None:
-    """Fill ``out`` as ``_blockwise`` does, for channels-last data. ``rows`` is not used."""
-    reduced(np.maximum, -np.inf, data, axes, out, first=1)
 
 
 def _places(data: np.ndarray, best: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:

@@ -40,13 +40,6 @@ class MVN6(Op):
         if data is None or not native(data) or not data.rank or numbers is None or not numbers.size:
             return None
         along, inside = places(numbers, data.rank), self.eps_mode == "inside_sqrt"
-        if request.compiled and self.normalize_variance and along == (data.rank - 1,) and data.type.name == "f32":
-            from irrun.fast import rows
-
-            eps, none = np.float32(self.eps), np.float32(0)
-            margins = (eps, none) if inside else (none, eps)
-            standardised_rows = rows.OnRows(rows.standardise, *margins)
-            return whole_along(standardised_rows.fill, along, standardised_rows.rows)
         function = standardise(along, data.rank, self.eps, inside=inside, deviation=self.normalize_variance)
         return whole_along(function, along)
 

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from irrun.kernels.matmul import narrow, wide
-from irrun.kernels.softmax import shifted
+from irrun.kernels.normalization import shifted
 from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.types import UNKNOWN_RANK, Dim, product
 

@@ -39,29 +39,30 @@ class RMS(Op):
 
     def prepare(self, request: Request) -> Kernel | None:
         data, gamma = request.first(2)
-        if data is None or not native(data) or not data.rank or self.output_type not in (data.type, _DYNAMIC):
+        factors = None if data is None else self.factors(data, gamma)
+        if data is None or factors is None:
             return None
-        weights = None if gamma is None else gamma.exact
-        if gamma is not None and (not native(data, gamma) or weights is None or weights.size not in weights.shape[-1:]):
-            return None
-
-        if request.compiled and data.type.name == "f32":
-            from irrun.fast import rows
-
-            width = data.shape[-1].value
-            factors = np.ones(1, np.float32) if weights is None else weights.reshape(-1)
-            if width is not None and factors.size in (1, width):
-                factors = np.ascontiguousarray(np.broadcast_to(factors, (width,)))
-                by_rows = rows.OnRows(rows.root_mean_square, np.float32(self.epsilon), factors)
-                return whole_along(by_rows.fill, (data.rank - 1,), by_rows.rows)
 
         def function(x: np.ndarray, out: np.ndarray) -> None:
             count = np.asarray(x.shape[-1], x.dtype)
             np.divide(x, np.sqrt(row_sums(x, x) / count + x.dtype.type(self.epsilon)), out)
-            if weights is not None:
-                np.multiply(out, weights, out)
+            if gamma is not None:
+                np.multiply(out, factors, out)
 
-        return whole_along(function, (data.rank - 1,))
+        return whole_along(function, ((data.rank or 1) - 1,))
+
+    def factors(self, data: Value, gamma: Value | None) -> np.ndarray | None:
+        """Return the numbers by which the elements of each row are multiplied, or one number for all of them.
+
+        Return None if they are unknown or differ from row to row, or if the types are not all f32 or all f64.
+        """
+        if not native(data) or not data.rank or self.output_type not in (data.type, _DYNAMIC):
+            return None
+        if gamma is None:
+            return np.ones(1, data.type.dtype)
+        factors = gamma.exact
+        known = native(data, gamma) and factors is not None and factors.size in factors.shape[-1:]
+        return factors if known else None
 
     def run(self, data: np.ndarray, gamma: np.ndarray | None = None) -> np.ndarray:
         x = plain(data)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irrun.kernels.attention import attention, grouped_attention
+from irrun.kernels.attention import Attend, attention, grouped_attention
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.opdef import Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, opt, ports
@@ -91,14 +91,16 @@ class ScaledDotProductAttention(Op):
         return query.reshaped([*batch, queries, width])
 
     def prepare(self, request: Request) -> Kernel | None:
-        """Return a kernel that also takes keys and values with fewer heads (see ``grouped_attention``)."""
+        return self.prepared(request, attention)
+
+    def prepared(self, request: Request, attend: Attend) -> Kernel | None:
+        """Return the kernel that computes with ``attend``, or None if its inputs are not native or it has a sink.
+
+        The kernel also takes keys and values with fewer heads (see ``grouped_attention``).
+        """
         query, key, value, mask, _, sink = request.first(6)
         if not native(query, key, value) or query is None or sink is not None:
             return None
-        attend, few = attention, None
-        if request.compiled and query.type.name == "f32":
-            from irrun.fast import few_queries as few
-            from irrun.fast.attention import attention as attend
         if mask is not None and not self.causal and mask.type.kind != "boolean" and not native(query, mask):
             return None
 
@@ -116,17 +118,12 @@ class ScaledDotProductAttention(Op):
                 return out
             factor = float(query.shape[-1]) ** -0.5 if scale is None else scale.item()
             masks = () if attention_mask is None or self.causal else (attention_mask,)
-            if few is not None and query.shape[-2] <= few.MOST and not self.causal:
-                whole = np.empty((*query.shape[:-1], value.shape[-1]), np.float32) if out is None else out
-                if few.attend(query, key, value, masks[0] if masks else None, factor, whole):
-                    on_tile_ready((slice(None),) * whole.ndim)
-                    return whole
             return grouped_attention(
                 attend, query, key.swapaxes(-1, -2), value, scale=factor, masks=masks, causal=self.causal,
                 out=out, on_tile_ready=on_tile_ready,
             )  # fmt: skip
 
-        return Kernel(call, "in blocks" if attend is attention else "compiled", out="tiles")
+        return Kernel(call, "in blocks", out="tiles")
 
     def run(
         self, query: np.ndarray, key: np.ndarray, value: np.ndarray,

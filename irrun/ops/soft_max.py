@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from irrun.kernels.blocks import whole_along
-from irrun.kernels.softmax import exponentials, shifted, sums
-from irrun.opdef import Kernel, Site, Value, op
+from irrun.kernels.normalization import exponentials, shifted, sums
+from irrun.opdef import Site, Value, op
 from irrun.ops._softmax import AlongAxis
 
 
@@ -20,14 +19,6 @@ class SoftMax8(AlongAxis):
         np.exp(result, out=result)
         result /= result.sum(axis, keepdims=True)
         return result
-
-    def compiled(self, data: Value) -> Kernel | None:
-        if data.type.name != "f32":
-            return None
-        from irrun.fast.rows import OnRows, softmax
-
-        rows = OnRows(softmax)
-        return whole_along(rows.fill, ((data.rank or 1) - 1,), rows.rows)
 
     def block(self, x: np.ndarray, out: np.ndarray, axis: int) -> None:
         exponentials(x, axis, out)

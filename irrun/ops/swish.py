@@ -27,10 +27,6 @@ class Swish(Op):
         if not native(data) or (beta is not None and beta.data is None):
             return None
         factor: float = 1 if beta is None or beta.data is None else beta.data.item()
-        if request.compiled and data is not None and data.type.name == "f32":
-            from irrun.fast import activations
-
-            return activations.activation(activations.swish, np.float32(factor)) if data.rank else None
         return elementwise(in_blocks(swish(factor)), data)
 
     def run(self, data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:

@@ -68,11 +68,11 @@ Floor = unary(
 Negative = unary("Negative", np.negative, Dim.__neg__, exact=True, doc="``-x``.", spec="arithmetic/negative-1")
 Sign = unary("Sign", np.sign, exact=True, doc="Return -1, 0 or 1, and NaN for NaN.", spec="arithmetic/sign-1")
 
-Exp = unary("Exp", np.exp, doc="e to the power of x.", spec="activation/exp-1", compiled="exp")
+Exp = unary("Exp", np.exp, doc="e to the power of x.", spec="activation/exp-1")
 Log = unary("Log", np.log, doc="The natural logarithm.", spec="arithmetic/log-1")
 Sqrt = unary("Sqrt", np.sqrt, doc="The square root.", spec="arithmetic/sqrt-1")
 Erf = unary(
-    "Erf", erf, fast=in_blocks(erf_into), compiled="erf",
+    "Erf", erf, fast=in_blocks(erf_into),
     doc="The error function.", spec="arithmetic/erf-1",
 )  # fmt: skip
 ErfInv = _of_floats(
@@ -91,7 +91,7 @@ Acos = unary("Acos", np.arccos, doc="The inverse cosine.", spec="arithmetic/acos
 Atan = unary("Atan", np.arctan, doc="The inverse tangent.", spec="arithmetic/atan-1")
 Sinh = unary("Sinh", np.sinh, doc="The hyperbolic sine.", spec="arithmetic/sinh-1")
 Cosh = unary("Cosh", np.cosh, doc="The hyperbolic cosine.", spec="arithmetic/cosh-1")
-Tanh = unary("Tanh", np.tanh, doc="The hyperbolic tangent.", spec="arithmetic/tanh-1", compiled="tanh")
+Tanh = unary("Tanh", np.tanh, doc="The hyperbolic tangent.", spec="arithmetic/tanh-1")
 Asinh = unary("Asinh", np.arcsinh, doc="The inverse hyperbolic sine.", spec="arithmetic/asinh-3", since=4)
 Acosh = unary("Acosh", np.arccosh, doc="The inverse hyperbolic cosine.", spec="arithmetic/acosh-3", since=4)
 Atanh = unary("Atanh", np.arctanh, doc="The inverse hyperbolic tangent.", spec="arithmetic/atanh-3", since=4)
@@ -102,7 +102,7 @@ ReLU = unary(
     doc="``max(x, 0)``.", spec="activation/relu-1",
 )  # fmt: skip
 Sigmoid = unary(
-    "Sigmoid", _sigmoid, fast=in_blocks(sigmoid), compiled="sigmoid",
+    "Sigmoid", _sigmoid, fast=in_blocks(sigmoid),
     doc="``1 / (1 + exp(-x))``.", spec="activation/sigmoid-1",
 )  # fmt: skip
 HSigmoid = unary(

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.fast import kernel as compiled_kernel
 from irrun.inference.layer import input_at
 from irrun.opdef import CHANNELS_LAST, ORDER, AxisRole, Kernel, Op, Request, Value
 
@@ -24,7 +25,13 @@ def kernel(
     ``unpacks`` those that hold a constant of the file as f32.
     """
     with np.errstate(all="ignore"):  # an attribute may be beyond the range of the element type, as in a run
-        return op.prepare(Request(tuple(inputs), outputs, compiled=compiled, unpacks=unpacks)) or Kernel(op.run)
+        return _fastest(op, Request(tuple(inputs), outputs, unpacks=unpacks), compiled=compiled) or Kernel(op.run)
+
+
+def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
+    """Return a compiled kernel if it is allowed and there is one, else that of the operation, if it has one."""
+    kernel = compiled_kernel(op, request) if compiled else None
+    return op.prepare(request) if kernel is None else kernel
 
 
 def channels_last_kernel(
@@ -35,8 +42,8 @@ def channels_last_kernel(
     ``inputs`` have the shapes of the specification. ``compiled`` allows compiled kernels.
     """
     if isinstance(op.channels_last, bool):
-        request = Request(tuple(inputs), outputs, channels_last=True, compiled=compiled)
-        return op.prepare(request) if op.channels_last else None
+        request = Request(tuple(inputs), outputs, channels_last=True)
+        return _fastest(op, request, compiled=compiled) if op.channels_last else None
     if inputs[0] is None or inputs[0].rank != 4:
         return None
     adapted = copy(op)

@@ -290,7 +290,7 @@ def _native(step: Step, values: Sequence[Value]) -> Callable[..., Calls] | None:
     columns = [*(values[step.writes[0]].shape.static or ())][-1:]
     if any([*(values[slot].shape.static or ())][-1:] != columns for slot in step.reads):
         return None
-    from irrun.fast import rows
+    from irrun.fast.arithmetic import add, combined, multiply
 
-    combine = rows.add if formula[0] == "add" else rows.multiply
-    return lambda a, b, *, out: rows.combined(combine, a, b, out)
+    combine = add if formula[0] == "add" else multiply
+    return lambda a, b, *, out: combined(combine, a, b, out)

@@ -19,8 +19,8 @@ from kit import filled, operation, tensor
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
+from irrun.fast.arithmetic import outer
 from irrun.fast.product import WIDTH, PackedMatrix
-from irrun.fast.rows import outer
 
 RANDOM = np.random.default_rng(0)
 
@@ -89,7 +89,7 @@ def test_mat_mul(transpose_a: bool, transpose_b: bool, batch: tuple[int, ...], r
     inputs = a.swapaxes(-1, -2).copy() if transpose_a else a, matrix.T.copy() if transpose_b else matrix
     for declared in (Value.of(inputs[0]), tensor("f32[" + ",".join(["?"] * a.ndim) + "]")):
         known = Value(declared.type, declared.shape)
-        kernel = op.prepare(Request((known, Value.of(inputs[1])), compiled=True))
+        kernel = fast.kernel(op, Request((known, Value.of(inputs[1]))))
         assert kernel is not None
         assert kernel.algorithm == "compiled"
         assert kernel.packing.inputs == (1,)
@@ -158,7 +158,7 @@ def test_fake_quantize(levels: int, limits: tuple[float, ...]) -> None:
     op = operation("FakeQuantize-1", {"levels": levels})
     arrays = [np.float32(limit).reshape(1, 1) for limit in limits]
     inputs = (Value.of(np.zeros((3, 8), np.float32)), *map(Value.of, arrays))
-    kernel = op.prepare(Request(inputs, 1, compiled=True))
+    kernel = fast.kernel(op, Request(inputs))
     assert kernel is not None
     ulp = 2**-22 * max(map(abs, limits))
     for x in (SPECIAL.reshape(3, 4), normal(0, 3), normal(1, 1), normal(37, 1001) * 3, (normal(50, 60) * 3)[:, 7:]):
@@ -173,7 +173,8 @@ def test_fake_quantize_of_channels_is_left_to_numpy() -> None:
     op = operation("FakeQuantize-1", {"levels": 16})
     limits = [np.full((3, 1), n, np.float32) for n in (-1, 1, -1, 1)]
     inputs = (Value.of(np.zeros((3, 8), np.float32)), *map(Value.of, limits))
-    kernel = op.prepare(Request(inputs, 1, compiled=True))
+    assert fast.kernel(op, Request(inputs)) is None
+    kernel = op.prepare(Request(inputs))
     assert kernel is not None
     x = normal(3, 8)
     np.testing.assert_allclose(kernel.call(x, *limits), op.run(x, *limits), atol=1e-6)

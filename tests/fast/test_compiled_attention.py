@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from irrun import fast
 from irrun.opdef import Index, Kernel, Request, Value
 from kit import filled, operation, tensor
 
@@ -35,9 +36,8 @@ def expected(
 def kernel_of(*arrays: np.ndarray, causal: bool = False) -> Kernel:
     """Return the kernel for inputs of known rank and type."""
     inputs = [Value(Value.of(a).type, tensor("f32[" + ",".join("?" * a.ndim) + "]").shape) for a in arrays]
-    kernel = operation("ScaledDotProductAttention-13", {"causal": str(causal).lower()}).prepare(
-        Request(tuple(inputs), compiled=True)
-    )
+    op = operation("ScaledDotProductAttention-13", {"causal": str(causal).lower()})
+    kernel = fast.kernel(op, Request(tuple(inputs)))
     assert kernel is not None
     assert kernel.algorithm == "compiled"
     return kernel

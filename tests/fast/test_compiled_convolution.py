@@ -13,7 +13,7 @@ import pytest
 
 import irrun
 from irrun import build as b
-from irrun.fast import available
+from irrun import fast
 from irrun.opdef import Epilogue, Kernel, Request, Value
 from irrun.planning import plans
 from kit import filled, operation
@@ -64,8 +64,8 @@ def last(array: np.ndarray) -> np.ndarray:
 
 def prepared(name: str, attributes: dict[str, Any], data: np.ndarray, *constants: np.ndarray) -> Kernel:
     value = Value(Value.of(data).type, Value.of(data).shape)
-    request = Request((value, *map(Value.of, constants)), channels_last=True, compiled=True)
-    kernel = operation(name, attributes).prepare(request)
+    request = Request((value, *map(Value.of, constants)), channels_last=True)
+    kernel = fast.kernel(operation(name, attributes), request)
     assert kernel is not None
     assert kernel.algorithm.startswith("compiled")
     return kernel
@@ -177,8 +177,10 @@ def test_filters_that_are_not_finite() -> None:
     np.testing.assert_allclose(
         np.moveaxis(made.call(last(data), None), -1, 1), convolved(data, filters, *PLAIN), rtol=1e-5, atol=1e-5
     )
-    request = Request((Value.of(data), Value.of(filters[0])), channels_last=True, compiled=True)
-    assert operation("Convolution-1", attributes_of(*EVEN)).prepare(request) is None
+    request = Request((Value.of(data), Value.of(filters[0])), channels_last=True)
+    op = operation("Convolution-1", attributes_of(*EVEN))
+    assert fast.kernel(op, request) is None
+    assert op.prepare(request) is None
 
 
 @pytest.mark.parametrize(("strides", "dilations", "begin", "end", "more"), [
@@ -254,13 +256,13 @@ def bottleneck(x: Any, ins: int, wide: int, stride: int) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def fast(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def every_model_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As if every model were large enough for compiled kernels."""
     monkeypatch.setattr(plans, "_COMPILED", 0)
     monkeypatch.setenv("IRRUN_FAST", "1")
-    available.cache_clear()
+    fast.available.cache_clear()
     yield
-    available.cache_clear()
+    fast.available.cache_clear()
 
 
 def algorithms(executable: irrun.Executable) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irrun import fast
 from irrun.opdef import Kernel, Request, Value
 from kit import filled, operation, tensor
 
@@ -40,7 +41,7 @@ def erf(x: np.ndarray) -> np.ndarray:
 
 
 def kernel_of(name: str, attributes: dict[str, Any] | None, *inputs: Value | None) -> Kernel:
-    kernel = operation(name, attributes).prepare(Request(inputs, compiled=True))
+    kernel = fast.kernel(operation(name, attributes), Request(inputs))
     assert kernel is not None
     return kernel
 

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
-from irrun.fast.few_queries import attend
+from irrun.fast.few_queries import attend_in_place
 
 RANDOM = np.random.default_rng(0)
 
@@ -50,13 +50,15 @@ def test_attention(
     if mask is not None and mask.dtype == np.bool_:
         mask[..., 0] = True
     out = np.empty((batch, heads, queries, wide), np.float32)
-    assert attend(query, key, value, mask, 0.3, out)
+    assert attend_in_place(query, key, value, mask, 0.3, out)
     np.testing.assert_allclose(out, attention(query, key, value, mask, 0.3), rtol=2e-6, atol=2e-6)
 
 
 def test_a_query_without_a_key_to_see_is_nan() -> None:
     out = np.empty((1, 2, 1, 4), np.float32)
-    assert attend(normal(1, 2, 1, 4), normal(1, 2, 3, 4), normal(1, 2, 3, 4), np.zeros((1, 1, 1, 3), np.bool_), 1, out)
+    assert attend_in_place(
+        normal(1, 2, 1, 4), normal(1, 2, 3, 4), normal(1, 2, 3, 4), np.zeros((1, 1, 1, 3), np.bool_), 1, out
+    )
     assert np.isnan(out).all()
 
 
@@ -65,7 +67,7 @@ def test_a_hidden_key_counts_nothing_however_large_its_score() -> None:
     key[0, 0, 1] = query[0, 0, 0] * 1e4
     mask = np.array([[[[True, False, True]]]])
     out = np.empty((1, 1, 1, 4), np.float32)
-    assert attend(query, key, value, mask, 1, out)
+    assert attend_in_place(query, key, value, mask, 1, out)
     np.testing.assert_allclose(out, attention(query, key[:, :, ::2], value[:, :, ::2], None, 1), rtol=1e-5, atol=1e-6)
 
 
@@ -81,4 +83,4 @@ def test_a_hidden_key_counts_nothing_however_large_its_score() -> None:
     ids=["columns", "lengths", "groups", "mask", "no keys"],
 )
 def test_what_it_cannot_do_is_left_to_others(key: np.ndarray, value: np.ndarray, mask: np.ndarray | None) -> None:
-    assert not attend(normal(1, 4, 1, 5), key, value, mask, 1, np.empty((1, 4, 1, 4), np.float32))
+    assert not attend_in_place(normal(1, 4, 1, 5), key, value, mask, 1, np.empty((1, 4, 1, 4), np.float32))

@@ -22,13 +22,14 @@ FOLDERS: dict[str, set[str]] = {
     "base": set(),
     "departures": set(),
     "kernels": {"base"},
+    "seam": {"base"},
     "fast": {"base", "kernels"},
-    "ops": {"base", "kernels", "fast"},
+    "ops": {"base", "kernels"},
     "extensions": {"base"},
     "inference": {"base"},
     "ir": {"base", "inference"},
     "checking": {"base", "inference", "ir"},
-    "planning": {"base", "kernels", "fast", "inference"},
+    "planning": {"base", "kernels", "seam", "fast", "inference"},
     "running": {"base", "kernels", "inference", "planning"},
     "api": {"base", "inference", "ir", "checking", "running"},
     "surgery": {"base", "inference", "ir", "running", "api"},
@@ -89,8 +90,11 @@ OUTSIDE = {
 LATE = {"api", "testing", "compat", "cli", "fleet", "pytest_plugin", "__main__"}
 """These import irrun within functions, so that `irrun --help`, `irrun check`, and pytest where irrun is not used, start quickly."""
 
-OPTIONAL = "irrun.fast"
-"""The modules of this folder need numba and are imported for the first kernel that uses them."""
+SEAM = "irrun.fast"
+"""What the planner imports of compiled kernels. It imports the modules beside it by their names, when they are needed."""
+
+OPTIONAL = "irrun.fast."
+"""The modules of this folder need llvmlite or numba. Modules that only some plans need are imported within functions."""
 
 OPERATIONS = {
     "irrun.opdef",
@@ -108,6 +112,8 @@ FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.p
 
 def folder(module: str) -> str:
     """Return the folder of a module such as ``irrun.ops.tile``; a key of ``MODULES`` for one beside the folders."""
+    if module == SEAM:
+        return "seam"
     first = module.split(".")[1]
     return next((name for name, modules in MODULES.items() if first in modules), first)
 
@@ -167,7 +173,7 @@ def faults(module: str, source: str) -> list[str]:
             if first != second and ORDER[first] > ORDER[second]:
                 found.append(f"{module} may not import {imported}, which stands above it")
         if own == "ops":
-            shared = imported.startswith(("irrun.ops._", "irrun.kernels.", OPTIONAL))
+            shared = imported.startswith(("irrun.ops._", "irrun.kernels."))
             if not (shared or imported in OPERATIONS or (imported, name) in OPERATIONS_BY_NAME):
                 found.append(f"an operation may not import {imported}")
         elif own == "extensions":
@@ -201,6 +207,9 @@ def test_imports(path: Path) -> None:
         ("irrun.model", "from irrun.types.dims import Dim", "import from irrun.types"),
         ("irrun.ops.tile", "from irrun.ops.concat import Concat1", "an operation may not import irrun.ops.concat"),
         ("irrun.ops.tile", "from irrun.model import Model", "an operation may not import irrun.model"),
+        ("irrun.ops.tile", "from irrun.fast import available", "ops may not import irrun.fast"),
+        ("irrun.ops.tile", "from irrun.fast.product import offer", "ops may not import irrun.fast.product"),
+        ("irrun.running.executor", "from irrun.fast import kernel", "running may not import irrun.fast"),
         ("irrun.planning.plan", "from irrun.kernels.blocks import _STRIP", "_STRIP is private"),
         ("irrun.running.executor", "def f():\n    from irrun.running.pool import Pool", "within a function"),
         ("irrun.running.executor", "from irrun.ops._rnn import Cell", "irrun.ops._rnn is private to ops"),
@@ -225,13 +234,13 @@ def test_arrows_run_downwards() -> None:
 
 
 def test_no_module_imports_itself_through_others() -> None:
+    """Imports within functions count, too. The seam alone imports modules by names that are no import statements."""
     modules = {module_of(path): path for path in FILES}
     graph = nx.DiGraph()
     for module, path in modules.items():
-        for imported, name, lazy in imports(path.read_text("utf-8")):
+        for imported, name, _ in imports(path.read_text("utf-8")):
             inner = f"{imported}.{name}"
-            if not lazy:
-                graph.add_edge(module, inner if inner in modules else imported)
+            graph.add_edge(module, inner if inner in modules else imported)
     assert nx.is_directed_acyclic_graph(graph), nx.find_cycle(graph)
 
 

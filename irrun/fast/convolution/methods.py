@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,13 +18,14 @@ from irrun.kernels.blocks import changing, each_block
 from irrun.kernels.convolution.channels_last import with_pads
 from irrun.kernels.convolution.planes import Filters, limit_of
 from irrun.kernels.convolution.planes import convolve as defined
+from irrun.kernels.convolution.transposed import phases
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.convolution.winograd import is_plain_3x3
 from irrun.kernels.matmul import ConstantForm
 from irrun.kernels.threads import shared, threads
 from irrun.opdef import Epilogue, Index, Joins, Kernel, OnTileReady, Packing, ignore_tile
 
-__all__ = ["PackedFilters", "Place", "convolution", "transposed"]
+__all__ = ["PackedFilters", "convolution", "transposed"]
 
 _FEW: Final = 8
 """The most input channels for which the taps of a row are joined: a tap alone would be too short a loop."""
@@ -257,16 +257,17 @@ _ENOUGH: Final = 64
 class _Transposed(_Direct):
     """A transposed convolution, as a convolution for each phase of the strides."""
 
-    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, phases: Sequence[Place]) -> None:
+    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int) -> None:
         _Method.__init__(self, filters, axes, batch)
         self.shape = batch, axes[0].size, axes[1].size, filters.groups * filters.outs
         self.flops = 2 * filters.size * math.prod((batch, *(axis.out for axis in axes)))
         self.joins, self.groups, self.step = False, filters.groups, axes[0].stride
         steps = axes[0].stride, axes[1].stride
         self.phases: list[_Phase] = []
-        for firsts, (rows, line), taps in phases:
-            packed = PackedFilters.of(filters.source, *zip(taps, steps))
-            geometry = geometry_of(rows, line, steps, firsts)
+        for phase in phases(axes):
+            (rows, line), (top, left) = phase.axes, phase.firsts
+            packed = PackedFilters.of(filters.source, *zip((tap.start for tap in phase.taps), steps))
+            geometry = geometry_of(rows, line, steps, (top, left))
             self.phases.append(_Phase(packed, filters.ins, geometry, (rows.out, line.out)))
         self.name, self.packed = "compiled", sum(phase.filters.panels.nbytes for phase in self.phases)
 
@@ -274,17 +275,12 @@ class _Transposed(_Direct):
         return ()
 
 
-Place = tuple[tuple[int, int], tuple[Axis, Axis], tuple[int, int]]
-"""A phase of a transposed convolution: the place of its first result, the geometry of the convolution that computes it
-from the data, and the first row and column of its taps, which are as far apart as the strides."""
-
-
-def transposed(filters: Filters, axes: tuple[Axis, ...], batch: int, phases: Sequence[Place]) -> Kernel:
-    """Return the kernel of a transposed convolution of f32 whose ``phases`` are the whole output.
+def transposed(filters: Filters, axes: tuple[Axis, ...], batch: int) -> Kernel:
+    """Return the kernel of a transposed convolution of f32 whose phases are the whole output.
 
     ``axes`` are those of the convolution that leads from the output back to the data.
     """
-    return _Transposed(filters, axes, batch, phases).kernel()
+    return _Transposed(filters, axes, batch).kernel()
 
 
 class _Winograd(_Method):

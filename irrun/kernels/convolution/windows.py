@@ -9,10 +9,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-import numpy as np
-
-from irrun.kernels.blocks import scratch
-
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -113,40 +109,3 @@ def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], tuple[slice, .
     for tap in itertools.product(*(axis.seeing for axis in axes)):
         spans = [axis.span(n) for axis, n in zip(axes, tap)]
         yield tap, tuple(windows for windows, _ in spans), tuple(elements for _, elements in spans)
-
-
-def reduced(
-    merge: np.ufunc, nothing: float, data: np.ndarray, axes: Sequence[Axis], out: np.ndarray, first: int = 2
-) -> None:
-    """Fill ``out`` with the reduction of each window by ``merge``, one spatial axis after the other.
-
-    The spatial axes of ``data`` are those from ``first`` on. ``nothing`` is the result of a window that sees only pads.
-    """
-    for number, axis in enumerate(axes, 1):
-        shape = (*out.shape[: first + number], *data.shape[first + number :])
-        target = out if number == len(axes) else scratch(number % 2, data.dtype, *shape)
-        before = (slice(None),) * (first - 1 + number)
-        full, partly = _spans(axis)
-        taken = [data[(*before, elements)] for elements in full]
-        if len(taken) > 1:
-            merge(taken[0], taken[1], out=target)
-        else:
-            np.copyto(target, taken[0] if taken else nothing)
-        for elements in taken[2:]:
-            merge(target, elements, out=target)
-        for windows, elements in partly:
-            part = target[(*before, windows)]
-            merge(part, data[(*before, elements)], out=part)
-        data = target
-
-
-@lru_cache
-def _spans(axis: Axis) -> tuple[list[slice], list[tuple[slice, slice]]]:
-    """Return the spans of all taps in two lists.
-
-    The first holds the elements of the taps through which every window sees an element, the second the spans of the
-    remaining taps.
-    """
-    spans = [axis.span(tap) for tap in axis.seeing]
-    every = slice(0, axis.out)
-    return [seen for seeing, seen in spans if seeing == every], [span for span in spans if span[0] != every]

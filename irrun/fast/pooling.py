@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -11,9 +13,34 @@ from irrun.fast.machine.processor import ROWS
 from irrun.fast.machine.sharing import share
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.convolution.windows import Axis
-from irrun.opdef import Kernel, OnTileReady, ignore_tile
+from irrun.opdef import Kernel, OnTileReady, Request, ignore_tile
 
-__all__ = ["pooling"]
+__all__ = ["offer", "pooling"]
+
+
+_MAX_TAPS: Final = 49
+"""The most taps of a window for which one compiled pass over all of them is faster than a pass for each axis."""
+
+
+class _Pooling(Protocol):
+    type: str
+    kernel: tuple[int, ...]
+
+    def axes(self, sizes: Sequence[int], kernel: Sequence[int], /) -> tuple[Axis, ...]: ...
+
+    def divisors(self, axes: tuple[Axis, ...], /) -> np.ndarray: ...
+
+
+def offer(op: _Pooling, request: Request) -> Kernel | None:
+    """Return the kernel of MaxPool without indices, or of AvgPool, for channels-last f32; None for others."""
+    (data,) = request.inputs
+    shape = None if data is None else data.shape.static
+    if not request.channels_last or data is None or data.type.name != "f32" or shape is None or 0 in shape:
+        return None
+    if request.outputs > 1 or math.prod(op.kernel) > _MAX_TAPS:
+        return None
+    axes = op.axes(shape[2:], op.kernel)
+    return pooling(axes, shape[0], shape[1], op.divisors(axes) if op.type == "AvgPool" else None)
 
 
 def pooling(axes: tuple[Axis, ...], batch: int, channels: int, counts: np.ndarray | None) -> Kernel:
