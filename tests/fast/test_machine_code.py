@@ -15,7 +15,8 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
-from irrun.fast.machine import compiling, machine_code, processor
+from irrun import fast
+from irrun.fast.machine import compiling, machine_code, processor, structures
 from places import ROOT
 
 
@@ -216,7 +217,7 @@ def test_processes_that_compile_at_the_same_time(tmp_path: Path) -> None:
 def test_the_user_of_a_terminal_is_told_once_what_takes_long(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(machine_code, "PATIENCE", 0.0)
+    monkeypatch.setattr(machine_code, "PATIENCE_SECONDS", 0.0)
     for is_terminal in (False, True):
         monkeypatch.setattr(machine_code, "_notice", machine_code._Notice())
         monkeypatch.setattr(sys.stderr, "isatty", lambda is_terminal=is_terminal: is_terminal, raising=False)
@@ -229,3 +230,16 @@ def test_the_user_of_a_terminal_is_told_once_what_takes_long(
             timer.join()
         told = "irrun compiles kernels for this processor, which it does only once\n"
         assert capsys.readouterr().err == (told if is_terminal else "")
+
+
+@pytest.mark.parametrize("name", sorted(set(structures.__all__) - {"are_known"}))
+def test_other_structures_of_arrays_are_left_to_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version of Python or numpy that holds arrays in another way has no compiled kernels."""
+    monkeypatch.setenv("IRRUN_FAST", "1")
+    fast.available.cache_clear()
+    assert fast.available()
+    monkeypatch.setattr(structures, name, getattr(structures, name) - 8)
+    fast.available.cache_clear()
+    assert not fast.available()
+    monkeypatch.undo()
+    fast.available.cache_clear()

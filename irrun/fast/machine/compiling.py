@@ -22,14 +22,15 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import target_override
 from numba.np.arrayobj import make_array, populate_array
 
-from irrun.fast.machine.machine_code import (
+from irrun.fast.machine.entries import (
     FAILED,
+    MAX_ARGUMENT_BYTES,
     OTHER_TYPES,
-    PREPARED,
     SCALARS,
     ArgumentType,
     target_machine,
 )
+from irrun.fast.machine.structures import BYTE_ORDER, DATA, DTYPE, FLAGS, NDIM, SHAPE, STRIDES, TYPE, TYPE_NUMBER
 
 __all__ = ["compile"]
 
@@ -39,17 +40,9 @@ _I64: Final = ir.IntType(64)
 _POINTER: Final = _I8.as_pointer()
 _F64: Final = ir.DoubleType()
 
-# where the C structures of the interpreter and of numpy, which are part of their ABI, hold what entries read
-_HEADER: Final = object.__basicsize__
-_TYPE: Final = _HEADER - 8
-"""The type of an object."""
-_DATA, _NDIM, _SHAPE, _STRIDES, _DTYPE, _FLAGS = (_HEADER + n for n in (0, 8, 16, 24, 40, 48))
-"""Of an array."""
-_BYTE_ORDER, _TYPE_NUMBER = _HEADER + 10, _HEADER + 12
-"""Of a dtype."""
-_MEMORY: Final = 48
+_PREFIX_BYTES: Final = 48
 """Bytes of numba's description of allocated memory, which precedes the memory: see ``_define_allocation``."""
-_ALIGNMENT: Final = 64
+_ALIGNMENT_BYTES: Final = 64
 """Of memory that numba's code allocates without asking for an alignment, in bytes."""
 _SCALARS: Final = {"bool": types.boolean, "int": types.int64, "float": types.float64, "float32": types.float32}
 
@@ -130,8 +123,8 @@ class _Entry:
     def prepare(self, prepared: Any, values: Sequence[Any]) -> None:
         """Write the arguments to memory, and return the address of the function that calls with them."""
         kind = ir.LiteralStructType([value.type for value in values])
-        if kind.get_abi_size(target_machine().target_data) > PREPARED:
-            raise RuntimeError(f"the arguments of {self.module.name} take more than {PREPARED} bytes")
+        if kind.get_abi_size(target_machine().target_data) > MAX_ARGUMENT_BYTES:
+            raise RuntimeError(f"the arguments of {self.module.name} take more than {MAX_ARGUMENT_BYTES} bytes")
         place = self.builder.bitcast(prepared, kind.as_pointer())
         for n, value in enumerate(values):
             self.builder.store(value, cgutils.gep_inbounds(self.builder, place, 0, n))
@@ -167,7 +160,7 @@ class _Entry:
         names = [scalar.__name__ for scalar in SCALARS]
         place = 1 + names.index(argument) if isinstance(argument, str) else 0
         expected = self.load(self.table, 8 * place, _I64)
-        self.require(self.builder.icmp_signed("==", self.load(item, _TYPE, _I64), expected))
+        self.require(self.builder.icmp_signed("==", self.load(item, TYPE, _I64), expected))
         if not isinstance(argument, str):
             return self.array(item, argument, type)
         if argument in ("bool", "int"):
@@ -178,15 +171,15 @@ class _Entry:
 
     def array(self, item: Any, argument: tuple[str, int, bool], type: Any) -> Any:
         dtype, (_, ndim, contiguous) = np.dtype(argument[0]), argument
-        descr = self.load(item, _DTYPE, _POINTER)
-        self.require_equal(self.load(descr, _TYPE_NUMBER, _I32), dtype.num)
-        self.require_equal(self.load(descr, _BYTE_ORDER, _I8), ord(dtype.byteorder))
-        self.require_equal(self.load(item, _NDIM, _I32), ndim)
-        flag = self.builder.and_(self.load(item, _FLAGS, _I32), ir.Constant(_I32, 1))
+        descr = self.load(item, DTYPE, _POINTER)
+        self.require_equal(self.load(descr, TYPE_NUMBER, _I32), dtype.num)
+        self.require_equal(self.load(descr, BYTE_ORDER, _I8), ord(dtype.byteorder))
+        self.require_equal(self.load(item, NDIM, _I32), ndim)
+        flag = self.builder.and_(self.load(item, FLAGS, _I32), ir.Constant(_I32, 1))
         self.require_equal(flag, int(contiguous))
         array = make_array(type)(self.context, self.builder)
-        shape, strides = (self.load(item, place, _POINTER) for place in (_SHAPE, _STRIDES))
-        data = self.load(item, _DATA, _POINTER)
+        shape, strides = (self.load(item, place, _POINTER) for place in (SHAPE, STRIDES))
+        data = self.load(item, DATA, _POINTER)
         populate_array(
             array,
             data=self.builder.bitcast(data, array.data.type),
@@ -212,11 +205,11 @@ def _define_allocation(module: ir.Module) -> None:
         made = ir.Function(module, ir.FunctionType(_POINTER, numbers), f"NRT_MemInfo_alloc{kind}")
         builder = ir.IRBuilder(made.append_basic_block())
         size = made.args[0]
-        alignment = builder.zext(made.args[1], _I64) if len(numbers) > 1 else ir.Constant(_I64, _ALIGNMENT)
-        memory = builder.call(allocate, [builder.add(builder.add(size, alignment), ir.Constant(_I64, _MEMORY))])
+        alignment = builder.zext(made.args[1], _I64) if len(numbers) > 1 else ir.Constant(_I64, _ALIGNMENT_BYTES)
+        memory = builder.call(allocate, [builder.add(builder.add(size, alignment), ir.Constant(_I64, _PREFIX_BYTES))])
         with builder.if_then(builder.icmp_unsigned("==", memory, ir.Constant(_POINTER, None))):
             builder.ret(ir.Constant(_POINTER, None))
-        end = builder.add(builder.ptrtoint(memory, _I64), builder.add(alignment, ir.Constant(_I64, _MEMORY - 1)))
+        end = builder.add(builder.ptrtoint(memory, _I64), builder.add(alignment, ir.Constant(_I64, _PREFIX_BYTES - 1)))
         address, zero = builder.and_(end, builder.neg(alignment)), ir.Constant(_I64, 0)
         for n, number in enumerate((ir.Constant(_I64, 1), zero, zero, address, size, zero)):
             place = builder.gep(memory, [ir.Constant(_I64, 8 * n)])

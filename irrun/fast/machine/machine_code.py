@@ -28,23 +28,12 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 import numpy as np
 
+from irrun.fast.machine.entries import FAILED, SCALARS, ArgumentType, target_machine
 from irrun.fast.machine.late import Late, jitted
 from irrun.files import cache_folder
 
-__all__ = ["FAILED", "OTHER_TYPES", "PREPARED", "SCALARS", "ArgumentType", "MachineCode", "target_machine"]
+__all__ = ["MachineCode"]
 
-SCALARS: Final[tuple[type, ...]] = (bool, int, float, np.float32)
-"""The types of numbers that a kernel accepts. An entry finds their addresses in its second argument, after that of
-``np.ndarray``."""
-OTHER_TYPES: Final = -1
-"""What an entry returns if its arguments have other types than those it was compiled for. It has done nothing."""
-FAILED: Final = -2
-"""What an entry returns if memory could not be allocated."""
-PREPARED: Final = 1 << 10
-"""The most bytes of the arguments of a call."""
-ArgumentType = tuple[str, int, bool] | str
-"""Of an array, the ``str`` of the dtype, the number of axes, and whether it is C-contiguous. The name of the type of a
-number."""
 _Entry = Callable[[tuple[Any, ...], ctypes.c_void_p, int | None], int]
 
 
@@ -70,8 +59,8 @@ class MachineCode(Late):
     def prepare(self, place: int, *arguments: Any) -> int:
         """Write the arguments of a call to an address, and return that of ``i64 part(place, first, last)``.
 
-        ``part`` does the call with other last arguments, without the interpreter's lock. There are ``PREPARED`` bytes
-        at ``place``, and the arguments live as long as they are used.
+        ``part`` does the call with other last arguments, without the interpreter's lock. ``place`` has room for
+        ``MAX_ARGUMENT_BYTES``, and the arguments live as long as they are used.
         """
         return self._call(arguments, place)
 
@@ -137,8 +126,8 @@ def _folders(beside: Path) -> list[Path]:
 def _read(file: Path) -> bytes | None:
     """Return the code in a file, or None if the file is damaged. Raises OSError if there is none."""
     data = file.read_bytes()
-    code = data[_DIGEST:]
-    return code if _digest(code) == data[:_DIGEST] else None
+    code = data[_DIGEST_BYTES:]
+    return code if _digest(code) == data[:_DIGEST_BYTES] else None
 
 
 def _write(file: Path, code: bytes) -> None:
@@ -148,12 +137,12 @@ def _write(file: Path, code: bytes) -> None:
     os.replace(written.name, file)
 
 
-_DIGEST: Final = 8
+_DIGEST_BYTES: Final = 8
 """Bytes of a digest."""
 
 
 def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST).digest()  # unlike sha256, it needs nothing of OpenSSL
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()  # unlike sha256, it needs nothing of OpenSSL
 
 
 def _plain(argument: Any) -> Any:
@@ -208,22 +197,6 @@ _USED: Final = (
     "PyTuple_GetItem", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyEval_SaveThread", "PyEval_RestoreThread",
 )  # fmt: skip
 """The functions of the interpreter that entries call."""
-
-
-def target_machine() -> Any:
-    """Return what LLVM needs to make code for this processor."""
-    _initialise()
-    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-        llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), opt=3, codemodel="jitdefault", jit=True
-    )
-
-
-@cache
-def _initialise() -> None:
-    with suppress(RuntimeError):  # newer versions of llvmlite need no call
-        llvm.initialize()
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
 
 
 @cache
@@ -285,14 +258,14 @@ class _Notice:
         """Note that a kernel is compiled from now on."""
         self.since = time.monotonic()
         if self.timer is None and sys.stderr is not None and sys.stderr.isatty():
-            self.timer = threading.Timer(max(0, PATIENCE - self.seconds), self.tell)
+            self.timer = threading.Timer(max(0, PATIENCE_SECONDS - self.seconds), self.tell)
             self.timer.daemon = True
             self.timer.start()
 
     def end(self) -> None:
         """Note that the kernel is compiled."""
         self.seconds += time.monotonic() - self.since
-        if self.timer is not None and self.seconds < PATIENCE:
+        if self.timer is not None and self.seconds < PATIENCE_SECONDS:
             self.timer.cancel()
             self.timer = None
 
@@ -300,8 +273,8 @@ class _Notice:
         sys.stderr.write("irrun compiles kernels for this processor, which it does only once\n")
 
 
-PATIENCE: Final = 1.0
-"""Seconds that compiling may take, in all, before irrun tells the user."""
+PATIENCE_SECONDS: Final = 1.0
+"""How long compiling may take, in all, before irrun tells the user."""
 _notice: Final = _Notice()
 
 _release_library()  # importing LLVM has read most of it

@@ -17,8 +17,9 @@ import numpy as np
 from llvmlite import ir
 
 from irrun.fast.functions import contracted
+from irrun.fast.machine.entries import FAILED, MAX_ARGUMENT_BYTES
 from irrun.fast.machine.late import emitted, types
-from irrun.fast.machine.machine_code import FAILED, PREPARED, MachineCode
+from irrun.fast.machine.machine_code import MachineCode
 from irrun.fast.machine.memory import add_to, address_of, data_address, exchange, look_at, lower, pause
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.kernels.threads import idle, posted, shared, threads, wake
@@ -56,7 +57,7 @@ def share(function: Callable[..., Any], count: int, work: int, *arguments: Any, 
     code = cast(MachineCode, function)
     if parts < 2:
         return code(*arguments, 0, count)
-    prepared = np.empty(PREPARED, np.uint8)
+    prepared = np.empty(MAX_ARGUMENT_BYTES, np.uint8)
     place = code.prepare(data_address(prepared), *arguments, 0, count)
     wake(parts - 1 - int(_call[_WATCHING]))
     result = cast(int, _share(_call, place, data_address(prepared), count, unit, parts, YIELD))
@@ -70,8 +71,8 @@ def share_rows(calls: Calls, count: int, work: int, most: int) -> None:
 
     The blocks of a thread are of nearly the same size. Raises MemoryError.
     """
-    prepared = np.empty((len(calls), PREPARED), np.uint8)
-    places = range(data_address(prepared), data_address(prepared) + prepared.size, PREPARED)
+    prepared = np.empty((len(calls), MAX_ARGUMENT_BYTES), np.uint8)
+    places = range(data_address(prepared), data_address(prepared) + prepared.size, MAX_ARGUMENT_BYTES)
     table = np.empty((len(calls), 2), np.int64)
     for n, (place, (function, arguments)) in enumerate(zip(places, calls)):
         table[n] = cast(MachineCode, function).prepare(place, *arguments, 0, count), place

@@ -1,0 +1,44 @@
+"""What a kernel's machine code and its caller agree on: types, results, and the processor for which it is compiled.
+
+An entry is the function that Python calls (see ``compiling``, which makes it, and ``machine_code``, which calls it).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+import numpy as np
+
+__all__ = ["FAILED", "MAX_ARGUMENT_BYTES", "OTHER_TYPES", "SCALARS", "ArgumentType", "target_machine"]
+
+SCALARS: Final[tuple[type, ...]] = (bool, int, float, np.float32)
+"""The types of numbers that a kernel accepts. An entry finds their addresses in its second argument, after that of
+``np.ndarray``."""
+OTHER_TYPES: Final = -1
+"""What an entry returns if its arguments have other types than those it was compiled for. It has done nothing."""
+FAILED: Final = -2
+"""What an entry returns if memory could not be allocated."""
+MAX_ARGUMENT_BYTES: Final = 1 << 10
+"""The most bytes of the arguments of a call."""
+ArgumentType = tuple[str, int, bool] | str
+"""Of an array, the ``str`` of the dtype, the number of axes, and whether it is C-contiguous. The name of the type of a
+number."""
+
+
+def target_machine() -> Any:
+    """Return what LLVM needs to make code for this processor."""
+    _initialise()
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), opt=3, codemodel="jitdefault", jit=True
+    )
+
+
+@cache
+def _initialise() -> None:
+    with suppress(RuntimeError):  # newer versions of llvmlite need no call
+        llvm.initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
