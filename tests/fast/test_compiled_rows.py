@@ -231,5 +231,8 @@ def test_kernels_that_are_left_to_numpy() -> None:
             [RANDOM.standard_normal((2, 3, 4), np.float32), np.array([1, 2])],
         ),
     ):  # fmt: skip
-        kernel = kernel_of(name, attributes, *map(Value.of, inputs))
-        np.testing.assert_allclose(kernel.call(*inputs), operation(name, attributes).run(*inputs), rtol=1e-5, atol=1e-6)
+        op, request = operation(name, attributes), Request(tuple(map(Value.of, inputs)))
+        assert fast.kernel(op, request) is None
+        kernel = op.prepare(request)
+        assert kernel is not None
+        np.testing.assert_allclose(kernel.call(*inputs), op.run(*inputs), rtol=1e-5, atol=1e-6)
