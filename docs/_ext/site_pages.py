@@ -320,7 +320,7 @@ def python_page() -> str:
     lines = [
         "# Python API",
         "",
-        "[irrun inside your own code](../embedding.md) and [Testing with irrun](../testing.md) introduce these names.",
+        "[Use irrun in your own code](../embedding.md) and [Test with irrun](../testing.md) introduce these names.",
         "",
     ]
     for title, members in names.items():

@@ -184,6 +184,26 @@ def test_every_page_is_executed() -> None:
     assert found - generated == {*PAGES, *elsewhere}
 
 
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub and MyST make them."""
+    text = re.sub(r"^ *(`{3,}).*?^ *\1 *$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    """Generated pages of the site exist only after a build; ``test_site.py`` knows their names."""
+    prose = re.sub(r"^ *(`{3,}).*?^ *\1 *$|`[^`\n]+`", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target, anchor in re.findall(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)", prose):
+        file = (page.parent / target).resolve() if target else page
+        if not target.startswith("generated/"):
+            assert file.exists(), f"{page.name} links {target}"
+            assert not anchor or file.suffix != ".md" or anchor in _anchors(file), (
+                f"{page.name} links {target}#{anchor}"
+            )
+
+
 def test_ci_runs_the_test_command() -> None:
     shown = [block.code.strip() for block in blocks(ROOT / "README.md") if block.language == "sh"]
     assert len(shown) == 2
