@@ -32,6 +32,7 @@ BUDGETS: Final = {
     "irrun/compat": 3_600,
     "irrun/conformance": 950,
     "irrun/debug": 5_700,
+    "irrun/departures": 250,
     "irrun/engines": 2_400,
     "irrun/extensions": 4_100,
     "irrun/fast": 4_700,

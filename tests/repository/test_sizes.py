@@ -12,7 +12,6 @@ from places import ROOT
 LONG_MODULES: Final = {
     "irrun/compat/openvino/_building/nodes.py": "to split",
     "irrun/compat/openvino/_building/preprocess.py": "to split",
-    "irrun/fuzz/known.py": "to split",
     "irrun/fuzz/solving.py": "to split",
     "tests/checking/test_why.py": "to split",
     "tests/cli/test_run.py": "to split",
