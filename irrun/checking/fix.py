@@ -30,13 +30,13 @@ class Fixed:
     left: tuple[Diagnostic, ...]
 
 
-_ROUNDS: Final = 20
+_MAX_ROUNDS: Final = 20
 """The most rounds of fixing. It bounds the time if fixes keep revealing new findings."""
-_MOST_CHECKS: Final = 200
+_MAX_CHECKS: Final = 200
 """The most checks of one call of ``fix``. It bounds the time if many fixes add errors."""
-_MOST_BYTES: Final = 1 << 24
-"""The bytes of a document that one call of ``fix`` may check in all, beyond ``_FEWEST_CHECKS`` checks."""
-_FEWEST_CHECKS: Final = 4
+_MAX_CHECKED_BYTES: Final = 1 << 24
+"""The bytes of a document that one call of ``fix`` may check in all, beyond ``_MIN_CHECKS`` checks."""
+_MIN_CHECKS: Final = 4
 """The checks that ``fix`` may make of a document of any size. Fixes that add no errors need one for each round."""
 
 
@@ -50,11 +50,11 @@ def fix(parsed: Parsed, wanted: Callable[[Diagnostic], bool] = lambda _: True, *
     seen: set[bytes] = set()
     state = _State(parsed, check(parsed))
     trials = _Trials(len(state.data))
-    while len(seen) < _ROUNDS:
+    while len(seen) < _MAX_ROUNDS:
         offered = [d for d in state.report if d.fix and (d.fix.safe or unsafe) and wanted(d)]
         # two unsafe fixes of one layer may be alternatives for the same fault: apply only the first
         guesses = {d.layer: d for d in reversed(offered) if d.fix and not d.fix.safe}
-        fixes = list(_apart(d for d in offered if d.fix and (d.fix.safe or d is guesses[d.layer])))
+        fixes = list(_without_overlaps(d for d in offered if d.fix and (d.fix.safe or d is guesses[d.layer])))
         kept, after = trials.keep(state, fixes)
         seen.add(state.data)
         if not kept or after.data in seen:
@@ -80,7 +80,7 @@ class _Trials:
     """Applies fixes to a document of ``size`` bytes and checks the result, as often as the constants above allow."""
 
     def __init__(self, size: int) -> None:
-        self._left = max(min(_MOST_CHECKS, _MOST_BYTES // max(size, 1)), _FEWEST_CHECKS)
+        self._left = max(min(_MAX_CHECKS, _MAX_CHECKED_BYTES // max(size, 1)), _MIN_CHECKS)
 
     def keep(self, before: _State, fixes: Sequence[Diagnostic]) -> tuple[list[Diagnostic], _State]:
         """Return the diagnostics whose fixes add no error, with the document after these fixes.
@@ -99,17 +99,17 @@ class _Trials:
                 batch = [d for d in batch if (d.code, d.layer, d.message) in left]
             if not batch:
                 continue
-            trial = self._applied(before, [*kept, *batch])
-            if trial is not None and len(trial.report.errors) <= len(after.report.errors) - _expected(batch):
+            trial = self._apply(before, [*kept, *batch])
+            if trial is not None and len(trial.report.errors) <= len(after.report.errors) - _least_removed(batch):
                 kept, after = [*kept, *batch], trial
-            elif batch is whole and (parts := _unrelated(before.parsed.model, batch))[1]:
+            elif batch is whole and (parts := _split_dependent(before.parsed.model, batch))[1]:
                 waiting += reversed(parts)
             elif len(batch) > 1:
                 middle = len(batch) // 2
                 waiting += batch[middle:], batch[:middle]
         return kept, after
 
-    def _applied(self, before: _State, fixes: Sequence[Diagnostic]) -> _State | None:
+    def _apply(self, before: _State, fixes: Sequence[Diagnostic]) -> _State | None:
         """Return the document with ``fixes`` applied; None if it cannot be read, or after too many checks."""
         if self._left == 0:
             return None
@@ -125,7 +125,7 @@ class _Trials:
         return _State(parsed, check(parsed))
 
 
-def _unrelated(model: Model, diagnostics: Sequence[Diagnostic]) -> tuple[list[Diagnostic], list[Diagnostic]]:
+def _split_dependent(model: Model, diagnostics: Sequence[Diagnostic]) -> tuple[list[Diagnostic], list[Diagnostic]]:
     """Part diagnostics in two, so that no layer of the first part reads an output of another layer of this part."""
     ids = {name: id for id, name in model.unique_names.items()}
     chosen: set[int] = set()
@@ -139,7 +139,7 @@ def _unrelated(model: Model, diagnostics: Sequence[Diagnostic]) -> tuple[list[Di
     return parts
 
 
-def _expected(batch: Sequence[Diagnostic]) -> int:
+def _least_removed(batch: Sequence[Diagnostic]) -> int:
     """Return how many errors must disappear for a batch to be kept as a whole.
 
     A single fix may reveal as many errors as it removes. In a batch, each fix of an error must remove it: otherwise
@@ -148,7 +148,7 @@ def _expected(batch: Sequence[Diagnostic]) -> int:
     return sum(diagnostic.severity == "error" for diagnostic in batch) if len(batch) > 1 else 0
 
 
-def _apart(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+def _without_overlaps(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     """Yield the diagnostics whose fixes neither overlap nor touch an earlier one, or have the edits of the one before.
 
     The next round offers the other fixes again.
@@ -158,7 +158,7 @@ def _apart(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     offered = list(diagnostics)
     for edits in map(_edits, offered):
         if id(edits) not in ends:
-            ends[id(edits)] = _ends(edits)
+            ends[id(edits)] = _extent(edits)
     for diagnostic in sorted(offered, key=lambda d: ends[id(_edits(d))]):
         edits = _edits(diagnostic)
         if edits is last or edits == last:
@@ -172,7 +172,7 @@ def _edits(diagnostic: Diagnostic) -> Edits:
     return diagnostic.fix.edits if diagnostic.fix else ()
 
 
-def _ends(edits: Edits) -> tuple[int, int]:
+def _extent(edits: Edits) -> tuple[int, int]:
     """Return the first byte of the edits, and the byte past their last one."""
     return min((e.start for e in edits), default=0), max((e.end for e in edits), default=0)
 

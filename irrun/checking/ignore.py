@@ -26,14 +26,14 @@ def without_ignored(source: Source, diagnostics: Iterable[Diagnostic]) -> Iterat
         line = diagnostic.line
         if line is not None:
             if line not in codes:
-                codes[line] = _suppressed(source.line(line - 1), source.line(line))
+                codes[line] = _suppressed_codes(source.line(line - 1), source.line(line))
             if diagnostic.code.startswith(codes[line]):
                 continue
         yield diagnostic
 
 
 @lru_cache(maxsize=1)
-def _suppressed(before: str, line: str) -> tuple[str, ...]:
+def _suppressed_codes(before: str, line: str) -> tuple[str, ...]:
     """Return the codes that are suppressed on a line. A line of a page may hold all its examples: hence the cache."""
     alone = not _COMMENT.sub("", before).strip()
     return _ignored_codes(line) + (_ignored_codes(before) if alone else ())

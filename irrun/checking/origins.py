@@ -21,13 +21,13 @@ __all__ = ["Explanation", "Row", "history"]
 Row = tuple[str, str]
 """A line of text in two columns: a number or formula, and where it comes from."""
 
-_LONGEST: Final = 64
+_MAX_FORMULA_TERMS: Final = 64
 """The most numbers and symbols of a formula that is written out; a longer one would be unreadable."""
-_WIDEST: Final = 60
+_MAX_COLUMN_CHARS: Final = 60
 """The greatest width of the first column, in characters, so that one long row does not move all others."""
-_MOST_PLACES: Final = 4
+_MAX_SHOWN_DIMS: Final = 4
 """The most dims whose history a diagnostic shows, to keep its notes short."""
-_MOST_LINKS: Final = 5
+_MAX_SHOWN_STEPS: Final = 5
 """The most steps of each history that a diagnostic shows."""
 
 
@@ -143,7 +143,7 @@ def _record(derivation: Derivation, number: int, ends: Mapping[str, int] | None 
     Without ``ends``, the dict only refers to the step: it leaves out the layer and the sources.
     """
     place, dim, layer = derivation.place, derivation.dim, derivation.layer
-    term = dim.term if dim.term and dim.term.size <= _LONGEST else None
+    term = dim.term if dim.term and dim.term.size <= _MAX_FORMULA_TERMS else None
     record: dict[str, Any] = {
         "step": number,
         "dim" if not place.is_element else "element": place.index,
@@ -166,7 +166,7 @@ def _record(derivation: Derivation, number: int, ends: Mapping[str, int] | None 
 
 
 def _is_long(formula: Term | int) -> bool:
-    return isinstance(formula, Term) and formula.size > _LONGEST
+    return isinstance(formula, Term) and formula.size > _MAX_FORMULA_TERMS
 
 
 def _attributes(derivation: Derivation) -> dict[str, str]:
@@ -284,7 +284,7 @@ def _bounds(dim: Dim) -> str:
 
 def aligned(rows: Sequence[Row]) -> list[str]:
     """Return rows as lines of text, with the second column aligned."""
-    width = min(max((len(left) for left, where in rows if where), default=0), _WIDEST)
+    width = min(max((len(left) for left, where in rows if where), default=0), _MAX_COLUMN_CHARS)
     return [f"{left:<{width}}  {where}".rstrip() for left, where in rows]
 
 
@@ -296,10 +296,10 @@ def history(layer: Layer, places: Mapping[str, Place]) -> tuple[str, ...]:
     """
     chains = _Chains()
     rows: list[Row] = []
-    for name, place in list(places.items())[:_MOST_PLACES]:
+    for name, place in list(places.items())[:_MAX_SHOWN_DIMS]:
         first, *_ = chain(place, most=1)
         near = {layer.id, *(feed[0] for feed in place.trace.model.feeds[layer.id] if feed)}
         is_formula = isinstance(first.derivation.formula, Term) and first.derivation.formula.args
         if is_formula or first.derivation.place.trace is not place.trace or first.derivation.place.layer not in near:
-            rows += chains.rows(place, name, _MOST_LINKS)
+            rows += chains.rows(place, name, _MAX_SHOWN_STEPS)
     return tuple(aligned(rows))

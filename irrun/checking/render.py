@@ -13,7 +13,7 @@ from irrun.diagnostics import Diagnostic
 
 __all__ = ["concise", "record", "text"]
 
-_WIDTH: Final = 120
+_MAX_LINE_CHARS: Final = 120
 """The most characters shown of a source line, because an IR may be written on one line of megabytes."""
 
 _COLOURS: Final = {"error": "bold red", "warning": "bold yellow"}
@@ -82,11 +82,11 @@ def _excerpt(line: str, column: int, end: int) -> tuple[str, int, int]:
     ``column`` and ``end`` count from 1, and ``end`` is the column past the mark. Widths are in terminal cells.
     """
     start, stop = column - 1, max(end - 1, column)
-    first = 0 if len(line) <= _WIDTH else max(0, start - _WIDTH // 3)
-    stop = min(stop, first + _WIDTH)
+    first = 0 if len(line) <= _MAX_LINE_CHARS else max(0, start - _MAX_LINE_CHARS // 3)
+    stop = min(stop, first + _MAX_LINE_CHARS)
     head = ("..." if first else "") + _flat(line[first:start])
     marked = _flat(line[start:stop])
-    tail = _flat(line[stop : first + _WIDTH]) + ("..." if len(line) > first + _WIDTH else "")
+    tail = _flat(line[stop : first + _MAX_LINE_CHARS]) + ("..." if len(line) > first + _MAX_LINE_CHARS else "")
     return (head + marked + tail).rstrip(), cell_len(head), max(cell_len(marked), 1)
 
 

@@ -44,15 +44,15 @@ DEFAULTS: list[tuple[str, Any, str]] = [
     ("bytes that folding may add", plan._SMALL, "1 MiB"),
     ("elements whose contents inference computes", values.CONTENTS_LIMIT, "4,096"),
     ("bytes of a packed constant", const._UNPACKED, "4 KiB"),
-    ("elements of a constant that are searched", constants._MOST_ELEMENTS, "16,384"),
-    ("layers inferred again", consequences._MOST_STEPS, "20,000"),
-    ("inputs that consumers infer", votes._MOST_INPUTS, "100,000"),
+    ("elements of a constant that are searched", constants._MAX_SEARCHED_ELEMENTS, "16,384"),
+    ("layers inferred again", consequences._MAX_INFERRED_LAYERS, "20,000"),
+    ("inputs that consumers infer", votes._MAX_INFERRED_INPUTS, "100,000"),
     ("inferences of a body", _iteration._MOST_PASSES, "8"),
     ("different inputs for which a nested body", propagate._MOST_CALLS, "64"),
-    ("rounds of `--fix`", fix._ROUNDS, "20"),
-    ("rounds of `--fix`", fix._MOST_CHECKS, "200"),
-    ("bytes that `--fix` checks", fix._MOST_BYTES, "16 MiB"),
-    ("bytes that `--fix` checks", fix._FEWEST_CHECKS, "4 checks"),
+    ("rounds of `--fix`", fix._MAX_ROUNDS, "20"),
+    ("rounds of `--fix`", fix._MAX_CHECKS, "200"),
+    ("bytes that `--fix` checks", fix._MAX_CHECKED_BYTES, "16 MiB"),
+    ("bytes that `--fix` checks", fix._MIN_CHECKS, "4 checks"),
 ]
 
 
@@ -94,7 +94,7 @@ def test_the_search_for_nan(place: int, codes: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("most", "notes"), [(9, ["also affects 5 layers after it"]), (5, [])])
 def test_consequences(most: int, notes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consequences, "_MOST_STEPS", most)
+    monkeypatch.setattr(consequences, "_MAX_INFERRED_LAYERS", most)
     net = Net()
     value = net.add("ReLU", [net.parameter("f32", "2")], [("FP32", "3")])
     for _ in range(4):
@@ -107,7 +107,7 @@ def test_consequences(most: int, notes: list[str], tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(("most", "layer"), [(10, "x"), (0, "for")])
 def test_votes(most: int, layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The consumer shows that the Parameter is wrong, unless it may not vote."""
-    monkeypatch.setattr(votes, "_MOST_INPUTS", most)
+    monkeypatch.setattr(votes, "_MAX_INFERRED_INPUTS", most)
     assert found(parameter("for"), tmp_path)[0][1] == layer
 
 
@@ -155,7 +155,7 @@ def _many_misspelt(count: int) -> str:
 
 @pytest.mark.parametrize(
     ("name", "most", "checks"),
-    [("_MOST_CHECKS", 200, 19), ("_MOST_CHECKS", 7, 7), ("_MOST_BYTES", 0, 4), ("_MOST_BYTES", None, 6)],
+    [("_MAX_CHECKS", 200, 19), ("_MAX_CHECKS", 7, 7), ("_MAX_CHECKED_BYTES", 0, 4), ("_MAX_CHECKED_BYTES", None, 6)],
 )
 def test_checks_of_fixes(
     name: str, most: int | None, checks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -166,7 +166,7 @@ def test_checks_of_fixes(
 
 
 def test_rounds_of_fixes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fix, "_ROUNDS", 0)
+    monkeypatch.setattr(fix, "_MAX_ROUNDS", 0)
     assert _checks(_misspelt(), monkeypatch, tmp_path) == 0
 
 

@@ -18,7 +18,7 @@ from irrun.opdef import Value
 
 __all__ = ["count_consequences"]
 
-_MOST_STEPS: Final = 20_000
+_MAX_INFERRED_LAYERS: Final = 20_000
 """The most layers inferred again to count consequences, over all findings of a model. It bounds the time of a check."""
 
 Changes = dict[Key, Value | None]
@@ -35,7 +35,7 @@ def count_consequences(evidence: Evidence) -> None:
     if not evidence.consequences:
         return
     rank = {id: number for number, id in enumerate(evidence.model.order)}
-    steps_left = _MOST_STEPS
+    steps_left = _MAX_INFERRED_LAYERS
     for consequence in evidence.consequences:
         changes, steps = _changes_after(evidence, consequence, rank, steps_left)
         steps_left -= steps
@@ -109,7 +109,7 @@ def _changes_after(
     while waiting and steps < most:
         steps += 1
         consumer = evidence.model.layers[heapq.heappop(waiting)[1]]
-        outputs = _inferred_with(evidence, consumer, changes)
+        outputs = _infer_with(evidence, consumer, changes)
         changed = {
             (consumer.id, position): value
             for position, value in enumerate(outputs)
@@ -121,7 +121,7 @@ def _changes_after(
     return changes, steps
 
 
-def _inferred_with(evidence: Evidence, layer: Layer, changes: Changes) -> Sequence[Value | None]:
+def _infer_with(evidence: Evidence, layer: Layer, changes: Changes) -> Sequence[Value | None]:
     """Infer a layer whose inputs have the values in ``changes``; an output that cannot be computed is None."""
     op, feeds = evidence.ops[layer.id], evidence.model.feeds[layer.id]
     nothing = [None] * len(layer.outputs)

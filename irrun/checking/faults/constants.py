@@ -19,9 +19,9 @@ from irrun.types import ElementType, PartialShape
 
 __all__ = ["check_bytes", "check_presence", "corrected_size", "record_constant"]
 
-_ALIGNMENT: Final = 64
+_ALIGNMENT_BYTES: Final = 64
 """Fewer unused bytes than this at the end of a .bin are padding: constants are aligned to 64 bytes."""
-_MOST_ELEMENTS: Final = 1 << 14
+_MAX_SEARCHED_ELEMENTS: Final = 1 << 14
 """The most elements of a constant that are searched for NaN and +inf, so that large constants stay cheap to check."""
 
 
@@ -89,7 +89,7 @@ def _report_unused_bytes(evidence: Evidence, unused: int) -> None:
     """
     model = evidence.model
     path = model.weights.path if model.weights else None
-    if unused >= _ALIGNMENT and path and path.with_suffix("") == Path(model.source.path).with_suffix(""):
+    if unused >= _ALIGNMENT_BYTES and path and path.with_suffix("") == Path(model.source.path).with_suffix(""):
         message = f"{path.name} has {counted(unused, 'unused byte')} after those of the last constant"
         help = "use the .bin that belongs to this model, or save the model again"
         evidence.add(diagnostic("IR506", message, source=model.source, help=help))
@@ -102,7 +102,7 @@ def record_constant(evidence: Evidence, layer: Layer, value: Value) -> None:
     evidence.constants.append(Constant(op.offset, min(op.size, needed), layer))
     if value.type.kind != "float" or value.data is None or value.data.size < 2:
         return
-    elements = value.data.reshape(-1)[:_MOST_ELEMENTS]
+    elements = value.data.reshape(-1)[:_MAX_SEARCHED_ELEMENTS]
     if np.isfinite(elements).all():
         return
     elements = elements.astype(np.float32)

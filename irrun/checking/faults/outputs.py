@@ -24,7 +24,7 @@ from irrun.checking.faults.suggest import (
     write_attribute,
     wrong_dim,
 )
-from irrun.checking.faults.votes import believed, leads_to_declared, outputs_without_inference
+from irrun.checking.faults.votes import choose_believed, leads_to_declared, outputs_without_inference
 from irrun.checking.origins import history
 from irrun.diagnostics import Diagnostic, Refused
 from irrun.inference.layer import input_name
@@ -33,7 +33,7 @@ from irrun.model import Layer, Port, is_constant
 from irrun.opdef import Op, Value
 from irrun.types import ElementType, PartialShape
 
-__all__ = ["due", "settle"]
+__all__ = ["settle", "shape_to_declare"]
 
 
 def settle(evidence: Evidence, layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
@@ -85,7 +85,7 @@ def _with_correction(evidence: Evidence, layer: Layer, finding: Diagnostic) -> D
     )
 
 
-def due(evidence: Evidence, key: Key, value: Value) -> PartialShape:
+def shape_to_declare(evidence: Evidence, key: Key, value: Value) -> PartialShape:
     """Return the shape that an output should declare.
 
     That is the shape that all its consumers declare if the inferred shape allows it, otherwise the inferred shape.
@@ -134,7 +134,7 @@ def _settle_output(evidence: Evidence, layer: Layer, position: int, value: Value
         return value if layer.inputs else _settle_source(evidence, layer, position, value)
     evidence.misdeclared.add(key)
     claim = Value(port.type or value.type, port.shape or value.shape)
-    settled = believed(evidence, key, value, claim)
+    settled = choose_believed(evidence, key, value, claim)
     finding = -1
     if is_other_type:
         finding = _report_type(evidence, layer, position, value, settled is claim)
@@ -223,7 +223,7 @@ def _report_dims(evidence: Evidence, layer: Layer, position: int, value: Value, 
     shape = port.shape
     assert shape is not None
     title = f'{layer.type} "{layer.name}" output {port.id}'
-    right = due(evidence, key, value)
+    right = shape_to_declare(evidence, key, value)
     wrong: list[int] = []
     if shape.rank != value.rank:
         message = f"{title}: rank is {shape.rank} {shape}, inferred {value.rank} {value.shape}"
@@ -303,13 +303,13 @@ def _describe_inputs(evidence: Evidence, layer: Layer) -> tuple[str, ...]:
     return tuple(f"{a:<{widths[0]}} {b:<{widths[1]}}  {c}" for a, b, c in rows)
 
 
-_MOST_CONTENTS: Final = 8
+_MAX_SHOWN_ELEMENTS: Final = 8
 """The most elements of an input whose contents a note shows instead of the shape."""
 
 
 def _described(value: Value) -> str:
     """Return the shape, as ``[4]``, or the contents if they are few known integers, as ``= [1,16,50,50]``."""
-    if value.data is not None and value.data.size <= _MOST_CONTENTS and value.type.is_integer:
+    if value.data is not None and value.data.size <= _MAX_SHOWN_ELEMENTS and value.type.is_integer:
         return f"= {_numbers(value.data)}"
     return str(value.shape)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from irrun.base.edits import Fix
 from irrun.base.source import Span
 from irrun.checking.faults.evidence import Evidence
-from irrun.checking.faults.outputs import due
+from irrun.checking.faults.outputs import shape_to_declare
 from irrun.checking.faults.suggest import declare_dims, declare_type
 from irrun.model import Layer, Port
 
@@ -69,7 +69,7 @@ def _fix(evidence: Evidence, unparsable: UnparsablePort, code: str) -> Fix | Non
     if key is None or value is None:
         return None
     if code != "IR305":
-        return declare_dims(source, port, due(evidence, key, value))
+        return declare_dims(source, port, shape_to_declare(evidence, key, value))
     return None if value.type.kind == "dynamic" else declare_type(source, port, value.type)
 
 

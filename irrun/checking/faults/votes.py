@@ -20,7 +20,7 @@ from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, ElementType, PartialShape
 
 __all__ = [
     "agrees",
-    "believed",
+    "choose_believed",
     "elect",
     "is_declaring",
     "is_uniform",
@@ -41,28 +41,28 @@ def leads_to_declared(evidence: Evidence, layer: Layer, position: int, value: Va
     """Return whether a layer would produce its declared outputs if it read ``value`` at ``position``.
 
     Return True if irrun does not know the operation of the layer, or if the votes of this model have already inferred
-    ``_MOST_INPUTS`` inputs.
+    ``_MAX_INFERRED_INPUTS`` inputs.
     """
     op, feeds = evidence.ops[layer.id], evidence.model.feeds[layer.id]
     evidence.inputs_voted += len(feeds)
-    if op is None or evidence.inputs_voted > _MOST_INPUTS:
+    if op is None or evidence.inputs_voted > _MAX_INFERRED_INPUTS:
         return True
     try:
-        inputs = [value if feed == feeds[position] else _known(evidence, feed) if feed else None for feed in feeds]
+        inputs = [value if feed == feeds[position] else _value_of(evidence, feed) if feed else None for feed in feeds]
         outputs = infer(op, site(layer), inputs, needed(op, evidence.model, layer))
     except Exception:  # refused or failed: the layer does not produce its declared outputs
         return False
     return all(agrees(port, output) for port, output in zip(layer.outputs, outputs))
 
 
-_MOST_INPUTS: Final = 100_000
+_MAX_INFERRED_INPUTS: Final = 100_000
 """The most inputs of layers that the votes of one model infer, so that many wrong inputs of one layer, each of which
 infers all the others, do not take quadratic time. A consumer beyond this limit does not vote."""
-_MOST_AHEAD: Final = 16
+_MAX_LAYERS_AHEAD: Final = 16
 """The longest chain of layers that a vote infers ahead of propagation. It covers the usual arithmetic on shapes."""
 
 
-def _known(evidence: Evidence, feed: Key, ahead: int = _MOST_AHEAD) -> Value:
+def _value_of(evidence: Evidence, feed: Key, ahead: int = _MAX_LAYERS_AHEAD) -> Value:
     """Return what is known of the output ``feed``.
 
     If propagation has not reached its layer yet, infer the layer here, and its producers up to ``ahead`` layers back.
@@ -75,7 +75,7 @@ def _known(evidence: Evidence, feed: Key, ahead: int = _MOST_AHEAD) -> Value:
         outputs = declared(layer)
         if op is not None and (ahead or not layer.inputs):
             feeds = evidence.model.feeds[layer.id]
-            inputs = [_known(evidence, feed, ahead - 1) if feed else None for feed in feeds]
+            inputs = [_value_of(evidence, feed, ahead - 1) if feed else None for feed in feeds]
             try:
                 inferred = infer(op, site(layer), inputs, needed(op, evidence.model, layer))
                 outputs = (*inferred, *outputs[len(inferred) :])
@@ -89,7 +89,7 @@ def _known(evidence: Evidence, feed: Key, ahead: int = _MOST_AHEAD) -> Value:
 # the inferred value or the declared one
 
 
-def believed(evidence: Evidence, key: Key, inferred: Value, claim: Value) -> Value:
+def choose_believed(evidence: Evidence, key: Key, inferred: Value, claim: Value) -> Value:
     """Choose between the inferred value of an output and its declared value, the ``claim``: the majority decides.
 
     The input ports of the consumers vote first. Without a majority, the declared outputs of the consumers vote.
@@ -180,7 +180,7 @@ def _elect_shape(
     leaders = _leaders(ballots)
     if len(leaders) == 1:
         return leaders[0], False
-    candidates = [shape for shape in leaders if shape is not None][:_MOST_CANDIDATES]
+    candidates = [shape for shape in leaders if shape is not None][:_MAX_SHAPES]
     if len(candidates) == 1:
         return candidates[0], False
     type = inferred.type if inferred else ELEMENT_TYPES["dynamic"]
@@ -209,7 +209,7 @@ def is_uniform(evidence: Evidence, key: Key) -> bool:
 # ---------------------------------------------------------------------------------------------
 # counting
 
-_MOST_CANDIDATES: Final = 4
+_MAX_SHAPES: Final = 4
 """The most shapes between which the declared outputs of consumers choose. It bounds the time for a hostile file."""
 
 
