@@ -12,7 +12,6 @@ from irrun.base.source import Source
 from irrun.checking.checker import check as check_parsed
 from irrun.checking.origins import Explanation
 from irrun.checking.questions import at_line, only
-from irrun.checking.reshaping import Shapes, reshaped
 from irrun.diagnostics import ModelError, ReadError, Report, diagnostic
 from irrun.inference.propagate import weights_missing
 from irrun.inference.trace import Trace
@@ -20,7 +19,7 @@ from irrun.ir.fragments import read_fragments
 from irrun.ir.pages import has_examples, is_document, is_prose
 from irrun.ir.parse import Parsed, parse, read_bytes, require_file, unreadable
 from irrun.ir.recognition import foreign, foreign_weights
-from irrun.model import Model
+from irrun.model import Model, Shapes
 from irrun.model.weights import Weights
 
 if TYPE_CHECKING:
@@ -276,7 +275,7 @@ def check(model: Model | PathLike, weights: PathLike | None = None, *, shapes: S
 
 def _at(parsed: Parsed, shapes: Shapes | None) -> Parsed:
     """Return a model with other input shapes; without ``shapes``, the model itself."""
-    return reshaped(parsed, shapes) if shapes else parsed
+    return parsed.reshape(shapes) if shapes else parsed
 
 
 def why(model: Model | PathLike, layer: str | int, *, everything: bool = False) -> Explanation:

@@ -10,7 +10,6 @@ from irrun.base.source import Source
 from irrun.build._arguments import listed, output_of
 from irrun.build._assembly import Blob, assemble
 from irrun.build._nodes import Graph, Node
-from irrun.diagnostics import ModelError
 from irrun.ir.parse import parse
 from irrun.ir.write import to_xml
 from irrun.model import Model
@@ -39,6 +38,4 @@ def model(
     # parse the text of the model, so that its diagnostics show lines of the file that save_model would write
     text = to_xml(replace(assembled, name=name))
     parsed = parse(Source(_PATH, text), Weights(data=bytes(blob.data)))
-    if errors := [problem for problem in parsed.problems if problem.blocks]:
-        raise ModelError(errors)
-    return parsed.model
+    return parsed.runnable()

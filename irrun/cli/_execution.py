@@ -19,7 +19,7 @@ from irrun.cli import _terminal
 from irrun.cli._inputs import Input, gather
 from irrun.cli._outputs import Output, describe, describe_taps
 from irrun.debug.nonfinite import NonFinite, Report
-from irrun.diagnostics import ExecutionError, ModelError, ReadError
+from irrun.diagnostics import ExecutionError, ReadError
 from irrun.ir.parse import Parsed
 from irrun.planning.steps import Step
 from irrun.running.dump import Dump
@@ -77,15 +77,14 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
     if isinstance(item, ReadError):
         raise item
     err = _terminal.console(stderr=True)
-    if errors := [p for p in item.problems if p.blocks]:
-        raise ModelError(errors)
+    model = item.runnable()
     for problem in item.problems:
         err.print(f"{problem.severity}: {concise(problem)}")
     executable = api.compile(
-        item.model, strict=settings.strict, max_memory=settings.max_memory, exact=settings.exact,
+        model, strict=settings.strict, max_memory=settings.max_memory, exact=settings.exact,
         timeout=settings.timeout, copy_weights=settings.copy_weights, max_weights_memory=settings.max_weights_memory,
     )  # fmt: skip
-    inputs = gather(item.model, settings.inputs, settings.seed, settings.max_memory)
+    inputs = gather(model, settings.inputs, settings.seed, settings.max_memory)
     profile = Profile() if settings.profiled else None
     nonfinite = NonFinite(executable.model) if settings.nonfinite else None
     try:

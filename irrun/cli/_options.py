@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from irrun.checking.reshaping import Shapes
+from irrun.model import Shapes
 from irrun.opdef.plugins import load_plugin
 
 __all__ = [

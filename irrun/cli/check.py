@@ -16,7 +16,6 @@ import click
 from irrun.base.text import counted
 from irrun.checking.render import concise, text
 from irrun.checking.reports import FORMATS, records
-from irrun.checking.reshaping import Shapes
 from irrun.cli import _completion, _config, _errors, _fixing, _terminal
 from irrun.cli._fleet import (
     SUMMARIZED,
@@ -35,6 +34,7 @@ from irrun.cli._watch import changes
 from irrun.codes import CODES, Kind
 from irrun.diagnostics import Diagnostic
 from irrun.fleet.trees import Check, Outcome, outcomes, summary
+from irrun.model import Shapes
 
 __all__ = ["command"]
 

@@ -15,14 +15,13 @@ from irrun.base.text import counted, human, printable
 from irrun.checking.facts import facts_of
 from irrun.checking.listing import Entry, chosen, entries, storage, totals
 from irrun.checking.render import record
-from irrun.checking.reshaping import Shapes, reshaped
 from irrun.cli import _completion, _errors, _models, _terminal
 from irrun.cli._options import format_option, new_file, shape_option, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, diagnostic
 from irrun.files import write_file
 from irrun.inference.propagate import weights_missing
 from irrun.ir.parse import Parsed
-from irrun.model import Model
+from irrun.model import Model, Shapes
 from irrun.running.live import default_max_memory
 from irrun.running.memory import predicted
 from irrun.types import Dim, PartialShape
@@ -94,7 +93,7 @@ def command(
         rows: list[Entry] = []
         if listed:
             try:
-                found = entries((reshaped(item, shapes) if shapes else item).model)
+                found = entries((item.reshape(shapes) if shapes else item).model)
                 rows, facts["totals"] = chosen(found, names, types, wanted), totals(found)
                 facts["listed"] = [row.record() for row in rows]
             except IrrunError as error:
@@ -102,7 +101,7 @@ def command(
         if predict_memory:
             try:
                 inputs, variables = _variables(item.model, shapes)
-                facts["memory"] = _memory(reshaped(item, inputs).model, variables)
+                facts["memory"] = _memory(item.reshape(inputs).model, variables)
             except IrrunError as error:
                 problems += error.diagnostics
         title = _models.title(model, item) if _models.is_example(item) else ""

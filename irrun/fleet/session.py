@@ -12,7 +12,6 @@ import numpy as np
 from irrun.api import compile as compile_model
 from irrun.api import load
 from irrun.base.source import Source
-from irrun.checking.reshaping import reshaped
 from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, ModelError, ReadError, diagnostic
 from irrun.ir.parse import Parsed, parse
 from irrun.model import Model
@@ -59,10 +58,8 @@ class Job:
 
     def compile(self, parsed: Parsed) -> Executable:
         """Return the executable of a model, whose runs do not depend on those before. Raises as ``irrun.compile``."""
-        if errors := [p for p in parsed.problems if p.blocks]:
-            raise ModelError(errors)
         return compile_model(
-            parsed.model, strict=self.strict, exact=self.exact, max_memory=self.max_memory, timeout=self.timeout,
+            parsed.runnable(), strict=self.strict, exact=self.exact, max_memory=self.max_memory, timeout=self.timeout,
             repeatable=True,
         )  # fmt: skip
 
@@ -133,7 +130,7 @@ def row_shapes(model: Model) -> list[tuple[int, ...]] | None:
 def _batched(parsed: Parsed, rows: Sequence[Sequence[int]], batch: int) -> Parsed:
     """Return the model with ``batch`` as the first dim of each input."""
     shapes: dict[str | int, Sequence[int]] = {number: (batch, *row) for number, row in enumerate(rows)}
-    return reshaped(parsed, shapes)
+    return parsed.reshape(shapes)
 
 
 _TOLERANCE: Final = 1e-3
@@ -180,7 +177,7 @@ def result_types(running: Session, row: Sequence[int]) -> list[tuple[tuple[int, 
 
     Raises ModelError if the model does not take the shape.
     """
-    parsed = reshaped(running.job.parsed(), {0: list(row)})
+    parsed = running.job.parsed().reshape({0: list(row)})
     plan, model = running.job.compile(parsed).plan, running.model
     values = [plan.values[feed] for result in model.results if (feed := model.feeds[result.id][0])]
     return [(value.shape.static, value.type.dtype) for value in values]

@@ -15,12 +15,12 @@ from irrun.api import load_all
 from irrun.base.identity import weights_of
 from irrun.base.source import STDIN, Source
 from irrun.checking.checker import check
-from irrun.checking.reshaping import Shapes, reshaped
 from irrun.codes import Kind
-from irrun.diagnostics import Diagnostic, IrrunError, ModelError, ReadError, diagnostic
+from irrun.diagnostics import Diagnostic, IrrunError, ReadError, diagnostic
 from irrun.fleet.cache import Cache, from_record, to_record
 from irrun.fleet.workers import Lost, Workers, in_order
 from irrun.ir.parse import Parsed
+from irrun.model import Shapes
 from irrun.running.generate import draw
 
 __all__ = ["Check", "Outcome", "RandomRun", "outcomes", "summary"]
@@ -70,7 +70,7 @@ class Check:
                 if isinstance(item, ReadError):
                     diagnostics += item.diagnostics
                 else:
-                    diagnostics += check(reshaped(item, self.shapes) if self.shapes else item)
+                    diagnostics += check(item.reshape(self.shapes) if self.shapes else item)
         except IrrunError as error:
             diagnostics += error.diagnostics
         return Outcome(tuple(diagnostics), examples, *measure.taken())
@@ -110,12 +110,11 @@ class RandomRun:
         """Run a model once, and return the problems of its file that do not keep it from running."""
         if isinstance(item, ReadError):
             raise item
-        if errors := [p for p in item.problems if p.blocks]:
-            raise ModelError(errors)
+        model = item.runnable()
         executable = compile_model(
-            item.model, strict=self.strict, exact=self.exact, max_memory=self.max_memory, timeout=self.timeout
+            model, strict=self.strict, exact=self.exact, max_memory=self.max_memory, timeout=self.timeout
         )
-        executable(draw(item.model, self.seed, max_memory=self.max_memory))
+        executable(draw(model, self.seed, max_memory=self.max_memory))
         return item.problems
 
 

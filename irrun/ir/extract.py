@@ -159,9 +159,7 @@ def _assemble(
         fresh += 1
     part = replace(model, layers=layers, edges=tuple(edges))
     parsed = parse(Source(f"part of {model.source.path}", to_xml(part)), model.weights)
-    if errors := [p for p in parsed.problems if p.blocks]:
-        raise ModelError(errors)
-    return parsed.model
+    return parsed.runnable()
 
 
 def _parameter(id: int, name: str, port: Port, value: Value | None) -> Layer:

@@ -18,7 +18,7 @@ from irrun.diagnostics import Diagnostic, ModelError, ReadError, diagnostic
 from irrun.ir.reader import Reader
 from irrun.ir.recognition import what_to_do_with_folder
 from irrun.ir.safe_xml import read_xml
-from irrun.model import Model
+from irrun.model import Model, Shapes
 from irrun.model.weights import Weights
 
 __all__ = ["Parsed", "no_garbage", "parse", "read_bytes", "require_file", "unreadable"]
@@ -37,6 +37,13 @@ class Parsed:
         if errors:
             raise ModelError(errors)
         return self.model
+
+    def reshape(self, shapes: Shapes) -> Parsed:
+        """Return the model with other input shapes, as ``Model.reshape``, and the problems of its file.
+
+        Raises FeedError (IR601) if the model has no such input or a shape cannot be parsed.
+        """
+        return Parsed(self.model.reshape(shapes), self.problems)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -14,7 +14,7 @@ from irrun.checking.checker import check
 from irrun.checking.facts import facts_of
 from irrun.debug import Comparison, Tolerances, compare
 from irrun.debug.inputs import Feeds, samples_of
-from irrun.diagnostics import Diagnostic, EngineError, FeedError, IrrunError, ModelError, ReadError
+from irrun.diagnostics import Diagnostic, EngineError, FeedError, IrrunError, ReadError
 from irrun.engines import KINDS, Limits, Side, parse_side
 from irrun.files import write_file
 from irrun.inference.trace import Trace
@@ -90,8 +90,7 @@ def collect(
     not_run: tuple[Diagnostic, ...] = ()
     if run or side is not None:
         try:
-            if blocking := [problem for problem in parsed.problems if problem.blocks]:
-                raise ModelError(blocking)
+            parsed.runnable()  # raises ModelError
             inputs = _inputs(own, feeds or {}, seed, origins or {})
             arrays = {position: array for position, (array, _) in inputs.items()}
             if side is not None:

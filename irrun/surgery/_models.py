@@ -34,9 +34,7 @@ def rebuilt(
 def reread(model: Model, text: bytes, weights: Weights | None) -> Model:
     """Return the model that the XML ``text``, an edit of ``model``, describes."""
     parsed = parse(Source(f"edit of {model.source.path.removeprefix('edit of ')}", text), weights)
-    if errors := [problem for problem in parsed.problems if problem.blocks]:
-        raise ModelError(errors)
-    return parsed.model
+    return parsed.runnable()
 
 
 def refused(model: Model, message: str, help: str, layer: Layer | None = None) -> ModelError:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irrun
-from irrun.checking.reshaping import Shapes
+from irrun.model import Shapes
 from oracle import Oracle, OracleError
 from places import SAMPLES
 

@@ -17,7 +17,6 @@ from irrun.checking.origins import Explanation
 from irrun.checking.questions import at_line, by_name, outputs
 from irrun.checking.render import concise, text
 from irrun.checking.reports import FORMATS
-from irrun.checking.reshaping import reshaped
 from irrun.codes import Kind
 from irrun.diagnostics import Diagnostic, IrrunError, ReadError
 from irrun.inference.trace import Trace
@@ -74,7 +73,7 @@ def _example(item: Parsed | ReadError, path: Path, rng: random.Random) -> str:
     if rng.random() < 0.3:
         shapes = {n: rng.choice(_SHAPES) for n in range(len(model.parameters)) if rng.random() < 0.5}
         try:
-            check(reshaped(item, shapes))
+            check(item.reshape(shapes))
         except IrrunError as error:
             _require_no_bug(error)
     if any(problem.blocks for problem in item.problems):
