@@ -98,35 +98,42 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Departure:
-    """A case in which OpenVINO departs from its specification.
-
-    ``operation`` is the type of the operation, and ``also`` are other types that depart in the same way. ``case``,
-    ``openvino`` and ``irrun`` are texts in Markdown: the case, and what each does. ``page`` is the page of the
-    specification (``arithmetic/divide-1``) and ``sentence`` what it says, word for word; empty if nobody has looked it
-    up. ``issue`` is the address of the issue upstream; without one, ``no_issue`` says since when and why. ``status`` is
-    ``open`` if the page gives no answer. ``kernels`` are those of OpenVINO that depart: of the ``cpu`` plugin, or of
-    the ``core``. ``calls`` are inferences in one state, of which the last one shows the departure.
-
-    The fuzzer recognises the departure by the patterns in ``recognised``. They are tried before those of the departures
-    and reasons in ``before``, and those of a ``general`` departure after all others.
-    """
+    """A case in which OpenVINO departs from its specification. Fields without a default stand in every file."""
 
     name: str
+    """The name of the file."""
     operation: str
+    """The type of the operation."""
     page: str
+    """Its page in the specification, such as ``arithmetic/divide-1``."""
     case: str
+    """The case, in Markdown."""
     openvino: str
+    """What OpenVINO does, in Markdown."""
     irrun: str
+    """What irrun does, in Markdown."""
     calls: tuple[Call, ...]
+    """Inferences in one state (``[[call]]``). The last one shows the departure."""
     also: tuple[str, ...] = ()
+    """Other types that depart in the same way; ``case`` names them."""
     sentence: str = ""
+    """What the page says about the case, word for word, with ``…`` for what is left out; empty if nobody has looked."""
+    commit: str = ""
+    """The commit of OpenVINO's repository in which the page has the sentence."""
     issue: str = ""
+    """The address of the issue upstream."""
     no_issue: str = ""
+    """Why there is no issue, after the date of this answer."""
     status: str = ""
+    """``open`` if the page gives no answer."""
     kernels: str = "cpu"
+    """The kernels of OpenVINO that depart: those of the ``cpu`` plugin, or the reference kernels of its ``core``."""
     recognised: tuple[Pattern, ...] = ()
+    """The patterns by which the fuzzer recognises the departure."""
     before: tuple[str, ...] = ()
+    """Departures and reasons whose patterns are tried after those of this one."""
     general: bool = False
+    """Whether the patterns are tried after those of all other departures."""
 
     @property
     def model(self) -> Path:
@@ -162,15 +169,17 @@ def departures() -> tuple[Departure, ...]:
 def parsed(name: str, text: str) -> Departure:
     """Return the departure in the text of a file. Raises ValueError if a field is missing, unknown or wrong."""
     try:
-        fields = tomllib.loads(text)
-        calls = tuple(_call(**call) for call in fields.pop("call"))
-        patterns = tuple(_pattern(pattern) for pattern in fields.pop("recognised", ()))
-        fields = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
-        departure = Departure(name, calls=calls, recognised=patterns, **fields)
+        fields: dict[str, Any] = tomllib.loads(text)
+        fields["calls"] = tuple(_call(**call) for call in fields.pop("call"))
+        fields["recognised"] = tuple(map(_pattern, fields.get("recognised", ())))
+        fields |= {key: tuple(fields.get(key, ())) for key in ("also", "before")}
+        departure = Departure(name, **fields)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{name}.toml: {error}") from None
     if bool(departure.issue) == bool(departure.no_issue):
         raise ValueError(f"{name}.toml: it needs either issue or no_issue")
+    if bool(departure.sentence) != bool(departure.commit):
+        raise ValueError(f"{name}.toml: a sentence needs the commit of its page")
     if departure.status not in ("", "open") or departure.kernels not in ("cpu", "core"):
         raise ValueError(f"{name}.toml: status may be open, and kernels cpu or core")
     return departure

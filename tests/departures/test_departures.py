@@ -124,6 +124,7 @@ def test_a_file_is_read() -> None:
         ('page = "arithmetic/add-1"', "", "page"),
         ("[[call]]", "[[calls]]", "call"),
         ("issue =", "no_issue = 'b'\nissue =", "it needs either issue or no_issue"),
+        ("issue =", "sentence = 'b'\nissue =", "a sentence needs the commit"),
         ("fill", "fills", "a tensor has no fills"),
         ('irrun = { type = "f32", values = [2] }', 'irrun = "dies"', "dies"),
         ('irrun = "c"', 'irrun = "c"\nstatus = "shut"', "status may be open"),
