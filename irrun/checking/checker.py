@@ -55,9 +55,6 @@ def _check_layers(evidence: Evidence) -> None:
     for layer, op, findings in bind_all(model):
         evidence.ops[layer.id] = op
         evidence.findings += findings
-        for position, feed in enumerate(model.feeds[layer.id]):
-            if feed is not None:
-                evidence.consumers.setdefault(feed, []).append((layer, position))
         for body in layer.bodies.values():
             inner = evidence.body(body)
             _check_layers(inner)

@@ -118,14 +118,10 @@ def _line(model: Model, layer: Layer) -> int:
 
 def _embedding(model: Model) -> tuple[int, Layer] | None:
     """Return the number of rows of the table from which the ids take theirs, and its layer; None if it is not found."""
-    readers: dict[int, list[tuple[Layer, int]]] = {}
-    for layer in model.layers.values():
-        for place, feed in enumerate(model.feeds[layer.id]):
-            if feed is not None:
-                readers.setdefault(feed[0], []).append((layer, place))
     waiting = [parameter.id for parameter in model.parameters if input_name(model, parameter) == "input_ids"]
     while waiting:
-        for layer, place in readers.get(waiting.pop(), ()):
+        for id, place in model.readers.get((waiting.pop(), 0), ()):
+            layer = model.layers[id]
             if layer.type == "Gather" and place == 1:
                 fed = model.fed_by(layer, 0)
                 shape = None if fed is None else fed[1].shape

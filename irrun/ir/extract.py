@@ -37,11 +37,10 @@ def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[s
     last = _named(model, end)
     kept = _between(model, _named(model, begin), last)
     ends = dict.fromkeys(id for ids in last for id in ids if id in kept)
-    read = {feed for feeds in model.feeds.values() for feed in feeds}
     outputs: list[tuple[int, int]] = []
     for id in ends:
         every = [(id, position) for position in range(len(model.layers[id].outputs))]
-        outputs += [output for output in every if output in read] or every
+        outputs += [output for output in every if output in model.readers] or every
     return cut(model, kept, outputs)
 
 

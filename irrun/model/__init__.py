@@ -9,13 +9,10 @@ from irrun.model.model import (
     Port,
     Shape,
     Shapes,
-    Tensor,
     is_constant,
     no_such_input,
-    signature,
-    signature_lines,
-    signature_table,
 )
+from irrun.model.signatures import Tensor, signature, signature_lines, signature_table
 
 __all__ = [
     "VERSIONS", "Edge", "Layer", "MapEntry", "Model", "Port", "Shape", "Shapes", "Tensor", "is_constant",

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from irrun.base.source import Source
-from irrun.base.text import counted, printable, table
+from irrun.base.text import counted, printable
 from irrun.diagnostics import FeedError, diagnostic
+from irrun.model.signatures import Tensor, signature, signature_lines, signature_table
 from irrun.model.weights import Weights
 from irrun.types import Dim, ElementType, PartialShape
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 # a frozen instance takes four times as long.
 
 __all__ = [
-    "VERSIONS", "Edge", "Layer", "MapEntry", "Model", "Port", "Shape", "Shapes", "Tensor", "is_constant",
-    "no_such_input", "signature", "signature_lines", "signature_table",
+    "VERSIONS", "Edge", "Layer", "MapEntry", "Model", "Port", "Shape", "Shapes", "is_constant",
+    "no_such_input",
 ]  # fmt: skip
 
 Shape = str | PartialShape | Sequence[Dim | int | str | None]
@@ -113,22 +114,6 @@ class Edge:
     to_layer: int
     to_port: int
     node: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """An input or output of a model. ``names`` are all its names, and ``name`` is the first of them.
-
-    The type and the shape are None if they are unknown.
-    """
-
-    name: str
-    names: tuple[str, ...]
-    type: ElementType | None
-    shape: PartialShape | None
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.type or '?'}{'[...]' if self.shape is None else self.shape}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -311,27 +296,48 @@ class Model:
         return nx.freeze(graph)
 
     @cached_property
+    def readers(self) -> Mapping[tuple[int, int], Sequence[tuple[int, int]]]:
+        """The inputs that each output feeds, as ``feeds`` backwards: layer ids with the positions of their inputs.
+
+        They are in the order of ``feeds``. An output that feeds no input is missing.
+        """
+        readers: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for id, feeds in self.feeds.items():
+            for position, feed in enumerate(feeds):
+                if feed is not None:
+                    readers.setdefault(feed, []).append((id, position))
+        return readers
+
+    @cached_property
+    def consumers(self) -> Mapping[int, Sequence[int]]:
+        """The layers that read any output of each layer, each once, in the order of ``feeds``.
+
+        A layer that nothing reads is missing.
+        """
+        consumers: dict[int, dict[int, None]] = {}
+        for id, feeds in self.feeds.items():
+            for feed in feeds:
+                if feed is not None:
+                    consumers.setdefault(feed[0], {})[id] = None
+        return {id: tuple(readers) for id, readers in consumers.items()}
+
+    @cached_property
     def order(self) -> tuple[int, ...]:
         """The layer ids in topological order.
 
         A layer comes directly after the last of its producers where possible, and otherwise in the order of the file.
         Layers on a cycle, and layers that depend on a cycle, are left out.
         """
-        waiting = {id: len(feeds) - feeds.count(None) for id, feeds in self.feeds.items()}
-        readers: dict[int, list[int]] = {}
-        for id, feeds in self.feeds.items():
-            for feed in feeds:
-                if feed is not None:
-                    readers.setdefault(feed[0], []).append(id)
+        waiting = {id: len({feed[0] for feed in feeds if feed}) for id, feeds in self.feeds.items()}
         ready = [id for id in reversed(list(self.layers)) if waiting[id] == 0]
         order: list[int] = []
         while ready:
             id = ready.pop()
             order.append(id)
-            for reader in reversed(readers.get(id, ())):
-                waiting[reader] -= 1
-                if waiting[reader] == 0:
-                    ready.append(reader)
+            for consumer in reversed(self.consumers.get(id, ())):
+                waiting[consumer] -= 1
+                if waiting[consumer] == 0:
+                    ready.append(consumer)
         return tuple(order)
 
     def cycle(self) -> tuple[Layer, ...]:
@@ -374,26 +380,6 @@ def no_such_input(model: Model, key: object) -> FeedError:
     names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"
     message = f"the model has no input {key!r}"
     return FeedError(diagnostic("IR601", message, file=model.source.path, help=f"its inputs are {names}"))
-
-
-def signature(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> str:
-    """Return the inputs and outputs of a model in one line."""
-    return " -> ".join(", ".join(map(str, tensors)) or "nothing" for tensors in (inputs, outputs))
-
-
-def signature_lines(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[str]:
-    """Return the inputs and outputs of a model, each in a line."""
-    return [f"  {side:<7} {tensor}" for side, tensor in _sides(inputs, outputs)]
-
-
-def signature_table(title: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> str:
-    """Return the inputs and outputs of a model as a table in HTML."""
-    rows = [(side, t.name, t.type or "?", t.shape or "?") for side, t in _sides(inputs, outputs)]
-    return table(title, ("", "name", "type", "shape"), rows)
-
-
-def _sides(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[tuple[str, Tensor]]:
-    return [*(("input", tensor) for tensor in inputs), *(("output", tensor) for tensor in outputs)]
 
 
 def _shape_text(shape: Shape) -> str | None:

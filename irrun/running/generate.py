@@ -132,12 +132,6 @@ class _Choice:
 
     def __init__(self, model: Model, types: Mapping[int, ElementType]) -> None:
         self.model, self.types = model, types
-        self.consumers: dict[tuple[int, int], dict[int, int]] = {}
-        """For each output, the first input of each layer that reads it, by layer id."""
-        for id, feeds in model.feeds.items():
-            for position, feed in enumerate(feeds):
-                if feed is not None:
-                    self.consumers.setdefault(feed, {}).setdefault(id, position)
         self.ops: dict[int, Op | None] = {}
         self.agreed: dict[tuple[int, str], ElementType] = {}
         """The known type of a type variable, by layer id and name of the variable."""
@@ -145,7 +139,7 @@ class _Choice:
     def of(self, parameter: Layer) -> ElementType:
         """Return the type of the inputs that must agree with a Parameter, or one that all its consumers accept."""
         allowed = type_set("any")
-        for id, position in self.consumers.get((parameter.id, 0), {}).items():
+        for id, position in self.model.readers.get((parameter.id, 0), ()):
             if id not in self.ops:
                 self.ops[id] = bind(self.model, self.model.layers[id])[0]
             op = self.ops[id]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -63,8 +64,6 @@ class Evidence:
     """The inferred bodies of the file. Bodies share this dict with their model."""
     ops: dict[int, Op | None] = field(default_factory=dict)
     """The operation of each layer by layer id; None if irrun does not know it or its attributes are wrong."""
-    consumers: dict[Key, list[Consumer]] = field(default_factory=dict)
-    """The consumers of each output that has any."""
     values: Values = field(default_factory=dict)
     """The value of each output that its consumers read: the inferred one or the declared one."""
     inferred: Values = field(default_factory=dict)
@@ -91,10 +90,16 @@ class Evidence:
     consequences: list[Consequence] = field(default_factory=list)
     """The findings that affect later layers."""
 
+    consumers: Mapping[Key, Sequence[Consumer]] = field(init=False)
+    """The consumers of each output that has any: the layers with the positions of their inputs."""
     trace: Trace = field(init=False)
     """Follows dims back to their origin, for the notes of findings."""
 
     def __post_init__(self) -> None:
+        layers = self.model.layers
+        self.consumers = {
+            key: [(layers[id], position) for id, position in readers] for key, readers in self.model.readers.items()
+        }
         self.trace = Trace(self.model, self.ops, self.values)
 
     def body(self, model: Model) -> Evidence:

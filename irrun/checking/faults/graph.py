@@ -31,7 +31,7 @@ def check_unused_layers(evidence: Evidence) -> None:
     model = evidence.model
     if model.is_fragment or not model.results or any(d.code.startswith(("IR0", "IR1")) for d in evidence.problems):
         return
-    read = {key[0] for key in evidence.consumers}
+    read = model.consumers.keys()
     if all(id in read or _has_purpose(evidence, layer) for id, layer in model.layers.items()):
         return
     final = [id for id, layer in model.layers.items() if _has_purpose(evidence, layer)]

@@ -69,14 +69,9 @@ class Region:
     @cached_property
     def _readers(self) -> Mapping[Output, tuple[int, ...]]:
         """The layers that read each output, if they compute something that counts: in the region, Results, Assigns."""
-        readers: dict[Output, list[int]] = {}
         used = _used(self.model, self.results)
-        for id, feeds in self.model.feeds.items():
-            if id in used:
-                for feed in feeds:
-                    if feed is not None:
-                        readers.setdefault(feed, []).append(id)
-        return {output: tuple(ids) for output, ids in readers.items()}
+        readers = {output: [id for id, _ in ids if id in used] for output, ids in self.model.readers.items()}
+        return {output: tuple(ids) for output, ids in readers.items() if ids}
 
     @cached_property
     def cuts(self) -> Mapping[int, int]:

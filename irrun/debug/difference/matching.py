@@ -264,8 +264,8 @@ class _Matcher:
         for mine, its in zip(self.a.model.feeds[one], self.b.model.feeds[other]):
             if mine and its and self.to_b.get(mine[0]) == its[0]:
                 return True
-        readers = {reader for _, reader, _ in self.b.readers.get(other, ())}
-        return any(self.to_b.get(reader) in readers for _, reader, _ in self.a.readers.get(one, ()))
+        consumers = {*self.b.model.consumers.get(other, ())}
+        return any(self.to_b.get(consumer) in consumers for consumer in self.a.model.consumers.get(one, ()))
 
     # -- result ---------------------------------------------------------------------------------
 
