@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from irrun.inference.compressed import Compressed, compressed_weights
 from irrun.inference.trace import Trace
 from irrun.model import Layer, Model, is_constant
 from irrun.opdef import Value
@@ -95,11 +96,6 @@ def entries(model: Model) -> list[Entry]:
 def _entries(trace: Trace, path: str) -> Iterator[Entry]:
     """Yield the entries of a model, or of a body. ``path`` is the prefix of their names."""
     model = trace.model
-    consumers: dict[int, list[int]] = {}
-    for id, feeds in model.feeds.items():
-        for feed in feeds:
-            if feed is not None and id not in consumers.setdefault(feed[0], []):
-                consumers[feed[0]].append(id)
     fixed = _fixed(trace)
     weights = _weights(model, fixed)
     ends = {layer.id for layer in (*model.parameters, *model.results)}
@@ -119,7 +115,7 @@ def _entries(trace: Trace, path: str) -> Iterator[Entry]:
             name, layer.type, layer.version,
             {key: text for key, text in layer.attributes.items() if not is_constant(layer) or key != "offset"},
             tuple(map(_tensor, inputs)), tuple(t for t in map(_tensor, outputs) if t is not None),
-            tuple(path + model.unique_names[consumer] for consumer in consumers.get(id, ())),
+            tuple(path + model.unique_names[consumer] for consumer in model.consumers.get(id, ())),
             weights.get(id, 0), flops, moved, model.source.line_of(layer.node), id in fixed,
         )  # fmt: skip
         for body in trace.bodies(id).values():
@@ -192,65 +188,30 @@ _SCALES: Final = "scales and zero points"
 
 def _forms(model: Model) -> Iterator[tuple[Layer, str, int]]:
     """Yield each Const of a model with the form in which it is stored and the number of its elements."""
-    readers: dict[int, list[tuple[int, int]]] = {}
-    for id, feeds in model.feeds.items():
-        for position, feed in enumerate(feeds):
-            if feed is not None:
-                readers.setdefault(feed[0], []).append((id, position))
-    constants = {id: layer for id, layer in model.layers.items() if is_constant(layer)}
     forms: dict[int, str] = {}
-    for id, layer in constants.items():
-        type = ElementType.parse(layer.attributes.get("element_type", ""))
-        if type is not None and type.bits <= 8 and type.kind in ("int", "uint", "float") and type.name != "boolean":
-            forms |= _compressed(model, readers, constants, id, type)
-    for id, layer in constants.items():
-        type = ElementType.parse(layer.attributes.get("element_type", ""))
-        yield layer, forms.get(id) or (str(type) if type else "unknown"), _count(layer)
+    for weights in compressed_weights(model):
+        numbers = [id for id in (weights.zeros, weights.scales) if id is not None]
+        if numbers or weights.quantized:
+            forms |= {weights.codes: _form(model, weights), **dict.fromkeys(numbers, _SCALES)}
+    for id, layer in model.layers.items():
+        if is_constant(layer):
+            type = ElementType.parse(layer.attributes.get("element_type", ""))
+            yield layer, forms.get(id) or (str(type) if type else "unknown"), _count(layer)
     for layer in model.layers.values():
         for body in layer.bodies.values():
             yield from _forms(body)
 
 
-def _compressed(
-    model: Model, readers: Mapping[int, Sequence[tuple[int, int]]], constants: Mapping[int, Layer], id: int,
-    type: ElementType,
-) -> dict[int, str]:  # fmt: skip
-    """Return the forms of compressed weights and of their scales and zero points; none if they are not compressed.
-
-    Compressed weights are ``Const - Convert - Subtract zero point - Multiply scale``, where the Subtract is optional,
-    or ``Const - Convert - FakeQuantize``.
-    """
-    forms: dict[int, str] = {}
-    scale: Layer | None = None
-    is_asymmetric, at = False, id
-    while scale is None and len(readers.get(at, ())) == 1:
-        reader, position = readers[at][0]
-        layer = model.layers[reader]
-        kind = layer.type
-        if kind == "FakeQuantize" and at != id:
-            return {id: f"{type}, FakeQuantize"}
-        if kind in ("Subtract", "Multiply") and at != id:
-            other = _constant_behind(model, constants, reader, 1 - position)
-            if other is None or _count(other) > _count(constants[id]):
-                return {}  # this is the scale or zero point of the other one
-            forms[other.id] = _SCALES
-            is_asymmetric |= kind == "Subtract"
-            scale = other if kind == "Multiply" else None
-        elif kind != "Convert":
-            break
-        at = reader
-    if scale is None:
-        return {}
-    groups = _groups(_shape(constants[id]), _shape(scale))
-    return {**forms, id: f"{type} {'asymmetric' if is_asymmetric else 'symmetric'}, {groups}"}
-
-
-def _constant_behind(model: Model, constants: Mapping[int, Layer], id: int, position: int) -> Layer | None:
-    """Return the Const that an input of a layer reads, directly or through a Convert or Reshape; None for another."""
-    feed = model.feeds[id][position] if 0 <= position < len(model.feeds[id]) else None
-    while feed is not None and model.layers[feed[0]].type in ("Convert", "Reshape"):
-        feed = model.feeds[feed[0]][0]
-    return None if feed is None else constants.get(feed[0])
+def _form(model: Model, weights: Compressed) -> str:
+    """Return the form of compressed weights."""
+    codes = model.layers[weights.codes]
+    type = ElementType.parse(codes.attributes.get("element_type", ""))
+    if weights.quantized:
+        return f"{type}, FakeQuantize"
+    symmetry = "symmetric" if weights.zeros is None else "asymmetric"
+    if weights.scales is None:
+        return f"{type} {symmetry}, no scales"
+    return f"{type} {symmetry}, {_groups(_shape(codes), _shape(model.layers[weights.scales]))}"
 
 
 def _groups(codes: PartialShape | None, scales: PartialShape | None) -> str:

@@ -1,7 +1,7 @@
 """Find the constant matrices that stay as the file has them: in f16, or as integers with scales and zero points.
 
-Compressed weights are a few layers on a Const: ``Const (u4) - Convert - Subtract zero - Multiply scale - Reshape -
-Convert``. Folding these layers would make an array of f32 with up to eight times the bytes, which each product reads.
+Folding the layers of compressed weights (``irrun.inference.compressed``) would make an array of f32 with up to eight
+times the bytes, which each product reads.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.inference.compressed import Compressed, compressed_weights
 from irrun.inference.propagate import Values
 from irrun.kernels.cast import plain
 from irrun.model import Model
@@ -21,10 +22,8 @@ __all__ = ["stored_constants"]
 
 _INTEGERS: Final = {"u8", "i8", "u4", "i4"}
 _HALVES: Final = {"f16", "bf16"}
-_Number = tuple[np.ndarray, tuple[object, ...]]
-"""A constant in f32, and the Const that it comes from."""
-_FEWER: Final = 8
-"""A matrix is left as it is if it has at least this many times as many codes as scales: else it would be no smaller."""
+_MIN_CODES_PER_SCALE: Final = 8
+"""The least codes per scale. With fewer, keeping a matrix packed saves nothing."""
 
 
 def stored_constants(
@@ -32,111 +31,73 @@ def stored_constants(
 ) -> tuple[dict[tuple[int, int], Stored], frozenset[int]]:
     """Return the constants to leave as they are, by layer output, and the ids of the layers to leave out.
 
-    All consumers of such an output accept it (``Op.takes_stored``) and are not constant themselves, and nothing else
-    reads the layers before it. ``filters`` allows filters of convolutions, too (``Op.stored_filters``).
+    All consumers of such an output accept it (``Op.takes_stored``) and are not constant themselves. ``filters`` allows
+    filters of convolutions, too (``Op.stored_filters``).
     """
-    readers: dict[int, set[int]] = {}
-    accepted: dict[tuple[int, int], bool] = {}
-    matrices: set[tuple[int, int]] = set()  # the outputs that are left only if they have two axes
-    for id, feeds in model.feeds.items():
-        for number, feed in enumerate(feeds):
-            if feed is not None:
-                readers.setdefault(feed[0], set()).add(id)
-                others = (f for f in feeds if f is not None and f != feed)
-                known = all(ops[f[0]].type == "Const" or values[f].data is not None for f in others)
-                accepted[feed] = ops[id].takes_stored == number and not known and accepted.get(feed, True)
-                if not (filters and ops[id].stored_filters):
-                    matrices.add(feed)
     found: dict[tuple[int, int], Stored] = {}
     left: set[int] = set()
-    for output, accepts in accepted.items():
-        chain = _Chain(model, ops, values, filters=output not in matrices)
-        stored = chain.read(output) if accepts else None
-        if stored is not None and all(readers[id] <= chain.layers for id in chain.layers - {output[0]}):
-            found[output] = stored
-            left |= chain.layers
+    for weights in compressed_weights(model):
+        readers = model.readers.get(weights.output, ())
+        if readers and all(_accepts(model, ops, values, id, position) for id, position in readers):
+            may_be_filters = filters and all(ops[id].stored_filters for id, _ in readers)
+            stored = _stored(model, ops, values, weights, may_be_filters)
+            if stored is not None:
+                found[weights.output] = stored
+                left.update(weights.layers)
     return found, frozenset(left)
 
 
-class _Chain:
-    """The layers between a Const and the matrix that follows from it."""
+def _accepts(model: Model, ops: Mapping[int, Op], values: Values, id: int, position: int) -> bool:
+    """Return whether a layer accepts a constant as the file has it at an input, and is not constant itself."""
+    feeds = model.feeds[id]
+    others = (feed for feed in feeds if feed is not None and feed != feeds[position])
+    is_constant = all(ops[feed[0]].type == "Const" or values[feed].data is not None for feed in others)
+    return ops[id].takes_stored == position and not is_constant
 
-    def __init__(self, model: Model, ops: Mapping[int, Op], values: Values, *, filters: bool) -> None:
-        self.model, self.ops, self.values, self.filters = model, ops, values, filters
-        self.layers: set[int] = set()
 
-    def read(self, output: tuple[int, int]) -> Stored | None:
-        """Return the matrix that a layer output holds, or None if its layers are not those of compressed weights."""
-        value = self.values[output]
-        shape = value.shape.static
-        if value.type.name != "f32" or value.data is not None or shape is None or len(shape) < 2 or 0 in shape:
-            return None
-        if len(shape) > 2 and not self.filters:
-            return None
-        scales = zeros = None
-        types = set[str]()
-        id = output[0]
-        while (op := self.ops[id]).type != "Const":
-            self.layers.add(id)
-            types.add(self.values[id, 0].type.name)
-            number = 0
-            if op.type == "Multiply" and scales is None and zeros is None:
-                number = 0 if self.number(id, 1) else 1
-                scales = self.number(id, 1 - number)
-            elif op.type == "Subtract" and zeros is None:
-                zeros = self.number(id, 1)
-            elif op.type != "Convert" and (op.type != "Reshape" or scales or zeros):
-                return None
-            feed = self.model.feeds[id][number]
-            if feed is None or (op.type == "Multiply" and not scales) or (op.type == "Subtract" and not zeros):
-                return None
-            id = feed[0]
-        self.layers.add(id)
-        if len(shape) > 2 and (scales or zeros or self.values[id, 0].type.name not in _HALVES):
-            return None
-        return self.matrix(id, (shape[0], prod(shape[1:])), types, zeros, scales)
+def _stored(
+    model: Model, ops: Mapping[int, Op], values: Values, weights: Compressed, may_be_filters: bool
+) -> Stored | None:
+    """Return the matrix of compressed weights, or None if ``Stored`` cannot describe it, or would be no smaller.
 
-    def matrix(
-        self, id: int, shape: tuple[int, int], types: set[str], zeros: _Number | None, scales: _Number | None
-    ) -> Stored | None:
-        """Return the matrix whose codes a Const holds, or None if ``Stored`` cannot describe it.
+    Filters may have more than two axes. They are in f16 or bf16, without scales.
+    """
+    codes, value = values[weights.codes, 0], values[weights.output]
+    shape, counts = value.shape.static, codes.shape.static
+    if value.type.name != "f32" or value.data is not None or shape is None or len(shape) < 2 or 0 in shape:
+        return None
+    numbers = [id for id in (weights.zeros, weights.scales) if id is not None]
+    is_half = codes.type.name in _HALVES and not numbers
+    if (len(shape) > 2 and not (may_be_filters and is_half)) or not (is_half or codes.type.name in _INTEGERS):
+        return None
+    if counts is None or model.weights is None:
+        return None
+    matrix = (shape[0], prod(shape[1:]))
+    held = {id: _blocks(_read(model, ops, values, id), counts, matrix) for id in numbers}
+    if any(block is None or block.size * _MIN_CODES_PER_SCALE > prod(matrix) for block in held.values()):
+        return None
+    zeros, scales = (None if id is None else held[id] for id in (weights.zeros, weights.scales))
+    offset, size, type = _place(ops, values, weights.codes)
+    origins = (
+        None if id is None else (*_place(ops, values, id), values[id, 0].shape.static)
+        for id in (weights.zeros, weights.scales)
+    )
+    raw = model.weights.require(offset, size, codes.type, counts)
+    return Stored(raw, codes.type, matrix, zeros, scales, origin=(offset, size, type, counts, matrix, *origins))
 
-        ``types`` are the element types in which the layers compute: no other rounding than that of f16 may be lost.
-        """
-        codes, origin, weights = self.values[id, 0], self.origin(id), self.model.weights
-        counts = codes.shape.static
-        if origin is None or counts is None or weights is None:
-            return None
-        numbers = [pair for pair in (zeros, scales) if pair is not None]
-        exact = codes.type.name in _HALVES and not numbers and types <= {"f32", codes.type.name}
-        if not exact and not (codes.type.name in _INTEGERS and types <= {"f16", "f32"}):
-            return None
-        blocks = [None if pair is None else _blocks(pair[0], counts, shape) for pair in (zeros, scales)]
-        held = [block.size for block in blocks if block is not None]
-        if len(held) < len(numbers) or max(held, default=0) * _FEWER > shape[0] * shape[1]:
-            return None
-        raw = weights.require(origin[0], origin[1], codes.type, counts)
-        origins = (None if pair is None else pair[1] for pair in (zeros, scales))
-        return Stored(raw, codes.type, shape, *blocks, origin=(*origin, counts, shape, *origins))
 
-    def number(self, id: int, port: int) -> _Number | None:
-        """Return the constant that a layer reads, directly or through Convert, in f32, and the Const it comes from."""
-        feed = self.model.feeds[id][port]
-        while feed is not None and self.ops[feed[0]].type == "Convert":
-            if self.values[feed].type.name not in ("f16", "f32"):
-                return None
-            feed = self.model.feeds[feed[0]][0]
-        origin = None if feed is None else self.origin(feed[0])
-        if feed is None or origin is None or self.model.weights is None:
-            return None
-        value = self.values[feed]
-        array = self.model.weights.tensor(origin[0], origin[1], value.type, value.shape.static or ())
-        return plain(array).astype(np.float32), (*origin, value.shape.static)
+def _read(model: Model, ops: Mapping[int, Op], values: Values, id: int) -> np.ndarray:
+    """Return the contents of a Const in f32."""
+    assert model.weights is not None
+    offset, size, _ = _place(ops, values, id)
+    value = values[id, 0]
+    return plain(model.weights.tensor(offset, size, value.type, value.shape.static or ())).astype(np.float32)
 
-    def origin(self, id: int) -> tuple[int, int, str] | None:
-        """Return offset, size and element type of a Const, or None for another layer."""
-        op: Any = self.ops[id]
-        return (op.offset, op.size, self.values[id, 0].type.name) if op.type == "Const" else None
+
+def _place(ops: Mapping[int, Op], values: Values, id: int) -> tuple[int, int, str]:
+    """Return offset, size and element type of a Const."""
+    op: Any = ops[id]
+    return op.offset, op.size, values[id, 0].type.name
 
 
 def _blocks(numbers: np.ndarray, counts: tuple[int, ...], shape: tuple[int, int]) -> np.ndarray | None:
