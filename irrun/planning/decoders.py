@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,21 +12,19 @@ import numpy as np
 from irrun.kernels.attention import rotated
 from irrun.opdef import Kernel, Op, Site, Value, Variables
 from irrun.planning import requests
+from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 from irrun.types import Dim
 
-__all__ = ["decoding"]
+__all__ = ["recognise_decoders"]
 
 
-def decoding(steps: Sequence[Step], values: Sequence[Value], *, compiled: bool) -> list[Step]:
-    """Return the steps with those of language models replaced by faster ones. Some steps then have no consumer.
-
-    ``values`` holds the Value of each slot. ``compiled`` allows compiled kernels.
-    """
-    seen = _Seen({slot: step for step in steps for slot in step.writes}, values, compiled)
-    assigned = {(step.reads[0], _variable(step.op)) for step in steps if step.op.type == "Assign"}
+def recognise_decoders(flow: Flow, context: Context) -> Flow:
+    """Replace steps of language models by faster ones. Some other steps then have no consumer."""
+    seen = _Seen(flow, context)
+    assigned = {(step.reads[0], _variable(step.op)) for step in flow.steps if step.op.type == "Assign"}
     replaced: list[Step] = []
-    for step in steps:
+    for step in flow.steps:
         if step.op.type == "Concat":
             step = _appending(seen, step, assigned)
         elif step.op.type == "ScaledDotProductAttention":
@@ -34,19 +32,15 @@ def decoding(steps: Sequence[Step], values: Sequence[Value], *, compiled: bool) 
         elif step.op.type == "Add":
             step = _rotating(seen, step)
         replaced.append(step)
-    return replaced
+    return flow.replaced(replaced)
 
 
 class _Seen:
-    """The steps by the slots that they fill, and what is known of the slots."""
+    """What the rules ask of steps and slots."""
 
-    def __init__(self, made: Mapping[int, Step], values: Sequence[Value], compiled: bool) -> None:
-        self.made, self.values, self.compiled = made, values, compiled
-
-    def of(self, slot: int, *types: str) -> Step | None:
-        """Return the step that fills a slot if its operation has one of these types, else None."""
-        step = self.made.get(slot)
-        return step if step is not None and step.op.type in types else None
+    def __init__(self, flow: Flow, context: Context) -> None:
+        self.values, self.compiled = context.values, context.compiled
+        self.of = flow.maker
 
     def dims(self, slot: int, rank: int) -> tuple[Dim, ...] | None:
         """Return the dims of a slot, or None if it certainly or possibly has another rank."""

@@ -18,47 +18,41 @@ import numpy as np
 
 from irrun.kernels.blocks import each_block, scratch
 from irrun.opdef import Index, Kernel, Value
+from irrun.planning.flow import Context, Flow, is_static
 from irrun.planning.steps import Step
 
-__all__ = ["fuse"]
+__all__ = ["fuse_elementwise"]
 
-_TILE: Final = 1 << 16
+_TILE_BYTES: Final = 1 << 16
 """Bytes of a tile of the output. The tiles of a few operands together fit into the second-level cache of a core."""
 
 
-def fuse(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int]) -> list[Step]:
-    """Return the steps with each group replaced by one step, in the place of the group's last step.
-
-    ``values`` holds the Value of each slot, ``results`` the slots of the model's outputs.
-    """
-    return _Fusion(steps, values, results).steps()
+def fuse_elementwise(flow: Flow, context: Context) -> Flow:
+    """Replace each group of steps by one step, in the place of the group's last step."""
+    return _Fusion(flow, context.values).fused()
 
 
 class _Fusion:
-    """Finds groups of steps and fuses them. Steps are identified by their position in ``all``."""
+    """Finds groups of steps and fuses them."""
 
-    def __init__(self, steps: Sequence[Step], values: Sequence[Value], results: Sequence[int]) -> None:
-        self.all, self.values = steps, values
-        self.made = {slot: position for position, step in enumerate(steps) for slot in step.writes}
-        self.readers: dict[int, set[int]] = {slot: {-1} for slot in results}
-        for position, step in enumerate(steps):
-            for slot in step.reads:
-                self.readers.setdefault(slot, set()).add(position)
-        self.taken: set[int] = set()
+    def __init__(self, flow: Flow, values: Sequence[Value]) -> None:
+        self.flow, self.values = flow, values
+        self.taken: set[int] = set()  # positions of the steps that belong to a group
 
-    def steps(self) -> list[Step]:
-        """Return the steps with each group fused. Groups are sought from the last step backwards."""
+    def fused(self) -> Flow:
+        """Return the flow with each group fused. Groups are sought from the last step backwards."""
+        steps = self.flow.steps
         fused: dict[int, Step] = {}
-        for last in reversed(range(len(self.all))):
-            if last in self.taken or not (self.all[last].kernel.out == "elementwise" and self.is_static(last)):
+        for last in reversed(range(len(steps))):
+            if last in self.taken or steps[last].kernel.out != "elementwise" or not is_static(steps[last], self.values):
                 continue
             group, source = self.group(last)
             if source is not None or len(group) > 1:
                 self.taken |= group | ({source} if source is not None else set())
-                members = [self.all[p] for p in sorted(group)]
-                fused[last] = _fused(members, None if source is None else self.all[source], self.values)
-        kept = (p for p in range(len(self.all)) if p in fused or p not in self.taken)
-        return [fused.get(p, self.all[p]) for p in kept]
+                members = [steps[p] for p in sorted(group)]
+                fused[last] = _fused(members, None if source is None else steps[source], self.values)
+        kept = (p for p in range(len(steps)) if p in fused or p not in self.taken)
+        return self.flow.replaced([fused.get(p, steps[p]) for p in kept])
 
     def group(self, last: int) -> tuple[set[int], int | None]:
         """Return the group that ends with the step ``last``, and the step whose tiles it changes in place, if any.
@@ -66,30 +60,26 @@ class _Fusion:
         All are positions. If several steps report tiles, the latest of them is chosen.
         """
         group, open, sources = {last}, [last], [-1]
-        read: dict[int, int] = {}
+        read: dict[int, int] = {}  # how many members read each slot
         while open:
-            for slot in set(self.all[open.pop()].reads) & self.made.keys():
-                before = self.made[slot]
+            for slot in {*self.flow.steps[open.pop()].reads} & self.flow.made.keys():
+                before = self.flow.made[slot]
                 read[slot] = read.get(slot, 0) + 1
-                if read[slot] < len(self.readers[slot]) or before in self.taken or not self.alike(before, last):
+                is_inner = read[slot] == len({*self.flow.readers[slot]})
+                if not is_inner or before in self.taken or not self.alike(before, last):
                     continue
-                if self.all[before].kernel.out == "elementwise":
+                if self.flow.steps[before].kernel.out == "elementwise":
                     group.add(before)
                     open.append(before)
-                elif self.all[before].kernel.out == "tiles":
+                elif self.flow.steps[before].kernel.out == "tiles":
                     sources.append(before)
         return group, max(sources) if len(sources) > 1 else None
 
     def alike(self, position: int, last: int) -> bool:
         """Return whether a step is static and its only output has the shape and element type of the step ``last``."""
-        value, final = (self.values[self.all[p].writes[0]] for p in (position, last))
-        return self.is_static(position) and value.type is final.type and value.shape.static == final.shape.static
-
-    def is_static(self, position: int) -> bool:
-        """Return whether a step has one output, static shapes and no keyword arguments."""
-        step = self.all[position]
-        slots = (*(slot for slot in step.reads if slot >= 0), *step.writes)
-        return len(step.writes) == 1 and not step.needed and all(self.values[s].shape.is_static for s in slots)
+        step, final = self.flow.steps[position], self.values[self.flow.steps[last].writes[0]]
+        value = self.values[step.writes[0]]
+        return is_static(step, self.values) and value.type is final.type and value.shape.static == final.shape.static
 
 
 def _fused(members: Sequence[Step], source: Step | None, values: Sequence[Value]) -> Step:
@@ -112,9 +102,7 @@ def _fused(members: Sequence[Step], source: Step | None, values: Sequence[Value]
         kernel = replace(source.kernel, call=group.after(source.kernel.call), out="whole", flops=flops)
     layers = tuple(layer for step in steps for layer in step.layers)
     # needs no check before it runs: all shapes are static, and those of element-wise results depend on no contents
-    return replace(
-        last, kernel=kernel, reads=(*first, *others), layers=layers, dynamic=False, own_inputs=False
-    )  # fmt: skip
+    return replace(last, kernel=kernel, reads=(*first, *others), layers=layers, dynamic=False, own_inputs=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +152,8 @@ def _program(members: Sequence[Step], others: Sequence[int], own: int | None) ->
         register[own] = _PLACE
     last_read = {slot: number for number, step in enumerate(members) for slot in step.reads}
     free = [_PLACE] if own is None else []  # a heap of the registers that may be overwritten
-    owned = (
-        {} if own is None else {own: _PLACE}
-    )  # the register of each slot that may be overwritten after its last read
+    # the register of each slot that may be overwritten after its last read
+    owned = {} if own is None else {own: _PLACE}
     unused = 1 + len(others)
     program: list[_Member] = []
     for number, step in enumerate(members):
@@ -211,7 +198,7 @@ class _Group:
         """The kernel of a group without a source. Returns ``out``, or a new array."""
         whole = np.empty(self.shape, self.dtype) if out is None else out
         fill = partial(self.compute, arrays, whole)
-        each_block(fill, self.shape, self.dtype.itemsize, _TILE, work=whole.nbytes, least=4 * _TILE)
+        each_block(fill, self.shape, self.dtype.itemsize, _TILE_BYTES, work=whole.nbytes, least=4 * _TILE_BYTES)
         return whole
 
     def after(self, source: Callable[..., Any]) -> Callable[..., Any]:

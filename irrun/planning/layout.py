@@ -2,13 +2,12 @@
 
 Inside a region, steps read and write values of rank 4 in this layout. A value that enters a region is copied. A step
 outside reads a value of a region through a transposed view. Values of f16 and bf16 are f32 inside a region, because
-numpy computes narrow floats one at a time; steps outside read a rounded copy. Outputs of
-the model are copied, too.
+numpy computes narrow floats one at a time; steps outside read a rounded copy. Outputs of the model are copied, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Final
@@ -20,50 +19,40 @@ from irrun.inference.propagate import site
 from irrun.kernels.copies import copy_to
 from irrun.opdef import ORDER, Kernel, Op, Value
 from irrun.planning import requests
+from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 from irrun.types import ELEMENT_TYPES, PartialShape
 
-__all__ = ["channels_last"]
+__all__ = ["to_channels_last"]
 
 _FIRST: Final = (0, 3, 1, 2)
 """The axes of a channels-last value in the order batch, channels, rows, columns."""
 
-_SHARE: Final = 4
-"""Switch to channels-last only if the elements copied or viewed at layout boundaries are at most 1/_SHARE of the
-elements computed inside. With more, the copies would cost what the layout saves."""
-_ROW: Final = 1 << 8
+_MIN_COMPUTED_PER_MOVED: Final = 4
+"""The fewest elements computed inside regions for each element that is copied or viewed at their boundaries. With
+fewer, the copies would cost what the layout saves."""
+_SHORT_ROW_ELEMENTS: Final = 1 << 8
 """Elements in the last axis below which numpy is slow at broadcasting: its inner loops are then too short."""
 
 
-Packed = Callable[[Sequence[Value | None]], None]
-"""A callback that gets the inputs of each step for which a channels-last kernel was requested."""
-
-
-def channels_last(
-    steps: Sequence[Step], values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int],
-    packed: Packed, *, compiled: bool = False,
-) -> Sequence[Step]:  # fmt: skip
-    """Return the steps with regions in channels-last layout, or ``steps`` as they are if that does not pay.
-
-    ``values`` holds the Value of each slot, ``results`` the slots of the model's outputs. New slots are appended to
-    ``values``, and their arrays, if constant, are added to ``constants``. ``compiled`` allows compiled kernels.
-    """
-    known, held = len(values), set(constants)
-    layout = _Layout(values, constants, packed, compiled)
-    arranged = layout.arranged(steps, results)
-    if 0 < layout.converted * _SHARE <= layout.computed:
+def to_channels_last(flow: Flow, context: Context) -> Flow:
+    """Switch regions to channels-last layout; keep the steps as they are if that does not pay."""
+    known, held = len(context.values), set(context.constants)
+    layout = _Layout(context)
+    arranged = layout.arranged(flow)
+    if 0 < layout.converted * _MIN_COMPUTED_PER_MOVED <= layout.computed:
         return arranged
-    del values[known:]
-    for slot in constants.keys() - held:
-        del constants[slot]
-    return steps
+    del context.values[known:]
+    for slot in context.constants.keys() - held:
+        del context.constants[slot]
+    return flow
 
 
 class _Layout:
     """One pass over the steps. ``last`` maps a slot to the slot that holds the same value in channels-last layout."""
 
-    def __init__(self, values: list[Value], constants: dict[int, np.ndarray], packed: Packed, compiled: bool) -> None:
-        self.values, self.constants, self.packed, self.compiled = values, constants, packed, compiled
+    def __init__(self, context: Context) -> None:
+        self.context, self.values, self.constants = context, context.values, context.constants
         self.last: dict[int, int] = {}
         self.fixed: dict[tuple[int, int], int] = {}  # the same for constants, by slot and number of repeats along a row
         # values that so far exist only in channels-last layout, keyed by slot, with the step that produces them
@@ -71,9 +60,9 @@ class _Layout:
         self.new: list[Step] = []
         self.converted = self.computed = 0  # elements at layout boundaries, and elements computed inside
 
-    def arranged(self, steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
-        """Return the steps, in channels-last layout where possible, with steps that copy or view at the boundaries."""
-        for step in steps:
+    def arranged(self, flow: Flow) -> Flow:
+        """Return the flow, in channels-last layout where possible, with steps that copy or view at the boundaries."""
+        for step in flow.steps:
             kernel = self.kernel(step)
             if kernel is None:
                 for slot in step.reads:
@@ -82,16 +71,16 @@ class _Layout:
                 continue
             reads = tuple(self.read(step, kernel, n) for n in range(len(step.reads)))
             for slot in step.writes:
-                self.last[slot] = self.add(_permuted(_widened(self.values[slot])))
+                self.last[slot] = self.context.add(_permuted(_widened(self.values[slot])))
                 self.only[slot] = step
                 self.computed += _size(self.values[slot])
             writes = tuple(self.last[slot] for slot in step.writes)
             # not dynamic: all shapes are static, and no shape depends on the contents of a value of rank 4
             inside = replace(step, kernel=kernel, reads=reads, writes=writes, dynamic=False, own_inputs=False)
             self.new.append(inside)
-        for slot in results:
+        for slot in flow.results:
             self.view(slot, copied=True)
-        return self.new
+        return flow.replaced(self.new)
 
     def kernel(self, step: Step) -> Kernel | None:
         """Return the kernel of a step in channels-last layout, or None if the step stays outside."""
@@ -104,8 +93,8 @@ class _Layout:
             inputs = [None if value is None else _widened(value) for value in inputs]
         kernel = requests.kernel(step.op, inputs) if narrow and not step.kernel.flops else step.kernel
         if kernel.out != "elementwise":
-            kernel = requests.channels_last_kernel(step.op, inputs, len(outputs), compiled=self.compiled)
-            self.packed(inputs)
+            kernel = requests.channels_last_kernel(step.op, inputs, len(outputs), compiled=self.context.compiled)
+            self.context.release_if_large(inputs)
         return None if kernel is None or (narrow and not _stays_wide(step, inputs, outputs)) else kernel
 
     def gains(self, step: Step, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> bool:
@@ -143,18 +132,17 @@ class _Layout:
         value = _widened(self.values[slot])
         array = _of_rank_4(self.constants[slot]).transpose(ORDER)
         columns = reached.shape.static[3] if reached is not None and reached.shape.static else 1
-        count = columns if array.size == array.shape[3] < _ROW else 1
+        count = columns if array.size == array.shape[3] < _SHORT_ROW_ELEMENTS else 1
         if (slot, count) not in self.fixed:
             array = np.ascontiguousarray(array.repeat(count, axis=2), value.type.dtype)
-            added = self.fixed[slot, count] = self.add(Value.of(array, value.type))
-            self.constants[added] = array
+            self.fixed[slot, count] = self.context.add(Value.of(array, value.type), array)
         return self.fixed[slot, count]
 
     def copied(self, slot: int, step: Step) -> int:
         """Return a new slot for the channels-last copy of a value from outside, and append the step that copies it."""
         value = _permuted(_widened(self.values[slot]))
         self.converted += _size(value)
-        added = self.add(value)
+        added = self.context.add(value)
         self.new.append(_moving(step, slot, added, _copying(ORDER, value, "to channels last")))
         return added
 
@@ -171,11 +159,6 @@ class _Layout:
         copied = copied or _is_narrow(value)
         kernel = _copying(_FIRST, value, "from channels last") if copied else _VIEW
         self.new.append(_moving(step, self.last[slot], slot, kernel))
-
-    def add(self, value: Value) -> int:
-        """Append a slot and return its number."""
-        self.values.append(value)
-        return len(self.values) - 1
 
 
 def _moving(step: Step, read: int, write: int, kernel: Kernel) -> Step:

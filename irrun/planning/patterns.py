@@ -16,10 +16,11 @@ import numpy as np
 from irrun.model import Model
 from irrun.opdef import Kernel, Op, Value, resolve
 from irrun.planning import requests
+from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 from irrun.types import PartialShape
 
-__all__ = ["Patterns", "is_quantised"]
+__all__ = ["is_quantised", "recognise_patterns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,45 +36,44 @@ class _Match:
     """An operation to apply to the result of ``op``, and the slot of its second input."""
 
 
-class Patterns:
-    """Replaces patterns among steps. ``results`` are the slots of the model's outputs.
+def recognise_patterns(flow: Flow, context: Context) -> Flow:
+    """Replace each pattern by one operation, in the place of its last step. The rules apply in turn.
 
-    ``values`` and ``constants`` are by slot. The constants that a replacement needs are added to both. ``compiled``
-    allows compiled kernels.
+    The constants that a replacement needs are added to ``context``.
     """
+    for rule in _RULES:
+        flow = _Patterns(flow, context).replaced(rule)
+    return flow
 
-    def __init__(
-        self, values: list[Value], constants: dict[int, np.ndarray], results: Sequence[int], *, compiled: bool
-    ) -> None:
-        self.values, self.constants, self.results = values, constants, frozenset(results)
-        self.compiled = compiled
-        self.made: dict[int, Step] = {}
-        self.readers: dict[int, set[int]] = {}
 
-    def replaced(self, steps: Sequence[Step]) -> list[Step]:
-        """Return the steps with each pattern replaced, in the place of its last step. The rules apply in turn."""
-        for rule in _RULES:
-            self.made = {slot: step for step in steps for slot in step.writes}
-            self.readers = {}
-            for step in steps:
-                for slot in step.reads:
-                    self.readers.setdefault(slot, set()).add(id(step))
-            gone: set[int] = set()
-            new: list[Step] = []
-            for step in steps:
-                match = rule(self, step)
-                if match is None or not self.closed(match) or gone.intersection(map(id, match.members)):
-                    new.append(step)
-                    continue
-                gone.update(map(id, match.members))
-                new += self.steps(match)
-            steps = [step for step in new if id(step) not in gone]
-        return list(steps)
+class _Patterns:
+    """Replaces the matches of a rule, and answers what the rules ask of steps and slots."""
 
-    def closed(self, match: _Match) -> bool:
-        """Return whether a match may be replaced.
+    def __init__(self, flow: Flow, context: Context) -> None:
+        self.flow, self.context = flow, context
+        self.values, self.constants = context.values, context.constants
+        self.of = flow.maker
 
-        Only its members may read its intermediate values, and the result must have the rank of the first input: a
+    def replaced(self, rule: _Rule) -> Flow:
+        """Return the flow with each match of a rule replaced."""
+        gone: set[int] = set()
+        new: list[Sequence[Step]] = []
+        for position, step in enumerate(self.flow.steps):
+            match = rule(self, step)
+            members = set() if match is None else {self.flow.made[member.writes[0]] for member in match.members}
+            if match is None or not self.closed(match, members) or gone & members:
+                new.append((step,))
+                continue
+            for member in members - {position}:
+                new[member] = ()
+            new.append(self.steps(match))
+            gone |= members
+        return self.flow.replaced([step for steps in new for step in steps])
+
+    def closed(self, match: _Match, members: set[int]) -> bool:
+        """Return whether a match may be replaced. ``members`` are the positions of its members.
+
+        Only these may read its intermediate values, and the result must have the rank of the first input: a
         constant of higher rank in the pattern would add axes. The operation that replaces them accepts no matrix as
         the file stores it.
         """
@@ -81,16 +81,15 @@ class Patterns:
             return False
         if self.values[match.reads[0]].rank != self.values[match.members[-1].writes[0]].rank:
             return False
-        own = {id(step) for step in match.members}
         inner = [slot for step in match.members[:-1] for slot in step.writes]
-        return all(slot not in self.results and self.readers.get(slot, set()) <= own for slot in inner)
+        return all(members.issuperset(self.flow.readers.get(slot, ())) for slot in inner)
 
     def steps(self, match: _Match) -> list[Step]:
         """Return the step that replaces a match, or the two steps if another operation follows."""
         inputs = [None if slot < 0 else self.values[slot] for slot in match.reads]
         if match.keys_swapped:
             inputs[1] = _swapped(inputs[1])
-        kernel = requests.kernel(match.op, inputs, compiled=self.compiled)
+        kernel = requests.kernel(match.op, inputs, compiled=self.context.compiled)
         if match.keys_swapped:
             kernel = replace(kernel, call=_swapping_keys(kernel.call))
         *before, last = match.members
@@ -110,11 +109,6 @@ class Patterns:
 
     # -- helpers of the rules -------------------------------------------------------------------
 
-    def of(self, slot: int, *types: str) -> Step | None:
-        """Return the step that produces a slot if its operation has one of these types, else None."""
-        step = self.made.get(slot)
-        return step if step is not None and step.op.type in types else None
-
     def number(self, slot: int) -> float | None:
         """Return the number in a constant of one element, None for any other slot."""
         array = self.constants.get(slot)
@@ -129,14 +123,12 @@ class Patterns:
 
     def constant(self, array: np.ndarray) -> int:
         """Add a constant and return its slot."""
-        self.values.append(Value.of(array))
-        self.constants[len(self.values) - 1] = array
-        return len(self.values) - 1
+        return self.context.add(Value.of(array), array)
 
     def is_float(self, slot: int) -> bool:
         """Return whether a slot is f32 or f64.
 
-        Patterns in narrower floats are left alone: one operation would round at other places than the layers do.
+        _Patterns in narrower floats are left alone: one operation would round at other places than the layers do.
         """
         return self.values[slot].type.name in ("f32", "f64")
 
@@ -174,7 +166,7 @@ def _op(type: str, opset: int, **attributes: Any) -> Op:
 # the rules
 
 
-def _square(p: Patterns, slot: int, of: int) -> Step | None:
+def _square(p: _Patterns, slot: int, of: int) -> Step | None:
     """Return the step that computes ``slot`` as ``of * of`` or ``of ** 2``, else None."""
     step = p.of(slot, "Power", "Multiply")
     if step is None or step.reads[0] != of:
@@ -183,13 +175,13 @@ def _square(p: Patterns, slot: int, of: int) -> Step | None:
     return step if (other == of if step.op.type == "Multiply" else p.number(other) == 2) else None
 
 
-def _mean(p: Patterns, slot: int) -> Step | None:
+def _mean(p: _Patterns, slot: int) -> Step | None:
     """Return the ReduceMean that computes ``slot``, if its axes are constant and it keeps them, else None."""
     step = p.of(slot, "ReduceMean")
     return step if step is not None and getattr(step.op, "keep_dims", False) and step.reads[1] in p.constants else None
 
 
-def _divided_by_root(p: Patterns, last: Step) -> Iterator[tuple[int, int, tuple[Step, ...]]]:
+def _divided_by_root(p: _Patterns, last: Step) -> Iterator[tuple[int, int, tuple[Step, ...]]]:
     """Match ``x / sqrt(y)``, ``x * (1 / sqrt(y))`` and ``x * y ** -0.5``.
 
     Yield the slots of x and y and the steps before ``last``.
@@ -204,7 +196,7 @@ def _divided_by_root(p: Patterns, last: Step) -> Iterator[tuple[int, int, tuple[
                 yield x, power.reads[0], (power,)
 
 
-def _rms(p: Patterns, last: Step) -> _Match | None:
+def _rms(p: _Patterns, last: Step) -> _Match | None:
     """Match RMS: ``x / sqrt(mean(x ** 2) + eps)``, with the mean along the last axis."""
     for x, total, steps in _divided_by_root(p, last):
         add = p.of(total, "Add")
@@ -220,7 +212,7 @@ def _rms(p: Patterns, last: Step) -> _Match | None:
     return None
 
 
-def _mvn(p: Patterns, last: Step) -> _Match | None:
+def _mvn(p: _Patterns, last: Step) -> _Match | None:
     """Match MVN: ``c / sqrt(mean(c ** 2) + eps)`` with ``c = x - mean(x)`` and both means along the same axes."""
     for centred_slot, total, steps in _divided_by_root(p, last):
         centred, add = p.of(centred_slot, "Subtract"), p.of(total, "Add")
@@ -238,7 +230,7 @@ def _mvn(p: Patterns, last: Step) -> _Match | None:
     return None
 
 
-def _gelu(p: Patterns, last: Step) -> _Match | None:
+def _gelu(p: _Patterns, last: Step) -> _Match | None:
     """Match Gelu with the error function: ``0.5 * x * (1 + erf(x / sqrt(2)))``, with the factors in any order."""
     factors, steps = _factors(p, last)
     half = [slot for slot in factors if p.number(slot) == 0.5]
@@ -261,7 +253,7 @@ def _gelu(p: Patterns, last: Step) -> _Match | None:
     return None
 
 
-def _factors(p: Patterns, last: Step) -> tuple[list[int], tuple[Step, ...]]:
+def _factors(p: _Patterns, last: Step) -> tuple[list[int], tuple[Step, ...]]:
     """Return the slots of the three factors of a product, and the step before ``last``.
 
     Both are empty if ``last`` is no such product.
@@ -274,7 +266,7 @@ def _factors(p: Patterns, last: Step) -> tuple[list[int], tuple[Step, ...]]:
     return [], ()
 
 
-def _attention(p: Patterns, last: Step) -> _Match | None:
+def _attention(p: _Patterns, last: Step) -> _Match | None:
     """Match ScaledDotProductAttention: ``SoftMax(q kᵀ * scale + mask) v``, where scale and mask may be missing."""
     if last.op.type != "MatMul" or _transposed(last) != (False, False):
         return None
@@ -308,7 +300,7 @@ def _transposed(step: Step) -> tuple[bool, bool]:
     return getattr(step.op, "transpose_a", False), getattr(step.op, "transpose_b", False)
 
 
-def _slopes(p: Patterns, last: Step) -> _Match | None:
+def _slopes(p: _Patterns, last: Step) -> _Match | None:
     """Match a PReLU with one slope per channel, and reshape the slopes so that numpy broadcasts them to the input."""
     if last.op.type != "PReLU":
         return None
@@ -321,7 +313,7 @@ def _slopes(p: Patterns, last: Step) -> _Match | None:
     return _Match(last.op, (last.reads[0], reshaped), (last,))
 
 
-def _scaled(p: Patterns, last: Step) -> _Match | None:
+def _scaled(p: _Patterns, last: Step) -> _Match | None:
     """Match a convolution whose result is multiplied by one number per channel, and multiply its filters instead."""
     if last.op.type != "Multiply":
         return None
@@ -334,7 +326,7 @@ def _scaled(p: Patterns, last: Step) -> _Match | None:
     return None
 
 
-def _normalised(p: Patterns, last: Step) -> _Match | None:
+def _normalised(p: _Patterns, last: Step) -> _Match | None:
     """Match a convolution with BatchNormInference, and replace it by one with scaled filters and an addition."""
     if last.op.type != "BatchNormInference":
         return None
@@ -367,7 +359,7 @@ def _by_channel(factors: np.ndarray, shape: tuple[int, ...] | None) -> np.ndarra
     return factors.ravel() if padded == (1, shape[1], *(1,) * (len(shape) - 2)) else None
 
 
-def _times(p: Patterns, convolution: Step, factors: np.ndarray) -> int | None:
+def _times(p: _Patterns, convolution: Step, factors: np.ndarray) -> int | None:
     """Multiply the filters of a convolution by one factor per output channel, and return their new slot.
 
     Returns None if the filters are not constant, or if the convolution is not in f32 or f64.
@@ -384,7 +376,7 @@ def _times(p: Patterns, convolution: Step, factors: np.ndarray) -> int | None:
     return p.constant((filters * factors.reshape(shape)).astype(filters.dtype))
 
 
-def _unbroadcast(p: Patterns, last: Step) -> _Match | None:
+def _unbroadcast(p: _Patterns, last: Step) -> _Match | None:
     """Match an element-wise operation on the output of a Broadcast, and drop the Broadcast, since numpy broadcasts."""
     shape = p.values[last.writes[0]].shape.static if last.writes else None
     for position, slot in enumerate(last.reads if last.kernel.out == "elementwise" else ()):
@@ -398,7 +390,7 @@ def _unbroadcast(p: Patterns, last: Step) -> _Match | None:
     return None
 
 
-def _clipped(p: Patterns, last: Step) -> _Match | None:
+def _clipped(p: _Patterns, last: Step) -> _Match | None:
     """Match a FakeQuantize of a ReLU whose range has no negative numbers, and drop the ReLU, since it clips."""
     before = p.of(last.reads[0], "ReLU") if last.op.type == "FakeQuantize" else None
     low, high = (p.constants.get(slot) for slot in last.reads[1:3]) if before is not None else (None, None)
@@ -407,7 +399,8 @@ def _clipped(p: Patterns, last: Step) -> _Match | None:
     return _Match(last.op, (before.reads[0], *last.reads[1:]), (before, last))
 
 
-_RULES: Final[tuple[Callable[[Patterns, Step], _Match | None], ...]] = (
+_Rule = Callable[[_Patterns, Step], _Match | None]
+_RULES: Final[tuple[_Rule, ...]] = (
     _normalised, _scaled, _unbroadcast, _mvn, _rms, _gelu, _attention, _slopes, _clipped,
 )  # fmt: skip
 

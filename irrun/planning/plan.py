@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Final
 
 import numpy as np
 
-from irrun.codes import Kind
-from irrun.diagnostics import Diagnostic, ModelError, Refused, UnsupportedError, diagnostic
+from irrun.diagnostics import Diagnostic, Kind, ModelError, Refused, UnsupportedError, diagnostic
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import Bodies, Values, needed, propagate, refusal, wrong_output_count
 from irrun.model import Layer, Model
-from irrun.model.weights import Weights
 from irrun.opdef import Kernel, Op, Value
 from irrun.planning import requests
-from irrun.planning.absorb import absorb
-from irrun.planning.decoders import decoding
-from irrun.planning.failures import kernel_failed, refuse_too_large, too_much_memory
-from irrun.planning.fuse import fuse
-from irrun.planning.layout import channels_last
-from irrun.planning.patterns import Patterns
-from irrun.planning.rows import by_rows
+from irrun.planning.absorb import absorb_followers, chain_kernels, join_sequences
+from irrun.planning.constants import Constants
+from irrun.planning.decoders import recognise_decoders
+from irrun.planning.failures import kernel_failed, refuse_too_large
+from irrun.planning.flow import Context, Flow, Inputs, drop_unused
+from irrun.planning.fuse import fuse_elementwise
+from irrun.planning.layout import to_channels_last
+from irrun.planning.patterns import recognise_patterns
+from irrun.planning.rows import join_rows
 from irrun.planning.steps import Plan, Planning, Step
 from irrun.planning.stored import stored_constants
-from irrun.planning.views import reshaped
-from irrun.types import PartialShape
+from irrun.planning.views import merge_views
 
-__all__ = ["UNPACKED", "plan"]
+__all__ = ["PASSES", "plan"]
+
+PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
+    drop_unused,
+    recognise_patterns,
+    recognise_decoders,
+    drop_unused,
+    to_channels_last,
+    absorb_followers,
+    chain_kernels,
+    join_sequences,
+    join_rows,
+    merge_views,
+    fuse_elementwise,
+)
+"""The passes in their order. Each rewrites the steps of a plan. ``docs/architecture.md`` quotes this table."""
 
 
 def plan(
@@ -40,8 +53,7 @@ def plan(
     """Return the plan of a model.
 
     ``given`` replaces what Parameters declare, by layer id. ``base`` is another plan of the same model, whose constants
-    are used again. ``inferred`` are the bodies that inference of the
-    same file has met; the model is then a body itself.
+    are used again. ``inferred`` holds bodies that were inferred with the enclosing model. Pass it only to plan a body.
 
     Raises ModelError for an error in the model, UnsupportedError if all errors are unknown operations or opsets, and
     ExecutionError (IR604) if a tensor is too large.
@@ -73,11 +85,7 @@ def plan(
     }
     propagate(model, ops, settle, values, given or {}, inferred)
     computed = {} if base is None else {n: a for n, a in base.constants.items() if n not in base.prepacked}
-    assembly = _Assembly(model, ops, values, bodies, how, computed)
-    made = assembly.plan()
-    if model.weights is not None:
-        assembly.release(model.weights)
-    return made
+    return _assembled(model, ops, values, bodies, how, computed)
 
 
 def _bound(model: Model) -> dict[int, Op]:
@@ -100,139 +108,86 @@ def _bound(model: Model) -> dict[int, Op]:
     return ops
 
 
-class _Assembly:
-    """Assembles a plan from the inferred values of a model."""
+def _assembled(
+    model: Model, ops: Mapping[int, Op], values: Values, bodies: Mapping[int, Mapping[str, Plan]], how: Planning,
+    computed: Mapping[int, np.ndarray],
+) -> Plan:  # fmt: skip
+    """Return the plan of a model whose ``values`` are inferred. ``computed`` are constants of another plan."""
+    slots = {output: number for number, output in enumerate(values)}
+    known = list(values.values())
+    results = tuple(slots[feed] for r in model.results if (feed := model.feeds[r.id][0]) is not None)
+    left: frozenset[int] = frozenset()
+    if how.fuse:
+        stored, left = stored_constants(model, ops, values, filters=how.compiled)
+        for output, matrix in stored.items():
+            known[slots[output]] = replace(known[slots[output]], stored=matrix)
+    constants = Constants(model, how, known, computed)
+    layers = _Layers(model, ops, slots, constants, bodies)
+    steps = [step for id in model.order if id not in left and (step := layers.step(id)) is not None]
+    # the plan keeps the Value of each output, but not large contents, which would stay in memory
+    inferred = dict(zip(slots, map(_without_large_contents, known)))
+    flow = Flow(tuple(steps), results)
+    if how.fuse:
+        context = Context(known, constants.arrays, how.compiled, constants.release_if_large)
+        for rewrite in PASSES:
+            flow = rewrite(flow, context)
+        constants.pack(flow.steps)
+    arrays, prepacked = constants.kept(flow.steps, results)
+    constants.release()
+    return Plan(
+        model, how, _with_buffers(flow, known, arrays), len(known), arrays, prepacked,
+        tuple(slots[p.id, 0] for p in model.parameters), results, inferred, tuple(value.type for value in known),
+        {number: value.stored.raw.nbytes for number, value in enumerate(known) if value.stored is not None},
+    )  # fmt: skip
+
+
+class _Layers:
+    """Makes the step of each layer. ``slots`` are the slots of outputs, ``bodies`` the plans of bodies."""
 
     def __init__(
-        self, model: Model, ops: Mapping[int, Op], values: Values, bodies: Mapping[int, Mapping[str, Plan]],
-        how: Planning, computed: Mapping[int, np.ndarray],
+        self, model: Model, ops: Mapping[int, Op], slots: Mapping[tuple[int, int], int], constants: Constants,
+        bodies: Mapping[int, Mapping[str, Plan]],
     ) -> None:  # fmt: skip
-        self.model, self.ops, self.bodies, self.how, self.computed = model, ops, bodies, how, computed
-        self.slot = {key: number for number, key in enumerate(values)}
-        self.values = list(values.values())
-        self.constants: dict[int, np.ndarray] = {}
-        self.read = {feed for feeds in model.feeds.values() for feed in feeds if feed is not None}
-        self.left: frozenset[int] = frozenset()  # layers whose constants stay as the file has them
-        self.unpacked = 0
+        self.model, self.ops, self.slots, self.bodies = model, ops, slots, bodies
+        self.constants, self.values, self.how = constants, constants.values, constants.how
         self.widened: dict[object, int] = {}  # bytes of each matrix that kernels hold as f32
-        self.reserved = 0  # bytes of unpacked, folded and packed constants
-
-    def plan(self) -> Plan:
-        model, slot = self.model, self.slot
-        results = tuple(slot[feed] for r in model.results if (feed := model.feeds[r.id][0]) is not None)
-        if self.how.fuse:
-            stored, self.left = stored_constants(
-                model, self.ops, dict(zip(slot, self.values)), filters=self.how.compiled
-            )
-            for output, matrix in stored.items():
-                self.values[slot[output]] = replace(self.values[slot[output]], stored=matrix)
-        steps: Sequence[Step] = [step for id in model.order if (step := self.step(id)) is not None]
-        # the plan keeps the Value of each output, but not large contents, which would stay in memory
-        known = dict(zip(slot, map(_of_few, self.values)))
-        if self.how.fuse:
-            patterns = Patterns(self.values, self.constants, results, compiled=self.how.compiled)
-            steps = patterns.replaced(_wanted(steps, results))
-            steps = _wanted(decoding(steps, self.values, compiled=self.how.compiled), results)
-            steps = channels_last(steps, self.values, self.constants, results, self.packed, compiled=self.how.compiled)
-            steps = by_rows(absorb(steps, self.values, results), self.values, results)
-            steps = fuse(reshaped(steps, self.values, results), self.values, results)
-            for step in steps:
-                if step.kernel.packing.create is not None:
-                    self.reserved += step.kernel.packing.bytes
-                    self.require_memory(step.layer)
-                    step.kernel.packing.create()
-            self.constants |= {
-                number: _without_contents(value.type.dtype, value.shape.static or ())
-                for number, value in enumerate(self.values)
-                if value.stored is not None
-            }
-        constants, prepacked = self.kept(steps, results)
-        return Plan(
-            model, self.how, self.allocated(steps, results), len(self.values), constants, prepacked,
-            tuple(slot[p.id, 0] for p in model.parameters), results, known, tuple(v.type for v in self.values),
-            {number: value.stored.raw.nbytes for number, value in enumerate(self.values) if value.stored is not None},
-        )  # fmt: skip
-
-    def kept(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[dict[int, np.ndarray], frozenset[int]]:
-        """Return the constants that a run reads, as aligned arrays, and the slots of those without contents.
-
-        A constant that kernels hold only in another form (``Packing.inputs``) keeps its dtype and shape alone. Where
-        each layer is a step, hooks may read it: then it stays as it is.
-        """
-        read = {*results}
-        for step in steps:
-            read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.packing.inputs)
-        packed = {slot for step in steps for slot in step.reads} - read
-        kept: dict[int, np.ndarray] = {}
-        for slot, array in self.constants.items():
-            if slot in read:
-                kept[slot] = np.require(array, requirements="A")
-            elif slot in packed:
-                kept[slot] = _without_contents(array.dtype, array.shape) if self.how.fuse else array
-        return kept, frozenset(packed & kept.keys()) if self.how.fuse else frozenset()
 
     def step(self, id: int) -> Step | None:
         """Return the step of a layer, or None if a run has nothing to compute: for a constant, for example."""
         layer, op = self.model.layers[id], self.ops[id]
-        if op.type in ("Parameter", "Result") or id in self.left:
+        if op.type in ("Parameter", "Result"):
             return None
-        writes = tuple(self.slot[id, i] for i in range(len(layer.outputs)))
+        writes = tuple(self.slots[id, i] for i in range(len(layer.outputs)))
         if op.type == "Const":
-            self.load(layer, writes[0])
+            self.constants.load(layer, op, writes[0])
             return None
-        reads = tuple(-1 if feed is None else self.slot[feed] for feed in self.model.feeds[id])
-        inputs = [None if read == -1 else self.values[read] for read in reads]
+        reads = tuple(-1 if feed is None else self.slots[feed] for feed in self.model.feeds[id])
+        inputs = self.inputs(reads)
         more = needed(op, self.model, layer)
         if self.how.fuse:
-            if op.pure and not more and self.fold(op, inputs, writes):
+            if op.pure and not more and self.constants.fold(op, inputs, writes):
                 return None
             writes = writes[: self.read_outputs(id)]
         kernel = self.kernel(layer, inputs, len(writes))
         number = op.takes_stored
-        if number is not None and (value := inputs[number]) and value.stored and number not in kernel.packing.inputs:
-            self.reserve(layer, value)
-            self.hold(reads[number], value.stored.rows(slice(None)).reshape(value.shape.static or ()))
-            inputs[number] = self.values[reads[number]]
+        stored = None if number is None or (value := inputs[number]) is None else value.stored
+        if number is not None and stored is not None and number not in kernel.packing.inputs:
+            self.constants.unpack(layer, reads[number], stored)
+            inputs = self.inputs(reads)
             kernel = self.kernel(layer, inputs, len(writes))
         dynamic = op.checked and self.may_be_refused(inputs, writes)
         return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
 
-    def load(self, layer: Layer, slot: int) -> None:
-        """Store the array of a Const. Raises ExecutionError (IR604) if it has to be unpacked and is too large.
-
-        An array whose offset in the .bin is no multiple of its element size is copied, because numpy is slow at every
-        use of it. A matrix is not: kernels transpose or pack it, and ``kept`` copies one that they read as it is.
-        """
-        value, weights = self.values[slot], self.model.weights
-        assert weights is not None  # compile has refused a model without its .bin
-        array = self.computed.get(slot, value.data)
-        if array is None:
-            self.reserve(layer, value)
-            if value.type.kind == "string":
-                self.reserved += int(layer.attributes["size"])
-                self.require_memory(layer)
-            array = self.ops[layer.id].run(weights=weights, element_type=value.type)
-        if not array.flags.aligned and array.ndim != 2:
-            self.reserve(layer, value)
-            array = array.copy()
-        self.hold(slot, array)
-
-    def reserve(self, layer: Layer, value: Value) -> None:
-        """Count the bytes of a constant that is computed now and held. Raises ExecutionError (IR604) past the limit."""
-        self.reserved += value.shape.count().hi * value.type.dtype.itemsize
-        self.require_memory(layer)
-
-    def require_memory(self, layer: Layer) -> None:
-        """Raise ExecutionError (IR604) if the constants held so far, the last of them for ``layer``, take too much."""
-        if self.reserved > self.how.max_memory:
-            raise too_much_memory(self.model, layer, self.reserved, 0, self.how.max_memory)
+    def inputs(self, reads: Sequence[int]) -> list[Value | None]:
+        """Return what is known of the slots that a step reads."""
+        return [None if slot < 0 else self.values[slot] for slot in reads]
 
     def read_outputs(self, id: int) -> int:
         """Return how many outputs of a layer, counted from the first, have a consumer; at least one, if it has any."""
         count = len(self.model.layers[id].outputs)
-        return max((i + 1 for i in range(count) if (id, i) in self.read), default=min(count, 1))
+        return max((i + 1 for i in range(count) if (id, i) in self.model.readers), default=min(count, 1))
 
-    def kernel(self, layer: Layer, inputs: Sequence[Value | None], outputs: int) -> Kernel:
+    def kernel(self, layer: Layer, inputs: Inputs, outputs: int) -> Kernel:
         """Return the kernel of a layer. Raises ModelError (IR603) if the operation fails to choose one."""
         op = self.ops[layer.id]
         if not self.how.specialise:
@@ -248,154 +203,85 @@ class _Assembly:
         except Exception as error:
             raise ModelError(kernel_failed(self.model, layer, op, error, "")) from error
         if kernel.packing.create is None:
-            self.reserved += kernel.packing.bytes
-            self.require_memory(layer)
+            self.constants.reserve(layer, kernel.packing.bytes)
         if wide and kernel.packing.bytes >= sum(wide.values()):
             self.widened |= wide
-        self.packed(inputs)
+        self.constants.release_if_large(inputs)
         return kernel
 
-    def may_be_refused(self, inputs: Sequence[Value | None], writes: Sequence[int]) -> bool:
+    def may_be_refused(self, inputs: Inputs, writes: Sequence[int]) -> bool:
         """Return whether the shape rule of a layer may refuse inputs that are known only at run time."""
         present = [v for v in inputs if v is not None]
         outputs = [self.values[write] for write in writes]
         unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*present, *outputs))
         return unknown or any(_may_be_shape(v) for v in present)
 
-    def packed(self, inputs: Sequence[Value | None]) -> None:
-        """Release the memory-mapped .bin for every ``UNPACKED`` bytes of constants for which kernels have been made.
 
-        Otherwise packed weights would be in memory twice. ``inputs`` are those of the kernel made last.
-        """
-        for value in inputs:
-            if value is not None and (value.data is not None or value.stored is not None):
-                self.unpacked += (value.data if value.stored is None else value.stored.raw).nbytes  # pyright: ignore
-        if self.unpacked > UNPACKED and self.model.weights is not None:
-            self.release(self.model.weights)
-
-    def release(self, weights: Weights) -> None:
-        """Release the memory-mapped .bin, and the memory in which kernels have packed what they have read of it."""
-        weights.release()
-        if self.unpacked > _SMALL and _TRIM is not None:
-            _TRIM(0)
-        self.unpacked = 0
-
-    def fold(self, op: Op, inputs: Sequence[Value | None], writes: Sequence[int]) -> bool:
-        """Compute a layer now if its inputs are constant, and return whether that was done.
-
-        Outputs much larger than the inputs (see ``_GROWTH``) are left to each run.
-        """
-        outputs = [self.computed.get(write, self.values[write].exact) for write in writes]
-        if any(array is None for array in outputs):
-            arrays = [None if v is None else v.exact for v in inputs]
-            if not inputs or any(v is not None and a is None for v, a in zip(inputs, arrays)):
-                return False
-            size = sum(self.values[write].shape.count().hi * self.values[write].type.dtype.itemsize for write in writes)
-            if size > _GROWTH * sum(a.nbytes for a in arrays if a is not None) + _SMALL:
-                return False
-            if size + self.reserved > self.how.max_memory:
-                return False
-            self.reserved += int(size)
-            try:
-                with np.errstate(all="ignore"):
-                    results = op.run(*arrays)
-            except Exception:
-                return False  # the run will report it
-            outputs = results if isinstance(results, tuple) else (results,)
-        for write, array in zip(writes, outputs):
-            assert array is not None
-            self.hold(write, np.asarray(array))
-        return True
-
-    def hold(self, slot: int, array: np.ndarray) -> None:
-        """Store an array as the constant of a slot, and its Value."""
-        self.constants[slot] = array
-        self.values[slot] = Value(self.values[slot].type, PartialShape.of(array.shape), array)
-
-    def allocated(self, steps: Sequence[Step], results: Sequence[int]) -> tuple[Step, ...]:
-        """Return the steps, each with the slots to free after it and the array to allocate for its output."""
-        last_read: dict[int, int] = {}
-        for position, step in enumerate(steps):
-            for number in (*step.reads, *step.writes):  # a step frees its own output if no step reads it
-                last_read[number] = position
-        frees: dict[int, list[int]] = {}
-        kept = {-1, *self.constants, *results}
-        for number, position in last_read.items():
-            if number not in kept:
-                frees.setdefault(position, []).append(number)
-        passed: dict[object, dict[object, int]] = {}
-        return tuple(
-            replace(
-                step, frees=tuple(frees.get(position, ())), out=self.filled(step),
-                passed=passed.setdefault(self.rule(step), {}),
-            )
-            for position, step in enumerate(steps)
-        )  # fmt: skip
-
-    def rule(self, step: Step) -> object:
-        """Return a key that is equal for steps whose shape rule gives the same for the same inputs.
-
-        Such steps share ``Step.passed``: the layers of a decoder see the same shapes, new ones for each token.
-        """
-        if step.needed or not step.dynamic:
-            return id(step)
-        attributes = tuple([repr(getattr(step.op, name)) for name in step.op.attributes])
-        types = tuple([None if read < 0 else self.values[read].type for read in step.reads])
-        return type(step.op), attributes, types, tuple([output.type for output in step.layer.outputs])
-
-    def filled(self, step: Step) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
-        """Return shape and dtype of the arrays for ``out=`` of the kernel; none if the kernel allocates its outputs.
-
-        It always allocates strings, whose dtype depends on the longest one, and elements of a type that is not known.
-        Kernels of a single operation take no more than one array.
-        """
-        values = [self.values[slot] for slot in step.writes]
-        if (
-            step.kernel.out == "new"
-            or (len(values) > 1 and step.own_inputs)
-            or any(value.type.kind in ("string", "dynamic") for value in values)
-        ):
-            return ()
-        shapes = [value.shape.static for value in values]
-        known = [(shape, value.type.dtype) for shape, value in zip(shapes, values) if shape is not None]
-        return tuple(known) if len(known) == len(values) else ()
+# ---------------------------------------------------------------------------------------------
+# buffers
 
 
-_FEW: Final = 1 << 12
+def _with_buffers(flow: Flow, values: Sequence[Value], constants: Mapping[int, np.ndarray]) -> tuple[Step, ...]:
+    """Return the steps, each with the slots to free after it and the array to allocate for its output."""
+    last_read: dict[int, int] = {}
+    for position, step in enumerate(flow.steps):
+        for number in (*step.reads, *step.writes):  # a step frees its own output if no step reads it
+            last_read[number] = position
+    frees: dict[int, list[int]] = {}
+    kept = {-1, *constants, *flow.results}
+    for number, position in last_read.items():
+        if number not in kept:
+            frees.setdefault(position, []).append(number)
+    passed: dict[object, dict[object, int]] = {}
+    return tuple(
+        replace(
+            step,
+            frees=tuple(frees.get(position, ())),
+            out=_allocated(step, values),
+            passed=passed.setdefault(_rule(step, values), {}),
+        )
+        for position, step in enumerate(flow.steps)
+    )
+
+
+def _rule(step: Step, values: Sequence[Value]) -> object:
+    """Return a key that is equal for steps whose shape rule gives the same for the same inputs.
+
+    Such steps share ``Step.passed``: the layers of a decoder see the same shapes, new ones for each token.
+    """
+    if step.needed or not step.dynamic:
+        return id(step)
+    attributes = tuple([repr(getattr(step.op, name)) for name in step.op.attributes])
+    types = tuple([None if read < 0 else values[read].type for read in step.reads])
+    return type(step.op), attributes, types, tuple([output.type for output in step.layer.outputs])
+
+
+def _allocated(step: Step, values: Sequence[Value]) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
+    """Return shape and dtype of the arrays for ``out=`` of the kernel; none if the kernel allocates its outputs.
+
+    It always allocates strings, whose dtype depends on the longest one, and elements of a type that is not known.
+    Kernels of a single operation take no more than one array.
+    """
+    written = [values[slot] for slot in step.writes]
+    if (
+        step.kernel.out == "new"
+        or (len(written) > 1 and step.own_inputs)
+        or any(value.type.kind in ("string", "dynamic") for value in written)
+    ):
+        return ()
+    shapes = [value.shape.static for value in written]
+    known = [(shape, value.type.dtype) for shape, value in zip(shapes, written) if shape is not None]
+    return tuple(known) if len(known) == len(written) else ()
+
+
+_MAX_KEPT_ELEMENTS: Final = 1 << 12
 """The most elements of a Value for which a plan keeps the contents. Larger ones would cost memory."""
-UNPACKED: Final = 1 << 24
-"""Bytes of constants that kernels are made for before the planner releases the memory-mapped .bin."""
-_GROWTH: Final = 8
-"""A folded constant may be at most ``_GROWTH`` times the bytes of its inputs, plus ``_SMALL``. 4-bit weights grow
-8 times in f32."""
-_SMALL: Final = 1 << 20
-"""Bytes that any folded constant may take, since that little memory does not matter: see ``_GROWTH``."""
 
 
-_TRIM: Final = getattr(ctypes.pythonapi, "malloc_trim", None)
-"""The function of glibc that returns freed memory to the system; None with another C library."""
-
-
-def _wanted(steps: Sequence[Step], results: Sequence[int]) -> list[Step]:
-    """Return the steps on which a result or the state depends, and those whose operation is not pure."""
-    read = set(results)
-    wanted: list[Step] = []
-    for step in reversed(steps):
-        if not step.op.pure or step.needed or not read.isdisjoint(step.writes):
-            read.update(step.reads)
-            wanted.append(step)
-    return wanted[::-1]
-
-
-def _of_few(value: Value) -> Value:
-    """Return a value without contents of more than ``_FEW`` elements."""
-    is_large = value.stored is not None or (value.data is not None and value.data.size > _FEW)
+def _without_large_contents(value: Value) -> Value:
+    """Return a value without contents of more than ``_MAX_KEPT_ELEMENTS`` elements."""
+    is_large = value.stored is not None or (value.data is not None and value.data.size > _MAX_KEPT_ELEMENTS)
     return Value(value.type, value.shape) if is_large else value
-
-
-def _without_contents(dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array that takes no memory: one zero with strides of 0."""
-    return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def _may_be_shape(value: Value) -> bool:

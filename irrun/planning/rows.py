@@ -16,61 +16,56 @@ import numpy as np
 
 from irrun.kernels.blocks import BLOCK, blocks, each_block, scratch
 from irrun.opdef import Calls, Index, Kernel, Packing, Value
+from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 
-__all__ = ["by_rows"]
+__all__ = ["join_rows"]
 
-_MOST: Final = 192
+_MAX_BLOCK_ROWS: Final = 192
 """Rows of a block whose intermediate values take more than ``BLOCK``: each block reads all constant matrices again."""
-_LEAST: Final = 48
+_MIN_SHARED_ROWS: Final = 48
 """The fewest rows of a block, where threads share them."""
-_FEW: Final = 64
+_MIN_GROUP_ROWS: Final = 64
 """The fewest rows of a group. With fewer, threads share the columns of a product."""
-_TOGETHER: Final = 1 << 24
+_MAX_SHARED_BYTES: Final = 1 << 24
 """The most bytes of an intermediate value, if all steps are machine code. It is shared by the threads, and the part of
 it that a thread computes at a time stays in the cache."""
-_SCRATCH: Final = 3
+_FIRST_SCRATCH: Final = 3
 """The first number of scratch memory that kernels do not use (see ``irrun.kernels.blocks``)."""
 
 
-def by_rows(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int]) -> list[Step]:
-    """Return the steps with each group replaced by one step.
+def join_rows(flow: Flow, context: Context) -> Flow:
+    """Replace each group of steps that compute row by row by one step.
 
-    ``values`` holds the Value of each slot, ``results`` the slots of the model's outputs. A group has a matrix product
-    and at least one more product or normalisation.
+    A group has a matrix product and at least one more product or normalisation.
     """
-    rows = [_rows(step, values) for step in steps]
+    rows = [_rows(step, context.values) for step in flow.steps]
     while True:
-        groups = _Groups(steps, results, rows)
-        left = groups.left()
-        if not left:
-            return groups.joined(values)
-        rows = [0 if position in left else count for position, count in enumerate(rows)]
+        groups = _Groups(flow, rows)
+        dropped = groups.too_small()
+        if not dropped:
+            return groups.joined(context.values)
+        rows = [0 if position in dropped else count for position, count in enumerate(rows)]
 
 
 class _Groups:
-    """Groups of steps that compute as many rows, as sets of positions in ``steps``.
+    """Groups of steps with equal row counts. A group is a set of positions in ``flow``.
 
     ``rows`` is the number of rows of each step, or 0 for one that belongs to no group.
     """
 
-    def __init__(self, steps: Sequence[Step], results: Sequence[int], rows: Sequence[int]) -> None:
-        self.steps, self.results = steps, set(results)
-        self.made = {slot: position for position, step in enumerate(steps) for slot in step.writes}
-        self.readers: dict[int, list[int]] = {}
-        for position, step in enumerate(steps):
-            for slot in step.reads:
-                self.readers.setdefault(slot, []).append(position)
+    def __init__(self, flow: Flow, rows: Sequence[int]) -> None:
+        self.flow = flow
         self.group: dict[int, set[int]] = {}
-        self.at = list(range(len(steps)))
-        """Where each step will run: at the place of its group, or where it is."""
-        for position, step in enumerate(steps):
-            if rows[position] < _FEW:
+        self.at = list(range(flow.end + 1))
+        """The position at which each step will run."""
+        for position, step in enumerate(flow.steps):
+            if rows[position] < _MIN_GROUP_ROWS:
                 continue
             self.group[position] = {position}
-            near = [self.made.get(slot, -1) for slot in _read(step)]
-            near += [reader for slot in _read(step) for reader in self.readers[slot] if reader < position]
-            for other in sorted({*near}, reverse=True):
+            near = {flow.made.get(slot, -1) for slot in _read(step)}
+            near |= {reader for slot in _read(step) for reader in flow.readers[slot] if reader < position}
+            for other in sorted(near, reverse=True):
                 if other in self.group and rows[other] == rows[position]:
                     self.join(self.group[other], self.group[position])
 
@@ -82,61 +77,62 @@ class _Groups:
                 self.group[position], self.at[position] = both, place
 
     def outputs(self, group: set[int]) -> list[int]:
-        """Return the slots that others read, in the order of the steps."""
-        written = [self.steps[position].writes[0] for position in sorted(group)]
-        return [slot for slot in written if slot in self.results or not group.issuperset(self.readers.get(slot, ()))]
+        """Return the slots that steps outside the group read, in the order of the steps that fill them."""
+        written = [self.flow.steps[position].writes[0] for position in sorted(group)]
+        return [slot for slot in written if not group.issuperset(self.flow.readers.get(slot, ()))]
 
     def place(self, group: set[int]) -> int | None:
-        """Return the position at which all inputs of a group are there, and none of its outputs has been read yet.
+        """Return a member's position after all inputs of the group are made and before its outputs are read, or None.
 
-        Return None if there is none among those of its members.
+        There may be several such positions; the last one is returned.
         """
-        inputs = [self.made[slot] for member in group for slot in self.steps[member].reads if slot in self.made]
-        after = max((self.at[position] for position in inputs if position not in group), default=-1)
-        readers = [reader for slot in self.outputs(group) for reader in self.readers.get(slot, ())]
-        before = min((self.at[position] for position in readers if position not in group), default=len(self.steps))
+        flow = self.flow
+        makers = {flow.made[slot] for member in group for slot in flow.steps[member].reads if slot in flow.made}
+        readers = {reader for slot in self.outputs(group) for reader in flow.readers[slot]}
+        after = max((self.at[position] for position in makers - group), default=-1)
+        before = min((self.at[position] for position in readers - group), default=flow.end)
         return max((position for position in group if after < position < before), default=None)
 
-    def left(self) -> set[int]:
+    def too_small(self) -> set[int]:
         """Return the members of groups that are not worth a step."""
-        left: set[int] = set()
+        small: set[int] = set()
         for group in self.group.values():
-            kernels = [self.steps[position].kernel for position in group]
-            kernels = [
-                kernel for kernel in kernels if kernel.joins.row_calls is not None and kernel.out != "elementwise"
-            ]
+            kernels = [self.flow.steps[position].kernel for position in group]
+            kernels = [kernel for kernel in kernels if kernel.joins.row_calls and kernel.out != "elementwise"]
             if len(kernels) < 2 or not any(kernel.flops for kernel in kernels):
-                left |= group
-        return left
+                small |= group
+        return small
 
-    def joined(self, values: Sequence[Value]) -> list[Step]:
-        """Return the steps, with those of a group in one place."""
-        new = {position: step for position, step in enumerate(self.steps) if position not in self.group}
+    def joined(self, values: Sequence[Value]) -> Flow:
+        """Return the flow with one step for each group, in its place."""
+        new = {position: step for position, step in enumerate(self.flow.steps) if position not in self.group}
         for position, group in self.group.items():
             if position == self.at[position]:
-                members = [self.steps[member] for member in sorted(group)]
+                members = [self.flow.steps[member] for member in sorted(group)]
                 new[position] = _joined(members, self.outputs(group), values)
-        return [new[position] for position in sorted(new)]
+        return self.flow.replaced([new[position] for position in sorted(new)])
 
 
 def _rows(step: Step, values: Sequence[Value]) -> int:
     """Return the number of rows that a step computes one by one, or 0 if it is no such step."""
-    if len(step.writes) != 1 or step.needed or not (step.kernel.joins.row_calls or step.kernel.out == "elementwise"):
+    is_by_row = step.kernel.joins.row_calls is not None
+    if len(step.writes) != 1 or step.needed or not (is_by_row or step.kernel.out == "elementwise"):
         return 0
     slots = (*_read(step), *step.writes)
     shape = values[step.writes[0]].shape.static
     if not shape or any(values[slot].type.name != "f32" or not values[slot].shape.is_static for slot in slots):
         return 0
     whole = [_Operand.of(values[slot], shape) for slot in _read(step)]
-    if any(operand is None or (step.kernel.joins.row_calls and not operand.rows) for operand in whole):
+    if any(operand is None or (is_by_row and not operand.rows) for operand in whole):
         return 0
     return prod(shape[:-1])
 
 
 def _read(step: Step) -> list[int]:
     """Return the slots of the inputs whose contents the kernel reads."""
-    needed = step.kernel.joins.row_inputs if step.kernel.joins.row_calls else range(len(step.reads))
-    return [step.reads[number] for number in needed if number < len(step.reads) and step.reads[number] >= 0]
+    joins = step.kernel.joins
+    numbers = joins.row_inputs if joins.row_calls is not None else range(len(step.reads))
+    return [step.reads[number] for number in numbers if number < len(step.reads) and step.reads[number] >= 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,60 +190,103 @@ class _Member:
 
 def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Value]) -> Step:
     """Return one step that computes the members on one block of rows after the other, and returns ``outputs``."""
-    shapes: list[tuple[int, ...]] = [values[slot].shape.static or () for slot in outputs]
-    shape, last = shapes[0], members[-1]
     inner = {step.writes[0] for step in members}
-    outer = tuple(dict.fromkeys(slot for step in members for slot in _read(step) if slot not in inner))
-    held = tuple(dict.fromkeys(slot for step in members for slot in step.reads if slot >= 0))
-    reads = (*outer, *(slot for slot in held if slot not in inner and slot not in outer))
-    operands = [_Operand.of(values[slot], shape) for slot in outer]
-    program, widths = _program(members, outer, outputs, values)
-    most = max((*(shape[-1] for shape in shapes), *widths)) * np.dtype(np.float32).itemsize
-    flops = sum(step.kernel.flops for step in members)
-    native = all(member.rows is not None for member in program)
-
-    def call(*arrays: np.ndarray, out: Any = None) -> Any:
-        wholes = [np.empty(shape, np.float32) for shape in shapes] if out is None else [out] if len(shapes) < 2 else out
-        inputs = [np.ascontiguousarray(array) for array in arrays[: len(outer)]]
-        results = [whole.reshape(-1, whole.shape[-1]) for whole in wholes]
-
-        count = len(results[0])
-
-        def registers(rows: slice) -> list[np.ndarray]:
-            high = rows.stop - rows.start
-            return [
-                *(operand.of_block(array, rows) for operand, array in zip(operands, inputs) if operand),
-                *(scratch(_SCRATCH + n, results[0].dtype, high, width) for n, width in enumerate(widths)),
-                *(result[rows] for result in results),
-            ]
-
-        def fill(index: Index) -> None:
-            given = registers(index[0])
-            for member in program:
-                member.compute(given)
-
-        if native:
-            from irrun.fast.machine.sharing import share_rows
-
-            for (rows,) in blocks((count,), most, max(_TOGETHER, _MOST * most)):
-                given, high = registers(rows), rows.stop - rows.start
-                calls = [call for member in program for call in member.calls(given)]
-                share_rows(calls, high, flops * high // count, max(BLOCK // most, _MOST))
-        else:
-            each_block(fill, (count,), most, max(BLOCK, _MOST * most), work=flops, least=_LEAST * most)
-        return wholes[0] if len(wholes) < 2 else tuple(wholes)
-
-    packing = Packing(tuple(range(len(outer), len(reads))), sum(step.kernel.packing.bytes for step in members))
-    kernel = Kernel(call, "by rows", out="whole", flops=flops, packing=packing)
+    operands: dict[int, _Operand] = {}
+    for step in members:
+        shape = values[step.writes[0]].shape.static or ()
+        for slot in _read(step):
+            if slot not in inner and (operand := _Operand.of(values[slot], shape)) is not None:
+                operands.setdefault(slot, operand)
+    packed = dict.fromkeys(slot for step in members for slot in step.reads if slot >= 0)
+    reads = (*operands, *(slot for slot in packed if slot not in inner and slot not in operands))
+    program, widths = _program(members, tuple(operands), outputs, values)
+    group = _Group(
+        program,
+        tuple(operands.values()),
+        tuple(values[slot].shape.static or () for slot in outputs),
+        widths,
+        sum(step.kernel.flops for step in members),
+    )
+    packing = Packing(tuple(range(len(operands), len(reads))), sum(step.kernel.packing.bytes for step in members))
+    kernel = Kernel(group.call, "by rows", out="whole", flops=group.flops, packing=packing)
     layers = tuple(layer for step in members for layer in step.layers)
     return replace(
-        last, kernel=kernel, reads=reads, writes=tuple(outputs), layers=layers, dynamic=False, own_inputs=False
+        members[-1],
+        kernel=kernel,
+        reads=reads,
+        writes=tuple(outputs),
+        layers=layers,
+        dynamic=False,
+        own_inputs=False,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A group as a program over registers: its inputs, scratch memory and its outputs, in this order."""
+
+    program: tuple[_Member, ...]
+    operands: tuple[_Operand, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    """The shapes of the outputs."""
+    widths: tuple[int, ...]
+    """The columns of each register of scratch memory."""
+    flops: int
+
+    def call(self, *arrays: np.ndarray, out: Any = None) -> Any:
+        """The kernel of the group. Inputs after the operands are matrices that its members hold packed."""
+        if out is None:
+            wholes = [np.empty(shape, np.float32) for shape in self.shapes]
+        else:
+            wholes = [out] if len(self.shapes) == 1 else list(out)
+        inputs = [np.ascontiguousarray(array) for array in arrays[: len(self.operands)]]
+        results = [whole.reshape(-1, whole.shape[-1]) for whole in wholes]
+        if all(member.rows is not None for member in self.program):
+            self.share(inputs, results)
+        else:
+            self.compute(inputs, results)
+        return wholes[0] if len(wholes) == 1 else tuple(wholes)
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of a row of the widest register."""
+        return max(*(shape[-1] for shape in self.shapes), *self.widths, 0) * np.dtype(np.float32).itemsize
+
+    def share(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """Have the threads share the machine code of all members."""
+        from irrun.fast.machine.sharing import share_rows
+
+        count, row_bytes = len(results[0]), self.row_bytes
+        for (rows,) in blocks((count,), row_bytes, max(_MAX_SHARED_BYTES, _MAX_BLOCK_ROWS * row_bytes)):
+            registers, high = self.registers(inputs, results, rows), rows.stop - rows.start
+            calls = [call for member in self.program for call in member.calls(registers)]
+            share_rows(calls, high, self.flops * high // count, max(BLOCK // row_bytes, _MAX_BLOCK_ROWS))
+
+    def compute(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """Have each thread compute all members on some blocks of rows."""
+
+        def fill(index: Index) -> None:
+            registers = self.registers(inputs, results, index[0])
+            for member in self.program:
+                member.compute(registers)
+
+        count, row_bytes = len(results[0]), self.row_bytes
+        block_bytes = max(BLOCK, _MAX_BLOCK_ROWS * row_bytes)
+        each_block(fill, (count,), row_bytes, block_bytes, work=self.flops, least=_MIN_SHARED_ROWS * row_bytes)
+
+    def registers(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray], rows: slice) -> list[np.ndarray]:
+        """Return the registers of a block of rows."""
+        high = rows.stop - rows.start
+        return [
+            *(operand.of_block(array, rows) for operand, array in zip(self.operands, inputs)),
+            *(scratch(_FIRST_SCRATCH + n, np.dtype(np.float32), high, width) for n, width in enumerate(self.widths)),
+            *(result[rows] for result in results),
+        ]
 
 
 def _program(
     members: Sequence[Step], outer: Sequence[int], outputs: Sequence[int], values: Sequence[Value]
-) -> tuple[tuple[_Member, ...], list[int]]:
+) -> tuple[tuple[_Member, ...], tuple[int, ...]]:
     """Return the members with registers in place of slots, and the columns of each register of scratch memory.
 
     The registers are those of the inputs ``outer``, those of scratch memory, and those of the ``outputs``, which count
@@ -279,7 +318,7 @@ def _program(
             free += over
         register[step.writes[0]] = write
         program.append(_Member(kernel.call, _native(step, values), tuple(reads), write))
-    return tuple(program), widths
+    return tuple(program), tuple(widths)
 
 
 def _native(step: Step, values: Sequence[Value]) -> Callable[..., Calls] | None:

@@ -8,36 +8,39 @@ from dataclasses import replace
 import numpy as np
 
 from irrun.opdef import Kernel, Value
+from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 
-__all__ = ["reshaped"]
+__all__ = ["merge_views"]
 
 
-def reshaped(steps: Sequence[Step], values: Sequence[Value], results: Sequence[int]) -> list[Step]:
-    """Return the steps with each chain of views that keeps the order of all elements replaced by one reshape.
+def merge_views(flow: Flow, context: Context) -> Flow:
+    """Replace each chain of views that keeps the order of all elements by one reshape.
 
-    ``values`` holds the Value of each slot, ``results`` the slots of the model's outputs. All shapes of the chain are
-    static, and only the next step of the chain reads a value within it.
+    All shapes of the chain are static, and only the next step of the chain reads a value within it.
     """
-    made = {slot: step for step in steps for slot in step.writes}
-    readers: dict[int, int] = dict.fromkeys(results, 2)
-    for step in steps:
-        for slot in step.reads:
-            readers[slot] = readers.get(slot, 0) + 1
     gone: set[int] = set()
     merged: dict[int, Step] = {}
-    for last in reversed(steps):
-        if id(last) in gone or not _is_view(last, values):
-            continue
-        chain = [last]
-        while (step := made.get(chain[0].reads[0])) and _is_view(step, values) and readers[step.writes[0]] == 1:
-            chain.insert(0, step)
-        while chain and not _keeps_order(chain, values):
-            chain.pop(0)
-        if chain:
-            gone.update(id(step) for step in chain[:-1])
-            merged[id(last)] = _merged(chain, values)
-    return [merged.get(id(step), step) for step in steps if id(step) not in gone]
+    for last in reversed(range(flow.end)):
+        if last not in gone and _is_view(flow.steps[last], context.values):
+            chain = _chain(flow, last, context.values)
+            while chain and not _keeps_order([flow.steps[position] for position in chain], context.values):
+                chain.pop(0)
+            if chain:
+                gone.update(chain[:-1])
+                merged[last] = _merged([flow.steps[position] for position in chain], context.values)
+    return flow.replaced([merged.get(n, step) for n, step in enumerate(flow.steps) if n not in gone])
+
+
+def _chain(flow: Flow, last: int, values: Sequence[Value]) -> list[int]:
+    """Return the positions of the views that end with ``last``, each read by the next one alone."""
+    chain = [last]
+    while True:
+        slot = flow.steps[chain[0]].reads[0]
+        before = flow.made.get(slot)
+        if before is None or flow.only_reader(slot) is None or not _is_view(flow.steps[before], values):
+            return chain
+        chain.insert(0, before)
 
 
 def _is_view(step: Step, values: Sequence[Value]) -> bool:
@@ -61,6 +64,7 @@ def _keeps_order(chain: Sequence[Step], values: Sequence[Value]) -> bool:
 
 
 def _merged(chain: Sequence[Step], values: Sequence[Value]) -> Step:
+    """Return the step that gives the first input of a chain the shape of its last output."""
     last = chain[-1]
     shape = values[last.writes[0]].shape.static
     assert shape is not None

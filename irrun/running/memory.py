@@ -16,7 +16,8 @@ from irrun.inference.propagate import Values, declared, propagate
 from irrun.model import Layer, Model
 from irrun.model.weights import Weights
 from irrun.opdef import Value
-from irrun.planning.plan import UNPACKED, plan
+from irrun.planning.constants import RELEASE_BYTES
+from irrun.planning.plan import plan
 from irrun.planning.plans import planning
 from irrun.planning.steps import Plan
 from irrun.running.liveness import peak_of, sizes_of
@@ -146,6 +147,6 @@ def _unpacked(plan: Plan) -> int:
                 planned += size
                 read += size if position in step.kernel.packing.inputs else 0
         most = max(most, read)
-        if planned > UNPACKED:
+        if planned > RELEASE_BYTES:
             planned = read = 0
     return most

@@ -25,7 +25,7 @@ from irrun.ir import parse, safe_xml
 from irrun.model.weights import Weights
 from irrun.opdef import Site, Value, values
 from irrun.ops import _iteration, _rois, const
-from irrun.planning import plan
+from irrun.planning import constants as planned
 from irrun.types import PartialShape, shapes
 from kit import operation
 from nets import Net
@@ -40,8 +40,8 @@ DEFAULTS: list[tuple[str, Any, str]] = [
     ("seconds that a model from a pipe may wait", parse._PATIENCE, "5"),
     ("samples in a bin", _rois.MOST_SAMPLES, "2²⁸"),
     ("digits of a dim", _inputs._MOST_DIGITS, "18"),
-    ("bytes that folding may add", plan._GROWTH, "8 times"),
-    ("bytes that folding may add", plan._SMALL, "1 MiB"),
+    ("bytes that folding may add", planned._MAX_GROWTH, "8 times"),
+    ("bytes that folding may add", planned._SMALL_BYTES, "1 MiB"),
     ("elements whose contents inference computes", values.CONTENTS_LIMIT, "4,096"),
     ("bytes of a packed constant", const._UNPACKED, "4 KiB"),
     ("elements of a constant that are searched", constants._MAX_SEARCHED_ELEMENTS, "16,384"),

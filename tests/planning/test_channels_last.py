@@ -325,7 +325,7 @@ def test_any_network(data: st.DataObject) -> None:
         x = draw(st.sampled_from(made)) if draw(ANY) else made[-1]
         made.append(draw(st.sampled_from(LAYERS))(draw, x) if draw(ANY) else meeting(draw, made[-1], x))
     results = [filtered(draw, made[-1]), *draw(st.lists(st.sampled_from(made), max_size=2))]
-    with mock.patch("irrun.planning.layout._SHARE", 1e-9):  # however little it pays
+    with mock.patch("irrun.planning.layout._MIN_COMPUTED_PER_MOVED", 1e-9):  # however little it pays
         run({f"y{n}": y for n, y in enumerate(results)}, random(*shape))
 
 
