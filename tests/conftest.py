@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import grouped
+import warm
 from irrun import fast
+from irrun.engines import process
 from irrun.kernels import threads
 from oracle import Oracle
+from places import ROOT
 
+sys.path.append(str(ROOT))  # for benchmarks: last, so that tests of a wheel import its irrun
 pytest.register_assert_rewrite("kit")  # a row of a table that fails then shows both values
 
 WITNESSES = {"ov", "oracle"}
@@ -50,6 +56,21 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector from going through tens of thousands of collected tests again and again."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_harnesses() -> Iterator[None]:
+    """Fork the harnesses of engines from a warm process, but for tests that take ``real_processes``."""
+    before = process.subprocess
+    process.subprocess = warm.Forking  # type: ignore[assignment]
+    yield
+    process.subprocess = before
+
+
+@pytest.fixture
+def real_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start the harnesses of engines as irrun does."""
+    monkeypatch.setattr(process, "subprocess", subprocess)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import irrun
+import warm
 from irrun.ir import parse
 from places import SAMPLES
 
@@ -25,7 +26,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
         "import resource, runpy; resource.setrlimit(resource.RLIMIT_AS, (4 << 30,) * 2); runpy.run_module('irrun')"
     )
     program = program.replace("run_module('irrun')", "run_module('irrun', run_name='__main__')")
-    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60)
+    return warm.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])

@@ -1,7 +1,6 @@
 """Constants of every element type, as OpenVINO reads them; and what is wrong with a .bin."""
 
 import struct
-import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import irrun
+import warm
 from irrun import build as b
 from irrun.diagnostics import Refused
 from irrun.model.weights import Weights, pack
@@ -196,7 +196,7 @@ before = mapped.data.tolist()
 mapped.release()
 print(before == mapped.data.tolist() == list(range(8)))
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = warm.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
 
 

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+import warm
+from commands import hear_interrupts
 from nets import Net
 from places import SAMPLES
 
@@ -34,9 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*IRRUN, "check", *args], cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False
-    )
+    done = warm.run([*IRRUN, "check", *args], cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False)
     assert "Traceback" not in done.stderr
     return done
 
@@ -114,11 +114,6 @@ _GUARD = 300
 _posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes, no pseudo-terminals and no SIGINT")
 
 
-def _hears_interrupts() -> None:
-    """A job in the background ignores them, and so would what it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def _wait(process: subprocess.Popen, until: Callable[[], T | None]) -> T:
     """What ``until`` gives as soon as it gives something; fails if the process ends before."""
     end = time.monotonic() + _GUARD
@@ -149,7 +144,7 @@ def test_an_interrupt_ends_it(jobs: str, folder: Path) -> None:
         os.mkfifo(pipe)
     with subprocess.Popen(
         [*IRRUN, "check", *map(str, pipes), "-j", jobs], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        preexec_fn=_hears_interrupts,
+        preexec_fn=hear_interrupts,
     ) as process:  # fmt: skip
         try:
             assert process.stdout is not None
@@ -175,9 +170,7 @@ class Slow:
         self.reader, writer = pty.openpty() if on_terminal else os.pipe()
         away = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
         environment = {k: v for k, v in os.environ.items() if k not in away} | {"TERM": "xterm"}
-        self.process = subprocess.Popen(
-            [*IRRUN, "check", *args], cwd=folder, stdout=writer, stderr=writer, env=environment
-        )
+        self.process = warm.Popen([*IRRUN, "check", *args], cwd=folder, stdout=writer, stderr=writer, env=environment)
         os.close(writer)
 
     def write(self, name: str, *, seconds: float = 0) -> None:
@@ -264,7 +257,7 @@ class Watch:
         with self.log.open("w") as out:
             self.process = subprocess.Popen(
                 [*IRRUN, "check", *args, "--watch", "--format", "concise"], cwd=folder, stdout=out, stderr=out,
-                preexec_fn=_hears_interrupts,
+                preexec_fn=hear_interrupts,
             )  # fmt: skip
 
     def look(self) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import pytest
 from click.testing import Result
 
 import irrun
+import warm
 from irrun import build as b
 from irrun import engines
 from irrun.debug import comparison
@@ -240,5 +240,5 @@ def test_operations_of_a_plugin(tmp_path: Path) -> None:
 def _compare(*arguments: object) -> str:
     """Return the verdict of a comparison whose engines are processes of its own."""
     command = [sys.executable, "-m", "irrun", "compare", *map(str, arguments), "--format", "json"]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    done = warm.run(command, capture_output=True, timeout=120, check=False)
     return json.loads(done.stdout)["verdict"]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from commands import hear_interrupts
 from irrun.cli import cli
 from irrun.genai import Pipeline
 from language_models import decoder, write
@@ -120,7 +121,7 @@ def test_wrong_use(args: list[str], message: str, call: Any) -> None:
 
 def _process(*args: object) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "irrun", "generate", *map(str, args)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=hear_interrupts)
 
 
 @posix

@@ -1,12 +1,12 @@
 """irrun schema."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
+import warm
 from irrun.ir.schema import relax_ng, xsd
 
 
@@ -53,9 +53,7 @@ def test_operations_of_ones_own(tmp_path: Path) -> None:
     schemas = {}
     for form, read in (("rng", etree.RelaxNG), ("xsd", etree.XMLSchema)):
         arguments = ["schema", "--plugin", "ramp.py", "--format", form]
-        done = subprocess.run(
-            [sys.executable, "-m", "irrun", *arguments], cwd=tmp_path, capture_output=True, check=True
-        )
+        done = warm.run([sys.executable, "-m", "irrun", *arguments], cwd=tmp_path, capture_output=True, check=True)
         schemas[form] = read(etree.fromstring(done.stdout))
     for data, accepted in (('slope="2"', True), ('slope="steep"', False), ('slope="2" step="1"', False)):
         model = etree.fromstring(_MODEL.format(data))

@@ -5,7 +5,6 @@ import inspect
 import json
 import pickle
 import runpy
-import subprocess
 import sys
 import tempfile
 import threading
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 
 import irrun.compat.openvino
+import warm
 from irrun.compat.openvino._building.opsets import OPSETS, slots
 from irrun.compat.openvino._building.signatures import PARAMETERS
 from irrun.compat.openvino._install import modules
@@ -81,7 +81,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def _python(*arguments: object) -> str:
-    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = warm.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -361,9 +361,7 @@ def test_properties_without_effect_say_so_once(tmp_path: Path) -> None:
         f"for _ in range(3):\n    core.compile_model({str(SAMPLES / 'convnet.xml')!r}, 'CPU', "
         "{'NUM_STREAMS': 4, 'INFERENCE_PRECISION_HINT': 'bf16', 'PERF_COUNT': True})\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "irrun.compat.openvino", script], capture_output=True, text=True, check=True
-    )
+    done = warm.run([sys.executable, "-m", "irrun.compat.openvino", script], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines() == [
         "NUM_STREAMS has no effect: irrun has one device and one stream",
         "INFERENCE_PRECISION_HINT=bf16 has no effect: models run in the precision that they declare",

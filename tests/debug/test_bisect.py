@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import irrun
+import warm
 from irrun import build as b
 from irrun import surgery
 from irrun.cli import cli
@@ -158,7 +158,7 @@ def test_a_fault_in_a_fused_region_and_its_reproduction(tmp_path: Path) -> None:
     for number, published in enumerate((bisection, anonymous)):
         folder = tmp_path / str(number)
         write_reproduction(published, side, folder, 1e-4, 1e-5)
-        script = subprocess.run([sys.executable, folder / "reproduce.py"], capture_output=True, text=True, check=False)
+        script = warm.run([sys.executable, folder / "reproduce.py"], capture_output=True, text=True, check=False)
         assert (script.returncode, "has shape [1, 8], not [1, 1, 8]" in script.stdout) == (1, True), script
         text = (folder / "model.xml").read_text() + (folder / "issue.md").read_text()
         assert ("bias" in text) == (number == 0)
@@ -173,7 +173,7 @@ def test_a_candidate_that_crashes(tmp_path: Path) -> None:
     bisection = bisect(str(tmp_path / "model.xml"), f"openvino[precision=f32]:{tmp_path / 'model.xml'}")
     assert (bisection.verdict, names(bisection)) == ("crashed", [crashing.name])
     write_reproduction(bisection, parse_side("openvino[precision=f32]:model.xml"), tmp_path / "alone", 1e-4, 1e-5)
-    script = subprocess.run([sys.executable, tmp_path / "alone" / "reproduce.py"], capture_output=True, check=False)
+    script = warm.run([sys.executable, tmp_path / "alone" / "reproduce.py"], capture_output=True, check=False)
     assert script.returncode not in (0, 1)
 
 
@@ -199,7 +199,7 @@ def test_the_command(tmp_path: Path) -> None:
     status, record = recorded([good, bad, "-o", folder])
     assert (status, record["verdict"]) == (1, "differ")
     assert [(layer["name"], layer["type"]) for layer in record["layers"]] == [("t1", "Sigmoid")]
-    script = subprocess.run([sys.executable, tmp_path / "fault/reproduce.py"], capture_output=True, check=False)
+    script = warm.run([sys.executable, tmp_path / "fault/reproduce.py"], capture_output=True, check=False)
     assert script.returncode == 1
     assert recorded([good, good])[0] == 0
     for arguments, text in (

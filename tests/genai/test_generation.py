@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import irrun
+import warm
 from irrun.diagnostics import ExecutionError, FeedError
 from irrun.genai import Pipeline, Sampling
 from irrun.genai.decoder import Decoder
@@ -151,7 +151,7 @@ def test_no_openvino_is_imported(folder: Path) -> None:
         "from irrun.genai import Pipeline\n"
         f"print(Pipeline({str(folder)!r}).generate('abc', max_new_tokens=3).ids)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = warm.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("(")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import warm
 from shell_commands import ROOT
 
 __all__ = ["Block", "as_printed", "blocks", "environment", "session", "walks"]
@@ -79,7 +80,7 @@ def _output(command: str, folder: Path) -> str:
     assert program in ("irrun", "python"), (
         f"{command}: a page shows what irrun prints, other commands stand in sh blocks"
     )
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, *(["-m", "irrun"] if program == "irrun" else []), *arguments],
         cwd=folder, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip

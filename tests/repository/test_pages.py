@@ -40,6 +40,7 @@ import pytest
 import yaml
 
 import page_blocks
+import warm
 from page_blocks import Block, as_printed, session, walks
 from places import IMPORTED, ROOT
 from shell_commands import check_command, commands
@@ -101,7 +102,7 @@ def execute(page: Path) -> Iterator[tuple[Block, Block | None, str]]:
 def _execute_apart(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Execute a page in a process of its own, since a page may register operations or replace modules."""
     shutil.copytree(ROOT / "samples", folder / "samples", ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    return subprocess.run(
+    return warm.run(
         [sys.executable, __file__, str(page)],
         cwd=folder, env=os.environ | {"PYTHONIOENCODING": "utf-8", "PYTHONPATH": os.pathsep.join(map(str, IMPORTED))},
         capture_output=True, text=True, encoding="utf-8", check=False,
