@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
-import onnx.helper
-import onnx.numpy_helper
 import pytest
 
 import irrun
@@ -21,6 +18,10 @@ from irrun.debug import bisect, compare, write_reproduction
 from irrun.engines import Crash, Engine, parse_side
 from places import DEPARTURES
 from small_networks import bert, resnet
+
+onnx: Any = pytest.importorskip("onnx", reason="the extra `test` is not installed")
+pytest.importorskip("onnx.helper")
+pytest.importorskip("onnx.numpy_helper")
 
 pytestmark = pytest.mark.openvino
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import irrun
+from commands import hear_interrupts
 from irrun import build as b
 from irrun.engines import private_folder
 
@@ -88,12 +89,18 @@ def test_nothing_is_left(phase: str, end: str, tmp_path: Path) -> None:
     }[phase]
     command = [sys.executable, "-m", "irrun", "compare", *sides, "--plugin", "wait.py"]
     environment = {**os.environ, "TMPDIR": str(files), "PYTHONPATH": str(Path(irrun.__file__).parents[1])}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=-3, stderr=subprocess.PIPE) as process:
-        assert _until((tmp_path / "waiting").exists)
-        assert len(_processes(files)) >= 2
-        assert list(files.glob("irrun-*"))
-        process.send_signal(signal.Signals[end])
-        _, complaint = process.communicate(timeout=120)
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        preexec_fn=hear_interrupts,
+    ) as process:  # fmt: skip
+        try:
+            assert _until((tmp_path / "waiting").exists)
+            assert len(_processes(files)) >= 2
+            assert list(files.glob("irrun-*"))
+            process.send_signal(signal.Signals[end])
+            _, complaint = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert b"Traceback" not in complaint
     if phase == "start" and end != "SIGINT":  # a program that is no harness does not see the end of its input
         for pid in _processes(files):

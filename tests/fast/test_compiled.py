@@ -154,19 +154,31 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, 3e38, -3e38, 0.5,
     [(256, (0, 255, 0, 255)), (255, (-1.27, 1.3, -1.27, 1.3)), (2, (0.2, 0.7, -1, 1)), (65536, (-3, 5, 4, -4))],
 )
 def test_fake_quantize(levels: int, limits: tuple[float, ...]) -> None:
-    """The same steps as the defining kernel, in place, of an array of any size, and of one that is not contiguous."""
+    """The same steps as the defining kernel, in place, of an array of any size, and of one that is not contiguous.
+
+    With up to 256 levels, a number in the middle between two steps may become either of them (``quantized``).
+    """
     op = operation("FakeQuantize-1", {"levels": levels})
     arrays = [np.float32(limit).reshape(1, 1) for limit in limits]
     inputs = (Value.of(np.zeros((3, 8), np.float32)), *map(Value.of, arrays))
     kernel = fast.kernel(op, Request(inputs))
     assert kernel is not None
     ulp = 2**-22 * max(map(abs, limits))
+    step = abs(limits[3] - limits[2]) / (levels - 1)
+
+    def require(got: np.ndarray, x: np.ndarray, wanted: np.ndarray) -> None:
+        place = (x.astype(np.float64) - np.float32(limits[0])) / (np.float64(limits[1]) - limits[0]) * (levels - 1)
+        from_middle = abs(abs(place - np.rint(place)) - 0.5)
+        between = (from_middle < 2**-21 * levels) & (levels <= 256)
+        np.testing.assert_allclose(got[~between], wanted[~between], rtol=0, atol=ulp)
+        np.testing.assert_allclose(got[between], wanted[between], rtol=0, atol=step + ulp)
+
     for x in (SPECIAL.reshape(3, 4), normal(0, 3), normal(1, 1), normal(37, 1001) * 3, (normal(50, 60) * 3)[:, 7:]):
         wanted = op.run(x, *arrays)
-        np.testing.assert_allclose(kernel.call(x, *arrays), wanted, rtol=0, atol=ulp)
+        require(kernel.call(x, *arrays), x, wanted)
         tile = x.copy() if x.flags.c_contiguous else np.tile(x, 2)[:, : x.shape[1]]
         assert kernel.call(tile, *arrays, out=tile) is tile
-        np.testing.assert_allclose(tile, wanted, rtol=0, atol=ulp)
+        require(tile, x, wanted)
 
 
 def test_fake_quantize_of_channels_is_left_to_numpy() -> None:
