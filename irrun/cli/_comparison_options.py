@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import click
+import numpy as np
 
-from irrun.cli._options import Size, plugin_option
-from irrun.engines import Side, parse_side
+from irrun.cli._options import Size, plugin_option, together
+from irrun.cli._samples import samples
+from irrun.debug import Limit, Tolerances, read_tolerances
+from irrun.engines import Limits, Side, parse_side
+from irrun.model import Model
+from irrun.running.live import default_max_memory
 
-__all__ = ["limit_options", "model_options", "sample_options", "sides", "tolerance_options"]
+__all__ = [
+    "LimitOptions",
+    "SampleOptions",
+    "ToleranceOptions",
+    "limit_options",
+    "model_options",
+    "sample_options",
+    "sides",
+    "tolerance_options",
+]
 
-Decorator = Callable[[Any], Any]
-
-
-def _together(*options: Decorator) -> Decorator:
-    """Return a decorator that adds several options, which the help lists in this order."""
-
-    def add(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
-
-
-model_options: Final = _together(
+model_options: Final = together(
     click.option(
-        "-w", "--weights", metavar="BIN",
+        "-w",
+        "--weights",
+        metavar="BIN",
         help="The .bin file of each side that is an IR file. KIND[weights=BIN]:PATH names that of one side. "
         "[default: next to the .xml, with the same name]",
     ),
     plugin_option,
-)  # fmt: skip
+)
 """``weights``: see ``sides``."""
 
 
@@ -42,30 +45,85 @@ def sides(reference: str, candidate: str, weights: str | None) -> tuple[Side, Si
     return parse_side(reference).with_weights(weights), parse_side(candidate).with_weights(weights)
 
 
-sample_options: Final = _together(
+@dataclass(frozen=True)
+class SampleOptions:
+    """The samples of a comparison: see ``irrun.cli._samples.samples``."""
+
+    inputs: Sequence[str]
+    count: int | None
+    seed: int
+
+    def drawn(self, max_memory: int) -> Callable[[Model], Iterator[dict[str | int, np.ndarray]]]:
+        """Return a function that yields the samples for a model, of which none may exceed ``max_memory`` bytes."""
+        return lambda model: samples(model, self.inputs, self.count, self.seed, max_memory)
+
+
+sample_options: Final = together(
     click.option(
-        "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
+        "-i",
+        "--input",
+        "inputs",
+        metavar="NAME=SPEC",
+        multiple=True,
         help="The value of an input, as in `irrun run`; or a .npz file, or a folder of samples. May be repeated.",
     ),
     click.option("--samples", "count", type=click.IntRange(min=1), metavar="N", help="The number of samples."),
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs."),
-)  # fmt: skip
-"""``inputs``, ``count`` and ``seed``: see ``irrun.cli._samples.samples``."""
+)
+"""The options that fill ``SampleOptions``."""
 
-tolerance_options: Final = _together(
+
+@dataclass(frozen=True)
+class ToleranceOptions:
+    """The tolerances of a comparison. ``tolerances`` is the path of a file."""
+
+    rtol: float | None
+    atol: float | None
+    tolerances: str | None
+
+    def read(self) -> Tolerances:
+        """Return the tolerances of the file, with those that hold for every value. Raises EngineError (IR703)."""
+        read = Tolerances() if self.tolerances is None else read_tolerances(self.tolerances)
+        return read.overridden(Limit(self.rtol, self.atol))
+
+
+tolerance_options: Final = together(
     click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance of every value."),
     click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance of every value."),
     click.option("--tolerances", metavar="FILE.toml", help="Tolerances of element types, layers and outputs."),
 )
-"""``rtol``, ``atol`` and ``tolerances``, the path of a file."""
+"""The options that fill ``ToleranceOptions``."""
 
-limit_options: Final = _together(
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """The limits of each engine: seconds for a request, and bytes of memory, None for the default."""
+
+    timeout: float
+    max_memory: int | None
+
+    @property
+    def memory(self) -> int:
+        """The most bytes of memory."""
+        return self.max_memory or default_max_memory()
+
+    @property
+    def limits(self) -> Limits:
+        """The limits as an engine takes them."""
+        return Limits(self.timeout, self.memory)
+
+
+limit_options: Final = together(
     click.option(
-        "--timeout", type=click.FloatRange(min=0, min_open=True), default=600, show_default=True, metavar="SECONDS",
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=600,
+        show_default=True,
+        metavar="SECONDS",
         help="The most seconds that an engine may take to load or run the model.",
     ),
     click.option(
         "--max-memory", type=Size(), help="The most memory of each engine, such as 2GiB. [default: 3/4 of the memory]"
     ),
-)  # fmt: skip
-"""``timeout``, in seconds, and ``max_memory``, in bytes, of each engine."""
+)
+"""The options that fill ``LimitOptions``."""

@@ -25,6 +25,7 @@ from irrun.planning.steps import Step
 from irrun.running.dump import Dump
 from irrun.running.executor import Executable, Outputs
 from irrun.running.hooks import Hook
+from irrun.running.live import default_max_memory
 from irrun.running.profile import Profile
 from irrun.types import PartialShape
 
@@ -36,7 +37,10 @@ PATIENCE: Final = 1.0
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run a model: the options of ``irrun run``. ``inputs`` are texts NAME=SPEC."""
+    """How to run a model: options of ``irrun run``. ``inputs`` are texts NAME=SPEC.
+
+    ``profiled`` shows the times of the steps, and ``trace`` is the file that gets their timeline.
+    """
 
     inputs: Sequence[str]
     taps: Sequence[str]
@@ -45,11 +49,12 @@ class Settings:
     seed: int
     strict: bool
     exact: bool | None
-    max_memory: int
+    max_memory: int | None
     max_weights_memory: int | None
     timeout: float | None
     copy_weights: bool
     profiled: bool
+    trace: str | None
     nonfinite: bool
 
 
@@ -80,12 +85,18 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
     model = item.runnable()
     for problem in item.problems:
         err.print(f"{problem.severity}: {concise(problem)}")
+    memory = settings.max_memory or default_max_memory()
     executable = api.compile(
-        model, strict=settings.strict, max_memory=settings.max_memory, exact=settings.exact,
-        timeout=settings.timeout, copy_weights=settings.copy_weights, max_weights_memory=settings.max_weights_memory,
-    )  # fmt: skip
-    inputs = gather(model, settings.inputs, settings.seed, settings.max_memory)
-    profile = Profile() if settings.profiled else None
+        model,
+        strict=settings.strict,
+        max_memory=memory,
+        exact=settings.exact,
+        timeout=settings.timeout,
+        copy_weights=settings.copy_weights,
+        max_weights_memory=settings.max_weights_memory,
+    )
+    inputs = gather(model, settings.inputs, settings.seed, memory)
+    profile = Profile() if settings.profiled or settings.trace is not None else None
     nonfinite = NonFinite(executable.model) if settings.nonfinite else None
     try:
         outputs, seconds = _outputs(executable, [i.array for i in inputs], settings, profile, nonfinite, err)
@@ -97,9 +108,13 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
 
 
 def _outputs(
-    executable: Executable, arrays: Sequence[np.ndarray], settings: Settings, profile: Profile | None,
-    nonfinite: NonFinite | None, err: Console,
-) -> tuple[Outputs, Sequence[float]]:  # fmt: skip
+    executable: Executable,
+    arrays: Sequence[np.ndarray],
+    settings: Settings,
+    profile: Profile | None,
+    nonfinite: NonFinite | None,
+    err: Console,
+) -> tuple[Outputs, Sequence[float]]:
     """Return the outputs of the last run, and the times of the measured runs.
 
     The profile covers all runs but the first, if there are several.

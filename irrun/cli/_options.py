@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,13 +15,11 @@ from irrun.opdef.plugins import load_plugin
 
 __all__ = [
     "Size", "file_to_write", "force_option", "format_option", "model_to_write", "new_file", "plugin_option",
-    "refuse_to_replace", "refuse_to_replace_in", "shape_option", "weights_option",
+    "refuse_to_replace", "refuse_to_replace_in", "shape_option", "together", "weights_option",
 ]  # fmt: skip
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-_MOST_DIGITS: Final = 30
+_MAX_SIZE_DIGITS: Final = 30
 """The most digits of a number of bytes: far more than any memory has, and few enough for a float."""
 
 
@@ -34,11 +32,22 @@ class Size(click.ParamType):
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", value, re.IGNORECASE)
-        is_number = match is not None and len(match[1]) <= _MOST_DIGITS
+        is_number = match is not None and len(match[1]) <= _MAX_SIZE_DIGITS
         size = int(float(match[1]) * _UNITS[match[2].upper()]) if match and is_number else 0
         if size <= 0:
             self.fail(f"{value!r} is not a size; write it as 2GiB or 500MiB", param, ctx)
         return size
+
+
+def together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds several options, which the help lists in this order."""
+
+    def add(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 def format_option(*formats: str) -> Any:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,45 +17,71 @@ from irrun.checking.render import concise, record
 from irrun.cli import _completion, _terminal
 from irrun.cli._fleet import advancing, dask_option, jobs_option, placed, workers_of
 from irrun.cli._options import Size, format_option, plugin_option, refuse_to_replace, weights_option
+from irrun.cli._settings import with_settings
 from irrun.fleet.batch import Batch, prepare
 
 __all__ = ["command"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of ``irrun batch``."""
+
+    model: str
+    inputs: Sequence[str]
+    output: str
+    weights: str | None
+    form: str
+    jobs: int | None
+    address: str | None
+    batch: int | None
+    fail_fast: bool
+    overwrite: bool
+    exact: bool | None
+    max_memory: int | None
+    timeout: float | None
 
 
 @click.command("batch")
 @click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 @click.option(
-    "-o", "--output", metavar="OUT", required=True,
+    "-o",
+    "--output",
+    metavar="OUT",
+    required=True,
     help="A folder, which gets a file for each input; or a .npy, .npz or .zarr, which gets a row for each.",
-)  # fmt: skip
+)
 @weights_option
 @plugin_option
 @format_option("text", "json")
 @jobs_option
 @dask_option
 @click.option(
-    "--batch", type=click.IntRange(1), metavar="N",
+    "--batch",
+    type=click.IntRange(1),
+    metavar="N",
     help="Inputs to run at once, which the model must allow. [default: 8 if it does, otherwise 1]",
-)  # fmt: skip
+)
 @click.option("--fail-fast", is_flag=True, help="Stop at the first input that cannot be read or run.")
 @click.option("--overwrite", is_flag=True, help="Compute every result again, also those that OUT holds.")
 @click.option(
     "--exact", is_flag=True, default=None, help="Compute each layer on its own, by the kernel that defines it."
 )
 @click.option(
-    "--max-memory", type=Size(), metavar="SIZE",
+    "--max-memory",
+    type=Size(),
+    metavar="SIZE",
     help="The most memory that a run may hold at once in each process. [default: 3/4 of the memory, shared by all]",
-)  # fmt: skip
+)
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
     help="The most seconds that one run may take. [default: no limit]",
-)  # fmt: skip
-def command(
-    model: str, inputs: Sequence[str], output: str, weights: str | None, form: str, jobs: int | None,
-    address: str | None, batch: int | None, fail_fast: bool, overwrite: bool, exact: bool | None,
-    max_memory: int | None, timeout: float | None,
-) -> int:  # fmt: skip
+)
+@with_settings(Settings)
+def command(settings: Settings) -> int:
     """Run a model for many inputs, in several processes.
 
     An INPUT is an array file (.npy, .npz with inputs by name), a picture, or a folder of such files. A single .npy,
@@ -64,46 +91,60 @@ def command(
     missing, and the output is the same as without the interruption. An input that cannot be read or run is named and
     skipped; the exit status is then 1.
     """
-    refuse_to_replace(Path(output), "-o")
-    model, output, *inputs = placed([model, output, *inputs], address)
-    weights = None if weights is None else placed([weights], address)[0]
-    ready = prepare(
-        model, weights, inputs, output, batch=batch, exact=exact, max_memory=max_memory, timeout=timeout,
-        overwrite=overwrite,
-    )  # fmt: skip
-    err = _terminal.console(stderr=True)
-    done, bad = 0, []
-    with closing(ready), ExitStack() as stack:
-        since = time.monotonic()
-        used = 0
-        if ready.left:
-            workers = stack.enter_context(workers_of(jobs, address))
-            used = workers.jobs
-            steps = stack.enter_context(closing(ready.run(workers)))
-            for step in advancing(((s.done + len(s.bad), s) for s in steps), ready.left, "running", err):
-                done += step.done
-                for number, why in step.bad:
-                    name = ready.inputs.name(number)
-                    bad.append({"input": name, "diagnostics": [record(d) for d in why]})
-                    err.print(f"{printable(name)}: {'; '.join(concise(d) for d in why)}")
-                if step.bad and fail_fast:
-                    break
-        summary = _summary(ready, done, bad, time.monotonic() - since, used)
-    if form == "json":
+    refuse_to_replace(Path(settings.output), "-o")
+    address = settings.address
+    model, output, *inputs = placed([settings.model, settings.output, *settings.inputs], address)
+    batch = prepare(
+        model,
+        None if settings.weights is None else placed([settings.weights], address)[0],
+        inputs,
+        output,
+        batch=settings.batch,
+        exact=settings.exact,
+        max_memory=settings.max_memory,
+        timeout=settings.timeout,
+        overwrite=settings.overwrite,
+    )
+    with closing(batch):
+        summary = _run(batch, settings)
+    if settings.form == "json":
         _terminal.print_json(summary)
     else:
         sys.stdout.flush()
-        err.print(_sentence(summary))
-    return 1 if bad else 0
+        _terminal.console(stderr=True).print(_sentence(summary))
+    return 1 if summary["bad"] else 0
 
 
-def _summary(ready: Batch, done: int, bad: list[dict[str, Any]], took: float, jobs: int) -> dict[str, Any]:
-    """Return what a run has done as a dict for JSON."""
+def _run(batch: Batch, settings: Settings) -> dict[str, Any]:
+    """Run the inputs that have no result yet, print those that fail, and return what was done, for JSON."""
+    err = _terminal.console(stderr=True)
+    done, jobs, bad = 0, 0, []
+    since = time.monotonic()
+    with ExitStack() as stack:
+        if batch.left:
+            workers = stack.enter_context(workers_of(settings.jobs, settings.address))
+            jobs = workers.jobs
+            steps = stack.enter_context(closing(batch.run(workers)))
+            for step in advancing(((s.done + len(s.bad), s) for s in steps), batch.left, "running", err):
+                done += step.done
+                for number, why in step.bad:
+                    name = batch.inputs.name(number)
+                    bad.append({"input": name, "diagnostics": [record(d) for d in why]})
+                    err.print(f"{printable(name)}: {'; '.join(concise(d) for d in why)}")
+                if step.bad and settings.fail_fast:
+                    break
+        took = time.monotonic() - since
     return {
-        "inputs": len(ready.inputs), "done": done, "kept": len(ready.inputs) - ready.left, "bad": bad,
-        "seconds": took, "rate": done / took if took and done else 0.0, "jobs": jobs, "batch": ready.job.batch,
-        "other_files": ready.others,
-    }  # fmt: skip
+        "inputs": len(batch.inputs),
+        "done": done,
+        "kept": len(batch.inputs) - batch.left,
+        "bad": bad,
+        "seconds": took,
+        "rate": done / took if took and done else 0.0,
+        "jobs": jobs,
+        "batch": batch.job.batch,
+        "other_files": batch.others,
+    }
 
 
 def _sentence(summary: dict[str, Any]) -> str:

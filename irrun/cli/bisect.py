@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import click
-import numpy as np
 from rich.console import Console
 
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
-from irrun.cli._comparison_options import limit_options, model_options, sample_options, sides, tolerance_options
+from irrun.cli._comparison_options import (
+    LimitOptions,
+    SampleOptions,
+    ToleranceOptions,
+    limit_options,
+    model_options,
+    sample_options,
+    sides,
+    tolerance_options,
+)
+from irrun.cli._exclusions import Exclusion, refuse
 from irrun.cli._options import format_option
-from irrun.cli._samples import samples
-from irrun.debug import Bisection, Limit, Tolerances, bisect, read_tolerances, write_reproduction
+from irrun.cli._settings import with_settings
+from irrun.debug import Bisection, bisect, write_reproduction
 from irrun.debug.bisection import anonymized
-from irrun.engines import Limits
-from irrun.model import Model
-from irrun.running.live import default_max_memory
 
 __all__ = ["command"]
+
+
+_EXCLUSIONS: Final = (
+    Exclusion(("--anonymize",), "--anonymize changes the reproduction; pass its folder with -o", unless=("-o",)),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of ``irrun bisect``."""
+
+    reference: str
+    candidate: str
+    weights: str | None
+    sample: SampleOptions
+    tolerance: ToleranceOptions
+    folder: str | None
+    anonymize: bool
+    form: str
+    limit: LimitOptions
 
 
 @click.command("bisect")
@@ -30,67 +57,53 @@ __all__ = ["command"]
 @sample_options
 @tolerance_options
 @click.option(
-    "-o", "--output", "folder", metavar="DIR",
+    "-o",
+    "--output",
+    "folder",
+    metavar="DIR",
     help="Write a reproduction to this folder: the part, its inputs and outputs, a script, and the text of an issue.",
-)  # fmt: skip
+)
 @click.option(
-    "--anonymize", is_flag=True,
+    "--anonymize",
+    is_flag=True,
     help="Replace the names in the reproduction, and its numbers where the fault survives that.",
-)  # fmt: skip
+)
 @format_option("text", "json")
 @limit_options
-def command(
-    reference: str,
-    candidate: str,
-    weights: str | None,
-    inputs: Sequence[str],
-    count: int | None,
-    seed: int,
-    rtol: float | None,
-    atol: float | None,
-    tolerances: str | None,
-    folder: str | None,
-    anonymize: bool,
-    form: str,
-    timeout: float,
-    max_memory: int | None,
-) -> int:
+@with_settings(Settings)
+def command(settings: Settings) -> int:
     """Find the smallest part of a model that an engine gets wrong.
 
     REFERENCE and CANDIDATE are written as for `irrun compare`. The reference has to show inner values. The candidate
-    is an IR file run by irrun or OpenVINO, of which only outputs are looked at: parts of the model are run on true
+    is an IR file that irrun or OpenVINO runs, of which only outputs are looked at: parts of the model are run on true
     inputs, until the smallest part remains that is as wrong as the whole.
 
     Exit status: 0 both agree, 1 they differ, or the candidate refuses, crashes or takes too long, 2 bad usage or an
     unreadable input.
     """
-    limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
-    limits = limits.overridden(Limit(rtol, atol))
-    target = None if folder is None else _target(folder)
-    if anonymize and target is None:
-        raise click.UsageError("--anonymize changes the reproduction; pass its folder with -o")
-    memory = max_memory or default_max_memory()
-    bounds = Limits(timeout, memory)
-    err = _terminal.console(stderr=True)
-
-    def draw(model: Model) -> Iterator[dict[str | int, np.ndarray]]:
-        return samples(model, inputs, count, seed, memory)
-
-    of_reference, side = sides(reference, candidate, weights)
+    refuse(_EXCLUSIONS)
+    tolerances = settings.tolerance.read()
+    target = None if settings.folder is None else _target(settings.folder)
+    err, limits = _terminal.console(stderr=True), settings.limit.limits
+    reference, candidate = sides(settings.reference, settings.candidate, settings.weights)
     with err.status("") as status:
         bisection = bisect(
-            of_reference, side, draw, tolerances=limits, limits=bounds,
+            reference,
+            candidate,
+            settings.sample.drawn(settings.limit.memory),
+            tolerances=tolerances,
+            limits=limits,
             on_run=lambda runs, layers: status.update(f"run {runs}: {counted(layers, 'layer')}"),
-        )  # fmt: skip
-    _print(bisection, form)
+        )
+    _print(bisection, settings.form)
     if target is not None and bisection.part is not None:
-        if anonymize:
-            bisection, replaced = anonymized(bisection, side, limits, bounds)
+        if settings.anonymize:
+            bisection, replaced = anonymized(bisection, candidate, tolerances, limits)
             words = "names, weights and inputs are replaced" if replaced else "names are replaced, numbers are kept"
             err.print(f"anonymized: {words}")
-        rtol, atol = limits.of_layer("", "f32")
-        write_reproduction(bisection, side, target, rtol, atol)
-        err.print(f"wrote {printable(folder or '')}: run `python reproduce.py` there")
+        rtol, atol = tolerances.of_layer("", "f32")
+        write_reproduction(bisection, candidate, target, rtol, atol)
+        err.print(f"wrote {printable(settings.folder or '')}: run `python reproduce.py` there")
     return 0 if bisection.verdict == "agree" else 1
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 
@@ -17,26 +15,87 @@ from irrun.base.text import counted
 from irrun.checking.render import concise, text
 from irrun.checking.reports import FORMATS, records
 from irrun.cli import _completion, _config, _errors, _fixing, _terminal
-from irrun.cli._fleet import (
-    SUMMARIZED,
-    advancing,
-    cache_of,
-    cache_option,
-    dask_option,
-    model_files,
-    placed,
-    print_summary,
-    tree_jobs_option,
-    tree_workers,
-)
+from irrun.cli._exclusions import Exclusion, formats, refuse
 from irrun.cli._options import format_option, plugin_option, shape_option, weights_option
+from irrun.cli._settings import with_settings
+from irrun.cli._trees import SUMMARIZED, TreeOptions, print_summary, tree_options
 from irrun.cli._watch import changes
 from irrun.codes import CODES, Kind
 from irrun.diagnostics import Diagnostic
-from irrun.fleet.trees import Check, Outcome, outcomes, summary
+from irrun.fleet.trees import Check, Outcome, summary
 from irrun.model import Shapes
 
 __all__ = ["command"]
+
+_EXCLUSIONS: Final = (
+    Exclusion(
+        ("--statistics",),
+        "--statistics supports the formats full, concise and json, not {form}",
+        unless=formats("full", "text", "concise", "json"),
+    ),
+    Exclusion(("--unsafe-fixes",), "--unsafe-fixes needs --fix or --diff", unless=("--fix", "--diff")),
+    Exclusion(("--fix", "--diff"), "--fix and --diff cannot be combined with {other}", others=("--watch", "--shape")),
+    Exclusion(
+        ("--fix of standard input",),
+        "standard output holds the fixed model: choose --format full or concise for the findings",
+        others=("--statistics", *formats(*FORMATS)),
+    ),
+    Exclusion(("--summary",), "--summary cannot be combined with --statistics", others=("--statistics",)),
+    Exclusion(
+        ("--summary",),
+        f"--summary supports the formats {', '.join(SUMMARIZED)}, not {{form}}",
+        unless=formats(*SUMMARIZED, "text"),
+    ),
+    Exclusion(("--watch",), "--watch cannot be combined with {other}", others=("standard input",)),
+    Exclusion(("--watch",), "--watch cannot be combined with the format {form}", others=formats(*FORMATS)),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of ``irrun check``. ``select`` and ``ignore`` are codes, or prefixes of codes."""
+
+    paths: Sequence[str]
+    weights: str | None
+    form: str
+    select: Sequence[str]
+    ignore: Sequence[str]
+    shapes: Shapes
+    fixes: bool
+    diff: bool
+    unsafe: bool
+    statistics: bool
+    exit_zero: bool
+    tree: TreeOptions
+    summarized: bool
+    watch: bool
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """The findings to report: codes that the user selects and ignores, and those that the project ignores in files."""
+
+    select: Sequence[str]
+    ignore: Sequence[str]
+    project: _config.Config
+
+    def of(self, file: str, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+        """Return the findings of a file that are to be reported."""
+        return tuple(filter(self.test_of(file), diagnostics))
+
+    def test_of(self, file: str) -> Callable[[Diagnostic], bool]:
+        """Return a function that says of a finding of a file whether it is to be reported.
+
+        That a file cannot be opened, and that --shape is wrong, is always reported.
+        """
+        select, ignore = tuple(self.select), (*self.ignore, *self.project.ignored_in(file))
+
+        def is_wanted(diagnostic: Diagnostic) -> bool:
+            code = diagnostic.code
+            selected = not select or code.startswith(select) or diagnostic.kind is Kind.UNREADABLE
+            return code in ("IR000", "IR601") or (selected and not code.startswith(ignore))
+
+        return is_wanted
 
 
 def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
@@ -72,21 +131,18 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
 @click.option("--fix", "fixes", is_flag=True, help="Apply the safe fixes and report the rest.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, but change nothing.")
 @click.option(
-    "--unsafe-fixes", "unsafe", is_flag=True,
+    "--unsafe-fixes",
+    "unsafe",
+    is_flag=True,
     help="With --fix or --diff: also apply fixes that change the meaning of the model.",
-)  # fmt: skip
+)
 @click.option("--statistics", is_flag=True, help="Show only how often each code was found.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 despite errors, but with 2 if a file cannot be read.")
-@tree_jobs_option
-@dask_option
-@cache_option
+@tree_options
 @click.option("--summary", "summarized", is_flag=True, help="Also show status, time, memory and findings of each file.")
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
-def command(
-    paths: Sequence[str], weights: str | None, form: str, select: Sequence[str], ignore: Sequence[str],
-    shapes: Shapes, fixes: bool, diff: bool, unsafe: bool, statistics: bool, exit_zero: bool, jobs: int | None,
-    address: str | None, cached: bool, summarized: bool, watch: bool,
-) -> int:  # fmt: skip
+@with_settings(Settings)
+def command(settings: Settings) -> int:
     """Check every shape and precision that models declare.
 
     PATH is an IR file, a folder (every IR file in it and in its sub-folders), a glob such as 'models/**/*.xml', a
@@ -104,71 +160,56 @@ def command(
     is written to standard output. --unsafe-fixes also renames misspelt attributes, adds missing ones if only one value
     is possible, corrects those that contradict the ports, and updates the layers that depend on such a change.
     """
-    form = "full" if form == "text" else form
-    if statistics and form not in ("full", "concise", "json"):
-        raise click.UsageError(f"--statistics supports the formats full, concise and json, not {form}")
-    config = _config.read_config()
-    select, ignore = select or config.select, ignore or config.ignore
-    files = placed(model_files(paths, folders=True), address)
-    if weights is not None and len(files) > 1:
+    reads_stdin = "-" in settings.paths
+    facts = {"standard input": reads_stdin, "--fix of standard input": settings.fixes and reads_stdin}
+    refuse(_EXCLUSIONS, *(fact for fact, holds in facts.items() if holds))
+    project = _config.read_config()
+    selection = _Selection(settings.select or project.select, settings.ignore or project.ignore, project)
+    files = settings.tree.files(settings.paths, folders=True)
+    if settings.weights is not None and len(files) > 1:
         raise click.UsageError(f"-w names one .bin, but there are {len(files)} models: check them one by one")
-    if unsafe and not (fixes or diff):
-        raise click.UsageError("--unsafe-fixes needs --fix or --diff")
-    if (fixes or diff) and (watch or shapes):
-        raise click.UsageError(f"--fix and --diff cannot be combined with {'--watch' if watch else '--shape'}")
-    if fixes and "-" in files and (statistics or form in FORMATS):
-        raise click.UsageError(
-            "standard output holds the fixed model: choose --format full or concise for the findings"
-        )
-    if summarized and (statistics or form not in SUMMARIZED):
-        raise click.UsageError(f"--summary supports the formats {', '.join(SUMMARIZED)}, not {form}")
+    if settings.fixes or settings.diff:
+        status = _fix(files, settings, selection)
+    elif settings.watch:
+        _watch(settings, selection)
+    else:
+        status = _errors.exit_status(_show(files, _check(files, settings, selection), settings))
+    return 0 if settings.exit_zero and status != 2 else status
 
-    def checked(files: Sequence[str]) -> Iterator[Outcome]:
-        """Yield the selected findings of each file, in the order of the files."""
-        cache = cache_of(cached, files)
-        with ExitStack() as stack:
-            workers = functools.partial(tree_workers, stack, 1 if "-" in files else jobs, address)
-            for file, one in zip(files, outcomes(Check(weights, shapes or None), files, cache, workers)):
-                ignored = (*ignore, *config.ignored_in(file))
-                yield replace(one, diagnostics=tuple(d for d in one.diagnostics if _wanted(d, select, ignored)))
 
-    if fixes or diff:
-        count, left = 0, []
-        for file in files:
-            wanted = functools.partial(_wanted, select=select, ignore=(*ignore, *config.ignored_in(file)))
-            if Path(file).is_dir():  # no finding about several files has a fix
-                left.append(Outcome(tuple(d for d in Check()(file).diagnostics if wanted(d))))
-                continue
-            outcome = _fixing.fixed(file, weights, wanted, unsafe=unsafe)
-            (_fixing.show_diff if diff else _fixing.write)(file, outcome)
-            count += outcome.count
-            left.append(Outcome(tuple(outcome.left), outcome.examples))
-        if diff:
-            status = _fixing.summarize_diff(count, [d for one in left for d in one.diagnostics])
-        else:
-            status = _errors.exit_status(_show(files, left, form, statistics, fixed=count, aside="-" in files))
-        return 0 if exit_zero and status != 2 else status
-    if watch:
-        if form in FORMATS or "-" in files:
-            other = "standard input" if "-" in files else f"the format {form}"
-            raise click.UsageError(f"--watch cannot be combined with {other}")
-        _watch(lambda: placed(model_files(paths, folders=True), address), weights, checked, form, statistics)
-    every = _show(files, checked(files), form, statistics, summarized=summarized)
-    status = _errors.exit_status(every)
-    return 0 if exit_zero and status != 2 else status
+def _check(files: Sequence[str], settings: Settings, selection: _Selection) -> Iterator[Outcome]:
+    """Check files, and yield the findings of each that are to be reported, in the order of the files."""
+    task = Check(settings.weights, settings.shapes or None)
+    for file, one in zip(files, settings.tree.outcomes(task, files, "checking")):
+        yield replace(one, diagnostics=selection.of(file, one.diagnostics))
+
+
+def _fix(files: Sequence[str], settings: Settings, selection: _Selection) -> int:
+    """Fix files, or show what would change, print the findings that are left, and return the exit status."""
+    count, left = 0, []
+    for file in files:
+        if Path(file).is_dir():  # no finding about several files has a fix
+            left.append(Outcome(selection.of(file, Check()(file).diagnostics)))
+            continue
+        outcome = _fixing.fixed(file, settings.weights, selection.test_of(file), unsafe=settings.unsafe)
+        (_fixing.show_diff if settings.diff else _fixing.write)(file, outcome)
+        count += outcome.count
+        left.append(Outcome(tuple(outcome.left), outcome.examples))
+    if settings.diff:
+        return _fixing.summarize_diff(count, [d for one in left for d in one.diagnostics])
+    return _errors.exit_status(_show(files, left, settings, fixed=count))
 
 
 def _show(
-    files: Sequence[str], checked: Iterable[Outcome], form: str, statistics: bool, fixed: int | None = None,
-    aside: bool = False, summarized: bool = False,
-) -> list[Diagnostic]:  # fmt: skip
+    files: Sequence[str], checked: Iterable[Outcome], settings: Settings, fixed: int | None = None
+) -> list[Diagnostic]:
     """Print the findings of each file as soon as they are known, then a summary, and return all findings.
 
-    With ``summarized``, there is also a row for each file. If ``aside`` is true, the findings go to standard error,
-    because standard output holds the fixed model. ``fixed`` is the number of fixed findings, None without --fix.
+    ``fixed`` is the number of fixed findings, None without --fix. With --fix, standard output may hold the fixed model;
+    then the findings go to standard error.
     """
-    out, err = _terminal.console(stderr=aside), _terminal.console(stderr=True)
-    checked = advancing(((1, one) for one in checked), len(files), "checking", err)
+    form = "full" if settings.form == "text" else settings.form
+    out, err = _terminal.console(stderr=fixed is not None and "-" in files), _terminal.console(stderr=True)
     if out.is_terminal and err.is_interactive and len(files) > 1:
         checked = list(checked)  # so that findings are not printed into the progress bar
     found: dict[str, Outcome] = {}
@@ -176,14 +217,14 @@ def _show(
     for file, one in zip(files, checked):
         found[file] = one
         examples += one.examples
-        for diagnostic in one.diagnostics if not statistics else ():
+        for diagnostic in one.diagnostics if not settings.statistics else ():
             if form == "full":
                 out.print(text(diagnostic))
             elif form == "concise":
                 out.print(concise(diagnostic))
     every = [d for one in found.values() for d in one.diagnostics]
-    rows = summary(found) if summarized else []
-    if statistics:
+    rows = summary(found) if settings.summarized else []
+    if settings.statistics:
         _print_statistics(every, form)
     elif form == "json":
         _terminal.print_json(records({file: one.diagnostics for file, one in found.items()}, rows))
@@ -197,27 +238,16 @@ def _show(
     return every
 
 
-def _watch(
-    files: Callable[[], Sequence[str]], weights: str | None, checked: Callable[[Sequence[str]], Iterator[Outcome]],
-    form: str, statistics: bool,
-) -> NoReturn:  # fmt: skip
+def _watch(settings: Settings, selection: _Selection) -> NoReturn:
     """Print the findings of all files, and print them again whenever a file changes, until Ctrl-C."""
     known: dict[str, Outcome] = {}
     out, err = _terminal.console(), _terminal.console(stderr=True)
-    for now, changed in changes(files, weights):
-        known |= dict(zip(changed, checked(changed)))
+    for now, changed in changes(lambda: settings.tree.files(settings.paths, folders=True), settings.weights):
+        known |= dict(zip(changed, _check(changed, settings, selection)))
         out.clear()  # has an effect only on a terminal
-        _show(now, [known[file] for file in now], form, statistics)
+        _show(now, [known[file] for file in now], replace(settings, summarized=False))
         err.print("watching for changes; press Ctrl-C to stop")
     raise AssertionError("changes() ends only with an exception")
-
-
-def _wanted(diagnostic: Diagnostic, select: Sequence[str], ignore: Sequence[str]) -> bool:
-    """Return whether to report a finding. A file that cannot be opened and a wrong --shape are always reported."""
-    if diagnostic.code in ("IR000", "IR601"):
-        return True
-    selected = not select or diagnostic.code.startswith(tuple(select)) or diagnostic.kind is Kind.UNREADABLE
-    return selected and not diagnostic.code.startswith(tuple(ignore))
 
 
 def _print_statistics(diagnostics: Iterable[Diagnostic], form: str) -> None:

@@ -5,26 +5,33 @@ from __future__ import annotations
 import importlib.util
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
 from irrun.cli import _comparison, _terminal
-from irrun.cli._comparison_options import limit_options, model_options, sample_options, sides, tolerance_options
+from irrun.cli._comparison_options import (
+    LimitOptions,
+    SampleOptions,
+    ToleranceOptions,
+    limit_options,
+    model_options,
+    sample_options,
+    sides,
+    tolerance_options,
+)
+from irrun.cli._exclusions import Exclusion, refuse
 from irrun.cli._execution import PATIENCE
 from irrun.cli._options import format_option, new_file
-from irrun.cli._samples import samples
-from irrun.debug import Comparator, Comparison, Limit, Tolerances, compare, read_tolerances, record
+from irrun.cli._settings import with_settings
+from irrun.debug import Comparator, Comparison, Tolerances, compare, record
 from irrun.debug.measurements import apply_tolerances, read_measurements, write_measurements
 from irrun.diagnostics import EngineError, diagnostic
-from irrun.engines import KINDS, Limits
-from irrun.model import Model
-from irrun.running.live import default_max_memory
+from irrun.engines import KINDS
 
 __all__ = ["command"]
 
@@ -46,6 +53,29 @@ input.
 """
 
 
+_EXCLUSIONS: Final = (
+    Exclusion(("--from",), "--from runs nothing; leave out REFERENCE and CANDIDATE", others=("reference",)),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of ``irrun compare``."""
+
+    reference: str | None
+    candidate: str | None
+    weights: str | None
+    sample: SampleOptions
+    keep_state: bool
+    outputs_only: bool
+    tolerance: ToleranceOptions
+    comparator: str | None
+    save: str | None
+    saved: str | None
+    form: str
+    limit: LimitOptions
+
+
 @click.command("compare", help=_HELP)
 @click.argument("reference", metavar="[REFERENCE]", required=False)
 @click.argument("candidate", metavar="[CANDIDATE]", required=False)
@@ -59,50 +89,38 @@ input.
 @click.option("--from", "saved", metavar="FILE.json", help="Apply the tolerances to saved measurements. Runs nothing.")
 @format_option("text", "json")
 @limit_options
-def command(
-    reference: str | None,
-    candidate: str | None,
-    weights: str | None,
-    inputs: Sequence[str],
-    count: int | None,
-    seed: int,
-    keep_state: bool,
-    outputs_only: bool,
-    rtol: float | None,
-    atol: float | None,
-    tolerances: str | None,
-    comparator: str | None,
-    save: str | None,
-    saved: str | None,
-    form: str,
-    timeout: float,
-    max_memory: int | None,
-) -> int:
-    limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
-    limits = limits.overridden(Limit(rtol, atol))
-    if saved is not None:
-        if reference is not None:
-            raise click.UsageError("--from runs nothing; leave out REFERENCE and CANDIDATE")
-        comparison = apply_tolerances(read_measurements(Path(saved)), limits)
+@with_settings(Settings)
+def command(settings: Settings) -> int:
+    refuse(_EXCLUSIONS)
+    tolerances = settings.tolerance.read()
+    if settings.saved is not None:
+        comparison = apply_tolerances(read_measurements(Path(settings.saved)), tolerances)
     else:
-        if reference is None or candidate is None:
-            raise click.UsageError("pass REFERENCE and CANDIDATE, such as openvino:model.xml model.xml")
-        target = None if save is None else new_file(save, "--save")
-        memory = max_memory or default_max_memory()
-
-        def draw(model: Model) -> Iterator[dict[str | int, np.ndarray]]:
-            return samples(model, inputs, count, seed, memory)
-
-        with _Bar(_terminal.console(stderr=True)) as bar:
-            comparison = compare(
-                *sides(reference, candidate, weights), draw, layers=not outputs_only, keep_state=keep_state,
-                tolerances=limits, comparator=None if comparator is None else _imported(comparator),
-                limits=Limits(timeout, memory), frontier=target is not None, on_value=bar.show,
-            )  # fmt: skip
-        if target is not None:
-            write_measurements(comparison, target)
-    _print(comparison, form)
+        comparison = _compare(settings, tolerances)
+    _print(comparison, settings.form)
     return 0 if comparison.agrees else 1
+
+
+def _compare(settings: Settings, tolerances: Tolerances) -> Comparison:
+    """Run both sides, write the measurements if the user asks for them, and return the comparison."""
+    if settings.reference is None or settings.candidate is None:
+        raise click.UsageError("pass REFERENCE and CANDIDATE, such as openvino:model.xml model.xml")
+    target = None if settings.save is None else new_file(settings.save, "--save")
+    with _Bar(_terminal.console(stderr=True)) as bar:
+        comparison = compare(
+            *sides(settings.reference, settings.candidate, settings.weights),
+            settings.sample.drawn(settings.limit.memory),
+            layers=not settings.outputs_only,
+            keep_state=settings.keep_state,
+            tolerances=tolerances,
+            comparator=None if settings.comparator is None else _imported(settings.comparator),
+            limits=settings.limit.limits,
+            frontier=target is not None,
+            on_value=bar.show,
+        )
+    if target is not None:
+        write_measurements(comparison, target)
+    return comparison
 
 
 class _Bar:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,16 +15,38 @@ from rich.progress import Progress
 
 from irrun.base.text import printable
 from irrun.cli import _terminal
-from irrun.cli._options import Size, format_option
-from irrun.engines import Limits
+from irrun.cli._exclusions import Exclusion, refuse
+from irrun.cli._judging import LimitOptions, folder_to_write, limit_options
+from irrun.cli._options import format_option
+from irrun.cli._settings import with_settings
 from irrun.engines.opening import open
 from irrun.fuzz import Campaign, Figures, Finding, Job, run_jobs, summary
-from irrun.running.live import default_max_memory
 
 __all__ = ["command"]
 
-_ENDLESS: Final = 10_000_000
+_MODELS_OF_TIMED_CAMPAIGN: Final = 10_000_000
 """The number of models of a campaign that ends with its time."""
+
+
+_EXCLUSIONS: Final = tuple(
+    Exclusion((one,), "pass --minutes, --count or --model, not two of them", others=(other,))
+    for one, other in combinations(("--minutes", "--count", "--model"), 2)
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of ``irrun fuzz``."""
+
+    side: str | None
+    minutes: float | None
+    count: int | None
+    seed: int
+    model: int | None
+    jobs: int
+    output: str | None
+    limit: LimitOptions
+    form: str
 
 
 @click.command("fuzz")
@@ -33,20 +58,19 @@ _ENDLESS: Final = 10_000_000
 )
 @click.option("--model", type=click.IntRange(min=0), metavar="N", help="Only the model with this number.")
 @click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
     help="Processes, each with an engine of its own. They share the models in blocks.",
-)  # fmt: skip
+)
 @click.option("-o", "--output", metavar="FOLDER", help="Write findings.jsonl.xz there, a suite of the findings.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), default=60, show_default=True, metavar="SECONDS",
-    help="The most seconds that the engine may take for a request.",
-)  # fmt: skip
-@click.option("--max-memory", type=Size(), help="The most memory of the engine. [default: 1/4 of the memory]")
+@limit_options
 @format_option("text", "json")
-def command(
-    side: str | None, minutes: float | None, count: int | None, seed: int, model: int | None, jobs: int,
-    output: str | None, timeout: float, max_memory: int | None, form: str,
-) -> int:  # fmt: skip
+@with_settings(Settings)
+def command(settings: Settings) -> int:
     """Grow random models, and let engines disagree about them.
 
     The models are grown layer by layer from the declarations of all operations.
@@ -56,46 +80,51 @@ def command(
 
     Exit status: 0 no finding, 1 findings, 2 bad usage, 130 interrupted by Ctrl-C, after the figures so far.
     """
-    if sum(option is not None for option in (minutes, count, model)) > 1:
-        raise click.UsageError("pass --minutes, --count or --model, not two of them")
-    folder = None if output is None else Path(output)
-    if folder is not None and folder.exists() and not folder.is_dir():
-        raise click.BadParameter(f"{output} is a file; pass a folder", param_hint="-o")
+    refuse(_EXCLUSIONS)
+    folder = None if settings.output is None else folder_to_write(settings.output)
     out, err = _terminal.console(), _terminal.console(stderr=True)
-    limits = Limits(timeout, max_memory or default_max_memory() // 3)
-    seconds = 60 * (minutes or 1) if count is model is None else None
     with Progress(console=err, transient=True, disable=not err.is_interactive) as bar:
-        task = bar.add_task("models", total=count)
+        task = bar.add_task("models", total=settings.count)
 
         def show(finding: Finding) -> None:
-            if form == "json":
-                return
-            out.print(f"{printable(finding.signature)} (model {finding.number})")
-            out.print(f"  {printable(finding.line)}")
+            if settings.form == "text":
+                out.print(f"{printable(finding.signature)} (model {finding.number})")
+                out.print(f"  {printable(finding.line)}")
 
         def progress(figures: Figures) -> None:
             bar.update(task, completed=figures.graphs)
 
-        if jobs > 1 and model is None:
-            deadline = None if seconds is None else time.time() + seconds
-            job = Job(seed, side, limits, 0, count or _ENDLESS, deadline)
-            figures = run_jobs(job, jobs, folder, progress, show)
-        else:
-            with nullcontext() if side is None else open(side, limits) as engine:
-                campaign = Campaign(seed, engine, folder, progress, show)
-                figures = campaign.figures
-                try:
-                    campaign.run(seconds=seconds, first=model or 0, count=count if model is None else 1)
-                except KeyboardInterrupt:
-                    figures.interrupted = True
+        figures = _grow(settings, folder, progress, show)
     if figures.interrupted:
         err.print("interrupted: the figures so far")
-    if form == "json":
+    if settings.form == "json":
         _terminal.print_json(_record(figures))
     else:
         for line in summary(figures):
             out.print(line)
     return 130 if figures.interrupted else int(bool(figures.findings))
+
+
+def _grow(
+    settings: Settings,
+    folder: Path | None,
+    progress: Callable[[Figures], None],
+    show: Callable[[Finding], None],
+) -> Figures:
+    """Grow and judge the models that the options ask for, in one process or in several, and return the figures."""
+    model, count, side, limits = settings.model, settings.count, settings.side, settings.limit.limits
+    seconds = 60 * (settings.minutes or 1) if count is model is None else None
+    if settings.jobs > 1 and model is None:
+        deadline = None if seconds is None else time.time() + seconds
+        job = Job(settings.seed, side, limits, 0, count or _MODELS_OF_TIMED_CAMPAIGN, deadline)
+        return run_jobs(job, settings.jobs, folder, progress, show)
+    with nullcontext() if side is None else open(side, limits) as engine:
+        campaign = Campaign(settings.seed, engine, folder, progress, show)
+        try:
+            campaign.run(seconds=seconds, first=model or 0, count=count if model is None else 1)
+        except KeyboardInterrupt:
+            campaign.figures.interrupted = True
+        return campaign.figures
 
 
 def _record(figures: Figures) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import click
@@ -11,12 +12,55 @@ import click
 from irrun.base.text import printable
 from irrun.cli import _terminal
 from irrun.cli._options import Size, format_option, plugin_option
+from irrun.cli._settings import with_settings
 from irrun.genai import Generation, Pipeline, Stream
 
 __all__ = ["command"]
 
-_LARGEST: Final = 64 << 20
+_MAX_PROMPT_BYTES: Final = 64 << 20
 """The most bytes of a prompt from standard input: far more than any model takes."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of ``irrun generate``."""
+
+    folder: str
+    prompt: str
+    chat: bool
+    system: str | None
+    max_new_tokens: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    repetition_penalty: float | None
+    stop: Sequence[str]
+    form: str
+    max_memory: int | None
+    timeout: float | None
+
+    def prompted(self) -> str | list[dict[str, str]]:
+        """Return the text to continue, or the messages of a chat."""
+        text = _standard_input() if self.prompt == "-" else self.prompt
+        if not self.chat and self.system is None:
+            return text
+        system = [] if self.system is None else [{"role": "system", "content": self.system}]
+        return [*system, {"role": "user", "content": text}]
+
+    def sampling(self) -> dict[str, Any]:
+        """Return how tokens are chosen, as ``Pipeline.stream`` takes it."""
+        is_drawn = any(option is not None for option in (self.temperature, self.top_k, self.top_p))
+        return {
+            "max_new_tokens": self.max_new_tokens,
+            "top_k": self.top_k,
+            "top_p": self.top_p,
+            "seed": self.seed,
+            "repetition_penalty": self.repetition_penalty,
+            "stop": tuple(filter(None, self.stop)) or None,
+            "do_sample": self.temperature != 0 if is_drawn else None,
+            "temperature": self.temperature or None,
+        }
 
 
 @click.command("generate")
@@ -25,47 +69,44 @@ _LARGEST: Final = 64 << 20
 @click.option("--chat", is_flag=True, help="Put the prompt into the chat template, as the message of a user.")
 @click.option("--system", metavar="TEXT", help="The system's message before that of the user. Implies --chat.")
 @click.option(
-    "-n", "--max-new-tokens", type=click.IntRange(min=1), metavar="N",
+    "-n",
+    "--max-new-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
     help="The most tokens to generate. [default: that of the folder, or 256]",
-)  # fmt: skip
+)
 @click.option(
-    "--temperature", type=click.FloatRange(min=0), metavar="T",
+    "--temperature",
+    type=click.FloatRange(min=0),
+    metavar="T",
     help="Draw tokens, less evenly below 1 and more evenly above. 0 takes the likeliest.",
-)  # fmt: skip
+)
 @click.option("--top-k", type=click.IntRange(min=1), metavar="K", help="Draw from the K likeliest tokens.")
 @click.option(
-    "--top-p", type=click.FloatRange(min=0, max=1, min_open=True), metavar="P",
+    "--top-p",
+    type=click.FloatRange(min=0, max=1, min_open=True),
+    metavar="P",
     help="Draw from the fewest tokens that together have the probability P.",
-)  # fmt: skip
+)
 @click.option("--seed", type=click.IntRange(min=0), metavar="S", help="Seed of drawn tokens. [default: 0]")
 @click.option(
-    "--repetition-penalty", type=click.FloatRange(min=0, min_open=True), metavar="R",
+    "--repetition-penalty",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="R",
     help="Make tokens that have occurred less likely, above 1.",
-)  # fmt: skip
+)
 @click.option("--stop", metavar="TEXT", multiple=True, help="End before this text. May be repeated.")
 @format_option("text", "json")
 @plugin_option
 @click.option("--max-memory", type=Size(), metavar="SIZE", help="The most memory, such as 2GiB. [default: 3/4 of it]")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
     help="The most seconds for each run of a model. [default: no limit]",
-)  # fmt: skip
-def command(
-    folder: str,
-    prompt: str,
-    chat: bool,
-    system: str | None,
-    max_new_tokens: int | None,
-    temperature: float | None,
-    top_k: int | None,
-    top_p: float | None,
-    seed: int | None,
-    repetition_penalty: float | None,
-    stop: Sequence[str],
-    form: str,
-    max_memory: int | None,
-    timeout: float | None,
-) -> int:
+)
+@with_settings(Settings)
+def command(settings: Settings) -> int:
     """Generate text with a language model.
 
     FOLDER holds the model, its tokenizer and its detokenizer, as optimum-intel writes them: openvino_model.xml,
@@ -78,17 +119,9 @@ def command(
     Exit status: 0 success; 1 the model fails; 2 the folder is no language model, or an option is wrong; 3 an operation
     that irrun does not support; 130 Ctrl-C.
     """
-    text = _standard_input() if prompt == "-" else prompt
-    messages = ([] if system is None else [{"role": "system", "content": system}]) + [{"role": "user", "content": text}]
-    drawn = any(option is not None for option in (temperature, top_k, top_p))
-    settings: dict[str, Any] = {
-        "max_new_tokens": max_new_tokens, "top_k": top_k, "top_p": top_p, "seed": seed,
-        "repetition_penalty": repetition_penalty, "stop": tuple(filter(None, stop)) or None,
-        "do_sample": temperature != 0 if drawn else None, "temperature": temperature or None,
-    }  # fmt: skip
-    pipeline = Pipeline(folder, max_memory=max_memory, timeout=timeout)
-    stream = pipeline.stream(messages if chat or system is not None else text, **settings)
-    if form == "json":
+    pipeline = Pipeline(settings.folder, max_memory=settings.max_memory, timeout=settings.timeout)
+    stream = pipeline.stream(settings.prompted(), **settings.sampling())
+    if settings.form == "json":
         _terminal.print_json(_record(stream.result))
         return 0
     return _print(stream)
@@ -96,9 +129,9 @@ def command(
 
 def _standard_input() -> str:
     """Return the prompt from standard input. Raises click.UsageError if it is not UTF-8, or too long."""
-    data = sys.stdin.buffer.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        raise click.UsageError(f"standard input has more than {_LARGEST:,} bytes; pass a shorter prompt")
+    data = sys.stdin.buffer.read(_MAX_PROMPT_BYTES + 1)
+    if len(data) > _MAX_PROMPT_BYTES:
+        raise click.UsageError(f"standard input has more than {_MAX_PROMPT_BYTES:,} bytes; pass a shorter prompt")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -3,25 +3,57 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import click
-import numpy as np
 
 from irrun.base.text import counted
 from irrun.cli import _completion, _precision, _terminal
-from irrun.cli._comparison_options import sample_options, tolerance_options
+from irrun.cli._comparison_options import SampleOptions, ToleranceOptions, sample_options, tolerance_options
+from irrun.cli._exclusions import Exclusion, refuse
 from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
-from irrun.cli._samples import samples
-from irrun.debug import Limit, Tolerances, precision, read_tolerances
+from irrun.cli._settings import with_settings
+from irrun.debug import precision
 from irrun.debug.low_precision import ACCUMULATORS, FORMATS
 from irrun.files import write_file
-from irrun.model import Model
 from irrun.running.live import default_max_memory
 
 __all__ = ["command"]
+
+
+_EXCLUSIONS: Final = (
+    Exclusion(
+        ("--accumulator",),
+        "int8 accumulates exactly; leave out --accumulator, or pass --to f16 or --to bf16",
+        others=tuple(f"--to {name}" for name, known in FORMATS.items() if known.is_quantized),
+    ),
+    Exclusion(
+        ("--no-search",),
+        "--no-search finds no layers to keep; leave out --keep and --ignored-scope",
+        others=("--keep", "--ignored-scope"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of ``irrun precision``."""
+
+    model: str
+    weights: str | None
+    sample: SampleOptions
+    to: str
+    accumulator: Literal["f32", "same"]
+    tolerance: ToleranceOptions
+    runs: int
+    top: int
+    no_search: bool
+    keep: str | None
+    scope: str | None
+    form: str
+    max_memory: int | None
 
 
 @click.command("precision")
@@ -30,14 +62,21 @@ __all__ = ["command"]
 @sample_options
 @click.option("--to", type=click.Choice([*FORMATS]), default="f16", show_default=True, help="The precision.")
 @click.option(
-    "--accumulator", type=click.Choice(ACCUMULATORS), default="f32", show_default=True,
+    "--accumulator",
+    type=click.Choice(ACCUMULATORS),
+    default="f32",
+    show_default=True,
     help="Keep sums in f32, or round them to the same precision after every 32 terms (f16 and bf16).",
-)  # fmt: skip
+)
 @tolerance_options
 @click.option(
-    "--runs", type=click.IntRange(min=1), default=64, show_default=True, metavar="N",
+    "--runs",
+    type=click.IntRange(min=1),
+    default=64,
+    show_default=True,
+    metavar="N",
     help="The most layers whose effect is measured, by a run for each; the effects of the others are estimated.",
-)  # fmt: skip
+)
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="The most layers to show.")
 @click.option("--no-search", is_flag=True, help="Do not search for the layers to keep in full precision.")
 @click.option("--keep", metavar="FILE.json", help="Write the names of the layers to keep, as a list.")
@@ -45,25 +84,8 @@ __all__ = ["command"]
 @plugin_option
 @format_option("text", "json")
 @click.option("--max-memory", type=Size(), help="The most memory, such as 2GiB. [default: 3/4 of the memory]")
-def command(
-    model: str,
-    weights: str | None,
-    inputs: Sequence[str],
-    count: int | None,
-    seed: int,
-    to: str,
-    accumulator: Literal["f32", "same"],
-    rtol: float | None,
-    atol: float | None,
-    tolerances: str | None,
-    runs: int,
-    top: int,
-    no_search: bool,
-    keep: str | None,
-    scope: str | None,
-    form: str,
-    max_memory: int | None,
-) -> int:
+@with_settings(Settings)
+def command(settings: Settings) -> int:
     """Simulate f16, bf16 or int8, and name the layers that lose most.
 
     The layers are ranked by what each one alone does to the outputs. If the outputs of the whole model are outside
@@ -75,34 +97,31 @@ def command(
     Exit status: 0 the outputs are within their tolerances, 1 they are not, or the model or a run fails, 2 bad usage or
     an unreadable input, 3 an operation that irrun does not support.
     """
-    if accumulator == "same" and FORMATS[to].is_quantized:
-        raise click.UsageError("int8 accumulates exactly; leave out --accumulator, or pass --to f16 or --to bf16")
-    if no_search and (keep is not None or scope is not None):
-        raise click.UsageError("--no-search finds no layers to keep; leave out --keep and --ignored-scope")
-    files = [
-        None if path is None else new_file(path, option)
-        for path, option in ((keep, "--keep"), (scope, "--ignored-scope"))
-    ]
-    limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
-    memory = max_memory or default_max_memory()
-
-    def draw(model: Model) -> Iterator[dict[str | int, np.ndarray]]:
-        return samples(model, inputs, count, seed, memory)
-
+    refuse(_EXCLUSIONS)
+    keep = None if settings.keep is None else new_file(settings.keep, "--keep")
+    scope = None if settings.scope is None else new_file(settings.scope, "--ignored-scope")
+    tolerances, memory = settings.tolerance.read(), settings.max_memory or default_max_memory()
     with _terminal.console(stderr=True).status("") as status:
         result = precision(
-            model, draw, to=to, accumulator=accumulator, tolerances=limits.overridden(Limit(rtol, atol)), runs=runs,
-            search=not no_search, weights=weights, max_memory=memory,
+            settings.model,
+            settings.sample.drawn(memory),
+            to=settings.to,
+            accumulator=settings.accumulator,
+            tolerances=tolerances,
+            runs=settings.runs,
+            search=not settings.no_search,
+            weights=settings.weights,
+            max_memory=memory,
             on_run=lambda number: status.update(counted(number, "run")),
-        )  # fmt: skip
-    if form == "json":
+        )
+    if settings.form == "json":
         _terminal.print_json(result.record())
     else:
-        _precision.show(_terminal.console(), result, top)
-    if files[0] is not None:
-        _write(files[0], [layer.name for layer in result.kept.layers] if result.kept is not None else [])
-    if files[1] is not None:
-        _write(files[1], result.ignored_scope())
+        _precision.show(_terminal.console(), result, settings.top)
+    if keep is not None:
+        _write(keep, [layer.name for layer in result.kept.layers] if result.kept is not None else [])
+    if scope is not None:
+        _write(scope, result.ignored_scope())
     return 0 if result.agrees else 1
 
 

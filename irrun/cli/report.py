@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import click
 
 from irrun.base.text import counted, printable
 from irrun.cli import _completion, _errors, _models, _terminal
+from irrun.cli._comparison_options import ToleranceOptions
+from irrun.cli._exclusions import Exclusion, refuse
 from irrun.cli._inputs import gather
 from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
-from irrun.debug import Limit, Tolerances, read_tolerances
+from irrun.cli._settings import with_settings
 from irrun.ir.parse import Parsed
 from irrun.report import ModelReport, collect
 from irrun.running.live import default_max_memory
@@ -18,21 +22,56 @@ from irrun.running.live import default_max_memory
 __all__ = ["command"]
 
 
+_EXCLUSIONS: Final = (
+    Exclusion(
+        ("--rtol", "--atol", "--tolerances"),
+        "--rtol, --atol and --tolerances apply to a comparison; add --compare, or leave them out",
+        unless=("--compare",),
+    ),
+    Exclusion(("--compare",), "--compare reads the .bin next to the .xml; leave -w out", others=("-w",)),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of ``irrun report``."""
+
+    model: str
+    weights: str | None
+    inputs: Sequence[str]
+    output: str
+    side: str | None
+    run: bool
+    runs: int
+    seed: int
+    tolerance: ToleranceOptions
+    form: str
+    timeout: float | None
+    max_memory: int | None
+
+
 @click.command("report")
 @click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
 @click.option(
-    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True, shell_complete=_completion.inputs,
+    "-i",
+    "--input",
+    "inputs",
+    metavar="NAME=SPEC",
+    multiple=True,
+    shell_complete=_completion.inputs,
     help="The value of an input, as in `irrun run`. May be repeated. [default: random]",
-)  # fmt: skip
+)
 @click.option(
     "-o", "--output", metavar="FILE.html", default="report.html", show_default=True, help="The page to write."
 )
 @click.option(
-    "--compare", "side", metavar="SIDE",
+    "--compare",
+    "side",
+    metavar="SIDE",
     help="Also compare the model with SIDE, as in `irrun compare`, on the same inputs. An engine without a path, such "
     "as openvino, runs the same model.",
-)  # fmt: skip
+)
 @click.option("--run/--no-run", default=True, show_default=True, help="Run the model, for values and times.")
 @click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, help="Number of runs that are timed.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
@@ -42,29 +81,19 @@ __all__ = ["command"]
 @plugin_option
 @format_option("html", "json")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
     help="The most seconds that a run may take. [default: no limit; 600 for an engine of --compare]",
-)  # fmt: skip
+)
 @click.option(
-    "--max-memory", type=Size(), metavar="SIZE",
+    "--max-memory",
+    type=Size(),
+    metavar="SIZE",
     help="The most memory that a run may hold at once, such as 2GiB. [default: 3/4 of the memory]",
-)  # fmt: skip
-def command(
-    model: str,
-    weights: str | None,
-    inputs: Sequence[str],
-    output: str,
-    side: str | None,
-    run: bool,
-    runs: int,
-    seed: int,
-    rtol: float | None,
-    atol: float | None,
-    tolerances: str | None,
-    form: str,
-    timeout: float | None,
-    max_memory: int | None,
-) -> int:
+)
+@with_settings(Settings)
+def command(settings: Settings) -> int:
     """Describe a model on one page: graph, shapes, values, times.
 
     The page shows the graph, and of each layer its attributes, its declared and inferred shapes with their formulas,
@@ -76,30 +105,32 @@ def command(
     Exit status: 0 success, 1 an error in the model, a failed run or a difference, 2 bad usage or an unreadable input,
     3 an operation that irrun does not support yet.
     """
-    if side is None and (rtol is not None or atol is not None or tolerances is not None):
-        raise click.UsageError(
-            "--rtol, --atol and --tolerances apply to a comparison; add --compare, or leave them out"
-        )
-    if side is not None and weights is not None:
-        raise click.UsageError("--compare reads the .bin next to the .xml; leave -w out")
-    target = None if form == "json" else new_file(output, "-o")
-    parsed = _only(model, weights)
-    limits = read_tolerances(tolerances) if tolerances is not None else Tolerances()
-    limit = max_memory or default_max_memory()
+    refuse(_EXCLUSIONS)
+    target = None if settings.form == "json" else new_file(settings.output, "-o")
+    parsed = _only(settings.model, settings.weights)
+    tolerances, memory = settings.tolerance.read(), settings.max_memory or default_max_memory()
     feeds, origins = {}, {}
-    if (run or side is not None) and not any(problem.blocks for problem in parsed.problems):
-        given = gather(parsed.model, inputs, seed, limit)
+    if (settings.run or settings.side is not None) and not any(problem.blocks for problem in parsed.problems):
+        given = gather(parsed.model, settings.inputs, settings.seed, memory)
         feeds = {position: item.array for position, item in enumerate(given)}
         origins = {position: item.origin for position, item in enumerate(given)}
     report = collect(
-        parsed, feeds, run=run, runs=runs, seed=seed, side=side, tolerances=limits.overridden(Limit(rtol, atol)),
-        timeout=timeout, max_memory=limit, origins=origins,
-    )  # fmt: skip
+        parsed,
+        feeds,
+        run=settings.run,
+        runs=settings.runs,
+        seed=settings.seed,
+        side=settings.side,
+        tolerances=tolerances,
+        timeout=settings.timeout,
+        max_memory=memory,
+        origins=origins,
+    )
     if target is None:
         _terminal.print_json(report.record())
     else:
         report.write(target)
-        _terminal.console(stderr=True).print(f"wrote {printable(output)}: {_summary(report)}")
+        _terminal.console(stderr=True).print(f"wrote {printable(settings.output)}: {_summary(report)}")
     if report.not_run:
         _errors.show(report.not_run)
     status = _errors.exit_status((*report.findings, *report.not_run))

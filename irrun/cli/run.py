@@ -2,43 +2,66 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import sys
-from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from irrun.base.text import counted, printable
-from irrun.checking.render import concise, record
-from irrun.checking.reports import FORMATS
-from irrun.checking.reports import records as reported
+from irrun.checking.render import record
 from irrun.cli import _completion, _errors, _models, _results, _terminal
+from irrun.cli._exclusions import Exclusion, formats, refuse
 from irrun.cli._execution import Run, Settings, execute
-from irrun.cli._fleet import (
-    advancing,
-    cache_of,
-    cache_option,
-    dask_option,
-    model_files,
-    placed,
-    print_summary,
-    tree_jobs_option,
-    tree_workers,
-)
 from irrun.cli._options import Size, format_option, new_file, plugin_option, refuse_to_replace_in, weights_option
 from irrun.cli._outputs import save
+from irrun.cli._random_runs import run_all
+from irrun.cli._settings import with_settings
+from irrun.cli._trees import TreeOptions, tree_options
 from irrun.diagnostics import Diagnostic, IrrunError, ReadError
 from irrun.files import write_file
-from irrun.fleet.trees import RandomRun, outcomes, summary
+from irrun.fleet.trees import RandomRun
 from irrun.ir.parse import Parsed
-from irrun.running.live import default_max_memory
 
 __all__ = ["command"]
+
+_EXCLUSIONS: Final = (
+    Exclusion(
+        ("--random",),
+        "--random runs many models: -w, -i, -o, --tap, --dump, --profile, --nan, --trace, --runs, --max-weights-memory "
+        "and --example are for one",
+        others=(
+            "-w",
+            "-i",
+            "-o",
+            "--tap",
+            "--dump",
+            "--profile",
+            "--nan",
+            "--trace",
+            "--runs",
+            "--max-weights-memory",
+            "--example",
+        ),
+    ),
+    Exclusion(formats("sarif", "junit"), "the format {form} is for --random", unless=("--random",)),
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of ``irrun run``, with those of one run and those of many."""
+
+    models: Sequence[str]
+    weights: str | None
+    output: str | None
+    form: str
+    example: int | None
+    run: Settings
+    all_random: bool
+    tree: TreeOptions
 
 
 @click.command("run")
@@ -61,9 +84,7 @@ __all__ = ["command"]
     "--random", "all_random", is_flag=True,
     help="Run every model of the named files and folders with random inputs, and show a row for each.",
 )  # fmt: skip
-@tree_jobs_option
-@dask_option
-@cache_option
+@tree_options
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option(
     "--strict/--no-strict", default=False, show_default=True,
@@ -106,31 +127,8 @@ __all__ = ["command"]
     "--copy-weights", is_flag=True, help="Read the .bin into memory first, so that it may change during the run."
 )
 @click.option("--example", type=click.IntRange(min=1), metavar="N", help="Run only the Nth example of a page.")
-def command(
-    models: Sequence[str],
-    weights: str | None,
-    inputs: Sequence[str],
-    output: str | None,
-    taps: Sequence[str],
-    dump: str | None,
-    form: str,
-    all_random: bool,
-    jobs: int | None,
-    address: str | None,
-    cached: bool,
-    seed: int,
-    strict: bool,
-    profiled: bool,
-    nonfinite: bool,
-    trace: str | None,
-    runs: int,
-    exact: bool | None,
-    max_memory: int | None,
-    max_weights_memory: int | None,
-    timeout: float | None,
-    copy_weights: bool,
-    example: int | None,
-) -> int:
+@with_settings(Options)
+def command(options: Options) -> int:
     """Run a model and show its outputs.
 
     MODEL.xml is an IR file, or a documentation page with <layer> examples, each of which is run.
@@ -150,54 +148,39 @@ def command(
     With --random, the arguments are files and folders. Models that have run before, and have not changed since, are
     not run again (see --no-cache). -j, --dask, --cache and the formats sarif and junit are for --random.
     """
-    if all_random:
-        if (
-            weights
-            or inputs
-            or output
-            or taps
-            or dump
-            or trace
-            or profiled
-            or nonfinite
-            or runs > 1
-            or example
-            or (max_weights_memory)
-        ):
-            raise click.UsageError("--random runs many models: -w, -i, -o, --tap, --dump, --profile, --nan, --trace, "
-                                   "--runs, --max-weights-memory and --example are for one")  # fmt: skip
-        task = RandomRun(seed, strict, exact, max_memory, timeout)
-        return _run_all(placed(model_files(models), address), task, form, jobs, address, cached)
-    if len(models) > 1:
-        raise click.UsageError(f"there are {len(models)} models; pass one, or run all with --random")
-    if form in ("sarif", "junit"):
-        raise click.UsageError(f"the format {form} is for --random")
-    (model,) = models
-    target = None if output is None else new_file(output, "-o")
-    trace_file = None if trace is None else new_file(trace, "--trace")
-    if dump is not None:
-        refuse_to_replace_in(dump, "--dump")
-    items = _models.load(model, weights)
-    is_page = _models.is_example(items[0])
-    items = _selected(model, items, example, needs_one=bool(inputs or output or taps or dump or trace))
+    refuse(_EXCLUSIONS)
+    run = options.run
+    if options.all_random:
+        task = RandomRun(run.seed, run.strict, run.exact, run.max_memory, run.timeout)
+        return run_all(options.models, task, options.tree, options.form)
+    if len(options.models) > 1:
+        raise click.UsageError(f"there are {len(options.models)} models; pass one, or run all with --random")
+    (model,) = options.models
+    target = None if options.output is None else new_file(options.output, "-o")
+    trace_file = None if run.trace is None else new_file(run.trace, "--trace")
+    if run.dump is not None:
+        refuse_to_replace_in(run.dump, "--dump")
+    items = _models.load(model, options.weights)
+    needs_one = bool(run.inputs or options.output or run.taps or run.dump or run.trace)
+    items = _selected(model, items, options.example, needs_one=needs_one)
     if target is not None:
-        _require_format(target, items[0], taps)
-    settings = Settings(
-        inputs=inputs, taps=taps, dump=dump, runs=runs, seed=seed, strict=strict, exact=exact,
-        max_memory=max_memory or default_max_memory(), max_weights_memory=max_weights_memory, timeout=timeout,
-        copy_weights=copy_weights,
-        profiled=profiled or trace is not None, nonfinite=nonfinite,
-    )  # fmt: skip
-    out = _terminal.console()
+        _require_format(target, items[0], run.taps)
+    return _run(items, options, target, trace_file)
+
+
+def _run(items: Sequence[Parsed | ReadError], options: Options, target: Path | None, trace_file: Path | None) -> int:
+    """Run the model of a file, or the examples of a page, show and write the outputs, and return the exit status."""
+    is_page = _models.is_example(items[0])
+    out, form = _terminal.console(), options.form
     records: list[dict[str, Any]] = []
     problems: list[Diagnostic] = []
     status = 0
     for position, item in enumerate(items):
-        head = {"title": _models.title(model, item)} if is_page else {}
+        head = {"title": _models.title(options.models[0], item)} if is_page else {}
         if head and form == "text":
             _terminal.title(out, ("\n" if position else "") + printable(head["title"]))
         try:
-            run = execute(item, settings)
+            run = execute(item, options.run)
         except IrrunError as error:
             if not is_page:
                 raise
@@ -207,41 +190,15 @@ def command(
             continue
         problems += item.problems if isinstance(item, Parsed) else ()
         if form == "text":
-            _results.show(out, run, profiled=profiled)
+            _results.show(out, run, profiled=options.run.profiled)
         else:
-            records.append({**head, **_results.record(run, profiled=profiled)})
+            records.append({**head, **_results.record(run, profiled=options.run.profiled)})
         _write(run, target, trace_file)
         if run.nonfinite is not None and run.nonfinite.verdict == "made":
             status = 1
     if form == "json":
-        _terminal.print_json({"examples": records} if is_page and example is None else records[0])
+        _terminal.print_json({"examples": records} if is_page and options.example is None else records[0])
     return max(status, _errors.exit_status(problems))
-
-
-def _run_all(
-    files: Sequence[str], task: RandomRun, form: str, jobs: int | None, address: str | None, cached: bool
-) -> int:
-    """Run models with random inputs, print a row for each, and return the exit status."""
-    out, err = _terminal.console(), _terminal.console(stderr=True)
-    with ExitStack() as stack:
-        workers = functools.partial(tree_workers, stack, jobs, address)
-        done = outcomes(task, files, cache_of(cached, files), workers)
-        found = dict(zip(files, advancing(((1, one) for one in done), len(files), "running", err)))
-    rows = summary(found)
-    problems = [d for one in found.values() for d in one.diagnostics]
-    if form == "text":
-        print_summary(out, rows)
-        out.file.flush()
-        for diagnostic in problems:
-            err.print(f"{diagnostic.severity}: {concise(diagnostic)}")
-        statuses = Counter(row["status"] for row in rows)
-        counts = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
-        err.print(f"ran {counted(len(files), 'file')}: {counts}")
-    elif form == "json":
-        _terminal.print_json(reported({file: one.diagnostics for file, one in found.items()}, rows))
-    else:
-        sys.stdout.write(FORMATS[form]({file: one.diagnostics for file, one in found.items()}, rows))
-    return _errors.exit_status(problems)
 
 
 def _selected(
