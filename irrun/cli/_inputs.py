@@ -19,7 +19,7 @@ from irrun.fleet.reading import HEAD, PICTURE, native, read_array, read_picture,
 from irrun.ir.parse import require_file
 from irrun.ir.recognition import kind_of
 from irrun.model import Layer, Model
-from irrun.model.lookup import bad_feed, nearest, position
+from irrun.model.lookup import bad_feed, nearest
 from irrun.running.generate import GENERATORS, declared, element_types, generate
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, text_array
 
@@ -78,7 +78,7 @@ def split(model: Model, text: str) -> list[tuple[int, str]]:
     and click.BadParameter for a text without ``=``.
     """
     for equals in re.finditer("=", text):
-        number = position(model, text[: equals.start()])
+        number = model.input_position(text[: equals.start()])
         if number is not None:
             return [(number, text[equals.end() :])]
     name, equals, _ = text.partition("=")
@@ -104,7 +104,7 @@ def _archived(model: Model, path: str) -> list[tuple[int, str]]:
         raise FeedError(diagnostic("IR601", message, help="check the path, or write it with numpy.savez")) from None
     specs: list[tuple[int, str]] = []
     for key in keys:
-        number = position(model, key)
+        number = model.input_position(key)
         if number is None:
             names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"
             message = f'{path} holds an array "{key}", but the model has no such input'
@@ -157,12 +157,12 @@ def _dims(model: Model, parameter: Layer, text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\[\s*(\d+\s*(,\s*\d+\s*)*)?\]", text):
         raise bad_feed(model, parameter, f'cannot have the dims "{text}"', "write them as [1,3,224,224]")
     dims = re.findall(r"\d+", text)
-    if any(len(dim) > _MOST_DIGITS for dim in dims):
-        raise bad_feed(model, parameter, f"cannot have a dim of more than {_MOST_DIGITS} digits")
+    if any(len(dim) > _MAX_DIM_DIGITS for dim in dims):
+        raise bad_feed(model, parameter, f"cannot have a dim of more than {_MAX_DIM_DIGITS} digits")
     return tuple(map(int, dims))
 
 
-_MOST_DIGITS: Final = 18
+_MAX_DIM_DIGITS: Final = 18
 """The most digits of a dim, so that it is less than 2^63."""
 
 

@@ -17,7 +17,6 @@ from irrun.cli._options import force_option, format_option, model_to_write, plug
 from irrun.cli._samples import samples
 from irrun.ir.write import save_model
 from irrun.model import Model
-from irrun.model.lookup import known
 from irrun.running.live import default_max_memory
 from irrun.surgery import (
     downgrade,
@@ -35,7 +34,7 @@ from irrun.surgery import (
 
 __all__ = ["command"]
 
-_SAMPLES: Final = 2
+_VERIFIED_SAMPLES: Final = 2
 """The random inputs on which the edited model is held against the original."""
 
 
@@ -116,7 +115,7 @@ def command(
         return 0
     names = ", ".join(p.name for p in edited.parameters) or "none"
     outputs = ", ".join(edited.result_name(r) for r in edited.results) or "none"
-    given = "the inputs" if inputs else f"{_SAMPLES} random inputs"
+    given = "the inputs" if inputs else f"{_VERIFIED_SAMPLES} random inputs"
     proof = "not verified" if no_verify else f"equal to the original on {given}"
     message = f"wrote {output}: {counted(len(edited.layers), 'layer')}; inputs {names}; outputs {outputs}; {proof}"
     _terminal.console(stderr=True).print(printable(message))
@@ -133,9 +132,9 @@ def _model(path: str, weights: str | None) -> Model:
 
 def _feeds(model: Model, inputs: Sequence[str]) -> Iterator[dict[int, np.ndarray]]:
     """Yield the inputs of each run of a model and of its edit, by position."""
-    for seed in range(_SAMPLES):
+    for seed in range(_VERIFIED_SAMPLES):
         gathered = samples(model, inputs, 1, seed, default_max_memory())
-        yield from ({known(model, key): array for key, array in feeds.items()} for feeds in gathered)
+        yield from ({model.known_input(key): array for key, array in feeds.items()} for feeds in gathered)
 
 
 def _merged(

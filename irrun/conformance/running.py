@@ -79,7 +79,7 @@ def run(
 
     Results that the file already has are kept, so that a run that was interrupted goes on. If they are of another state
     of the suite, those of unchanged cases are kept. ``jobs`` engines work at the same time. ``on_result`` gets each
-    result, the number of cases that are done, and that of all. Raises EngineError (IR702) if the engine does not start,
+    result, the number of cases that are done, and the total. Raises EngineError (IR702) if the engine does not start,
     and ReadError (IR000) if the file holds something else, the results of another engine, or mostly of other cases.
     """
     with start(limits) as engine:
@@ -104,14 +104,10 @@ def _begun(target: Path, engine: str, suite: Suite, cases: Sequence[Case]) -> Ru
         return begun
     old = read_run(target)
     digests = {case.name: case.digest for case in cases}
-    if (old.engine, old.suite, old.cases) == (
-        engine,
-        suite.digest,
-        len(cases),
-    ) and old.results.keys() <= digests.keys():
+    is_same = (old.engine, old.suite, old.cases) == (engine, suite.digest, len(cases))
+    if is_same and old.results.keys() <= digests.keys():
         os.truncate(target, target.read_bytes().rfind(b"\n") + 1)  # what a killed run has not completed
         return old
-    digests = {case.name: case.digest for case in cases}
     kept = {name: result for name, result in old.results.items() if digests.get(name) == result.case}
     if old.engine != engine or old.suite == suite.digest or 2 * len(kept) < len(old.results):
         raise _unreadable(target, f"it has the results of {old.engine} for other cases; pass another file")

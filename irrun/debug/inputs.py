@@ -9,7 +9,6 @@ import numpy as np
 
 from irrun.engines import Loaded
 from irrun.model import Model
-from irrun.model.lookup import known
 from irrun.running.generate import draw
 
 __all__ = ["Feeds", "Inputs", "feeds_of", "samples_of"]
@@ -29,7 +28,7 @@ def samples_of(model: Model, inputs: Inputs, count: int, seed: int) -> Iterator[
     else:
         given = cast("Iterable[Mapping[Any, np.ndarray]]", inputs)
     for number, feeds in enumerate(given):
-        arrays = {known(model, key): np.asarray(array) for key, array in feeds.items()}
+        arrays = {model.known_input(key): np.asarray(array) for key, array in feeds.items()}
         yield {**draw(model, seed + number, given=dict(feeds)), **arrays}
 
 

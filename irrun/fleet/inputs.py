@@ -16,7 +16,7 @@ from irrun.diagnostics import FeedError, diagnostic
 from irrun.fleet.reading import PICTURE, native, read_array, read_picture
 from irrun.ir.parse import require_file
 from irrun.model import Model
-from irrun.model.lookup import bad_feed, position
+from irrun.model.lookup import bad_feed
 from irrun.running.generate import declared
 
 __all__ = ["Files", "Inputs", "Stack", "files_of", "stack_of", "zarr_package"]
@@ -240,7 +240,7 @@ def _placed(path: str, arrays: Mapping[str, _Rows], model: Model) -> Iterator[tu
     """Yield the position of the input that each array is for, and the array. Raises FeedError (IR601)."""
     names = ", ".join(f'"{p.name}"' for p in model.parameters) or "none"
     for key, rows in arrays.items():
-        number = position(model, key) if key else 0
+        number = model.input_position(key) if key else 0
         if number is None and len(arrays) == len(model.parameters) == 1:
             number = 0
         if number is None or number >= len(model.parameters):
@@ -264,7 +264,7 @@ def _placed(path: str, arrays: Mapping[str, _Rows], model: Model) -> Iterator[tu
 
 
 def _is(model: Model, key: str, number: int) -> bool:
-    return (position(model, key) if key else 0) == number
+    return (model.input_position(key) if key else 0) == number
 
 
 def _npy_rows(path: str, offset: int = 0) -> _Rows:
@@ -283,7 +283,7 @@ def _npy_rows(path: str, offset: int = 0) -> _Rows:
 
 _LOCAL: Final = struct.Struct("<26xHH")
 """The end of the header before a member of a .zip: the lengths of its name and of its extra field."""
-_BLOCK: Final = 1 << 20
+_BLOCK_BYTES: Final = 1 << 20
 
 
 def _npz_arrays(path: str, scratch: Path) -> dict[str, _Rows]:
@@ -299,7 +299,7 @@ def _npz_arrays(path: str, scratch: Path) -> dict[str, _Rows]:
                 continue
             unpacked = scratch / f"input-{number}.npy"
             with archive.open(member) as source, unpacked.open("wb") as target:
-                while block := source.read(_BLOCK):
+                while block := source.read(_BLOCK_BYTES):
                     target.write(block)
             arrays[key] = _npy_rows(str(unpacked))
     return arrays

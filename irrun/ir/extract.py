@@ -24,16 +24,7 @@ __all__ = ["constant_layers", "cut", "extract"]
 
 
 def extract(model: Model, begin: str | Sequence[str] = (), end: str | Sequence[str] = ()) -> Model:
-    """Return a part of a model: all layers on the paths from the layers ``begin`` to the layers ``end``, both included.
-
-    ``begin`` and ``end`` are names of layers or globs. By default, the part begins at the inputs and ends at the
-    outputs of the model. A constant value that enters the part is included with the layers that compute it. Any other
-    value that enters it becomes an input, named after the layer that produced it. Each output of ``end`` that has a
-    consumer becomes an output, or all its outputs if none has.
-
-    The part shares the weights of ``model``; ``save_model(…, compact=True)`` writes only the bytes that it uses. Raises
-    ModelError (IR606) if a layer does not exist or no path leads from ``begin`` to ``end``.
-    """
+    """Return the part of a model that ``irrun.extract`` describes. Raises ModelError (IR606)."""
     last = _named(model, end)
     kept = _between(model, _named(model, begin), last)
     ends = dict.fromkeys(id for ids in last for id in ids if id in kept)

@@ -1,4 +1,4 @@
-"""Find the inputs of a model by name or position, its layers by name or glob, and names near to one that is unknown."""
+"""Find the layers of a model by name or glob, and the names that are near to an unknown one."""
 
 from __future__ import annotations
 
@@ -9,20 +9,7 @@ from fnmatch import fnmatchcase
 from irrun.diagnostics import Diagnostic, FeedError, diagnostic
 from irrun.model.model import Layer, Model
 
-__all__ = ["bad_feed", "find_layers", "known", "nearest", "no_such_layer", "position", "quoted"]
-
-
-def position(model: Model, name: str) -> int | None:
-    """Return the position of the input with this name, or None if there is none.
-
-    If no input has the name and ``name`` is a number, the number itself is the position.
-    """
-    return model.input_position(name)
-
-
-def known(model: Model, key: str | int) -> int:
-    """Return the position of the input with the name or position ``key``. Raises FeedError (IR601) if there is none."""
-    return model.known_input(key)
+__all__ = ["bad_feed", "find_layers", "nearest", "no_such_layer", "quoted"]
 
 
 def bad_feed(model: Model, parameter: Layer, message: str, help: str | None = None) -> FeedError:

@@ -20,7 +20,6 @@ from irrun.files import write_file
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed, no_garbage
 from irrun.model import Model
-from irrun.model.lookup import known
 from irrun.report.contents import Contents
 from irrun.report.document import document
 from irrun.report.entries import Entries
@@ -113,7 +112,7 @@ def _read(model: Model | PathLike, weights: PathLike | None) -> Parsed:
 def _inputs(model: Model, feeds: Feeds, seed: int, origins: Mapping[int, str]) -> dict[int, tuple[np.ndarray, str]]:
     """Return the inputs of the run by position, each with a text that says where the array comes from."""
     (arrays,) = samples_of(model, feeds, 1, seed)
-    passed = {known(model, key) for key in feeds}
+    passed = {model.known_input(key) for key in feeds}
     texts = {position: "as passed" if position in passed else f"random, seed {seed}" for position in arrays}
     for position, parameter in enumerate(model.parameters):
         if parameter.id in model.contents and position not in arrays:

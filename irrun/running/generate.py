@@ -13,7 +13,7 @@ from irrun.diagnostics import ModelError
 from irrun.inference.bind import bind
 from irrun.inference.layer import input_at
 from irrun.model import Layer, Model
-from irrun.model.lookup import bad_feed, known
+from irrun.model.lookup import bad_feed
 from irrun.opdef import Op, Value
 from irrun.planning.failures import refuse_too_large
 from irrun.running.live import default_max_memory
@@ -40,8 +40,8 @@ def draw(
     (IR601) for an unknown input or a shape that does not fit, and ExecutionError (IR604) for an array of more than
     ``max_memory`` bytes (see ``default_max_memory``).
     """
-    arrays = {known(model, key): array for key, array in (given or {}).items()}
-    wanted = {known(model, key): tuple(dims) for key, dims in (shapes or {}).items()}
+    arrays = {model.known_input(key): array for key, array in (given or {}).items()}
+    wanted = {model.known_input(key): tuple(dims) for key, dims in (shapes or {}).items()}
     types = element_types(model, arrays)
     return {
         number: generate("random", model, number, types[number], wanted.get(number), seed, max_memory)

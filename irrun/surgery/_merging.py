@@ -9,7 +9,6 @@ from irrun.api import PathLike, as_model
 from irrun.inference.settled import settled
 from irrun.ir.join import join
 from irrun.model import Layer, Model
-from irrun.model.lookup import known
 from irrun.surgery._models import rebuilt, refused, reread
 from irrun.surgery._names import find_output
 
@@ -61,7 +60,7 @@ def links(a: Model, b: Model, connect: Mapping[str, str] | None) -> list[tuple[L
             if (name := next((n for n in b.input_names(parameter) if n in outputs), None)) is not None
         ]
     else:
-        pairs = [(find_output(a, output), b.parameters[known(b, input)]) for output, input in connect.items()]
+        pairs = [(find_output(a, output), b.parameters[b.known_input(input)]) for output, input in connect.items()]
     if not pairs:
         names = ", ".join(f'"{a.result_name(result)}"' for result in a.results)
         message = f"no input of {b.source.path} is named after an output"

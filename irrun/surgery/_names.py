@@ -7,7 +7,7 @@ from dataclasses import replace
 from irrun.api import PathLike, as_model
 from irrun.diagnostics import ModelError, diagnostic
 from irrun.model import Edge, Layer, Model
-from irrun.model.lookup import find_layers, known
+from irrun.model.lookup import find_layers
 from irrun.surgery._models import layer_of, rebuilt, refused
 
 __all__ = ["expose", "find_output", "find_value", "rename_input", "rename_layer", "rename_output"]
@@ -58,7 +58,7 @@ def rename_input(model: Model | PathLike, name: str, to: str) -> Model:
     (IR608) if ``to`` is the name of another layer.
     """
     model = as_model(model)
-    parameter = model.parameters[known(model, name)]
+    parameter = model.parameters[model.known_input(name)]
     _require_free(model, to, parameter)
     old = {name, parameter.name}
     ports = tuple(

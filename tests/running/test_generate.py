@@ -10,7 +10,7 @@ import irrun
 from irrun import ExecutionError, FeedError
 from irrun.ir.fragments import read_fragments
 from irrun.ir.parse import Parsed
-from irrun.model import Model, lookup
+from irrun.model import Model
 from irrun.running import generate
 from irrun.types import ELEMENT_TYPES, PartialShape
 from nets import Net
@@ -103,7 +103,7 @@ def test_smallest(shape, dims):
 
 def test_position(tmp_path):
     m = model(tmp_path, ("f32", "1"), ("f32", "1"))
-    assert [lookup.position(m, name) for name in ("x0", "t1", "1", "2", "-1", "x", "²")] == [0, 1, 1] + [None] * 4
+    assert [m.input_position(name) for name in ("x0", "t1", "1", "2", "-1", "x", "²")] == [0, 1, 1] + [None] * 4
 
 
 TWO = "<dim>2</dim>"

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from irrun.api import compile, read_model
-from irrun.debug.bisection.judging import judge
+from irrun.debug.bisection.judging import Question, judge
 from irrun.debug.bisection.search import Bisection
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import IrrunError
@@ -23,7 +23,7 @@ from irrun.model.weights import Weights
 
 __all__ = ["anonymized"]
 
-_LEAST: Final = 8
+_MIN_REPLACED_ELEMENTS: Final = 8
 """The elements from which on a constant is replaced: a smaller one is a scale, an exponent or a shape."""
 _FLOATS: Final = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
@@ -65,7 +65,7 @@ def anonymized(
         with open_engine(side.without_model(), limits) as engine:
             names = [parameter.name for parameter in random.parameters]
             values = [[feeds[0][name]] for name in names]
-            wrong = judge(engine, str(path), names, values, expected, tolerances.of_layer, outputs)
+            wrong = judge(engine, Question(str(path), names, values, outputs, expected, tolerances.of_layer))
         if wrong is None or wrong.verdict != bisection.wrong.verdict:
             return named, False
         results = (dict(zip(outputs, arrays)),)
@@ -124,7 +124,7 @@ def _random_weights(model: Model, rng: np.random.Generator) -> bytes:
     for layer in _constants(model):
         dtype = _FLOATS.get(layer.attributes.get("element_type", ""))
         offset, size = int(layer.attributes["offset"]), int(layer.attributes["size"])
-        if dtype is not None and size >= _LEAST * np.dtype(dtype).itemsize:
+        if dtype is not None and size >= _MIN_REPLACED_ELEMENTS * np.dtype(dtype).itemsize:
             array = np.frombuffer(data, dtype, size // np.dtype(dtype).itemsize, offset)
             data[offset : offset + size] = _random(array, rng).tobytes()
     return bytes(data)

@@ -11,7 +11,7 @@ from irrun.debug.metrics import measure
 from irrun.debug.results import VERDICTS, Verdict
 from irrun.engines import Crash, Engine, Failure, Loaded, Outputs, Refusal
 
-__all__ = ["Wrong", "judge", "said"]
+__all__ = ["Question", "Wrong", "judge", "said"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,34 +26,39 @@ class Wrong:
     """What a candidate that fails says, or why an output cannot be compared."""
 
 
-def judge(
-    engine: Engine,
-    path: str,
-    names: Sequence[str],
-    feeds: Sequence[Sequence[np.ndarray]],
-    expected: Sequence[Sequence[np.ndarray]],
-    tolerance: Callable[[str, str], tuple[float, float]],
-    values: Sequence[str],
-) -> Wrong | None:
-    """Run a model with an engine, and return what is wrong with it, or None.
+@dataclass(frozen=True)
+class Question:
+    """A model to run, with the true values of its inputs and outputs, of one run after the other.
 
-    ``feeds`` and ``expected`` hold the values of each input and output, for one run after the other; an output without
-    an expected value is not judged. ``names`` are those of the inputs. ``tolerance`` returns (rtol, atol) for one of
-    the ``values``, which name the outputs, and an element type.
+    An output without an expected value is not judged. ``tolerance`` returns (rtol, atol) for the name of an output and
+    its element type.
     """
-    loaded = engine.load(path)
+
+    path: str
+    inputs: Sequence[str]
+    """The names of the inputs."""
+    feeds: Sequence[Sequence[np.ndarray]]
+    outputs: Sequence[str]
+    """The names of the outputs, as ``tolerance`` takes them."""
+    expected: Sequence[Sequence[np.ndarray]]
+    tolerance: Callable[[str, str], tuple[float, float]]
+
+
+def judge(engine: Engine, question: Question) -> Wrong | None:
+    """Run a model with an engine, and return what is wrong with it, or None."""
+    loaded = engine.load(question.path)
     if not isinstance(loaded, Loaded):
         return _failed(loaded)
     engine.reset()
     outside: dict[int, float] = {}
     problem = ""
-    for run in range(max((len(runs) for runs in (*feeds, *expected)), default=0)):
-        outcome = engine.infer({name: runs[run] for name, runs in zip(names, feeds)})
+    for run in range(max((len(runs) for runs in (*question.feeds, *question.expected)), default=0)):
+        outcome = engine.infer({name: runs[run] for name, runs in zip(question.inputs, question.feeds)})
         if not isinstance(outcome, Outputs):
             return _failed(outcome)
-        for at, (output, runs) in enumerate(zip(outcome.outputs, expected)):
+        for at, (output, runs) in enumerate(zip(outcome.outputs, question.expected)):
             if run < len(runs):
-                measurement = measure(runs[run], output.array, *tolerance(values[at], output.type))
+                measurement = measure(runs[run], output.array, *question.tolerance(question.outputs[at], output.type))
                 if not measurement.agrees:
                     outside[at] = max(outside.get(at, 0), measurement.excess)
                     problem = problem or measurement.problem

@@ -83,11 +83,11 @@ def _issue(bisection: Bisection) -> str:
     return _ISSUE.format(
         types=" + ".join(layer.type for layer in bisection.layers[:3]), verdict=wrong.verdict,
         engine=bisection.candidate, layers=layers, seen=seen, system=platform.platform(), processor=platform.machine(),
-        xml=to_xml(bisection.part).decode("utf-8")[:_MOST_XML],
+        xml=to_xml(bisection.part).decode("utf-8")[:_MAX_XML_CHARS],
     )  # fmt: skip
 
 
-_MOST_XML: Final = 20_000
+_MAX_XML_CHARS: Final = 20_000
 """The most characters of the model that the text of the issue shows."""
 
 _ISSUE: Final = """# {types}: {verdict} in {engine}

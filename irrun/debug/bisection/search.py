@@ -19,7 +19,7 @@ import networkx as nx
 import numpy as np
 
 from irrun.api import read_model
-from irrun.debug.bisection.judging import Wrong, judge
+from irrun.debug.bisection.judging import Question, Wrong, judge
 from irrun.debug.bisection.regions import Output, Part, Region
 from irrun.debug.bisection.truth import Truth, interface, load_reference
 from irrun.debug.inputs import Inputs, samples_of
@@ -73,9 +73,12 @@ class Bisection:
         layers = [{"name": c.name, "type": c.type, "line": c.line, "file": c.file} for c in self.layers]
         message = "" if self.wrong is None else self.wrong.message
         return {
-            "verdict": self.verdict, "layers": layers, "message": message, "runs": self.runs,
+            "verdict": self.verdict,
+            "layers": layers,
+            "message": message,
+            "runs": self.runs,
             "candidate": self.candidate,
-        }  # fmt: skip
+        }
 
 
 def bisect(
@@ -123,9 +126,13 @@ class _Search:
     """A search for the smallest wrong part."""
 
     def __init__(
-        self, truth: Truth, engine: Engine, tolerances: Tolerances, folder: Path,
+        self,
+        truth: Truth,
+        engine: Engine,
+        tolerances: Tolerances,
+        folder: Path,
         on_run: Callable[[int, int], None] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.truth, self.engine, self.tolerances, self.folder = truth, engine, tolerances, folder
         self.on_run = on_run or (lambda runs, layers: None)
         self.runs = 0
@@ -147,7 +154,8 @@ class _Search:
         names = [model.input_names(parameter)[0] for parameter in model.parameters]
         outputs_named = [model.result_name(result) for result in model.results]
         of_output = self.tolerances.of_output
-        return self._judge(model.source.path, len(model.layers), names, feeds, expected, of_output, outputs_named)
+        question = Question(model.source.path, names, feeds, outputs_named, expected, of_output)
+        return self._judge(question, len(model.layers))
 
     def _known(self, model: Model, prefix: str) -> dict[Output, Place | None]:
         """Return the outputs of layers whose true values the reference can show, each with its place there.
@@ -166,7 +174,7 @@ class _Search:
 
     def _narrowed(self, region: Region, prefix: str, wrong: Wrong) -> Bisection:
         """Return the smallest part of a region that is as wrong as the whole."""
-        best = self._question(region, 0, None)
+        best = self._ask(region, 0, None)
         if best is None or not self._same(wrong, best.wrong):
             # the values at the cuts do not show the fault: the whole model is the smallest part
             return self._result(region, prefix, None, wrong)
@@ -176,10 +184,10 @@ class _Search:
             smaller = region.only(region.layers[begin:end])
             if len(smaller.layers) > 1:
                 smaller = self._connected(smaller, wrong)
-            question = self._question(smaller, 0, None)
-            if question is None or not self._same(wrong, question.wrong):
+            answer = self._ask(smaller, 0, None)
+            if answer is None or not self._same(wrong, answer.wrong):
                 break
-            best, progress = question, len(smaller.layers) < len(region.layers)
+            best, progress = answer, len(smaller.layers) < len(region.layers)
             region = smaller
             if not progress or len(region.layers) == 1:
                 break
@@ -190,8 +198,8 @@ class _Search:
         """Return the last position such that the layers from there on are wrong."""
         low, high = 0, len(region.layers)
         while (middle := _middle(region, low, high)) is not None:
-            question = self._question(region, middle, None)
-            if question is not None and self._same(wrong, question.wrong):
+            answer = self._ask(region, middle, None)
+            if answer is not None and self._same(wrong, answer.wrong):
                 low = middle
             else:
                 high = middle
@@ -201,8 +209,8 @@ class _Search:
         """Return the first position such that the layers from ``begin`` up to there are wrong."""
         low, high = begin, len(region.layers)
         while (middle := _middle(region, low, high)) is not None:
-            question = self._question(region, begin, middle)
-            if question is not None and self._same(wrong, question.wrong):
+            answer = self._ask(region, begin, middle)
+            if answer is not None and self._same(wrong, answer.wrong):
                 high = middle
             else:
                 low = middle
@@ -216,8 +224,8 @@ class _Search:
         smaller = region.only(between)
         if not between or len(between) == len(region.layers):
             return region
-        question = self._question(smaller, 0, None)
-        return smaller if question is not None and self._same(wrong, question.wrong) else region
+        answer = self._ask(smaller, 0, None)
+        return smaller if answer is not None and self._same(wrong, answer.wrong) else region
 
     def _inside(self, region: Region, prefix: str, wrong: Wrong) -> Bisection | None:
         """Return the smallest wrong part of a body, if the region is a loop or If with a body that is wrong."""
@@ -227,12 +235,12 @@ class _Search:
         layer, inside = region.model.layers[id], f"{prefix}{region.model.unique_names[id]}/"
         for body in layer.bodies.values():
             inner = Region.of(body, self._known(body, inside), [result.id for result in body.results])
-            question = self._question(inner, 0, None)
-            if question is not None and question.wrong is not None and question.wrong.verdict == "differ":
-                return self._narrowed(inner, inside, question.wrong)
+            answer = self._ask(inner, 0, None)
+            if answer is not None and answer.wrong is not None and answer.wrong.verdict == "differ":
+                return self._narrowed(inner, inside, answer.wrong)
         return None
 
-    def _question(self, region: Region, begin: int, end: int | None) -> _Question | None:
+    def _ask(self, region: Region, begin: int, end: int | None) -> _Answer | None:
         """Run a part of a region on its true inputs. Return None if a value that it needs is not known."""
         part = region.part(begin, end)
         if part is None:
@@ -245,57 +253,44 @@ class _Search:
         expected = [self._values(region, output, values) for output in part.outputs]
         names = [parameter.name for parameter in part.model.parameters]
         layers = [region.model.output_name(*output) for output in part.outputs]
-        inner = len(part.model.layers)
-        wrong = self._judge(str(path), inner, names, feeds, expected, self.tolerances.of_layer, layers)
-        return _Question(part, wrong, feeds, expected)
+        question = Question(str(path), names, feeds, layers, expected, self.tolerances.of_layer)
+        return _Answer(part, self._judge(question, len(part.model.layers)), question)
 
     def _values(self, region: Region, output: Output, values: Mapping[Place, list[np.ndarray]]) -> list[np.ndarray]:
         """Return the true values of an output of a layer."""
         place = region.known[output]
         return self.truth.of_input(region.model.layers[output[0]]) if place is None else values[place]
 
-    def _judge(
-        self,
-        path: str,
-        layers: int,
-        names: Sequence[str],
-        feeds: Sequence[Sequence[np.ndarray]],
-        expected: Sequence[Sequence[np.ndarray]],
-        tolerance: Callable[[str, str], tuple[float, float]],
-        values: Sequence[str],
-    ) -> Wrong | None:
-        """Ask the candidate to run a model, count the run, and return what is wrong, or None. See ``judge``."""
+    def _judge(self, question: Question, layers: int) -> Wrong | None:
+        """Let the candidate run a model of so many layers, count the run, and return what is wrong, or None."""
         self.runs += 1
         self.on_run(self.runs, layers)
-        return judge(self.engine, path, names, feeds, expected, tolerance, values)
+        return judge(self.engine, question)
 
     @staticmethod
     def _same(whole: Wrong, part: Wrong | None) -> bool:
         """Return whether a part fails as the whole does."""
         return part is not None and part.verdict == whole.verdict
 
-    def _result(self, region: Region, prefix: str, question: _Question | None, wrong: Wrong) -> Bisection:
+    def _result(self, region: Region, prefix: str, answer: _Answer | None, wrong: Wrong) -> Bisection:
         model = region.model
         layers = tuple(_culprit(model, model.layers[id], prefix) for id in region.layers)
-        if question is None:
+        if answer is None:
             return Bisection(wrong.verdict, wrong, layers, self.runs, candidate=self.engine.name)
-        inputs, outputs = question.part.model.parameters, question.part.model.results
-        return Bisection(
-            wrong.verdict, wrong, layers, self.runs, question.part.model,
-            tuple(_runs([parameter.name for parameter in inputs], question.feeds)),
-            tuple(_runs([question.part.model.result_name(result) for result in outputs], question.expected)),
-            self.engine.name,
-        )  # fmt: skip
+        model, question = answer.part.model, answer.question
+        expected = _runs([model.result_name(result) for result in model.results], question.expected)
+        feeds = _runs(question.inputs, question.feeds)
+        name = self.engine.name
+        return Bisection(wrong.verdict, wrong, layers, self.runs, model, tuple(feeds), tuple(expected), name)
 
 
 @dataclass(frozen=True)
-class _Question:
-    """A part that the candidate was asked to run, what was wrong, and the true values of its inputs and outputs."""
+class _Answer:
+    """A part that the candidate has run, what was wrong, and the question with the true values."""
 
     part: Part
     wrong: Wrong | None
-    feeds: Sequence[Sequence[np.ndarray]]
-    expected: Sequence[Sequence[np.ndarray]]
+    question: Question
 
 
 def _middle(region: Region, low: int, high: int) -> int | None:
