@@ -16,15 +16,15 @@ from irrun.engines import Crash, Refusal
 
 __all__ = ["show"]
 
-_ROWS: Final = 24
+_MAX_CURVE_ROWS: Final = 24
 """The most rows of the curve: with more layers, a row shows the worst of several."""
-_WIDTH: Final = 30
+_MAX_BAR_CHARS: Final = 30
 """Characters of the longest bar of the curve."""
-_LEAST: Final = -9
+_SHORTEST_BAR_POWER: Final = -9
 """The power of ten of an error without a bar: float32 rounds off about 1e-7."""
-_MOST: Final = 0
+_LONGEST_BAR_POWER: Final = 0
 """The power of ten of an error with the longest bar: the error is as large as the value."""
-_LAYERS: Final = 12
+_MAX_SHOWN_LAYERS: Final = 12
 """The most layers in the table of those that differ."""
 
 
@@ -41,9 +41,9 @@ def show(out: Console, comparison: Comparison) -> None:
         out.print()
         verb = "differs" if len(comparison.layers) == 1 else "differ"
         _terminal.title(out, f"{len(differing)} of {counted(len(comparison.layers), 'layer output')} {verb}")
-        _table(out, differing[:_LAYERS], with_type=True)
-        if len(differing) > _LAYERS:
-            out.print(f"  and {len(differing) - _LAYERS} more")
+        _table(out, differing[:_MAX_SHOWN_LAYERS], with_type=True)
+        if len(differing) > _MAX_SHOWN_LAYERS:
+            out.print(f"  and {len(differing) - _MAX_SHOWN_LAYERS} more")
     if comparison.layers:
         out.print()
         _terminal.title(out, "error in the order of the run")
@@ -110,15 +110,24 @@ def _index(index: Sequence[int]) -> str:
 
 def _curve(layers: Sequence[Layer]) -> list[Text]:
     """Return lines that show the error of each layer, or of the worst of several, on a logarithmic scale."""
-    groups = [layers[i * len(layers) // _ROWS : (i + 1) * len(layers) // _ROWS] for i in range(_ROWS)]
+    groups = [
+        layers[i * len(layers) // _MAX_CURVE_ROWS : (i + 1) * len(layers) // _MAX_CURVE_ROWS]
+        for i in range(_MAX_CURVE_ROWS)
+    ]
     worst = [max(group, key=lambda layer: layer.measurement.error) for group in groups if group]
-    shown = list(layers) if len(layers) <= _ROWS else worst
+    shown = list(layers) if len(layers) <= _MAX_CURVE_ROWS else worst
     width = min(max(len(printable(layer.label)) for layer in shown), 40)
     lines = []
     for layer in shown:
         error = layer.measurement.error
-        power = _LEAST if error <= 0 else min(max(math.log10(error), _LEAST), _MOST) if error < math.inf else _MOST
-        bar = "█" * round((power - _LEAST) / (_MOST - _LEAST) * _WIDTH)
+        power = (
+            _SHORTEST_BAR_POWER
+            if error <= 0
+            else min(max(math.log10(error), _SHORTEST_BAR_POWER), _LONGEST_BAR_POWER)
+            if error < math.inf
+            else _LONGEST_BAR_POWER
+        )
+        bar = "█" * round((power - _SHORTEST_BAR_POWER) / (_LONGEST_BAR_POWER - _SHORTEST_BAR_POWER) * _MAX_BAR_CHARS)
         name = printable(layer.label)
         name = name if len(name) <= width else f"…{name[1 - width :]}"
         line = Text(f"  {name:<{width}}  {_number(error, 2):>8}  ")

@@ -68,7 +68,7 @@ def write(file: str, outcome: Outcome) -> None:
 # ---------------------------------------------------------------------------------------------
 # differences
 
-_CONTEXT: Final = 3
+_CONTEXT_LINES: Final = 3
 """The number of unchanged lines shown before and after each change."""
 
 
@@ -106,13 +106,13 @@ def _unified(name: str, before: bytes, after: bytes) -> Iterator[str]:
     yield f"+++ {name}\n"
     hunks: list[list[tuple[int, int, int, int]]] = []
     for change in _changes(a, b):
-        if hunks and change[0] - hunks[-1][-1][1] <= 2 * _CONTEXT:
+        if hunks and change[0] - hunks[-1][-1][1] <= 2 * _CONTEXT_LINES:
             hunks[-1].append(change)
         else:
             hunks.append([change])
     for hunk in hunks:
-        above = min(_CONTEXT, hunk[0][0])
-        end = min(len(a), hunk[-1][1] + _CONTEXT)
+        above = min(_CONTEXT_LINES, hunk[0][0])
+        end = min(len(a), hunk[-1][1] + _CONTEXT_LINES)
         start, to = hunk[0][0] - above, hunk[0][2] - above
         written = [*_hunk(a, b, hunk, start, end)]
         old, new = (sum(line[0] in signs for line in written) for signs in (" -", " +"))
@@ -150,7 +150,7 @@ def _changes(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int
 
 
 def _skipped(a: Sequence[str], b: Sequence[str], i: int, j: int) -> tuple[int, int]:
-    """Return how many lines of ``a`` from ``i`` on, and of ``b`` from ``j`` on, to skip until ``_CONTEXT`` lines agree.
+    """Return how many lines of ``a`` from ``i`` on, and of ``b`` from ``j`` on, to skip until ``_CONTEXT_LINES`` agree.
 
     The sum is the least possible. The time is linear in it, so that a change of many lines takes no quadratic time.
     """
@@ -169,7 +169,7 @@ def _skipped(a: Sequence[str], b: Sequence[str], i: int, j: int) -> tuple[int, i
 
 
 def _following(lines: Sequence[str], start: int) -> tuple[str, ...]:
-    return tuple(lines[start : start + _CONTEXT])
+    return tuple(lines[start : start + _CONTEXT_LINES])
 
 
 def _lines(data: bytes) -> list[str]:

@@ -81,7 +81,7 @@ def print_table(
         out.file.write(f"  {line.rstrip()}\n")
 
 
-_LEAST: Final = 10
+_MIN_COLUMN_CHARS: Final = 10
 """The least width to which a column of text is cut: enough to tell most names apart."""
 
 
@@ -95,7 +95,9 @@ def _print_cut(
     kept, left_out, room = list(columns), [], out.width - 2
 
     def needed(least: bool) -> int:
-        return sum(min(widths[n], _LEAST) if least and n in cut else widths[n] for n in kept) + 2 * (len(kept) - 1)
+        return sum(min(widths[n], _MIN_COLUMN_CHARS) if least and n in cut else widths[n] for n in kept) + 2 * (
+            len(kept) - 1
+        )
 
     for name in spare:
         if needed(least=True) <= room:
@@ -105,7 +107,7 @@ def _print_cut(
             left_out.append(name)
     while needed(least=False) > room:
         widest = max((n for n in kept if n in cut), key=lambda n: widths[n], default=None)
-        if widest is None or widths[widest] <= _LEAST:
+        if widest is None or widths[widest] <= _MIN_COLUMN_CHARS:
             break
         widths[widest] -= 1
     for number, row in enumerate(texts):

@@ -10,7 +10,7 @@ from typing import Final
 
 __all__ = ["changes"]
 
-_PAUSE: Final = 0.3
+_PAUSE_SECONDS: Final = 0.3
 """Seconds between two checks whether files have changed."""
 
 _Stamp = tuple[tuple[int, int, int] | None, ...]
@@ -28,7 +28,7 @@ def changes(files: Callable[[], Sequence[str]], weights: str | None) -> Iterator
         if changed or now.keys() != seen.keys():
             yield list(now), changed
         seen = now
-        time.sleep(_PAUSE)
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _stamp(file: str, weights: str | None) -> _Stamp:

@@ -143,14 +143,14 @@ def _name(change: Change) -> str:
     return f"{change.what} {word}".strip()
 
 
-_LONGEST: Final = 200
+_MAX_VALUE_CHARS: Final = 200
 """The most characters of a value that are printed."""
 
 
 def _side(text: str | None) -> str:
     if text is None:
         return "nothing"
-    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    shown = text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}…"
     return printable(shown) or '""'
 
 

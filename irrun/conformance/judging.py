@@ -21,7 +21,7 @@ STATUSES: Final = ("passed", "failed", "recorded", "skipped")
 """``recorded`` is what an engine does with an open case, and ``skipped`` a case that it was not asked. Neither counts
 as passed."""
 
-_LONGEST: Final = 300
+_MAX_DETAIL_CHARS: Final = 300
 """The most characters of a detail."""
 
 
@@ -131,4 +131,4 @@ def _distant(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> np.
 def _short(text: str) -> str:
     """Return a text in one line, cut where it is long."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return line if len(line) <= _MAX_DETAIL_CHARS else line[: _MAX_DETAIL_CHARS - 1] + "…"

@@ -26,7 +26,7 @@ th:first-child, td:first-child { text-align: left } thead th { position: sticky;
 .all { background: #d7f0d7 } .most { background: #fbf3cf } .few { background: #f7d6d0 }
 pre { background: #f6f6f6; padding: .6em; overflow: auto; max-height: 30em } details { margin: .4em 0 }
 """
-_LONGEST: Final = 2000
+_MAX_TENSOR_CHARS: Final = 2000
 """The most characters of a tensor on a page."""
 
 
@@ -181,7 +181,8 @@ def _detail(run: Run, case: Case) -> str:
 
 def _tensor(record: Mapping[str, Any]) -> str:
     text = str(read_tensor(record).tolist())
-    return printable(f"{record['type']}{record['shape']} {text if len(text) <= _LONGEST else text[:_LONGEST] + ' …'}")
+    shown = text if len(text) <= _MAX_TENSOR_CHARS else f"{text[:_MAX_TENSOR_CHARS]} …"
+    return printable(f"{record['type']}{record['shape']} {shown}")
 
 
 def _badge(suite: Suite, name: str, run: Run) -> dict[str, Any]:

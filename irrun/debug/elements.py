@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Element", "count", "elements", "not_finite"]
 
-_MOST_SEARCHED: Final = 100
+_MAX_SEARCHED_ELEMENTS: Final = 100
 """The most elements of an output in which a layer is sought to have made NaN or Inf itself, among those passed on."""
-_BLOCK: Final = 1 << 18
+_BLOCK_ELEMENTS: Final = 1 << 18
 """Elements that are examined at a time: few enough that the examination of a large array needs little memory."""
 
 
@@ -40,8 +40,8 @@ def _blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     if known is None or known.kind != "float":
         return
     flat = array.reshape(-1)
-    for start in range(0, flat.size, _BLOCK):
-        yield start, flat[start : start + _BLOCK]
+    for start in range(0, flat.size, _BLOCK_ELEMENTS):
+        yield start, flat[start : start + _BLOCK_ELEMENTS]
 
 
 def count(array: np.ndarray) -> tuple[int, int]:
@@ -74,7 +74,7 @@ def elements(
     """
     arrays = [given for given in inputs if given is not None]
     is_aligned = len(arrays) == len(inputs) and not step.needed and _is_broadcast(arrays, array.shape)
-    for index, value in islice(not_finite(array), _MOST_SEARCHED):
+    for index, value in islice(not_finite(array), _MAX_SEARCHED_ELEMENTS):
         operands = [_operand(given, index) for given in arrays] if is_aligned else []
         if only_made and any(any(count(operand)) for operand in operands):
             continue

@@ -13,7 +13,7 @@ from irrun.types import ElementType
 
 __all__ = ["Frontier", "Measurement", "is_outside", "measure"]
 
-_BLOCK: Final = 1 << 16
+_BLOCK_ELEMENTS: Final = 1 << 16
 """Elements that are compared at a time: the temporary arrays of a block fit in the cache."""
 _BITS: Final = 16
 """Bits of a float32 that ``_frontier`` keeps, so that magnitudes in one bucket differ by less than a hundredth."""
@@ -103,10 +103,10 @@ def _type(array: np.ndarray) -> str:
 
 
 def _blocks(reference: np.ndarray, candidate: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yield the elements in C order, in 1D arrays of at most ``_BLOCK``, with the position of the first."""
+    """Yield the elements in C order, in 1D arrays of at most ``_BLOCK_ELEMENTS``, with the position of the first."""
     first, second = np.ascontiguousarray(reference).reshape(-1), np.ascontiguousarray(candidate).reshape(-1)
-    for start in range(0, first.size, _BLOCK):
-        yield start, first[start : start + _BLOCK], second[start : start + _BLOCK]
+    for start in range(0, first.size, _BLOCK_ELEMENTS):
+        yield start, first[start : start + _BLOCK_ELEMENTS], second[start : start + _BLOCK_ELEMENTS]
 
 
 class _Sums:
@@ -235,8 +235,8 @@ def _dot(first: np.ndarray, second: np.ndarray) -> float:
 def _rms(array: np.ndarray) -> float:
     """Return the root mean square of the finite elements, or 0 if there are none."""
     total, count = 0.0, 0
-    for start in range(0, array.size, _BLOCK):
-        block = array.reshape(-1)[start : start + _BLOCK].astype(np.float64)
+    for start in range(0, array.size, _BLOCK_ELEMENTS):
+        block = array.reshape(-1)[start : start + _BLOCK_ELEMENTS].astype(np.float64)
         with np.errstate(all="ignore"):
             square = _dot(block, block)
         if not math.isfinite(square):

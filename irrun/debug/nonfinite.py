@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NonFinite", "Origin", "Report"]
 
-_MOST_ELEMENTS: Final = 5
+_MAX_ELEMENTS: Final = 5
 """The most elements of an origin that are kept."""
-_MOST_ORIGINS: Final = 100
+_MAX_ORIGINS: Final = 100
 """The most origins that a report describes, so that a run in which every layer makes Inf gives a short report."""
 
 
@@ -229,7 +229,7 @@ class NonFinite:
     ) -> None:  # fmt: skip
         if node in self._origins:  # in an earlier iteration
             return
-        if len(self._origins) == _MOST_ORIGINS:
+        if len(self._origins) == _MAX_ORIGINS:
             self._further += 1
             return
         nan, inf = count(array)
@@ -238,7 +238,7 @@ class NonFinite:
         line = source.span(layer.node).line if source.data and layer.node >= 0 else None
         self._origins[node] = Origin(
             kind, _name(layer), layer.type, port.id, line, loops, made_from, nan, inf, array.size,
-            tuple(islice(examples, _MOST_ELEMENTS)),
+            tuple(islice(examples, _MAX_ELEMENTS)),
         )  # fmt: skip
 
     def _counts(self, frame: _Frame, feed: _Feed, array: np.ndarray) -> tuple[int, int]:
@@ -295,7 +295,7 @@ class NonFinite:
                     path.append(after)
                 reaches = outputs[path[-1]]
             else:
-                ends = tuple(self._ends_of(node, consumers))[:_MOST_ELEMENTS]
+                ends = tuple(self._ends_of(node, consumers))[:_MAX_ELEMENTS]
             names = (
                 tuple(self._path_name(n[0], self._models[n[0]].layers[n[1]]) for n in path)
                 if reaches is not None
@@ -324,7 +324,7 @@ class NonFinite:
         """Return the names of the layers at which the NaN and Inf of an output become finite values."""
         ends: dict[str, None] = {}
         reached, waiting = {node}, [node]
-        while waiting and len(ends) < _MOST_ELEMENTS:
+        while waiting and len(ends) < _MAX_ELEMENTS:
             current = waiting.pop()
             ends |= self._ends.get(current, {})
             new = [consumer for consumer in consumers.get(current, ()) if consumer not in reached]

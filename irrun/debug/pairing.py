@@ -18,7 +18,7 @@ Pairing = Callable[[Subject, Subject], Mapping[Place, Place]]
 """A function that returns the place in the candidate (the second argument) for places in the reference."""
 
 
-_SHARE: Final = 0.9
+_MIN_SHARE_OF_EQUAL_NAMES: Final = 0.9
 """The share of the inner values that must have the same name and type on both sides, so that names are trusted. A copy
 of a model shares nearly all; a model that was converted again has other names, or counts up names differently."""
 
@@ -31,7 +31,11 @@ def by_name_or_structure(reference: Subject, candidate: Subject) -> dict[Place, 
     named = by_name(reference, candidate)
     origins, others = reference.loaded.places, candidate.loaded.places
     same = sum(origins[place].type == others[other].type for place, other in named.items())
-    if reference.model is None or candidate.model is None or same >= _SHARE * min(len(origins), len(others)):
+    if (
+        reference.model is None
+        or candidate.model is None
+        or same >= _MIN_SHARE_OF_EQUAL_NAMES * min(len(origins), len(others))
+    ):
         return named
     matched = _matched(match(reference.model, candidate.model), "", "")
     pairs = {place: other for place, other in matched if place in origins and other in others}

@@ -24,7 +24,7 @@ OnValue = Callable[[Role, int, int, int], None]
 """A function that is called for each inner value: the role of the side, the number of the sample, how many values of
 the sample the side has computed, and how many places there are. In a loop, a place has several values."""
 
-_MOST_BYTES: Final = 1 << 30
+_MAX_WAITING_BYTES: Final = 1 << 30
 """The bytes of values of the reference that wait on disk until the candidate runs. A single layer may take more."""
 
 
@@ -121,7 +121,7 @@ class Rounds:
         def with_room(first: _Sample) -> Iterator[_Sample]:
             yield first
             begun = 1
-            while self.shelf.size * (begun + 1) < _MOST_BYTES * begun and (sample := following()) is not None:
+            while self.shelf.size * (begun + 1) < _MAX_WAITING_BYTES * begun and (sample := following()) is not None:
                 yield sample
                 begun += 1
 
@@ -240,7 +240,7 @@ class Rounds:
             value.drop()
             return
         sample.waiting[key] = ordinal, self.shelf.keep(value)
-        is_full = self.shelf.size > _MOST_BYTES and any(other != place for other, _ in sample.waiting)
+        is_full = self.shelf.size > _MAX_WAITING_BYTES and any(other != place for other, _ in sample.waiting)
         if is_full and not self.keep_state:
             for iteration in range(value.iteration + 1):
                 number, kept = sample.waiting.pop((place, iteration))

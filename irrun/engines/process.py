@@ -22,13 +22,13 @@ from irrun.engines.outcomes import Crash, Refusal, Timeout
 
 __all__ = ["Failed", "Limits", "Process"]
 
-_LONGEST: Final = 1 << 26
+_MAX_MESSAGE_BYTES: Final = 1 << 26
 """The most bytes of a message. The longest are lists of the values of models with 100,000 layers."""
-_LOG: Final = 1 << 12
+_MAX_LOG_BYTES: Final = 1 << 12
 """The most bytes of a crash report that are taken from what the process printed last."""
-_PATIENCE: Final = 0.02
+_MEMORY_CHECK_SECONDS: Final = 0.02
 """Seconds between two looks at the memory of a process."""
-_FAREWELL: Final = 1.0
+_STOP_SECONDS: Final = 1.0
 """Seconds that a process may take to end after ``stop``."""
 
 
@@ -107,7 +107,7 @@ class Process:
             if self.is_running:
                 pipe.write(b'{"cmd": "stop"}\n')
                 pipe.flush()
-                self._process.wait(_FAREWELL)
+                self._process.wait(_STOP_SECONDS)
         self.kill()
 
     def kill(self) -> None:
@@ -131,7 +131,7 @@ class Process:
         pipe = self._process.stdout
         assert pipe is not None
         with pipe:
-            while line := pipe.readline(_LONGEST):
+            while line := pipe.readline(_MAX_MESSAGE_BYTES):
                 self._lines.put(line)
         self._lines.put(b"")
 
@@ -139,7 +139,7 @@ class Process:
         """Return the kind and content of the next reply. Raises Failed."""
         while True:
             try:
-                line = self._lines.get(timeout=_PATIENCE)
+                line = self._lines.get(timeout=_MEMORY_CHECK_SECONDS)
                 break
             except queue.Empty:
                 self._require_limits(deadline)
@@ -168,7 +168,7 @@ class Process:
     def _crash(self) -> Crash:
         """Return why a process has ended by itself."""
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_FAREWELL)
+            self._process.wait(_STOP_SECONDS)
         status = self._process.poll()
         if status is None:
             return self._ended("it closed its output")
@@ -186,7 +186,7 @@ class Process:
         log = ""
         with suppress(OSError, ValueError):
             size = self._log.seek(0, os.SEEK_END)
-            self._log.seek(max(0, size - _LOG))
+            self._log.seek(max(0, size - _MAX_LOG_BYTES))
             log = self._log.read().decode("utf-8", "replace").strip()
         self.kill()
         return Crash(cause, log)

@@ -14,7 +14,7 @@ from irrun.engines.tensors import decoded, encoded
 
 __all__ = ["Value", "read_tensor", "write_tensor"]
 
-_INLINE: Final = 1 << 12
+_MAX_INLINE_BYTES: Final = 1 << 12
 """The most bytes of a tensor that a message contains itself. A larger tensor is passed in a file."""
 
 
@@ -73,7 +73,7 @@ def write_tensor(array: np.ndarray, type: str | None, path: Path) -> dict[str, A
     record = {"type": name, "shape": list(shape)}
     if isinstance(data, list):
         return {**record, "values": data}
-    if len(data) <= _INLINE:
+    if len(data) <= _MAX_INLINE_BYTES:
         return {**record, "data": base64.b64encode(data).decode("ascii")}
     path.write_bytes(data)
     return {**record, "file": str(path)}

@@ -110,7 +110,7 @@ class Batch:
                 self.target.write(task.inputs, task.start, [(why,)])
             return Progress(0, [(task.start, (why,))])
         if done.size:
-            most = max(1, min(_MOST_INPUTS, _MOST_BYTES // done.size) // self.job.batch)
+            most = max(1, min(_MAX_TASK_INPUTS, _MAX_TASK_BYTES // done.size) // self.job.batch)
             self._length = min(most, self._length * 2)
         return done.progress
 
@@ -129,9 +129,9 @@ class Batch:
             yield _Task(self.job, self.inputs.part(start, stop), self.target, start, stop)
 
 
-_MOST_INPUTS: Final = 64
+_MAX_TASK_INPUTS: Final = 64
 """The most inputs of a task, unless a batch has more: so many cost far more than to hand them out."""
-_MOST_BYTES: Final = 32 << 20
+_MAX_TASK_BYTES: Final = 32 << 20
 """The most bytes of the inputs and outputs of a task, unless a batch has more."""
 
 

@@ -47,13 +47,13 @@ def write_npz(file: IO[bytes], arrays: Iterable[tuple[str, np.ndarray]]) -> list
     return changed
 
 
-_LONGEST: Final = 60_000
+_MAX_NAME_BYTES: Final = 60_000
 """The most bytes of a name in a .npz: a .zip holds names of 65,535 bytes."""
 
 
 def _key(name: str) -> str:
     """Return the key of an output in a .npz: its name or, if that is too long, its beginning and a hash of it."""
     data = name.encode()
-    if len(data) <= _LONGEST:
+    if len(data) <= _MAX_NAME_BYTES:
         return name
-    return f"{data[:_LONGEST].decode(errors='ignore')}…{hashlib.sha256(data).hexdigest()[:16]}"
+    return f"{data[:_MAX_NAME_BYTES].decode(errors='ignore')}…{hashlib.sha256(data).hexdigest()[:16]}"

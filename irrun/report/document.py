@@ -26,7 +26,7 @@ VERSION: Final = 1
 """The version of the document. It changes when a field changes its meaning or goes away."""
 _VISIBLE: Final = 60
 """The most nodes that the page shows at first: as many as can be read after fitting them into a window."""
-_LONGEST: Final = 2000
+_MAX_TEXT_CHARS: Final = 2000
 """The most characters of an attribute or name that the document keeps: a hostile file has megabytes of them."""
 
 
@@ -81,7 +81,7 @@ def _number(value: float | None) -> float | int | None:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+    return text if len(text) <= _MAX_TEXT_CHARS else f"{text[:_MAX_TEXT_CHARS]}… ({len(text):,} characters)"
 
 
 def _layers(report: Contents) -> Iterator[tuple[Any, ...]]:

@@ -17,9 +17,9 @@ from irrun.report.entries import Entries
 
 __all__ = ["Inferred", "InferredOutput", "inferred"]
 
-_MOST_STEPS: Final = 6
+_MAX_FORMULA_STEPS: Final = 6
 """The most steps of the formula of a dim. `irrun why` shows all."""
-_MOST_AXES: Final = 16
+_MAX_AXES: Final = 16
 """The most dims of an output whose formulas are shown: no operation on real data has more axes."""
 
 
@@ -81,7 +81,7 @@ def _formula(trace: Trace, id: int, position: int) -> Iterator[Row]:
     """Yield the rows that say where the dims of an output come from, if a layer computes them from others."""
     layer = trace.model.layers[id]
     rank = trace.values[id, position].rank
-    if not layer.inputs or rank is None or rank > _MOST_AXES:
+    if not layer.inputs or rank is None or rank > _MAX_AXES:
         return
-    for formula, where in Explanation(Asked(trace, layer, (position,)), most=_MOST_STEPS).rows(position):
+    for formula, where in Explanation(Asked(trace, layer, (position,)), most=_MAX_FORMULA_STEPS).rows(position):
         yield printable(formula), printable(where)

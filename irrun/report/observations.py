@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Observations", "Observed", "observe"]
 
-_BINS: Final = 32
+_MAX_BINS: Final = 32
 """The most intervals of a histogram: as many bars as a panel of the page shows well."""
-_FEWEST: Final = 8
+_MIN_BINS: Final = 8
 """The fewest intervals, for values with few elements."""
 
 
@@ -86,10 +86,14 @@ class _Watch:
         port = self.entries[place[0]].layer.outputs[place[1]]
         element_type = port.type if port.type is not None and port.type.dtype == array.dtype else None
         earlier = self.outputs.get(place)
+        bins = min(_MAX_BINS, max(_MIN_BINS, array.size // 8))
         self.outputs[place] = Observed(
-            str(element_type or ElementType.of(array.dtype) or array.dtype), str(PartialShape.of(array.shape)), known,
-            histogram(array, known, min(_BINS, max(_FEWEST, array.size // 8))), earlier.calls + 1 if earlier else 1,
-        )  # fmt: skip
+            str(element_type or ElementType.of(array.dtype) or array.dtype),
+            str(PartialShape.of(array.shape)),
+            known,
+            histogram(array, known, bins),
+            earlier.calls + 1 if earlier else 1,
+        )
 
 
 def observe(

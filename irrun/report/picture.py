@@ -21,10 +21,10 @@ MOST_NODES: Final = 200
 """The most nodes of a picture that shows every layer. A larger model is drawn with groups of layers as nodes."""
 _GROUPED: Final = 60
 """The most nodes of a picture with groups: as many as fit on a page or two."""
-_HEIGHT: Final = 42.0
-_LETTER: Final = 6.6
+_NODE_HEIGHT_PIXELS: Final = 42.0
+_CHAR_WIDTH_PIXELS: Final = 6.6
 """The width of a letter in pixels. The picture does not know the font of the reader, so this is a wide one's."""
-_MOST_LETTERS: Final = 34
+_MAX_LABEL_CHARS: Final = 34
 _COLOURS: Final = 7
 _STYLE: Final = """
   svg { background: #f7f7f5; color-scheme: light dark; }
@@ -115,7 +115,10 @@ class _Picture:
     def svg(self) -> str:
         texts = {node: tuple(map(_shortened, self._texts(node))) for node in self.nodes}
         sizes = {
-            node: (max(86.0, max(len(type) * (_LETTER + 0.8), len(name) * _LETTER * 0.9) + 28), _HEIGHT)
+            node: (
+                max(86.0, max(len(type) * (_CHAR_WIDTH_PIXELS + 0.8), len(name) * _CHAR_WIDTH_PIXELS * 0.9) + 28),
+                _NODE_HEIGHT_PIXELS,
+            )
             for node, (type, name) in texts.items()
         }
         layout = laid_out(sizes, list(self.links), self._rank)
@@ -173,5 +176,5 @@ class _Picture:
 
 
 def _shortened(text: str) -> str:
-    half = _MOST_LETTERS // 2
-    return text if len(text) <= _MOST_LETTERS else f"{text[: half - 1]}…{text[-half:]}"
+    half = _MAX_LABEL_CHARS // 2
+    return text if len(text) <= _MAX_LABEL_CHARS else f"{text[: half - 1]}…{text[-half:]}"

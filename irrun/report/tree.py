@@ -24,18 +24,18 @@ __all__ = ["Group", "GroupKind", "Tree"]
 GroupKind = Literal["prefix", "run", "layer", "body"]
 """A common prefix of names, a run of the topological order, a layer that has bodies, or one of these bodies."""
 
-_MOST_MEMBERS: Final = 80
+_MAX_SHOWN_MEMBERS: Final = 80
 """The most members of a group that a drawing shows at once; more are divided into runs."""
 _RUN: Final = 40
 """Members of a run: few enough to be read, so many that 10,000 layers need two levels."""
-_FEWEST: Final = 3
+_MIN_GROUP_LAYERS: Final = 3
 """The fewest layers of a group by name. A frame around two layers would say less than it costs to look at."""
 _WHOLE: Final = 0.8
 """The share of a model's layers that makes a group by name the model itself, as ``__module`` in PyTorch's models."""
 _DEPTH: Final = 12
 """The most levels of groups by name: a hostile name may have thousands of separators."""
 _PART: Final = re.compile(r"[/.]+")
-_LONGEST: Final = 60
+_MAX_LABEL_CHARS: Final = 60
 """The most characters of a label."""
 
 
@@ -102,7 +102,7 @@ class Tree:
                 continue
             for number in members:
                 bucket = buckets.get(parts[number][depth], []) if len(parts[number]) > depth else []
-                if len(bucket) < _FEWEST or depth >= _DEPTH:
+                if len(bucket) < _MIN_GROUP_LAYERS or depth >= _DEPTH:
                     self._place(number, parent, homes)
                 elif bucket[0] == number:
                     is_whole = parent == group and len(bucket) > _WHOLE * len(parts)
@@ -156,11 +156,11 @@ class Tree:
     def _divide(self, position: int) -> None:
         """Divide the members of a large group into runs of the topological order, on several levels if need be."""
         group, entries = self.groups[position], self.entries
-        if group.kind == "layer" or sum(map(self._is_shown, group.members)) <= _MOST_MEMBERS:
+        if group.kind == "layer" or sum(map(self._is_shown, group.members)) <= _MAX_SHOWN_MEMBERS:
             return
         first: dict[int, int] = {}
         members = sorted(group.members, key=lambda member: (self._rank(member, first), member))
-        while sum(map(self._is_shown, members)) > _MOST_MEMBERS:
+        while sum(map(self._is_shown, members)) > _MAX_SHOWN_MEMBERS:
             runs: list[list[int]] = [[]]
             shown = 0
             for member in members:
@@ -192,7 +192,7 @@ class Tree:
         """Return the label of a run: the names of its first and last members, without what both begin with."""
         shown = [member for member in run if self._is_shown(member)] or run
         ends = [self._name(shown[0]).split(" … ")[0], self._name(shown[-1]).split(" … ")[-1]]
-        return " … ".join(_label(end, _LONGEST // 2) for end in ends)
+        return " … ".join(_label(end, _MAX_LABEL_CHARS // 2) for end in ends)
 
     def _name(self, member: int) -> str:
         if member >= len(self.entries):
@@ -256,5 +256,5 @@ def _parts(name: str) -> tuple[str, ...]:
     return tuple([part for part in _PART.split(name) if part][:_DEPTH])
 
 
-def _label(text: str, most: int = _LONGEST) -> str:
+def _label(text: str, most: int = _MAX_LABEL_CHARS) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-most // 2 :]}"

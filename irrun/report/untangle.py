@@ -14,7 +14,7 @@ import networkx as nx
 
 __all__ = ["untangled"]
 
-_MOST_ROUNDS: Final = 16
+_MAX_ROUNDS: Final = 16
 """The most groups on one level that are divided: each round takes time in proportion to the links of the level."""
 
 
@@ -32,7 +32,7 @@ def untangled(
     groups = dict(groups)
     reads = {member: [other for other in links(member) if other in groups] for member in members}
     divided: set[int] = set()
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         hub = _hub(reads, groups, divided)
         if hub is None:
             break

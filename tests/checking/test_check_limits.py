@@ -39,7 +39,7 @@ DEFAULTS: list[tuple[str, Any, str]] = [
     ("characters of a message", diagnostics._MAX_MESSAGE_CHARS, "600"),
     ("seconds that a model from a pipe may wait", parse._PATIENCE, "5"),
     ("samples in a bin", _rois.MOST_SAMPLES, "2²⁸"),
-    ("digits of a dim", _inputs._MOST_DIGITS, "18"),
+    ("digits of a dim", _inputs._MAX_DIM_DIGITS, "18"),
     ("bytes that folding may add", planned._MAX_GROWTH, "8 times"),
     ("bytes that folding may add", planned._SMALL_BYTES, "1 MiB"),
     ("elements whose contents inference computes", values.CONTENTS_LIMIT, "4,096"),

@@ -40,7 +40,7 @@ def test_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ([], []),
     ]
     assert not actions
-    assert set(pauses) == {_watch._PAUSE}
+    assert set(pauses) == {_watch._PAUSE_SECONDS}
 
 
 def test_shared_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -385,7 +385,7 @@ def test_little_room_on_disk(
     planted.plant(loop, fault, tmp_path / "faulty.xml")
     paths = str(loop), str(tmp_path / "faulty.xml")
     expected = run(*paths, samples=3)
-    monkeypatch.setattr("irrun.debug.rounds._MOST_BYTES", most)
+    monkeypatch.setattr("irrun.debug.rounds._MAX_WAITING_BYTES", most)
     seen: list[int] = []
     monkeypatch.setattr(
         Shelf, "keep", lambda self, value, keep=Shelf.keep: (seen.append(self.size), keep(self, value))[1]

@@ -89,7 +89,7 @@ def constant(model: Model, layer: Layer, weights: Weights) -> Constant | None:
     return Constant(model, layer, weights, element_type, shape.static, int(offset), int(size))
 
 
-_BLOCK: Final = 1 << 20
+_BLOCK_ELEMENTS: Final = 1 << 20
 """The elements that are compared at a time, a multiple of 8: constants may be larger than the memory."""
 _RELEASE: Final = 64
 """The blocks after which the mapped pages of both files are released."""
@@ -102,8 +102,8 @@ def weights_error(a: Constant, b: Constant) -> WeightsError | None:
     bytes of one of them are not in its ``.bin``.
     """
     tally = _Tally()
-    for number, start in enumerate(range(0, a.count, _BLOCK)):
-        stop = min(start + _BLOCK, a.count)
+    for number, start in enumerate(range(0, a.count, _BLOCK_ELEMENTS)):
+        stop = min(start + _BLOCK_ELEMENTS, a.count)
         is_plain = a.type is b.type and a.type.kind != "string"
         if not (is_plain and np.array_equal(a.raw(start, stop), b.raw(start, stop))):
             tally.add(start, a.elements(start, stop), b.elements(start, stop))

@@ -214,7 +214,7 @@ class _Matcher:
     def _producers(self, side: Side, id: int) -> tuple[tuple[int, int] | None, ...]:
         """Return the first producers of a layer with the positions of their outputs; None for an open one."""
         known: list[tuple[int, int] | None] = []
-        for feed in side.model.feeds[id][:_MOST_PRODUCERS]:
+        for feed in side.model.feeds[id][:_MAX_PRODUCERS]:
             token = None if feed is None else feed[0] if side is self.a else self.to_a.get(feed[0])
             known.append(None if feed is None or token is None or token not in self.to_b else (token, feed[1]))
         return tuple(known)
@@ -289,7 +289,7 @@ class _Matcher:
         }
 
 
-_MOST_PRODUCERS: Final = 8
+_MAX_PRODUCERS: Final = 8
 """Compare at most this many producers of a consumer: a Concat may have thousands."""
 
 

@@ -105,7 +105,7 @@ class Side:
     def is_telling(self, layer: Layer) -> bool:
         """Return whether the contents of a layer tell it from others. Those of a small constant do not."""
         size = layer.attributes.get("size", "") if is_constant(layer) else ""
-        return not size.isdecimal() or int(size) > _SMALL
+        return not size.isdecimal() or int(size) > _MAX_ANONYMOUS_BYTES
 
     def cones(self, tokens: Mapping[int, int], *, up: bool = True) -> dict[int, int]:
         """Return a hash of the sub-graph that leads to each layer or, with ``up=False``, that depends on it.
@@ -132,7 +132,7 @@ class Side:
         return hashes
 
 
-_SMALL: Final = 64
+_MAX_ANONYMOUS_BYTES: Final = 64
 """The bytes up to which a constant may well occur twice with another meaning: an axis, a shape, a scale."""
 _SAMPLE: Final = 1 << 12
 """The bytes of a sample of a constant."""

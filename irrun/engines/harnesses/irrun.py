@@ -23,7 +23,7 @@ from irrun.types import UNKNOWN_RANK
 __all__ = ["Harness"]
 
 Show = Callable[[str, int, Wire], None]
-_LARGE: Final = 1 << 22
+_MIN_COLLECTED_BYTES: Final = 1 << 22
 """Bytes of constants whose memory is worth the 20 ms that it takes to find all unused objects."""
 
 
@@ -55,7 +55,7 @@ class Harness:
         self.executable = None
         if before is None:
             held = None if self.model is None else self.model.weights
-            large, held, self.model = held is not None and held.data.nbytes >= _LARGE, None, None
+            large, held, self.model = held is not None and held.data.nbytes >= _MIN_COLLECTED_BYTES, None, None
             if large:
                 gc.collect()  # free the memory of the old model first: an executable is part of cycles
         self.is_layered = inner

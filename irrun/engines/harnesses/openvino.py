@@ -25,9 +25,9 @@ except ImportError:  # before 2025
 
 __all__ = ["Harness"]
 
-_MOST = 64
+_MAX_UNSIZED_VALUES = 64
 """The most inner values of unknown size that one copy of the model computes."""
-_LEAST_BYTES = 1 << 25
+_MIN_COPY_BYTES = 1 << 25
 """Bytes of inner values that one copy of the model may compute, whatever the size of the model."""
 _SILENT = ("Parameter", "Constant", "Result", "Assign")
 """Types of layers that compute no value."""
@@ -159,14 +159,14 @@ class Harness:
         """
         model = self._model()
         constants = (node.output(0) for node in model.get_ops() if node.get_type_name() == "Constant")
-        most = max(_LEAST_BYTES, sum(map(_size, constants)) // 3)
+        most = max(_MIN_COPY_BYTES, sum(map(_size, constants)) // 3)
         batches: list[list[tuple[str, int]]] = []
         room = 0
         for node, port in _values(model):
             tap = node.get_friendly_name(), port
             if tap not in taps:
                 continue
-            size = _size(node.output(port)) or most // _MOST
+            size = _size(node.output(port)) or most // _MAX_UNSIZED_VALUES
             if not batches or size > room:
                 batches.append([])
                 room = most
