@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+import jsonschema
+
 from copies import copy_of_irrun, run_commands
 from irrun.cli import COMMANDS
 from irrun.cli._groups import GROUPS
@@ -32,6 +34,12 @@ def command(name: str, form: str) -> int:
         _terminal.console().print(f"hello, {name}")
     return 0
 '''
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {"version": {"const": 1}, "command": {"const": "greet"}, "greeted": {"type": "string"}},
+    "required": ["version", "command", "greeted"],
+    "additionalProperties": False,
+}
 
 
 def test_every_command_is_in_a_group() -> None:
@@ -55,10 +63,11 @@ def test_each_module_defines_its_command() -> None:
         assert module.command.get_short_help_str(200) == summary
 
 
-def test_a_file_adds_a_command(tmp_path: Path) -> None:
-    """A command is its file; what it prints as JSON has a schema in a second one."""
+def test_a_file_and_a_schema_add_a_command(tmp_path: Path) -> None:
+    """A copy of irrun has a command because of its file; another one describes what it prints as JSON."""
     copy = copy_of_irrun(tmp_path)
     (copy / "cli" / "greet.py").write_text(COMMAND)
+    (copy / "cli" / "schemas" / "greet.json").write_text(json.dumps(SCHEMA))
     help, own, text, form = run_commands(
         copy, "--help", "greet --help", "greet convnet", "greet convnet --format json", folder=tmp_path
     )
@@ -67,4 +76,4 @@ def test_a_file_adds_a_command(tmp_path: Path) -> None:
     assert rest.lstrip().startswith("op ")
     assert own.startswith("Usage: irrun greet ")
     assert text == "hello, convnet\n"
-    assert json.loads(form)["command"] == "greet"
+    jsonschema.validate(json.loads(form), json.loads((copy / "cli" / "schemas" / "greet.json").read_text()))
