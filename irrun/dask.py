@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from irrun.arrays.writing import output_names
 from irrun.base.identity import identity, weights_of
 from irrun.diagnostics import Diagnostic, ExecutionError, FeedError, diagnostic
 from irrun.fleet.cluster import Cluster
 from irrun.fleet.session import Job, Packed, Session, result_types, session
 from irrun.fleet.workers import Lost
-from irrun.fleet.writing import output_names
 from irrun.ir.parse import read_bytes
 from irrun.running.executor import Feeds
 from irrun.running.inputs import read_feeds

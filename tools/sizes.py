@@ -25,6 +25,7 @@ MAX_PARAMETERS: Final = 10
 
 BUDGETS: Final = {
     "irrun": 1_300,  # api, diagnostics, files, dask, pytest_plugin, __init__, __main__
+    "irrun/arrays": 300,
     "irrun/base": 800,
     "irrun/build": 1_200,
     "irrun/checking": 2_950,
@@ -36,7 +37,7 @@ BUDGETS: Final = {
     "irrun/engines": 2_550,  # one table of kinds, with what each reads and shows
     "irrun/extensions": 4_100,
     "irrun/fast": 4_700,
-    "irrun/fleet": 2_150,
+    "irrun/fleet": 1_900,
     "irrun/fuzz": 2_000,
     "irrun/genai": 1_550,
     "irrun/inference": 1_300,

@@ -14,8 +14,8 @@ from typing import Final
 import click
 import numpy as np
 
+from irrun.arrays.reading import HEAD, PICTURE, native, read_array, read_picture, why
 from irrun.diagnostics import FeedError, diagnostic
-from irrun.fleet.reading import HEAD, PICTURE, native, read_array, read_picture, why
 from irrun.ir.parse import require_file
 from irrun.ir.recognition import kind_of
 from irrun.model import Layer, Model

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.arrays.reading import stand_in
+from irrun.arrays.writing import output_names, write_npy, write_npz
 from irrun.files import NewFile
-from irrun.fleet.reading import stand_in
-from irrun.fleet.writing import output_names, write_npy, write_npz
 from irrun.model import Port
 from irrun.running.executor import Executable, Outputs
 from irrun.types import ElementType, PartialShape

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun import __version__
+from irrun.arrays.writing import output_names
 from irrun.base.identity import identity, weights_of
 from irrun.diagnostics import FeedError, diagnostic
 from irrun.files import lock, sweep, write_file
@@ -25,7 +26,6 @@ from irrun.fleet.inputs import Files, Inputs, Stack, files_of, stack_of
 from irrun.fleet.session import Job, rows_are_independent, session
 from irrun.fleet.targets import Bad, Folder, Stacked, Target, target_of
 from irrun.fleet.workers import Lost, Workers
-from irrun.fleet.writing import output_names
 from irrun.model import Model
 from irrun.running.live import default_max_memory
 

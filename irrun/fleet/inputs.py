@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from irrun.arrays.reading import PICTURE, native, read_array, read_picture
 from irrun.diagnostics import FeedError, diagnostic
-from irrun.fleet.reading import PICTURE, native, read_array, read_picture
 from irrun.ir.parse import require_file
 from irrun.model import Model
 from irrun.model.lookup import bad_feed

@@ -1,7 +1,7 @@
 """Where a batch writes: a folder with a file for each input, or one file with a row for each.
 
-Workers write, each for itself: what the parent holds does not grow with the results. A result that is there is whole,
-because files are written aside and renamed, so that what is missing can be seen after any kill.
+Each worker writes its own results, so that the memory of the parent does not grow with them. Files are written under a
+temporary name and then renamed: after a kill, every result that exists is complete.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from irrun.arrays.writing import write_npy, write_npz
 from irrun.diagnostics import Diagnostic, diagnostic
 from irrun.files import NewFile
 from irrun.fleet.inputs import Files, Inputs, zarr_package
 from irrun.fleet.session import Result
-from irrun.fleet.writing import write_npy, write_npz
 from irrun.running.dump import storable
 
 __all__ = ["Bad", "Folder", "Stacked", "Target", "target_of"]

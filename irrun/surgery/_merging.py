@@ -22,7 +22,7 @@ def merge(
 
     ``connect`` maps outputs of ``a`` to the inputs of ``b`` that they become; by default, those of equal names. Inputs
     are those of ``a`` and then the other ones of ``b``. Outputs are those of ``a`` that are not connected, or all with
-    ``keep``, and then those of ``b``. A layer, tensor or variable of ``b`` whose name ``a`` has gets a number. The
+    ``keep``, and then those of ``b``. Names in ``b`` that already occur in ``a`` get a numeric suffix. The
     weights of both are copied into memory. Raises ModelError if an output does not exist (IR606) or does not fit its
     input (IR608), and FeedError (IR601) if an input does not exist.
     """

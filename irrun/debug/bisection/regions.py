@@ -35,9 +35,8 @@ class Part:
 class Region:
     """Layers of a model, in topological order, whose values reach some outputs of the model.
 
-    ``known`` maps the outputs of layers whose values can be passed to a part, and compared with a part's outputs, to
-    their places in the reference. An input of the whole model has no place. ``results`` are the ids of the Results that
-    count. A prefix of ``layers`` never depends on what follows.
+    ``known`` maps each output that the reference can show to its place there. An input of the whole model has no place.
+    ``results`` are the ids of the Results that count. A prefix of ``layers`` never depends on what follows.
     """
 
     model: Model
