@@ -29,12 +29,12 @@ BUDGETS: Final = {
     "irrun/base": 800,
     "irrun/build": 1_200,
     "irrun/checking": 2_950,
-    "irrun/cli": 6_100,  # a dataclass of options for each long command, and signatures on many lines
+    "irrun/cli": 6_250,  # a dataclass of options for each long command, and signatures on many lines
     "irrun/compat": 3_600,
-    "irrun/conformance": 950,
-    "irrun/debug": 5_700,
+    "irrun/conformance": 1_000,
+    "irrun/debug": 5_900,
     "irrun/departures": 250,
-    "irrun/engines": 2_550,  # one table of kinds, with what each reads and shows
+    "irrun/engines": 2_600,  # one table of kinds, with what each reads and shows
     "irrun/extensions": 4_100,
     "irrun/fast": 4_700,
     "irrun/fleet": 1_900,
@@ -47,7 +47,7 @@ BUDGETS: Final = {
     "irrun/opdef": 1_200,
     "irrun/ops": 13_400,
     "irrun/planning": 2_500,
-    "irrun/report": 1_600,
+    "irrun/report": 1_650,
     "irrun/running": 2_150,
     "irrun/surgery": 750,
     "irrun/testing": 500,

@@ -76,9 +76,15 @@ def _table(out: Console, layers: Sequence[Layer], *, with_type: bool) -> None:
     for layer in layers:
         m = layer.measurement
         figures = [
-            layer.label, *([layer.type] if with_type else []), _number(m.max_abs), _number(m.max_rel),
-            _number(m.cosine, 6), _number(m.snr, 4), "-" if m.worst is None else _index(m.worst), _share(m),
-        ]  # fmt: skip
+            layer.label,
+            *([layer.type] if with_type else []),
+            _number(m.max_abs),
+            _number(m.max_rel),
+            _number(m.cosine, 6),
+            _number(m.snr, 4),
+            "-" if m.worst is None else _index(m.worst),
+            _share(m),
+        ]
         if special:
             figures.append(_special(m))
         rows.append(figures)

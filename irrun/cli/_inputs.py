@@ -115,9 +115,14 @@ def _archived(model: Model, path: str) -> list[tuple[int, str]]:
 
 
 def _input(
-    model: Model, number: int, spec: str | None, loaded: np.ndarray | None, element_type: ElementType, seed: int,
+    model: Model,
+    number: int,
+    spec: str | None,
+    loaded: np.ndarray | None,
+    element_type: ElementType,
+    seed: int,
     max_memory: int,
-) -> Input:  # fmt: skip
+) -> Input:
     """Return the input at position ``number`` from its SPEC.
 
     ``loaded`` is the array of a .npy or .npz that the SPEC names. ``element_type`` is the type that the input has, or

@@ -14,9 +14,19 @@ from irrun.model import Shapes
 from irrun.opdef.plugins import load_plugin
 
 __all__ = [
-    "Size", "file_to_write", "force_option", "format_option", "model_to_write", "new_file", "plugin_option",
-    "refuse_to_replace", "refuse_to_replace_in", "shape_option", "together", "weights_option",
-]  # fmt: skip
+    "Size",
+    "file_to_write",
+    "force_option",
+    "format_option",
+    "model_to_write",
+    "new_file",
+    "plugin_option",
+    "refuse_to_replace",
+    "refuse_to_replace_in",
+    "shape_option",
+    "together",
+    "weights_option",
+]
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _MAX_SIZE_DIGITS: Final = 30
@@ -164,9 +174,14 @@ def _import(ctx: click.Context, param: click.Parameter, files: Sequence[str]) ->
 
 
 plugin_option: Final = click.option(
-    "--plugin", metavar="FILE.py", multiple=True, callback=_import, expose_value=False, is_eager=True,
+    "--plugin",
+    metavar="FILE.py",
+    multiple=True,
+    callback=_import,
+    expose_value=False,
+    is_eager=True,
     help="A Python file that registers operations of your own with @irrun.op. May be repeated.",
-)  # fmt: skip
+)
 
 
 def shape_option(help: str) -> Any:

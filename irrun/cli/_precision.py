@@ -71,10 +71,18 @@ def _show_outputs(out: Console, outputs: Sequence[Layer]) -> None:
         finite = "" if m.nan[0] == m.nan[1] and m.inf[0] == m.inf[1] else f"{m.nan[1]} nan, {m.inf[1]} inf"
         outside = m.problem or (f"{m.share:.2%}" if m.outside else "-")
         error = math.inf if math.isinf(m.excess) else m.error
-        rows.append([
-            output.name, _number(error), _number(m.max_abs), _number(m.snr, 4), outside,
-            f"{output.rtol:g}", f"{output.atol:g}", finite,
-        ])  # fmt: skip
+        rows.append(
+            [
+                output.name,
+                _number(error),
+                _number(m.max_abs),
+                _number(m.snr, 4),
+                outside,
+                f"{output.rtol:g}",
+                f"{output.atol:g}",
+                finite,
+            ]
+        )
     columns = ["name", "error", "max abs", "SNR dB", "outside", "rtol", "atol", "not finite"]
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
@@ -85,12 +93,17 @@ def _show_layers(out: Console, layers: Sequence[Sensitivity], *, is_quantized: b
     columns = ["layer", "type", "line", "overflows", "greatest", "own error", "SNR dB", "effect"]
     rows = [
         [
-            layer.name, layer.type, "-" if layer.line is None else str(layer.line),
-            str(layer.overflows) if layer.overflows else "-", _number(layer.magnitude), _number(layer.error),
-            _number(layer.snr, 4), ("" if layer.exact else "~") + _number(layer.effect),
+            layer.name,
+            layer.type,
+            "-" if layer.line is None else str(layer.line),
+            str(layer.overflows) if layer.overflows else "-",
+            _number(layer.magnitude),
+            _number(layer.error),
+            _number(layer.snr, 4),
+            ("" if layer.exact else "~") + _number(layer.effect),
         ]
         for layer in layers
-    ]  # fmt: skip
+    ]
     if is_quantized:  # values saturate: nothing overflows
         columns.pop(3)
         rows = [[*row[:3], *row[4:]] for row in rows]

@@ -48,9 +48,12 @@ def show(out: Console, run: Run, *, profiled: bool) -> None:
 def timing(seconds: Sequence[float]) -> dict[str, Any]:
     """Return the times of several runs for JSON, in seconds. ``throughput`` is the number of runs in a second."""
     return {
-        "count": len(seconds), "median": statistics.median(seconds), "min": min(seconds),
-        "p90": float(np.percentile(seconds, 90)), "throughput": len(seconds) / sum(seconds),
-    }  # fmt: skip
+        "count": len(seconds),
+        "median": statistics.median(seconds),
+        "min": min(seconds),
+        "p90": float(np.percentile(seconds, 90)),
+        "throughput": len(seconds) / sum(seconds),
+    }
 
 
 def _print_times(out: Console, times: Mapping[str, Any]) -> None:
@@ -113,18 +116,27 @@ def _print_profile(out: Console, profile: Profile) -> None:
     steps = sorted(summary["steps"], key=lambda step: -step["share"])
     rows = [
         (
-            step["layers"][-1], step["type"], step["algorithm"] or "", f"{step['seconds'] * 1e3:.3f}",
-            f"{step['share']:.1%}", _rate(step["gflops"]), _rate(step["gigabytes_per_second"]),
+            step["layers"][-1],
+            step["type"],
+            step["algorithm"] or "",
+            f"{step['seconds'] * 1e3:.3f}",
+            f"{step['share']:.1%}",
+            _rate(step["gflops"]),
+            _rate(step["gigabytes_per_second"]),
             f"{step['bytes'] / 1e6:.2f}",
         )
         for step in steps
-    ]  # fmt: skip
+    ]
     total = f"{profile.seconds * 1e3:.3f}"
     rows.append((f"{len(steps)} steps", "", "", total, "", "", "", ""))
     _terminal.print_table(
-        out, columns, rows, right=columns[3:], cut={"layer": "start", "type": "end", "algorithm": "end"},
+        out,
+        columns,
+        rows,
+        right=columns[3:],
+        cut={"layer": "start", "type": "end", "algorithm": "end"},
         spare=("MB", "GB/s", "GFLOP/s", "algorithm", "share"),
-    )  # fmt: skip
+    )
     _terminal.title(out, "by type")
     columns = ("type", "steps", "ms", "share")
     rows = [

@@ -63,9 +63,14 @@ def title(out: Console, text: str) -> None:
 
 
 def print_table(
-    out: Console, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], *, right: Sequence[str] = (),
-    cut: Mapping[str, Literal["start", "end"]] | None = None, spare: Sequence[str] = (),
-) -> None:  # fmt: skip
+    out: Console,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str | Text]],
+    *,
+    right: Sequence[str] = (),
+    cut: Mapping[str, Literal["start", "end"]] | None = None,
+    spare: Sequence[str] = (),
+) -> None:
     """Print an indented table. The columns named in ``right`` are aligned to the right.
 
     On a terminal that is too narrow, cells are wrapped. With ``cut``, each row stays one line instead: the cells of the
@@ -86,9 +91,13 @@ _MIN_COLUMN_CHARS: Final = 10
 
 
 def _print_cut(
-    out: Console, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], right: Sequence[str],
-    cut: Mapping[str, Literal["start", "end"]], spare: Sequence[str],
-) -> None:  # fmt: skip
+    out: Console,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str | Text]],
+    right: Sequence[str],
+    cut: Mapping[str, Literal["start", "end"]],
+    spare: Sequence[str],
+) -> None:
     """Print a table with a line for each row, as ``print_table`` describes."""
     texts = [[printable(c) if isinstance(c, str) else printable(c.plain) for c in row] for row in (columns, *rows)]
     widths = {name: max(map(cell_len, column)) for name, column in zip(columns, zip(*texts))}
@@ -113,8 +122,9 @@ def _print_cut(
     for number, row in enumerate(texts):
         cells = [
             _aligned(_cut(cell, widths[name], cut.get(name, "end")), widths[name], is_right=name in right)
-            for name, cell in zip(columns, row) if name in kept
-        ]  # fmt: skip
+            for name, cell in zip(columns, row)
+            if name in kept
+        ]
         line = f"  {'  '.join(cells)}".rstrip()
         out.print(Text(line, "dim") if number == 0 else Text(line))
     if left_out:

@@ -126,9 +126,13 @@ def _print_changes(out: Console, changes: Sequence[Change]) -> None:
 
 
 _WORDS: Final = {
-    "ir_version": "IR version", "tensor_names": "tensor names", "ports": "number of", "edge": "reads",
-    "port_map": "port map", "back_edges": "back edge",
-}  # fmt: skip
+    "ir_version": "IR version",
+    "tensor_names": "tensor names",
+    "ports": "number of",
+    "edge": "reads",
+    "port_map": "port map",
+    "back_edges": "back edge",
+}
 
 
 def _name(change: Change) -> str:

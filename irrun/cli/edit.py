@@ -67,28 +67,48 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
 @weights_option
 @plugin_option
 @click.option("--merge", "other", metavar="B.xml", help="Run another model on outputs of this one.")
-@_pairs_option("--connect", "OUTPUT=INPUT", "With --merge: an output of MODEL and the input of B that it becomes. "
-               "[default: those of equal names]")  # fmt: skip
+@_pairs_option(
+    "--connect",
+    "OUTPUT=INPUT",
+    "With --merge: an output of MODEL and the input of B that it becomes. [default: those of equal names]",
+)
 @click.option("--keep", is_flag=True, help="With --merge: keep the outputs that become inputs.")
-@click.option("--expose", "exposed", metavar="VALUE[=NAME]", multiple=True,
-              help="Make an inner value an output: a layer, LAYER:PORT or a tensor. May be repeated.")  # fmt: skip
+@click.option(
+    "--expose",
+    "exposed",
+    metavar="VALUE[=NAME]",
+    multiple=True,
+    help="Make an inner value an output: a layer, LAYER:PORT or a tensor. May be repeated.",
+)
 @_pairs_option("--rename-input", "OLD=NEW", "Rename an input and its tensor.")
 @_pairs_option("--rename-output", "OLD=NEW", "Rename an output and its tensor.")
 @_pairs_option("--rename-layer", "OLD=NEW", "Rename a layer. The names of tensors stay.")
 @click.option("--fold", is_flag=True, help="Store values that depend only on constants.")
 @click.option("--drop-unused", is_flag=True, help="Drop layers that no output depends on. Inputs stay.")
 @click.option("--opset", metavar="N", callback=_opset, help="Write no operation set newer than N, such as 13.")
-@click.option("-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True,
-              help="An input of the model before it is edited, for the comparison with the result, as in `irrun run`. "
-              "May be repeated. [default: random]")  # fmt: skip
+@click.option(
+    "-i",
+    "--input",
+    "inputs",
+    metavar="NAME=SPEC",
+    multiple=True,
+    help="An input of the model before it is edited, for the comparison with the result, as in `irrun run`. "
+    "May be repeated. [default: random]",
+)
 @click.option("--no-verify", is_flag=True, help="Do not run the original and the result on random inputs.")
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
 @force_option
 @format_option("text", "json")
 def command(
-    model: str, weights: str | None, inputs: Sequence[str], output: str, force: bool, form: str, no_verify: bool,
+    model: str,
+    weights: str | None,
+    inputs: Sequence[str],
+    output: str,
+    force: bool,
+    form: str,
+    no_verify: bool,
     **edits: Any,
-) -> int:  # fmt: skip
+) -> int:
     """Rename, expose, merge, fold, or write older operation sets.
 
     The edits are made in the order of the options below. Elements that irrun does not use, such as rt_info, are kept.
@@ -137,9 +157,7 @@ def _feeds(model: Model, inputs: Sequence[str]) -> Iterator[dict[int, np.ndarray
         yield from ({model.known_input(key): array for key, array in feeds.items()} for feeds in gathered)
 
 
-def _merged(
-    a: Model, b: Model, connect: Mapping[str, str] | None, keep: bool, inputs: Sequence[str] | None
-) -> Model:  # fmt: skip
+def _merged(a: Model, b: Model, connect: Mapping[str, str] | None, keep: bool, inputs: Sequence[str] | None) -> Model:
     """Return the merged model, held against both on ``inputs``, unless these are None."""
     whole = merge(a, b, connect, keep=keep)
     if inputs is not None:

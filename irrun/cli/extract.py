@@ -21,19 +21,27 @@ __all__ = ["command"]
 @click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
 @click.option(
-    "--from", "begin", metavar="LAYER", multiple=True, shell_complete=_completion.layers,
+    "--from",
+    "begin",
+    metavar="LAYER",
+    multiple=True,
+    shell_complete=_completion.layers,
     help="First layer of the sub-model, by name or glob. May be repeated. [default: the inputs]",
-)  # fmt: skip
+)
 @click.option(
-    "--to", "end", metavar="LAYER", multiple=True, shell_complete=_completion.layers,
+    "--to",
+    "end",
+    metavar="LAYER",
+    multiple=True,
+    shell_complete=_completion.layers,
     help="Last layer of the sub-model, by name or glob. May be repeated. [default: the outputs]",
-)  # fmt: skip
+)
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
 @force_option
 @format_option("text", "json")
 def command(
     model: str, weights: str | None, begin: Sequence[str], end: Sequence[str], output: str, force: bool, form: str
-) -> int:  # fmt: skip
+) -> int:
     """Cut a sub-model out of a model.
 
     The sub-model holds the layers on all paths from the first layers to the last layers, both included. A

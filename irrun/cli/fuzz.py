@@ -130,15 +130,24 @@ def _grow(
 def _record(figures: Figures) -> dict[str, Any]:
     """Return the figures and findings of a campaign for JSON."""
     return {
-        "models": figures.graphs, "seconds": figures.seconds, "invalid": figures.invalid, "refused": figures.refused,
-        "outcomes": dict(figures.outcomes), "explained": dict(figures.explained),
-        "reached": dict(figures.reached), "missing": figures.missing,
+        "models": figures.graphs,
+        "seconds": figures.seconds,
+        "invalid": figures.invalid,
+        "refused": figures.refused,
+        "outcomes": dict(figures.outcomes),
+        "explained": dict(figures.explained),
+        "reached": dict(figures.reached),
+        "missing": figures.missing,
         "findings": [
             {
-                "model": finding.number, "signature": finding.signature, "judge": finding.disagreement.judge,
-                "kind": finding.disagreement.kind, "detail": finding.disagreement.detail,
-                "described": finding.line, "repeated": figures.repeated[finding.signature],
+                "model": finding.number,
+                "signature": finding.signature,
+                "judge": finding.disagreement.judge,
+                "kind": finding.disagreement.kind,
+                "detail": finding.disagreement.detail,
+                "described": finding.line,
+                "repeated": figures.repeated[finding.signature],
             }
             for finding in figures.findings
         ],
-    }  # fmt: skip
+    }

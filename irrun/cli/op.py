@@ -75,19 +75,28 @@ def _record(cls: type[Op]) -> dict[str, Any]:
     """Return the declaration of an operation as a dict for JSON."""
     file, line = place(cls)
     return {
-        "type": cls.type, "version": cls.since, "summary": summary(cls).replace("``", ""), "specification": cls.spec,
-        "file": file, "line": line,
+        "type": cls.type,
+        "version": cls.since,
+        "summary": summary(cls).replace("``", ""),
+        "specification": cls.spec,
+        "file": file,
+        "line": line,
         "inputs": [
             {"name": port.name, "types": port_types(cls, port), "multiplicity": multiplicity(port) or "once"}
             for port in cls.inputs
         ],
         "attributes": [
-            {"name": a.name, "aliases": list(a.aliases), "values": a.expects, "required": a.required,
-             "default": None if a.required else default_of(a)}
+            {
+                "name": a.name,
+                "aliases": list(a.aliases),
+                "values": a.expects,
+                "required": a.required,
+                "default": None if a.required else default_of(a),
+            }
             for a in cls.attributes.values()
         ],
         "constraints": [{"label": label, "text": clause.replace("``", "")} for label, clause in labels(cls).items()],
-    }  # fmt: skip
+    }
 
 
 def _print(out: Console, cls: type[Op]) -> None:

@@ -68,41 +68,59 @@ class Options:
 @click.argument("models", metavar="MODEL.xml", nargs=-1, required=True, shell_complete=_completion.files)
 @weights_option
 @click.option(
-    "-i", "--input", "inputs", metavar="NAME=SPEC", multiple=True, shell_complete=_completion.inputs,
+    "-i",
+    "--input",
+    "inputs",
+    metavar="NAME=SPEC",
+    multiple=True,
+    shell_complete=_completion.inputs,
     help="The value of an input, by parameter name, tensor name or position; or a .npz file that holds inputs by name. "
     "May be repeated.",
-)  # fmt: skip
+)
 @click.option("-o", "--output", metavar="FILE", help="Write the outputs to a .npz file, or the only one to a .npy.")
 @click.option(
-    "--tap", "taps", metavar="LAYER", multiple=True, shell_complete=_completion.layers,
+    "--tap",
+    "taps",
+    metavar="LAYER",
+    multiple=True,
+    shell_complete=_completion.layers,
     help="Also show, and write with -o, the outputs of this layer, by name or glob. May be repeated.",
-)  # fmt: skip
+)
 @click.option("--dump", metavar="DIR", help="Write the outputs of every layer to a folder, with an index.json.")
 @plugin_option
 @format_option("text", "json", "sarif", "junit")
 @click.option(
-    "--random", "all_random", is_flag=True,
+    "--random",
+    "all_random",
+    is_flag=True,
     help="Run every model of the named files and folders with random inputs, and show a row for each.",
-)  # fmt: skip
+)
 @tree_options
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option(
-    "--strict/--no-strict", default=False, show_default=True,
+    "--strict/--no-strict",
+    default=False,
+    show_default=True,
     help="Stop at a layer whose outputs differ from the declared type or shape, as with strict=True in Python.",
-)  # fmt: skip
+)
 @click.option(
     "--profile", "profiled", is_flag=True, help="Show the time of each step of the run, and how it was computed."
 )
 @click.option(
-    "--nan", "nonfinite", is_flag=True,
+    "--nan",
+    "nonfinite",
+    is_flag=True,
     help="Show the first layer that makes NaN or Inf, and their way to the outputs; exit with 1 if they reach one.",
-)  # fmt: skip
+)
 @click.option("--trace", metavar="FILE.json", help="Write a timeline of the steps, for chrome://tracing and Perfetto.")
 @click.option(
-    "--runs", type=click.IntRange(min=1), default=1, show_default=True,
+    "--runs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
     help="Number of runs. With more than one, their median, least and 90 % times and the throughput are shown, without "
     "the first, which the profile leaves out as well.",
-)  # fmt: skip
+)
 @click.option(
     "--exact",
     is_flag=True,
@@ -110,19 +128,25 @@ class Options:
     help="Compute each layer on its own, by the kernel that defines it, on one thread.",
 )
 @click.option(
-    "--max-memory", type=Size(), metavar="SIZE",
+    "--max-memory",
+    type=Size(),
+    metavar="SIZE",
     help="The most memory that the run may hold at once, such as 2GiB, without inputs and the mapped .bin. "
     "[default: 3/4 of the memory]",
-)  # fmt: skip
+)
 @click.option(
-    "--max-weights-memory", type=Size(), metavar="SIZE",
+    "--max-weights-memory",
+    type=Size(),
+    metavar="SIZE",
     help="The most memory for weights in f16, int8 or int4 that are unpacked to f32, such as 500MiB. Without the extra "
     "fast, all others are unpacked in parts in each run. [default: half of --max-memory]",
-)  # fmt: skip
+)
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
     help="The most seconds that a run may take, checked before each step and iteration. [default: no limit]",
-)  # fmt: skip
+)
 @click.option(
     "--copy-weights", is_flag=True, help="Read the .bin into memory first, so that it may change during the run."
 )

@@ -12,9 +12,13 @@ __all__ = ["command"]
 
 @click.command("schema")
 @click.option(
-    "--format", "form", type=click.Choice(["rng", "xsd"]), default="rng", show_default=True,
+    "--format",
+    "form",
+    type=click.Choice(["rng", "xsd"]),
+    default="rng",
+    show_default=True,
     help="RELAX NG (XML syntax), or XSD 1.0.",
-)  # fmt: skip
+)
 @click.option("-o", "--output", metavar="FILE", help="The file to write. [default: standard output]")
 @plugin_option
 def command(form: str, output: str | None) -> int:

@@ -34,34 +34,55 @@ __all__ = ["command"]
 @weights_option
 @format_option("text", "json")
 @click.option(
-    "--graph", metavar="FILE.svg",
+    "--graph",
+    metavar="FILE.svg",
     help="Also draw the graph as an SVG picture. More than 200 layers are drawn in groups; `irrun report` shows all.",
-)  # fmt: skip
+)
 @click.option(
-    "--layers", "all_layers", is_flag=True,
+    "--layers",
+    "all_layers",
+    is_flag=True,
     help="Also list the layers: attributes, shapes, consumers, FLOPs and bytes. Constants are left out.",
-)  # fmt: skip
+)
 @click.option(
-    "--layer", "names", metavar="GLOB", multiple=True, shell_complete=_completion.layers,
+    "--layer",
+    "names",
+    metavar="GLOB",
+    multiple=True,
+    shell_complete=_completion.layers,
     help="List the layers with such a name.",
-)  # fmt: skip
+)
 @click.option(
-    "--type", "types", metavar="GLOB", multiple=True, shell_complete=_completion.operations,
+    "--type",
+    "types",
+    metavar="GLOB",
+    multiple=True,
+    shell_complete=_completion.operations,
     help="List the layers of this type, such as '*Conv*'.",
-)  # fmt: skip
+)
 @click.option(
-    "--with", "pattern", metavar="SHAPE",
+    "--with",
+    "pattern",
+    metavar="SHAPE",
     help="List the layers with an input or output of this shape. [1,?,..64] has a dim of any size, and one up to 64.",
-)  # fmt: skip
+)
 @click.option("--memory", "predict_memory", is_flag=True, help="Predict the peak memory of a run from its plan.")
 @shape_option(
     "With --memory or --layers: the shape of an input, such as [1,3,224,224]. With --memory also that of a variable, "
     "by its id or a glob; without it, variables have the shapes of the first run."
 )
 def command(
-    model: str, weights: str | None, form: str, graph: str | None, all_layers: bool, names: Sequence[str],
-    types: Sequence[str], pattern: str | None, predict_memory: bool, shapes: Shapes,
-) -> int:  # fmt: skip
+    model: str,
+    weights: str | None,
+    form: str,
+    graph: str | None,
+    all_layers: bool,
+    names: Sequence[str],
+    types: Sequence[str],
+    pattern: str | None,
+    predict_memory: bool,
+    shapes: Shapes,
+) -> int:
     """Show the inputs, outputs, operations and weights of a model.
 
     The .bin is needed only for --memory, and for shapes that depend on constants. Layers in the bodies of If, Loop and
@@ -155,9 +176,12 @@ def _memory(model: Model, variables: Mapping[str, PartialShape]) -> dict[str, An
         help = "pass the shapes of all dynamic inputs with --shape; only a run knows dims that depend on values"
         raise FeedError(diagnostic("IR601", message, file=model.source.path, help=help))
     return {
-        "total": prediction.total, "weights": prediction.weights, "prepared": prediction.prepared,
-        "values": prediction.values, "at": prediction.layer.name if prediction.layer else None,
-    }  # fmt: skip
+        "total": prediction.total,
+        "weights": prediction.weights,
+        "prepared": prediction.prepared,
+        "values": prediction.values,
+        "at": prediction.layer.name if prediction.layer else None,
+    }
 
 
 def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
@@ -177,19 +201,26 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
     out.print(f"  {facts['parameters']:,} parameters, {size:,} bytes ({human(size)}), {printable(where)}")
     if facts["stored"]:
         stored = [
-            (row["stored_as"], str(row["constants"]), f"{row['parameters']:,}", human(row["bytes"]),
-             f"{row['bytes'] / size:.1%}" if size else "")
+            (
+                row["stored_as"],
+                str(row["constants"]),
+                f"{row['parameters']:,}",
+                human(row["bytes"]),
+                f"{row['bytes'] / size:.1%}" if size else "",
+            )
             for row in facts["stored"]
-        ]  # fmt: skip
+        ]
         columns = ("stored as", "constants", "parameters", "size", "share")
         _terminal.print_table(out, columns, stored, right=columns[1:])
     if memory := facts.get("memory"):
         _terminal.title(out, "\nmemory of a run")
         at = f'at "{printable(memory["at"])}"' if memory["at"] else "before a run, while weights are packed"
         rows = [
-            ("weights, mapped", human(memory["weights"]), ""), ("prepared from them", human(memory["prepared"]), ""),
-            ("values at the peak", human(memory["values"]), at), ("in all", human(memory["total"]), ""),
-        ]  # fmt: skip
+            ("weights, mapped", human(memory["weights"]), ""),
+            ("prepared from them", human(memory["prepared"]), ""),
+            ("values at the peak", human(memory["values"]), at),
+            ("in all", human(memory["total"]), ""),
+        ]
         _terminal.print_table(out, ("", "size", ""), rows, right=("size",))
 
 
@@ -199,13 +230,18 @@ def _print_layers(out: Console, listed: Sequence[Entry], sums: Mapping[str, Any]
     columns = ("layer", "type", "attributes", "inputs", "outputs", "consumers", "weights", "FLOPs", "bytes")
     rows = [
         (
-            entry.name, entry.type, " ".join(f"{key}={_tight(text)}" for key, text in entry.attributes.items()),
+            entry.name,
+            entry.type,
+            " ".join(f"{key}={_tight(text)}" for key, text in entry.attributes.items()),
             " ".join("-" if tensor is None else str(tensor) for tensor in entry.inputs),
-            " ".join(map(str, entry.outputs)), " ".join(entry.consumers), human(entry.weights) if entry.weights else "",
-            _scaled(entry.flops), _size(entry.bytes),
+            " ".join(map(str, entry.outputs)),
+            " ".join(entry.consumers),
+            human(entry.weights) if entry.weights else "",
+            _scaled(entry.flops),
+            _size(entry.bytes),
         )
         for entry in listed
-    ]  # fmt: skip
+    ]
     cut: dict[str, Literal["start", "end"]] = {"layer": "start", "type": "end", "attributes": "end"}
     cut |= {"inputs": "end", "outputs": "end", "consumers": "end"}
     _terminal.print_table(

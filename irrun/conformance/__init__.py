@@ -11,6 +11,19 @@ from irrun.conformance.scoreboard import Score, markdown, score
 from irrun.conformance.suite import Case, Step, Suite, read_suite
 
 __all__ = [
-    "Case", "Result", "Run", "Score", "Step", "Suite", "harness", "judge", "markdown", "read_run", "read_suite", "run",
-    "score", "starter", "write_report",
-]  # fmt: skip
+    "Case",
+    "Result",
+    "Run",
+    "Score",
+    "Step",
+    "Suite",
+    "harness",
+    "judge",
+    "markdown",
+    "read_run",
+    "read_suite",
+    "run",
+    "score",
+    "starter",
+    "write_report",
+]

@@ -92,9 +92,13 @@ def _cell(cases: Iterable[Case], run: Run, link: str = "") -> str:
 
 
 def _table(
-    title: str, suite: Suite, runs: Sequence[Run], names: Sequence[str], keys: Callable[[Case], Iterable[str]],
+    title: str,
+    suite: Suite,
+    runs: Sequence[Run],
+    names: Sequence[str],
+    keys: Callable[[Case], Iterable[str]],
     link: Callable[[str], str] = lambda key: "",
-) -> str:  # fmt: skip
+) -> str:
     """Return a table with a row for each key of the cases and a column for each engine."""
     by_key: dict[str, list[Case]] = defaultdict(list)
     for case in suite.cases:
@@ -118,10 +122,14 @@ def _index(suite: Suite, runs: Sequence[Run], names: Sequence[str]) -> str:
         _table("Element types", suite, runs, names, lambda case: case.types),
         _table("Declarations", suite, runs, names, lambda case: (case.declaration,)),
         _table(
-            "Clauses", suite, runs, names, lambda case: (f"{case.operation} {case.clause}",) if case.clause else (),
+            "Clauses",
+            suite,
+            runs,
+            names,
+            lambda case: (f"{case.operation} {case.clause}",) if case.clause else (),
             lambda key: f"{key.split()[0]}.html#{key.split()[1]}",
         ),
-    ]  # fmt: skip
+    ]
     return "".join(parts)
 
 

@@ -72,9 +72,15 @@ def starter(side: str) -> Start:
 
 
 def run(
-    suite: Suite, cases: Sequence[Case], start: Start, target: Path, *, limits: Limits, jobs: int = 1,
+    suite: Suite,
+    cases: Sequence[Case],
+    start: Start,
+    target: Path,
+    *,
+    limits: Limits,
+    jobs: int = 1,
     on_result: Callable[[Result, int, int], None] | None = None,
-) -> Run:  # fmt: skip
+) -> Run:
     """Let an engine do cases of a suite, and append each result to the file ``target`` as soon as it is there.
 
     Results that the file already has are kept, so that a run that was interrupted goes on. If they are of another state
@@ -124,9 +130,13 @@ class _Work:
     """Cases that several threads do, each with an engine of its own."""
 
     def __init__(
-        self, cases: Sequence[Case], done: Run, target: Path, total: int,
+        self,
+        cases: Sequence[Case],
+        done: Run,
+        target: Path,
+        total: int,
         on_result: Callable[[Result, int, int], None] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.cases = iter(cases)
         self.done, self.total = len(done.results), total
         self.target, self.on_result = target, on_result

@@ -45,9 +45,16 @@ class Score:
 
 
 _TITLES: Final = {
-    "passed": "passed", "static": "static", "dims": "unknown dims", "rank": "unknown rank", "refuse": "to refuse",
-    "refused": "refused", "wrong": "wrong", "crashed": "crashed", "skipped": "skipped",
-}  # fmt: skip
+    "passed": "passed",
+    "static": "static",
+    "dims": "unknown dims",
+    "rank": "unknown rank",
+    "refuse": "to refuse",
+    "refused": "refused",
+    "wrong": "wrong",
+    "crashed": "crashed",
+    "skipped": "skipped",
+}
 """The title of the column of each number."""
 _OUTCOMES: Final = {"refusal": "refused", "values": "wrong", "crash": "crashed", "timeout": "crashed"}
 

@@ -172,8 +172,12 @@ def _lines(suite: Suite) -> list[bytes]:
         for name, operation in suite.operations.items()
     }
     head = {
-        "format": FORMAT, "version": VERSION, "cases": len(suite.cases), "operations": operations, "rules": suite.rules
-    }  # fmt: skip
+        "format": FORMAT,
+        "version": VERSION,
+        "cases": len(suite.cases),
+        "operations": operations,
+        "rules": suite.rules,
+    }
     return [_line(head), *(_line(to_record(case)) for case in suite.cases)]
 
 
@@ -188,11 +192,21 @@ def to_record(case: Case) -> dict[str, Any]:
         for step in case.steps
     ]
     fields = {
-        "name": case.name, "operation": case.operation, "clause": case.clause, "types": list(case.types),
-        "declaration": case.declaration, "verdict": case.verdict, "source": case.source, "rtol": case.rtol,
-        "atol": case.atol, "note": case.note, "observed": dict(case.observed), "xml": case.xml,
-        "bin": base64.b64encode(case.bin).decode("ascii"), "steps": steps,
-    }  # fmt: skip
+        "name": case.name,
+        "operation": case.operation,
+        "clause": case.clause,
+        "types": list(case.types),
+        "declaration": case.declaration,
+        "verdict": case.verdict,
+        "source": case.source,
+        "rtol": case.rtol,
+        "atol": case.atol,
+        "note": case.note,
+        "observed": dict(case.observed),
+        "xml": case.xml,
+        "bin": base64.b64encode(case.bin).decode("ascii"),
+        "steps": steps,
+    }
     return {key: value for key, value in fields.items() if value}
 
 

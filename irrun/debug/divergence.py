@@ -14,9 +14,13 @@ __all__ = ["first_divergence"]
 
 
 def first_divergence(
-    reference: Subject, candidate: Subject, place: Place, pairs: Mapping[Place, Place], at: Layer,
+    reference: Subject,
+    candidate: Subject,
+    place: Place,
+    pairs: Mapping[Place, Place],
+    at: Layer,
     errors: Mapping[Place, Measurement | None],
-) -> First:  # fmt: skip
+) -> First:
     """Return the explanation of the divergence at ``place`` of the reference.
 
     ``pairs`` are the places in the candidate, ``at`` is what was measured there, and ``errors`` what was measured of

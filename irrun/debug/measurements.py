@@ -29,9 +29,10 @@ def write_measurements(comparison: Comparison, path: Path) -> None:
     fields: dict[str, Any] = {"version": _VERSION, **asdict(replace(comparison, failure=None))}
     if comparison.failure is not None:
         fields["failure"] = {
-            "side": comparison.failure.side, "sample": comparison.failure.sample,
+            "side": comparison.failure.side,
+            "sample": comparison.failure.sample,
             "outcome": to_record(comparison.failure.outcome),
-        }  # fmt: skip
+        }
     write_file(path, json.dumps(_storable(fields), allow_nan=False).encode("ascii"))
 
 
@@ -96,11 +97,15 @@ def _comparison(fields: dict[str, Any]) -> Comparison:
     """Return a comparison from its fields. Raises TypeError, KeyError, ValueError or AttributeError."""
     first, failure = fields["first"], fields["failure"]
     return Comparison(
-        fields["reference"], fields["candidate"], fields["verdict"],
+        fields["reference"],
+        fields["candidate"],
+        fields["verdict"],
         None if first is None else _first(first),
-        tuple(map(_layer, fields["outputs"])), tuple(map(_layer, fields["layers"])), fields["samples"],
+        tuple(map(_layer, fields["outputs"])),
+        tuple(map(_layer, fields["layers"])),
+        fields["samples"],
         None if failure is None else _failure(failure),
-    )  # fmt: skip
+    )
 
 
 def _first(fields: dict[str, Any]) -> First:

@@ -194,12 +194,20 @@ class _Sums:
         length = math.sqrt(self.rr) * math.sqrt(self.cc)
         noise = math.sqrt(self.dd / self.rr) if self.rr else math.inf if self.dd else 0.0
         return Measurement(
-            self.outside, self.size, max(self.excess, 0.0),
+            self.outside,
+            self.size,
+            max(self.excess, 0.0),
             tuple(int(i) for i in np.unravel_index(self.worst, self.shape)) if self.size else None,
-            self.max_abs, self.max_rel, min(1.0, self.rc / length) if length else None,
-            -20 * math.log10(noise) if 0 < noise < math.inf else None, max(noise, self.least_error),
-            (self.nan[0], self.nan[1]), (self.inf[0], self.inf[1]), "", self.frontier(),
-        )  # fmt: skip
+            self.max_abs,
+            self.max_rel,
+            min(1.0, self.rc / length) if length else None,
+            -20 * math.log10(noise) if 0 < noise < math.inf else None,
+            max(noise, self.least_error),
+            (self.nan[0], self.nan[1]),
+            (self.inf[0], self.inf[1]),
+            "",
+            self.frontier(),
+        )
 
     def frontier(self) -> Frontier:
         """Return the upper convex hull of the greatest error in each bucket of magnitudes, from 0 on.

@@ -203,9 +203,13 @@ class NonFinite:
                 self._ends.setdefault(node, {})[self._path_name(frame.scope, layer)] = None
 
     def _is_passing(
-        self, node: _Node, step: Step, inputs: Sequence[np.ndarray | None], array: np.ndarray,
+        self,
+        node: _Node,
+        step: Step,
+        inputs: Sequence[np.ndarray | None],
+        array: np.ndarray,
         bad_inputs: Sequence[tuple[int, int]],
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Return whether an output has NaN or Inf from inputs. Record an origin if the layer made some of them itself.
 
         ``bad_inputs`` are the numbers of NaN and Inf in the inputs that hold any.
@@ -224,9 +228,14 @@ class NonFinite:
         return len(made) < nan + inf
 
     def _add(
-        self, node: _Node, kind: Literal["layer", "input", "constant"], layer: Layer,
-        made_from: Literal["finite", "Inf", ""], array: np.ndarray, examples: Iterable[Element],
-    ) -> None:  # fmt: skip
+        self,
+        node: _Node,
+        kind: Literal["layer", "input", "constant"],
+        layer: Layer,
+        made_from: Literal["finite", "Inf", ""],
+        array: np.ndarray,
+        examples: Iterable[Element],
+    ) -> None:
         if node in self._origins:  # in an earlier iteration
             return
         if len(self._origins) == _MAX_ORIGINS:
@@ -237,9 +246,18 @@ class NonFinite:
         source, port = self.model.source, layer.outputs[node[2]]
         line = source.span(layer.node).line if source.data and layer.node >= 0 else None
         self._origins[node] = Origin(
-            kind, _name(layer), layer.type, port.id, line, loops, made_from, nan, inf, array.size,
+            kind,
+            _name(layer),
+            layer.type,
+            port.id,
+            line,
+            loops,
+            made_from,
+            nan,
+            inf,
+            array.size,
             tuple(islice(examples, _MAX_ELEMENTS)),
-        )  # fmt: skip
+        )
 
     def _counts(self, frame: _Frame, feed: _Feed, array: np.ndarray) -> tuple[int, int]:
         """Return the numbers of NaN and Inf in an output. One that no step computed is examined here, once."""

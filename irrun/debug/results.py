@@ -11,9 +11,17 @@ from irrun.debug.metrics import Measurement
 from irrun.engines import Failure
 
 __all__ = [
-    "Comparison", "First", "InputError", "Layer", "SideFailure", "Verdict", "json_number", "layer_record", "record",
+    "Comparison",
+    "First",
+    "InputError",
+    "Layer",
+    "SideFailure",
+    "Verdict",
+    "json_number",
+    "layer_record",
+    "record",
     "verdict",
-]  # fmt: skip
+]
 
 Verdict = Literal["agree", "differ", "refused", "crashed", "timeout"]
 
@@ -146,19 +154,29 @@ def _first(first: First) -> dict[str, Any]:
         for i in first.inputs
     ]
     return {
-        **layer_record(first.layer), "inputs": inputs, "gain": json_number(first.gain),
+        **layer_record(first.layer),
+        "inputs": inputs,
+        "gain": json_number(first.gain),
         "differences": list(first.differences),
-    }  # fmt: skip
+    }
 
 
 def layer_record(layer: Layer, *, is_output: bool = False) -> dict[str, Any]:
     """Return a value that was compared as a dict for JSON."""
     head = {"name": layer.name} if is_output else {"layer": layer.name, "type": layer.type, "port": layer.port}
     return {
-        **head, "line": layer.line, "file": layer.file, "candidate": layer.candidate,
-        "element_type": layer.element_type, "agrees": layer.agrees, "sample": layer.sample,
-        "iteration": layer.iteration, "rtol": layer.rtol, "atol": layer.atol, **_figures(layer.measurement),
-    }  # fmt: skip
+        **head,
+        "line": layer.line,
+        "file": layer.file,
+        "candidate": layer.candidate,
+        "element_type": layer.element_type,
+        "agrees": layer.agrees,
+        "sample": layer.sample,
+        "iteration": layer.iteration,
+        "rtol": layer.rtol,
+        "atol": layer.atol,
+        **_figures(layer.measurement),
+    }
 
 
 def _figures(measurement: Measurement | None) -> dict[str, Any]:
@@ -166,10 +184,17 @@ def _figures(measurement: Measurement | None) -> dict[str, Any]:
         return {}
     m = measurement
     return {
-        "max_abs": json_number(m.max_abs), "max_rel": json_number(m.max_rel), "cosine": json_number(m.cosine),
-        "snr": json_number(m.snr), "error": json_number(m.error), "worst": None if m.worst is None else list(m.worst),
-        "outside": m.share, "nan": list(m.nan), "inf": list(m.inf), "problem": m.problem,
-    }  # fmt: skip
+        "max_abs": json_number(m.max_abs),
+        "max_rel": json_number(m.max_rel),
+        "cosine": json_number(m.cosine),
+        "snr": json_number(m.snr),
+        "error": json_number(m.error),
+        "worst": None if m.worst is None else list(m.worst),
+        "outside": m.share,
+        "nan": list(m.nan),
+        "inf": list(m.inf),
+        "problem": m.problem,
+    }
 
 
 def json_number(value: float | None) -> float | None:

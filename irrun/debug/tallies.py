@@ -163,9 +163,11 @@ class Tallies:
             assert tally.first is not None
             sample, _, iteration, measurement = tally.first
             at = replace(
-                layers[place], measurement=measurement, sample=sample,
+                layers[place],
+                measurement=measurement,
+                sample=sample,
                 iteration=None if layers[place].iteration is None else iteration,
-            )  # fmt: skip
+            )
             measured = {
                 other: self.current.get((other, iteration)) or self.current.get((other, 0)) for other in self.pairs
             }
@@ -173,9 +175,15 @@ class Tallies:
         own = verdict(outputs, list(layers.values()))
         sides = [(str(subject.side), subject.engine.name) for subject in (self.reference, self.candidate)]
         return Comparison(
-            sides[0], sides[1], own if failure is None else VERDICTS[type(failure.outcome).__name__],
-            first, tuple(outputs), tuple(layers.values()), samples, failure,
-        )  # fmt: skip
+            sides[0],
+            sides[1],
+            own if failure is None else VERDICTS[type(failure.outcome).__name__],
+            first,
+            tuple(outputs),
+            tuple(layers.values()),
+            samples,
+            failure,
+        )
 
     def layer(self, place: Place, tally: Tally) -> Layer:
         """Return what was measured of an inner value. Its place is that in the candidate's file, if that is IR."""
@@ -184,11 +192,19 @@ class Tallies:
         node = subject.nodes.get(own.layer)
         in_loop = tally.iterations > 1 or (node is not None and node.model is not subject.model)
         return Layer(
-            place.layer, node.layer.type if node else self.reference.loaded.places[place].type, subject.port(own),
-            place.port == 0, str(subject.side.path) if node else None, node.line if node else None,
-            self.candidate.shown(other), tally.element_type, *tally.limit, _merged(tally), tally.at[0],
+            place.layer,
+            node.layer.type if node else self.reference.loaded.places[place].type,
+            subject.port(own),
+            place.port == 0,
+            str(subject.side.path) if node else None,
+            node.line if node else None,
+            self.candidate.shown(other),
+            tally.element_type,
+            *tally.limit,
+            _merged(tally),
+            tally.at[0],
             tally.at[1] if in_loop else None,
-        )  # fmt: skip
+        )
 
     def output(self, position: int, tally: Tally) -> Layer:
         """Return what was measured of an output. Its line is that of the Result in the candidate's file."""
@@ -197,10 +213,19 @@ class Tallies:
         model = subject.model
         line = None if model is None else model.source.span(model.results[own].node).line
         return Layer(
-            _output_name(names, position), "", position, True, str(subject.side.path) if model else None, line,
-            _output_name(self.candidate.loaded.outputs[other], other), tally.element_type, *tally.limit,
-            _merged(tally), tally.at[0], None,
-        )  # fmt: skip
+            _output_name(names, position),
+            "",
+            position,
+            True,
+            str(subject.side.path) if model else None,
+            line,
+            _output_name(self.candidate.loaded.outputs[other], other),
+            tally.element_type,
+            *tally.limit,
+            _merged(tally),
+            tally.at[0],
+            None,
+        )
 
 
 _NOTHING: Final = Measurement(0, 0, math.inf, None, math.inf, math.inf, None, None, math.inf, (0, 0), (0, 0))

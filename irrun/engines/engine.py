@@ -65,10 +65,14 @@ class ChildEngine:
     """
 
     def __init__(
-        self, command: Sequence[str], options: Mapping[str, str] | None = None,
-        path: str | os.PathLike[str] | None = None, limits: Limits | None = None,
-        environment: Mapping[str, str] | None = None, session: Path | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        command: Sequence[str],
+        options: Mapping[str, str] | None = None,
+        path: str | os.PathLike[str] | None = None,
+        limits: Limits | None = None,
+        environment: Mapping[str, str] | None = None,
+        session: Path | None = None,
+    ) -> None:
         self.name = Path(command[-1]).stem
         self.command, self.options, self.limits = list(command), dict(options or {}), limits or Limits()
         self.environment, self.session = environment, session

@@ -16,9 +16,20 @@ import numpy as np
 from irrun.engines.tensors import decoded, encoded
 
 __all__ = [
-    "VERSION", "Crash", "Failure", "Input", "Loaded", "Origin", "Output", "Outputs", "Place", "Refusal", "Timeout",
-    "from_record", "to_record",
-]  # fmt: skip
+    "VERSION",
+    "Crash",
+    "Failure",
+    "Input",
+    "Loaded",
+    "Origin",
+    "Output",
+    "Outputs",
+    "Place",
+    "Refusal",
+    "Timeout",
+    "from_record",
+    "to_record",
+]
 
 VERSION: Final = 1
 """The version of the records of outcomes and of the protocol."""

@@ -65,9 +65,13 @@ class Process:
         self._log: IO[bytes] = (self.folder / "log").open("w+b")
         try:
             self._process = subprocess.Popen(
-                list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, env=environment,
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                env=environment,
                 start_new_session=os.name == "posix",
-            )  # fmt: skip
+            )
         except OSError:
             self._remove_files()
             raise

@@ -103,9 +103,10 @@ class Batch:
     def _progress(self, task: _Task, done: _Done | Lost) -> Progress:
         if isinstance(done, Lost):
             why = diagnostic(
-                "IR604", "the process that ran it was ended twice, perhaps because the memory ran out",
+                "IR604",
+                "the process that ran it was ended twice, perhaps because the memory ran out",
                 help="run it alone with `irrun run`, or use fewer --jobs",
-            )  # fmt: skip
+            )
             if isinstance(self.target, Stacked):
                 self.target.write(task.inputs, task.start, [(why,)])
             return Progress(0, [(task.start, (why,))])
@@ -179,10 +180,18 @@ def _added(done: Progress, results: list[Any], bad: list[Bad]) -> Progress:
 
 
 def prepare(
-    model: str, weights: str | None, arguments: Sequence[str], out: str, *, batch: int | None = None,
-    exact: bool | None = None, strict: bool = False, max_memory: int | None = None, timeout: float | None = None,
+    model: str,
+    weights: str | None,
+    arguments: Sequence[str],
+    out: str,
+    *,
+    batch: int | None = None,
+    exact: bool | None = None,
+    strict: bool = False,
+    max_memory: int | None = None,
+    timeout: float | None = None,
     overwrite: bool = False,
-) -> Batch:  # fmt: skip
+) -> Batch:
     """Return a run over the inputs that ``arguments`` name, with results in ``out``.
 
     Without ``batch``, inputs are run ``BATCH`` at a time if the model allows it. Results that an earlier run has
@@ -294,14 +303,21 @@ def _manifest(job: Job, inputs: Inputs, target: Target) -> dict[str, Any]:
         listed = hashlib.sha256("\n".join(map(repr, names)).encode("utf-8", "backslashreplace")).hexdigest()
     exact = job.exact if job.exact is not None else os.environ.get("IRRUN_EXACT", "") not in ("", "0")
     return {
-        "irrun": __version__, "model": job.version, "batch": job.batch, "exact": exact, "inputs": listed,
-    }  # fmt: skip
+        "irrun": __version__,
+        "model": job.version,
+        "batch": job.batch,
+        "exact": exact,
+        "inputs": listed,
+    }
 
 
 _WORDS: Final = {
-    "irrun": "another version of irrun", "model": "another model, or another version of it",
-    "batch": "another --batch", "exact": "another --exact", "inputs": "other inputs",
-}  # fmt: skip
+    "irrun": "another version of irrun",
+    "model": "another model, or another version of it",
+    "batch": "another --batch",
+    "exact": "another --exact",
+    "inputs": "other inputs",
+}
 
 
 def _claim(target: Folder | Stacked, out: str, manifest: dict[str, Any], inputs: Inputs, *, overwrite: bool) -> None:

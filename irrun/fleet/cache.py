@@ -107,9 +107,11 @@ def to_record(diagnostic: Diagnostic) -> dict[str, Any]:
     span, fix = diagnostic.span, diagnostic.fix
     edits = [[getattr(edit, name) for name in Edit.__slots__] for edit in fix.edits] if fix else []
     return {
-        **{name: getattr(diagnostic, name) for name in _PLAIN}, "notes": list(diagnostic.notes),
-        "span": span and [span.line, span.column, span.end], "fix": fix and [fix.title, edits, fix.safe],
-    }  # fmt: skip
+        **{name: getattr(diagnostic, name) for name in _PLAIN},
+        "notes": list(diagnostic.notes),
+        "span": span and [span.line, span.column, span.end],
+        "fix": fix and [fix.title, edits, fix.safe],
+    }
 
 
 _PLAIN: Final = ("code", "severity", "message", "layer", "port", "file", "help", "label")
@@ -120,6 +122,9 @@ def from_record(record: dict[str, Any], source: Source | None) -> Diagnostic:
     """Return the diagnostic of a dict that ``to_record`` has made. Raises KeyError, TypeError or ValueError."""
     span, fix = record["span"], record["fix"]
     return Diagnostic(
-        **{name: record[name] for name in _PLAIN}, notes=tuple(record["notes"]), span=span and Span(*span),
-        fix=fix and Fix(fix[0], tuple(Edit(*edit) for edit in fix[1]), fix[2]), source=source,
-    )  # fmt: skip
+        **{name: record[name] for name in _PLAIN},
+        notes=tuple(record["notes"]),
+        span=span and Span(*span),
+        fix=fix and Fix(fix[0], tuple(Edit(*edit) for edit in fix[1]), fix[2]),
+        source=source,
+    )

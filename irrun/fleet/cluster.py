@@ -96,9 +96,12 @@ def connected(address: str, jobs: int) -> tuple[Any, Any]:
     if address == "local":
         with one_thread_each():
             cluster = LocalCluster(
-                n_workers=jobs, threads_per_worker=1, host="127.0.0.1", silence_logs=logging.CRITICAL,
+                n_workers=jobs,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                silence_logs=logging.CRITICAL,
                 dashboard_address=None,  # type: ignore[arg-type]
-            )  # fmt: skip
+            )
         return Client(cluster), cluster
     try:
         return Client(address, timeout=10), None

@@ -59,9 +59,13 @@ class Job:
     def compile(self, parsed: Parsed) -> Executable:
         """Return the executable of a model, whose runs do not depend on those before. Raises as ``irrun.compile``."""
         return compile_model(
-            parsed.runnable(), strict=self.strict, exact=self.exact, max_memory=self.max_memory, timeout=self.timeout,
+            parsed.runnable(),
+            strict=self.strict,
+            exact=self.exact,
+            max_memory=self.max_memory,
+            timeout=self.timeout,
             repeatable=True,
-        )  # fmt: skip
+        )
 
 
 class Session:

@@ -153,8 +153,11 @@ def _terminate(others: Collection[BaseProcess]) -> None:
 
 
 _THREADS: Final[Mapping[str, str]] = {
-    "IRRUN_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-}  # fmt: skip
+    "IRRUN_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
 """The environment of a process that computes with one thread. The libraries read it when they are loaded."""
 
 

@@ -49,8 +49,23 @@ def document(report: Contents) -> dict[str, Any]:
         "outputs": _table(("layer", "position", "port", "names", "declared", "inferred", "formula"), outputs),
         "formulas": [list(map(list, rows)) for rows in formulas],
         "statistics": _table(
-            ("output", "type", "shape", "size", "min", "mean", "max", "std", "zeros", "nan", "inf", "calls", "low",
-             "high", "counts"),
+            (
+                "output",
+                "type",
+                "shape",
+                "size",
+                "min",
+                "mean",
+                "max",
+                "std",
+                "zeros",
+                "nan",
+                "inf",
+                "calls",
+                "low",
+                "high",
+                "counts",
+            ),
             _statistics(report, places),
         ),
         "steps": _table(("layers", "algorithm", "seconds", "calls"), _steps(report)),
@@ -62,7 +77,7 @@ def document(report: Contents) -> dict[str, Any]:
         "open": sorted(tree.opened(_VISIBLE)),
         "links": _table(("from", "to", "kind"), report.entries.links()),
         "findings": list(_findings(report)),
-    }  # fmt: skip
+    }
 
 
 def _table(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> dict[str, Any]:
@@ -95,9 +110,16 @@ def _layers(report: Contents) -> Iterator[tuple[Any, ...]]:
         first = report.inferred.outputs.get((entry.number, 0))
         attributes = [[name, _cut(text)] for name, text in layer.attributes.items()]
         yield (
-            _cut(entry.name), _cut(layer.name), layer.type, layer.version, entry.line, attributes, inputs,
-            int(hidden[entry.number]), first.refused if first else None,
-        )  # fmt: skip
+            _cut(entry.name),
+            _cut(layer.name),
+            layer.type,
+            layer.version,
+            entry.line,
+            attributes,
+            inputs,
+            int(hidden[entry.number]),
+            first.refused if first else None,
+        )
 
 
 def _outputs(report: Contents, formulas: dict[tuple[Row, ...], int]) -> Iterator[tuple[Any, ...]]:
@@ -124,13 +146,15 @@ def _run(report: Contents) -> dict[str, Any]:
         "runs": seen.runs if seen else 0,
         "inputs": [
             {
-                "name": parameters[position].name, "layer": report.entries.number(parameters[position]),
-                "type": str(ElementType.of(array.dtype) or array.dtype), "shape": str(PartialShape.of(array.shape)),
+                "name": parameters[position].name,
+                "layer": report.entries.number(parameters[position]),
+                "type": str(ElementType.of(array.dtype) or array.dtype),
+                "shape": str(PartialShape.of(array.shape)),
                 "from": origin,
             }
             for position, (array, origin) in report.inputs.items()
         ],
-    }  # fmt: skip
+    }
 
 
 def _statistics(report: Contents, places: dict[tuple[Any, Any], int]) -> Iterator[tuple[Any, ...]]:
@@ -180,17 +204,36 @@ def _comparison(report: Contents, places: dict[tuple[Any, Any], int]) -> dict[st
 
 
 _ERRORS: Final = (
-    "agrees", "error", "max_abs", "max_rel", "cosine", "snr", "outside", "worst", "rtol", "atol", "problem",
-)  # fmt: skip
+    "agrees",
+    "error",
+    "max_abs",
+    "max_rel",
+    "cosine",
+    "snr",
+    "outside",
+    "worst",
+    "rtol",
+    "atol",
+    "problem",
+)
 
 
 def _errors(compared: Compared) -> dict[str, Any]:
     m = compared.measurement
     worst = None if m.worst is None else list(m.worst)
     values = (
-        compared.agrees, _number(m.error), _number(m.max_abs), _number(m.max_rel), _number(m.cosine), _number(m.snr),
-        _number(m.share), worst, compared.rtol, compared.atol, m.problem,
-    )  # fmt: skip
+        compared.agrees,
+        _number(m.error),
+        _number(m.max_abs),
+        _number(m.max_rel),
+        _number(m.cosine),
+        _number(m.snr),
+        _number(m.share),
+        worst,
+        compared.rtol,
+        compared.atol,
+        m.problem,
+    )
     return dict(zip(_ERRORS, values))
 
 

@@ -97,9 +97,14 @@ class _Watch:
 
 
 def observe(
-    model: Model, arrays: Mapping[int, np.ndarray], entries: Entries, *, runs: int, max_memory: int,
+    model: Model,
+    arrays: Mapping[int, np.ndarray],
+    entries: Entries,
+    *,
+    runs: int,
+    max_memory: int,
     timeout: float | None,
-) -> Observations:  # fmt: skip
+) -> Observations:
     """Run a model on ``arrays``, its inputs by position, and return what the runs showed.
 
     The first run computes layer by layer, for the statistics. ``runs`` more are timed, as irrun runs the model without

@@ -18,9 +18,20 @@ __all__ = ["page"]
 _FOLDER: Final = Path(__file__).parent / "page"
 
 _MODULES: Final = (
-    "document", "text", "colours", "visible", "layout", "drawing", "camera", "histogram", "details", "overview",
-    "search", "keyboard", "main",
-)  # fmt: skip
+    "document",
+    "text",
+    "colours",
+    "visible",
+    "layout",
+    "drawing",
+    "camera",
+    "histogram",
+    "details",
+    "overview",
+    "search",
+    "keyboard",
+    "main",
+)
 """The modules of the front end, each behind those that it imports."""
 
 _IMPORT: Final = re.compile(r"^import\s[^;]*;\n", re.MULTILINE)

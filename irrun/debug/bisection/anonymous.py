@@ -43,10 +43,12 @@ def anonymized(
     inputs = [_with_names([p.name for p in part.parameters], run) for run in bisection.inputs]
     outputs = [part.result_name(result) for result in part.results]
     named = replace(
-        bisection, part=part, inputs=tuple(inputs),
+        bisection,
+        part=part,
+        inputs=tuple(inputs),
         expected=tuple(_with_names(outputs, run) for run in bisection.expected),
         layers=tuple(replace(culprit, name="") for culprit in bisection.layers),
-    )  # fmt: skip
+    )
     with tempfile.TemporaryDirectory(prefix="irrun-") as folder:
         path = Path(folder) / "part.xml"
         save_model(part, path, compact=True)
@@ -93,7 +95,10 @@ def _renamed(model: Model) -> Model:
             own = (f"output{next(outputs)}",)
             name = f"{own[0]}/result"
         layers[id] = replace(
-            layer, name=name, node=-1, output_names=own,
+            layer,
+            name=name,
+            node=-1,
+            output_names=own,
             inputs=tuple(replace(port, names=(), node=-1) for port in layer.inputs),
             outputs=tuple(replace(port, names=(), node=-1) for port in layer.outputs),
             bodies={tag: _renamed(body) for tag, body in layer.bodies.items()},
@@ -101,7 +106,7 @@ def _renamed(model: Model) -> Model:
                 key: variables.setdefault(text, f"variable{len(variables)}") if key == "variable_id" else text
                 for key, text in layer.attributes.items()
             },
-        )  # fmt: skip
+        )
     return replace(model, name="model", layers=layers)
 
 

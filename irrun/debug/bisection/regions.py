@@ -51,9 +51,8 @@ class Region:
         used = _used(model, results)
         apart = constant_layers(model)
         layers = tuple(
-            id for id in model.order
-            if id in used and id not in apart and model.layers[id].type.lower() not in _SILENT
-        )  # fmt: skip
+            id for id in model.order if id in used and id not in apart and model.layers[id].type.lower() not in _SILENT
+        )
         return Region(model, known, results, settled(model), layers)
 
     def only(self, layers: Collection[int]) -> Region:
@@ -106,16 +105,18 @@ class Region:
         inside = self._with_variables(self.layers[begin:end])
         entering = dict.fromkeys(
             feed
-            for id in self.model.layers if id in inside
+            for id in self.model.layers
+            if id in inside
             for feed in self.model.feeds[id]
             if feed is not None and feed[0] not in inside and feed[0] not in self._constants
-        )  # fmt: skip
+        )
         if any(feed not in self.known for feed in entering):
             return None
         leaving = [
-            output for output, readers in self._readers.items()
+            output
+            for output, readers in self._readers.items()
             if output[0] in inside and output in self.known and any(id not in inside for id in readers)
-        ]  # fmt: skip
+        ]
         if not leaving:
             return None
         model = cut(self.model, inside, leaving, self.values)

@@ -81,10 +81,15 @@ def _issue(bisection: Bisection) -> str:
         "timeout": f"The run does not end: {wrong.message}",
     }[wrong.verdict]
     return _ISSUE.format(
-        types=" + ".join(layer.type for layer in bisection.layers[:3]), verdict=wrong.verdict,
-        engine=bisection.candidate, layers=layers, seen=seen, system=platform.platform(), processor=platform.machine(),
+        types=" + ".join(layer.type for layer in bisection.layers[:3]),
+        verdict=wrong.verdict,
+        engine=bisection.candidate,
+        layers=layers,
+        seen=seen,
+        system=platform.platform(),
+        processor=platform.machine(),
         xml=to_xml(bisection.part).decode("utf-8")[:_MAX_XML_CHARS],
-    )  # fmt: skip
+    )
 
 
 _MAX_XML_CHARS: Final = 20_000

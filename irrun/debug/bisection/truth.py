@@ -27,9 +27,12 @@ class Truth:
     """
 
     def __init__(
-        self, reference: Subject, model: Model, samples: Sequence[Mapping[int, np.ndarray]],
+        self,
+        reference: Subject,
+        model: Model,
+        samples: Sequence[Mapping[int, np.ndarray]],
         places: Mapping[Place, Place],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.reference, self.model, self.samples, self.places = reference, model, samples, places
 
     def run(self, places: Sequence[Place]) -> tuple[list[Outputs], dict[Place, list[np.ndarray]]]:

@@ -245,5 +245,9 @@ def _change(change: Change) -> dict[str, Any]:
 
 def _place(place: Place) -> dict[str, Any]:
     return {
-        "name": place.name, "type": place.type, "inside": place.inside, "file": place.file, "line": place.line,
-    }  # fmt: skip
+        "name": place.name,
+        "type": place.type,
+        "inside": place.inside,
+        "file": place.file,
+        "line": place.line,
+    }

@@ -16,9 +16,22 @@ from irrun.types import ElementType, PartialShape
 __all__ = ["Change", "LayerChanges"]
 
 Kind = Literal[
-    "name", "ir_version", "type", "version", "attribute", "precision", "shape", "tensor_names", "ports", "edge",
-    "weights", "body", "port_map", "back_edges", "rt_info",
-]  # fmt: skip
+    "name",
+    "ir_version",
+    "type",
+    "version",
+    "attribute",
+    "precision",
+    "shape",
+    "tensor_names",
+    "ports",
+    "edge",
+    "weights",
+    "body",
+    "port_map",
+    "back_edges",
+    "rt_info",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,19 +51,43 @@ class Sensitivity:
     def of(unit: Unit, loss: Loss, effect: float, exact: bool) -> Sensitivity:
         """Return the result for a layer."""
         return Sensitivity(
-            unit.name, unit.layer.type, unit.file, unit.line, loss.overflows, loss.underflows, loss.clamped, loss.size,
-            loss.magnitude, loss.place, loss.error, loss.snr, effect, exact, unit.is_inner,
-        )  # fmt: skip
+            unit.name,
+            unit.layer.type,
+            unit.file,
+            unit.line,
+            loss.overflows,
+            loss.underflows,
+            loss.clamped,
+            loss.size,
+            loss.magnitude,
+            loss.place,
+            loss.error,
+            loss.snr,
+            effect,
+            exact,
+            unit.is_inner,
+        )
 
     def record(self) -> dict[str, Any]:
         """Return the result as a dict for JSON. A number that is infinite is null."""
         place = None if self.place is None else {"sample": self.place[0], "index": list(self.place[1])}
         return {
-            "layer": self.name, "type": self.type, "line": self.line, "file": self.file, "overflows": self.overflows,
-            "underflows": self.underflows, "clamped": self.clamped, "size": self.size, "magnitude": self.magnitude,
-            "place": place, "error": json_number(self.error), "snr": json_number(self.snr),
-            "effect": json_number(self.effect), "infinite": math.isinf(self.effect), "exact": self.exact,
-        }  # fmt: skip
+            "layer": self.name,
+            "type": self.type,
+            "line": self.line,
+            "file": self.file,
+            "overflows": self.overflows,
+            "underflows": self.underflows,
+            "clamped": self.clamped,
+            "size": self.size,
+            "magnitude": self.magnitude,
+            "place": place,
+            "error": json_number(self.error),
+            "snr": json_number(self.snr),
+            "effect": json_number(self.effect),
+            "infinite": math.isinf(self.effect),
+            "exact": self.exact,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +153,14 @@ class Precision:
             names = [layer.name for layer in self.kept.layers]
             kept = {"layers": names, "minimal": self.kept.minimal, "outputs": outputs}
         return {
-            "verdict": self.verdict, "precision": self.precision, "accumulator": self.accumulator,
+            "verdict": self.verdict,
+            "precision": self.precision,
+            "accumulator": self.accumulator,
             "outputs": [layer_record(output, is_output=True) for output in self.outputs],
             "overflowing": [layer.name for layer in self.overflowing],
-            "layers": [layer.record() for layer in self.layers], "keep": kept, "simulated": self.simulated,
-            "samples": self.samples, "runs": self.runs,
-        }  # fmt: skip
+            "layers": [layer.record() for layer in self.layers],
+            "keep": kept,
+            "simulated": self.simulated,
+            "samples": self.samples,
+            "runs": self.runs,
+        }

@@ -20,9 +20,13 @@ __all__ = ["restoring"]
 
 
 def restoring(
-    outputs: Outputs, style: Style, losses: Mapping[str, Loss], ranked: Sequence[str], runs: int,
+    outputs: Outputs,
+    style: Style,
+    losses: Mapping[str, Loss],
+    ranked: Sequence[str],
+    runs: int,
     on_run: Callable[[], None],
-) -> tuple[tuple[str, ...], tuple[Layer, ...], bool]:  # fmt: skip
+) -> tuple[tuple[str, ...], tuple[Layer, ...], bool]:
     """Return the names of layers that restore the tolerances, in the order of a run, and the outputs with them.
 
     The last value says whether no single layer can be left out. ``ranked`` are the layers by effect, ``runs`` the most

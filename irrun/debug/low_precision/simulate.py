@@ -102,6 +102,14 @@ def precision(
         )
     overflows = any(layer.overflows for layer in layers)
     return Precision(
-        to, accumulator, "agree" if agrees else "overflow" if overflows else "differ", lowered, layers,
-        len(losses.by_name), kept, len(drawn), simulation.runs, tuple(losses.by_name),
-    )  # fmt: skip
+        to,
+        accumulator,
+        "agree" if agrees else "overflow" if overflows else "differ",
+        lowered,
+        layers,
+        len(losses.by_name),
+        kept,
+        len(drawn),
+        simulation.runs,
+        tuple(losses.by_name),
+    )
