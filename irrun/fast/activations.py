@@ -13,7 +13,7 @@ from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.row_change import RowChange
-from irrun.kernels.blocks import SMALL, each_block
+from irrun.kernels.blocks import SMALL_BLOCK_BYTES, each_block
 from irrun.opdef import Index, Joins, Kernel, Op, Request
 
 __all__ = ["activation", "offer", "swish"]
@@ -46,7 +46,7 @@ def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
 
     def call(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(x.shape, x.dtype) if out is None else out
-        if x.nbytes <= SMALL or not (x.flags.c_contiguous and whole.flags.c_contiguous):
+        if x.nbytes <= SMALL_BLOCK_BYTES or not (x.flags.c_contiguous and whole.flags.c_contiguous):
             if whole is not x:
                 np.copyto(whole, x)
             change(whole)
@@ -59,7 +59,14 @@ def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
                 np.copyto(tile, source[index])
             change(tile)
 
-        each_block(fill, target.shape, target.itemsize, SMALL, work=_WORK_PER_BYTE * whole.nbytes, least=SMALL // 4)
+        each_block(
+            fill,
+            target.shape,
+            target.itemsize,
+            SMALL_BLOCK_BYTES,
+            work=_WORK_PER_BYTE * whole.nbytes,
+            least=SMALL_BLOCK_BYTES // 4,
+        )
         return whole
 
     return Kernel(call, out="elementwise", joins=Joins(change=change, row_calls=change.rows, row_inputs=(0,)))

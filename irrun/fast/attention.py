@@ -15,7 +15,7 @@ from irrun.fast.machine.memory import address_of, data_address, row_at
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.normalization import weigh
-from irrun.fast.panels import DEPTH, WIDTH, multiply_panel
+from irrun.fast.panels import MAX_SUMMED_ROWS, WIDTH, multiply_panel
 from irrun.kernels import attention as by_numpy
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.threads import threads
@@ -196,8 +196,8 @@ def _attend(
                 for j in range(min(keys, top + i + 1) if causal else keys, row.size):
                     row[j] = _HIDDEN
                 factors[i] = _ONE / weigh(row)
-            for start in range(0, seen, DEPTH):
-                count = min(DEPTH, seen - start)
+            for start in range(0, seen, MAX_SUMMED_ROWS):
+                count = min(MAX_SUMMED_ROWS, seen - start)
                 for panel in range(wide):
                     b = address_of(values) + panel * values.strides[0] + 4 * start * WIDTH
                     multiply_panel(

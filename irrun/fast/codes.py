@@ -18,7 +18,7 @@ from irrun.opdef import Call, Epilogue, Stored
 
 __all__ = ["PackedCodes"]
 
-_UNPACKED: Final = 1 << 16
+_MAX_UNPACKED_FLOATS: Final = 1 << 16
 """Floats of the panels that are unpacked at once for many rows. They stay in the second-level cache."""
 
 
@@ -59,7 +59,7 @@ class PackedCodes(ConstantForm):
     def holds(source: Stored, transposed: bool) -> bool:
         """Return whether the groups of the scales and of the zeros fit together, and are not too short."""
         depth = source.shape[1 if transposed else 0]
-        return bool(groups := _groups(source, transposed)) and depth // groups >= _SHORTEST
+        return bool(groups := _groups(source, transposed)) and depth // groups >= _MIN_GROUP_ROWS
 
     @property
     def nbytes(self) -> int:
@@ -92,7 +92,7 @@ class PackedCodes(ConstantForm):
         return _multiply_few if len(a) < ROWS else _multiply_many, (*matrix, *after(epilogue, residual, first))
 
 
-_SHORTEST: Final = 8
+_MIN_GROUP_ROWS: Final = 8
 """The least rows of a group. With shorter ones, a product spends more time on scales than on codes."""
 
 
@@ -197,7 +197,7 @@ def _multiply_many(
     See ``_multiply_few`` for the columns.
     """
     depth = a.shape[1]
-    count = max(1, _UNPACKED // (depth * WIDTH))
+    count = max(1, _MAX_UNPACKED_FLOATS // (depth * WIDTH))
     size = depth // scales.shape[1]
     floats = np.empty((count, depth, WIDTH), np.float32)
     shifts = np.empty(WIDTH, np.float32)

@@ -47,9 +47,9 @@ def summing(function: _F) -> _F:
 _ONE: Final = _f32(1)
 _HALF: Final = _f32(0.5)
 
-_LOWEST: Final = _f32(-104)  # exp is 0 from here on, rounded to f32
-_HIGHEST: Final = _f32(89)  # and Inf from here on
-_VANISHING: Final = _f32(-88)  # the power of two that belongs to it is below those of normal numbers
+_MIN_EXPONENT: Final = _f32(-104)  # exp is 0 from here on, rounded to f32
+_MAX_EXPONENT: Final = _f32(89)  # and Inf from here on
+_MIN_NORMAL_EXPONENT: Final = _f32(-88)  # the power of two that belongs to it is below those of normal numbers
 _PER_E: Final = _f32(1 / math.log(2))
 # log(2) in two parts: products of the first with integers up to 2**15 are exact
 _LOG_2: Final = _f32(0.693359375)
@@ -77,7 +77,7 @@ def _exp_of_rest(x: Number, n: Number) -> Number:
 @contracted
 def exp(x: Number) -> Number:
     """Return e to the power of ``x``, within 1.1 ulp."""
-    x = _LOWEST if x < _LOWEST else _HIGHEST if x > _HIGHEST else x
+    x = _MIN_EXPONENT if x < _MIN_EXPONENT else _MAX_EXPONENT if x > _MAX_EXPONENT else x
     n = x * _PER_E + _ROUNDING - _ROUNDING
     half = n * _HALF + _ROUNDING - _ROUNDING  # 2**n itself may be no normal number
     return _exp_of_rest(x, n) * _power_of_two(half) * _power_of_two(n - half)
@@ -86,7 +86,7 @@ def exp(x: Number) -> Number:
 @contracted
 def exp_of_negative(x: Number) -> Number:
     """Return e to the power of ``x`` <= 0, within 1.1 ulp, but 0 for results that are no normal numbers."""
-    x = _VANISHING if x < _VANISHING else x
+    x = _MIN_NORMAL_EXPONENT if x < _MIN_NORMAL_EXPONENT else x
     n = x * _PER_E + _ROUNDING - _ROUNDING
     return _exp_of_rest(x, n) * _power_of_two(n)
 
@@ -97,7 +97,7 @@ def sigmoid(x: Number) -> Number:
     return _ONE / (_ONE + exp(-x))
 
 
-_FLAT: Final = _f32(9.02)  # from here on, tanh is 1, rounded to f32
+_TANH_IS_1_FROM: Final = _f32(9.02)  # from here on, tanh is 1, rounded to f32
 # tanh(x) = x p(x²) / q(x²) for |x| <= 9.02, within 1.4e-9
 _T0, _T1, _T2, _T3, _T4, _T5 = map(
     _f32, (0.9999999986915, 0.1367991669088, 0.0038683297592, 2.80074982e-5, 3.0585111e-8, -1.220352515e-11)
@@ -108,7 +108,7 @@ _U1, _U2, _U3, _U4 = map(_f32, (0.4701324875172, 0.0272458462235, 0.000393863462
 @contracted
 def tanh(x: Number) -> Number:
     """Return the hyperbolic tangent, within 5 ulp."""
-    x = -_FLAT if x < -_FLAT else _FLAT if x > _FLAT else x
+    x = -_TANH_IS_1_FROM if x < -_TANH_IS_1_FROM else _TANH_IS_1_FROM if x > _TANH_IS_1_FROM else x
     v = x * x
     p = ((((_T5 * v + _T4) * v + _T3) * v + _T2) * v + _T1) * v + _T0
     q = (((_U4 * v + _U3) * v + _U2) * v + _U1) * v + _ONE
@@ -116,7 +116,7 @@ def tanh(x: Number) -> Number:
     return -_ONE if y < -_ONE else _ONE if y > _ONE else y
 
 
-_FAR: Final = _f32(3.93)  # from here on, erf is 1, rounded to f32
+_ERF_IS_1_FROM: Final = _f32(3.93)  # from here on, erf is 1, rounded to f32
 # erf(x) = x p(x²) / q(x²) for |x| <= 3.93, within 2e-8
 _P0, _P1, _P2, _P3, _P4, _P5 = map(
     _f32, (1.128379145371, 0.190784303139, 0.0527903326145, 0.003779623020531, 0.000284807755109, 2.041953031e-6)
@@ -129,7 +129,7 @@ _Q1, _Q2, _Q3, _Q4, _Q5 = map(
 @contracted
 def erf(x: Number) -> Number:
     """Return the error function, within 5 ulp."""
-    x = -_FAR if x < -_FAR else _FAR if x > _FAR else x
+    x = -_ERF_IS_1_FROM if x < -_ERF_IS_1_FROM else _ERF_IS_1_FROM if x > _ERF_IS_1_FROM else x
     v = x * x
     p = ((((_P5 * v + _P4) * v + _P3) * v + _P2) * v + _P1) * v + _P0
     q = ((((_Q5 * v + _Q4) * v + _Q3) * v + _Q2) * v + _Q1) * v + _ONE

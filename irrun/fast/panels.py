@@ -13,8 +13,8 @@ from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.opdef import Epilogue
 
 __all__ = [
-    "DEPTH",
-    "HEIGHT",
+    "MAX_CACHED_ROWS",
+    "MAX_SUMMED_ROWS",
     "WIDTH",
     "after",
     "finish",
@@ -25,10 +25,10 @@ __all__ = [
 
 WIDTH: Final = VECTOR * VECTORS
 """Columns of a panel."""
-DEPTH: Final = 768
+MAX_SUMMED_ROWS: Final = 768
 """The most rows of the constant matrix that a block sums up at once, so that a panel stays in the second-level cache.
 With half as many, a product of depth 768 takes 4 % longer, because it reads its sums again."""
-HEIGHT: Final = 32 * ROWS
+MAX_CACHED_ROWS: Final = 32 * ROWS
 """Rows of the other matrix that each panel is multiplied with in turn, so that they stay in the second-level cache."""
 
 
@@ -52,8 +52,8 @@ def multiply_panel(
         multiply_block(5, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
 
 
-_LOW: Final = np.float32(-np.inf)
-_HIGH: Final = np.float32(np.inf)
+_NO_MINIMUM: Final = np.float32(-np.inf)
+_NO_MAXIMUM: Final = np.float32(np.inf)
 
 
 def after(
@@ -64,10 +64,10 @@ def after(
     ``residual`` has the shape of the product of these columns, and contiguous rows.
     """
     if epilogue is None:
-        return 0, 0, 0, _LOW, _HIGH
+        return 0, 0, 0, _NO_MINIMUM, _NO_MAXIMUM
     bias = 0 if epilogue.bias is None else data_address(epilogue.bias) + 4 * first
     more, apart = (0, 0) if residual is None else (data_address(residual), residual.strides[0] // 4)
-    low, high = epilogue.limits or (_LOW, _HIGH)
+    low, high = epilogue.limits or (_NO_MINIMUM, _NO_MAXIMUM)
     return bias, more, apart, np.float32(low), np.float32(high)
 
 
@@ -89,7 +89,7 @@ def finish(
             more = row_at(residual + 4 * i * apart, columns)
             for j in range(columns):
                 row[j] += more[j]
-        if low > _LOW or high < _HIGH:
+        if low > _NO_MINIMUM or high < _NO_MAXIMUM:
             for j in range(columns):  # NaN stays
                 least = low if row[j] < low else row[j]
                 row[j] = high if least > high else least
@@ -98,7 +98,7 @@ def finish(
 @compiled
 def multiply_panels(
     a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: int, bias: int = 0, residual: int = 0, apart: int = 0,
-    low: Number = _LOW, high: Number = _HIGH,
+    low: Number = _NO_MINIMUM, high: Number = _NO_MAXIMUM,
 ) -> None:  # fmt: skip
     """Fill ``out`` with the product of ``a`` and panels of floats from the panel ``first`` on.
 
@@ -108,12 +108,12 @@ def multiply_panels(
     columns = out.shape[1]
     lda, ldb, ldc = a.strides[0] // 4, panels.strides[0], out.strides[0] // 4
     edge = np.empty((ROWS, WIDTH), np.float32)
-    parts = -(-depth // DEPTH)
+    parts = -(-depth // MAX_SUMMED_ROWS)
     for part in range(parts):
         begin, end = depth * part // parts, depth * (part + 1) // parts
         adds = part > 0
-        for top in range(0, rows, HEIGHT):
-            height = min(HEIGHT, rows - top)
+        for top in range(0, rows, MAX_CACHED_ROWS):
+            height = min(MAX_CACHED_ROWS, rows - top)
             at = address_of(a) + 4 * (top * lda + begin)
             column = 0
             while column < columns:
@@ -138,7 +138,7 @@ def multiply_panels(
                             for j in range(width):
                                 before = out[top + row + i, column + j] if adds else np.float32(0)
                                 out[top + row + i, column + j] = before + edge[i, j]
-                if part == parts - 1 and (bias or residual or low > _LOW or high < _HIGH):
+                if part == parts - 1 and (bias or residual or low > _NO_MINIMUM or high < _NO_MAXIMUM):
                     added, more = 4 * column, 4 * (top * apart + column)
                     finish(
                         c, ldc, height, width, bias + added if bias else 0, residual + more if residual else 0, apart,

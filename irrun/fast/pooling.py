@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
-from irrun.fast.convolution.windows import average, geometry_of, maximum
-from irrun.fast.machine.processor import ROWS
+from irrun.fast.convolution.window_block import AVERAGE, MAXIMUM, window_block
+from irrun.fast.convolution.windows import each_table, geometry_of
+from irrun.fast.functions import contracted
+from irrun.fast.machine.memory import address_of
+from irrun.fast.machine.processor import ROWS, VECTOR, compiled
 from irrun.fast.machine.sharing import share
+from irrun.fast.panels import WIDTH
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Kernel, OnTileReady, Request, ignore_tile
@@ -59,9 +63,54 @@ def pooling(axes: tuple[Axis, ...], batch: int, channels: int, counts: np.ndarra
         whole = np.empty(shape, np.float32) if out is None else out
         seen = np.ascontiguousarray(data)
 
-        function, more = (maximum, ()) if factors is None else (average, (factors,))
+        function, more = (_maximum, ()) if factors is None else (_average, (factors,))
         share(function, math.prod(shape[:3]), work, seen, whole, geometry, *more, unit=ROWS)
         report_in_blocks(whole, on_tile_ready)
         return whole
 
     return Kernel(call, "compiled, channels last", out="tiles")
+
+
+@compiled
+def _maximum(data: np.ndarray, out: np.ndarray, geometry: np.ndarray, first: int, last: int) -> None:
+    """Fill the windows ``first`` to ``last`` of ``out`` with the largest element of each channel, or NaN if there is.
+
+    The arrays are those of ``windows.convolve``. Windows that see only pads give -Inf.
+    """
+    nothing = np.empty(data.shape[3], np.float32)
+    for n in range(len(nothing)):
+        nothing[n] = -np.inf
+    each_table(_pool_table, data, nothing, out, out, geometry, first, last, (nothing, True))
+
+
+@compiled
+def _average(
+    data: np.ndarray, out: np.ndarray, geometry: np.ndarray, factors: np.ndarray, first: int, last: int
+) -> None:
+    """Fill the windows ``first`` to ``last`` of ``out`` with the sum of each channel times the window's factor.
+
+    ``factors`` has one for each window of an image.
+    """
+    nothing = np.zeros(data.shape[3], np.float32)
+    each_table(_pool_table, data, nothing, out, out, geometry, first, last, (factors, False))
+
+
+@contracted
+def _pool_table(
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
+) -> None:
+    """Reduce the windows of a table."""
+    (factors, largest), zero, taps = more, np.float32(0), table.shape[1]
+    for block in range(blocks):
+        for row in range(ROWS):
+            window = (top + block * ROWS + row) % len(factors)
+            targets[block, row, 2] = address_of(factors) + 4 * window
+        entries = address_of(table) + block * table.strides[0]
+        rows = address_of(targets) + block * targets.strides[0]
+        for c in range(0, out.shape[3], WIDTH):
+            columns = min(WIDTH, out.shape[3] - c)
+            vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+            if largest:
+                window_block(MAXIMUM, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero)
+            else:
+                window_block(AVERAGE, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero)

@@ -11,7 +11,7 @@ from irrun.fast.codes import PackedCodes
 from irrun.fast.machine.processor import HALVES, ROWS
 from irrun.fast.machine.sharing import share
 from irrun.fast.panels import WIDTH, after, multiply_part
-from irrun.kernels.blocks import BLOCK, SMALL, each_block, within
+from irrun.kernels.blocks import BLOCK_BYTES, SMALL_BLOCK_BYTES, each_block, within
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
 from irrun.opdef import (
@@ -96,7 +96,7 @@ def packed_product(source: np.ndarray | Stored, transpose_a: bool, transpose_b: 
                 if change is not None:
                     change(target)
                 if on_tile_ready is not ignore_tile:
-                    for part in within(index, whole.itemsize, SMALL):
+                    for part in within(index, whole.itemsize, SMALL_BLOCK_BYTES):
                         on_tile_ready(part)
 
             work = 2 * whole.size * packed.depth
@@ -108,7 +108,7 @@ def packed_product(source: np.ndarray | Stored, transpose_a: bool, transpose_b: 
                 packed.multiply_shared(rows.reshape(-1, packed.depth), target, epilogue, added)
                 if change is not None:
                     change(whole)
-            elif on_tile_ready is ignore_tile and not shared(work) and whole.nbytes <= BLOCK:
+            elif on_tile_ready is ignore_tile and not shared(work) and whole.nbytes <= BLOCK_BYTES:
                 fill(tuple(map(slice, (0,) * whole.ndim, whole.shape)))
             else:
                 each_block(fill, whole.shape, whole.itemsize, work=work, **cuts(whole.shape, whole.itemsize))

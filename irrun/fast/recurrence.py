@@ -21,7 +21,7 @@ from irrun.opdef import Kernel, Request
 
 __all__ = ["PackedCell", "gru", "gru_linear", "lstm", "offer"]
 
-_AT_ONCE: Final = 256
+_ELEMENTS_PER_CALL: Final = 256
 """Elements of a sequence that are computed between two looks at the clock."""
 
 
@@ -86,8 +86,8 @@ class PackedCell:
         held = np.stack(states)
         hidden = y if y.flags.c_contiguous else np.empty(y.shape, np.float32)
         panels = [part.panels for part in self.recurrent]
-        for first in in_time(range(0, time, _AT_ONCE)):
-            last = min(first + _AT_ONCE, time)
+        for first in in_time(range(0, time, _ELEMENTS_PER_CALL)):
+            last = min(first + _ELEMENTS_PER_CALL, time)
             self.steps(projected, held, hidden, first, last, backwards, self.rest, *panels)
         if hidden is not y:
             y[...] = hidden

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, each_block, report_in_blocks, scratch
+from irrun.kernels.blocks import BLOCK_BYTES, each_block, report_in_blocks, scratch
 from irrun.kernels.matmul import matmul
 from irrun.kernels.normalization import exponentials, sums
 from irrun.opdef import Index, OnTileReady, ignore_tile
@@ -86,7 +86,15 @@ def attention(
         on_tile_ready((*first, slice(0, value.shape[-1])))
 
     counts = *batch, queries, keys
-    each_block(fill, counts, query.itemsize, BLOCK, work=128 * math.prod(counts), least=BLOCK, whole=(len(batch) + 1,))
+    each_block(
+        fill,
+        counts,
+        query.itemsize,
+        BLOCK_BYTES,
+        work=128 * math.prod(counts),
+        least=BLOCK_BYTES,
+        whole=(len(batch) + 1,),
+    )
     return whole
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from irrun.kernels.threads import each, shared, threads
 from irrun.opdef import Calls, Change, Index, Joins, Kernel, OnTileReady, ignore_tile
 
-BLOCK: Final = 1 << 19
+BLOCK_BYTES: Final = 1 << 19
 """Bytes of a block that stays in the second-level cache of a core."""
-SMALL: Final = BLOCK // 4
+SMALL_BLOCK_BYTES: Final = BLOCK_BYTES // 4
 """Bytes of a block whose inputs, outputs and intermediate arrays shall stay in that cache together."""
-_STRIP: Final = 1 << 8
+_MIN_CUT_BYTES: Final = 1 << 8
 """Bytes of a row that blocks do not cut any further: several whole cache lines and SIMD vectors."""
 
 InPlace = Callable[[np.ndarray, np.ndarray], None]
@@ -26,7 +26,7 @@ InPlace = Callable[[np.ndarray, np.ndarray], None]
 
 @lru_cache(1 << 12)
 def blocks(
-    counts: tuple[int, ...], size: int, limit: int = BLOCK, whole: tuple[int, ...] = (), multiple: int = 1
+    counts: tuple[int, ...], size: int, limit: int = BLOCK_BYTES, whole: tuple[int, ...] = (), multiple: int = 1
 ) -> tuple[Index, ...]:
     """Return indices that divide axes of the lengths ``counts`` into blocks of about ``limit`` bytes.
 
@@ -35,7 +35,7 @@ def blocks(
     their number is a multiple of ``multiple``, so that as many threads get the same share.
     """
     size, last = max(size, 1), len(counts) - 1
-    strip = -(-_STRIP // size)
+    strip = -(-_MIN_CUT_BYTES // size)
     size *= math.prod(max(counts[axis], 1) for axis in whole)
     units = [strip if axis == last else 1 for axis in range(len(counts))]
     parts = [1] * len(counts)
@@ -114,7 +114,7 @@ def changing(change: Change | None, out: np.ndarray, on_tile_ready: OnTileReady)
     return change_and_report
 
 
-def within(block: Index, size: int, limit: int = BLOCK) -> list[Index]:
+def within(block: Index, size: int, limit: int = BLOCK_BYTES) -> list[Index]:
     """Return indices that divide a block into smaller blocks of about ``limit`` bytes.
 
     The indices are those of the array that contains the block. An element takes ``size`` bytes.
@@ -159,7 +159,7 @@ def whole_along(function: InPlace, axes: tuple[int, ...], rows: Callable[..., Ca
             out = np.empty(x.shape, x.dtype)
         filled = out
         fill = reporting(lambda index: function(x[index], filled[index]), filled, on_tile_ready)
-        each_block(fill, x.shape, x.itemsize, BLOCK, work=8 * x.nbytes, whole=axes)
+        each_block(fill, x.shape, x.itemsize, BLOCK_BYTES, work=8 * x.nbytes, whole=axes)
         return filled
 
     return Kernel(call, "in blocks", out="tiles", joins=Joins(row_calls=rows, row_inputs=(0,)))
@@ -168,4 +168,4 @@ def whole_along(function: InPlace, axes: tuple[int, ...], rows: Callable[..., Ca
 def report_in_blocks(out: np.ndarray, on_tile_ready: OnTileReady) -> None:
     """Report each block of ``out``, which is complete, to ``on_tile_ready``."""
     if on_tile_ready is not ignore_tile:
-        each(on_tile_ready, blocks(out.shape, out.itemsize, SMALL), out.nbytes)
+        each(on_tile_ready, blocks(out.shape, out.itemsize, SMALL_BLOCK_BYTES), out.nbytes)

@@ -6,26 +6,26 @@ from typing import Final
 
 import numpy as np
 
-_TILE: Final = 1 << 18
+_TILE_BYTES: Final = 1 << 18
 """Bytes of a tile. A copy of it stays in the second-level cache of a core."""
-_ROWS: Final = 256
+_MAX_TILE_ROWS: Final = 256
 """The most rows of a tile, so that a cache line of each row stays in the first-level cache."""
-_PADDED: Final = 16
+_PADDING_ELEMENTS: Final = 16
 """Elements of padding between the rows of the copy of a tile. Without padding, rows that are a power of two apart would
 all map to the same few cache lines."""
-_PAGE: Final = 1 << 12
+_PAGE_BYTES: Final = 1 << 12
 """Bytes after which addresses map to the same lines of the first-level cache again."""
-_WAYS: Final = 8
+_CACHE_WAYS: Final = 8
 """Lines of the first-level cache that can hold the same place of a page."""
-_NEAR: Final = 1 << 15
+_MIN_TILED_BYTES: Final = 1 << 15
 """The fewest bytes of an array that is copied by tiles. numpy copies smaller ones."""
-_FEW: Final = 16
+_MIN_LOOP_ELEMENTS: Final = 16
 """The fewest elements in the last axis for which numpy's loops over it are long enough."""
 
 
 def copy_to(out: np.ndarray, view: np.ndarray) -> None:
     """Copy ``view`` to ``out``, which is in C order and has the same shape."""
-    if view.nbytes < _NEAR or view.dtype.hasobject or view.flags.c_contiguous:
+    if view.nbytes < _MIN_TILED_BYTES or view.dtype.hasobject or view.flags.c_contiguous:
         out[...] = view
         return
     view = view.reshape(_merged(view))
@@ -33,10 +33,10 @@ def copy_to(out: np.ndarray, view: np.ndarray) -> None:
     last = view.ndim - 1
     rows, down = view.shape[last], view.strides[last]
     runs = [axis for axis in range(last) if view.strides[axis] == view.itemsize and view.shape[axis] >= 64]
-    if runs and rows < _FEW:
+    if runs and rows < _MIN_LOOP_ELEMENTS:
         for i in range(rows):
             out[..., i] = view[..., i]
-    elif runs and rows >= 32 and down > 0 and rows > _WAYS * min(64, _PAGE // math.gcd(down, _PAGE)):
+    elif runs and rows >= 32 and down > 0 and rows > _CACHE_WAYS * min(64, _PAGE_BYTES // math.gcd(down, _PAGE_BYTES)):
         _by_tiles(np.moveaxis(out, (runs[0], last), (-1, -2)), np.moveaxis(view, (runs[0], last), (-1, -2)))
     else:
         out[...] = view
@@ -65,11 +65,11 @@ def _by_tiles(out: np.ndarray, view: np.ndarray) -> None:
     if view.ndim == 2:
         out, view = out[None], view[None]
     count, rows, columns = view.shape[-3:]
-    most = _TILE // view.itemsize
-    high = min(rows, _ROWS)
+    most = _TILE_BYTES // view.itemsize
+    high = min(rows, _MAX_TILE_ROWS)
     wide = min(columns, most // high)
     deep = min(count, most // (wide * high))
-    room = np.empty((deep, high, wide + _PADDED), view.dtype)
+    room = np.empty((deep, high, wide + _PADDING_ELEMENTS), view.dtype)
     starts = list(product(range(0, count, deep), range(0, rows, high), range(0, columns, wide)))
     for place in np.ndindex(view.shape[:-3]):
         source, target = view[place], out[place]

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.kernels.blocks import SMALL, InPlace
+from irrun.kernels.blocks import SMALL_BLOCK_BYTES, InPlace
 from irrun.opdef import Formula, Joins, Kernel, Value
 
 
@@ -72,7 +72,7 @@ def in_blocks(function: InPlace) -> Callable[..., np.ndarray]:
     def call(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
             out = np.empty(x.shape, x.dtype)
-        count = SMALL // x.itemsize
+        count = SMALL_BLOCK_BYTES // x.itemsize
         if x.size <= count:
             function(x, out)
             return out

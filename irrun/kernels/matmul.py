@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from irrun.kernels.blas import asked
-from irrun.kernels.blocks import BLOCK
+from irrun.kernels.blocks import BLOCK_BYTES
 from irrun.kernels.copies import copy_to
 from irrun.kernels.mkl import Cblas, mkl
 from irrun.kernels.threads import each, only_numpy, products_are_shared, shared, shares
@@ -180,7 +180,7 @@ def _floats(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.n
 
 def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
     """Multiply f32 or f64 matrices, shared among threads if that is worth it."""
-    if min(a.ndim, b.ndim) < 2 or a.size * b.shape[-1] < _LARGE:
+    if min(a.ndim, b.ndim) < 2 or a.size * b.shape[-1] < _MIN_LIBRARY_MULTIPLICATIONS:
         return np.matmul(a, b, out=out)
     if out is None:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -199,7 +199,7 @@ def _product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray
         right = b if axis == rank - 2 else _cut(b, axis - rank, cut)
         _multiply(left, right, _cut(whole, axis - rank, cut))
 
-    each(part, shares(whole.shape[axis], work, _LEAST if axis == longer else 1), work)
+    each(part, shares(whole.shape[axis], work, _PART_MULTIPLE if axis == longer else 1), work)
     return whole
 
 
@@ -215,15 +215,15 @@ def _cut(array: np.ndarray, axis: int, cut: slice) -> np.ndarray:
 
 def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     library = None if only_numpy() else _library()
-    large = a.shape[-2] * a.shape[-1] * b.shape[-1] >= _LARGE
+    large = a.shape[-2] * a.shape[-1] * b.shape[-1] >= _MIN_LIBRARY_MULTIPLICATIONS
     if library is None or not large or not library.product(a, b, out):
         np.matmul(a, b, out=out)
 
 
-_LARGE: Final = 1 << 19
+_MIN_LIBRARY_MULTIPLICATIONS: Final = 1 << 19
 """The fewest multiplications for which another library, or another thread, makes up for the time that calling it
 takes."""
-_LEAST: Final = 64
+_PART_MULTIPLE: Final = 64
 """The parts of a product have a multiple of this number of rows or columns."""
 
 
@@ -239,10 +239,14 @@ def cuts(shape: tuple[int, ...], size: int) -> dict[str, Any]:
     last = len(shape) - 1
     line = other * size
     whole = tuple(range(last)) if by_columns else (last,)
-    return {"limit": max(BLOCK // 2, _LINES * line), "least": _LINES // 2 * line, "whole": whole}
+    return {
+        "limit": max(BLOCK_BYTES // 2, _MIN_BLOCK_LINES * line),
+        "least": _MIN_BLOCK_LINES // 2 * line,
+        "whole": whole,
+    }
 
 
-_LINES: Final = 256
+_MIN_BLOCK_LINES: Final = 256
 """The least rows or columns of a block of a product (half as many where threads share the blocks): smaller blocks
 spend too much time on reading the other operand again."""
 

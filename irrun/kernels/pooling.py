@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, each_block, reporting, scratch
+from irrun.kernels.blocks import BLOCK_BYTES, each_block, reporting, scratch
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Index, Kernel, OnTileReady, ignore_tile
 
@@ -49,7 +49,7 @@ def pooling(reduction: Reduction, axes_of: Callable[[tuple[int, ...]], tuple[Axi
                 np.divide(part, divisors(axes).astype(part.dtype), out=part)
 
         report = reporting(fill, whole, on_tile_ready)
-        each_block(report, data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, 2 * BLOCK, work=data.nbytes)
+        each_block(report, data.shape[:2], math.prod(data.shape[2:]) * data.itemsize, 2 * BLOCK_BYTES, work=data.nbytes)
         return whole
 
     return Kernel(call, "in blocks", out="tiles")
@@ -78,7 +78,7 @@ def pooling_channels_last(reduction: Reduction, axes: tuple[Axis, ...], channels
                 np.divide(part, divisors[windows].astype(part.dtype), out=part)
 
         report = reporting(fill, whole, on_tile_ready)
-        each_block(report, (len(data), rows.out), size, BLOCK // 2, work=data.nbytes)
+        each_block(report, (len(data), rows.out), size, BLOCK_BYTES // 2, work=data.nbytes)
         return whole
 
     return Kernel(call, "in blocks, channels last", out="tiles")

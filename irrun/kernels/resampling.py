@@ -28,7 +28,7 @@ Pass = tuple[int, int, int | np.ndarray | list[Strip]]
 """How to resize one axis: the axis, its size in the output, and one of three: how often each input element is repeated
 (last axis only), the index of the input element for each output element, or strips."""
 
-_STRIP: Final = 32
+_STRIP_ELEMENTS: Final = 32
 """The number of output elements of a strip if the axis grows, or of its input elements if the axis shrinks. Shorter
 strips hold fewer zero weights, but their matrix products are slower."""
 
@@ -179,7 +179,7 @@ def weighted_sums(x: np.ndarray, axis: int, indices: np.ndarray, weights: np.nda
 def strips(indices: np.ndarray, weights: np.ndarray, count: int, dtype: np.dtype) -> list[Strip]:
     """Return the taps of an axis of ``count`` input elements as strips."""
     result: list[Strip] = []
-    step = max(1, min(_STRIP, _STRIP * len(indices) // count))
+    step = max(1, min(_STRIP_ELEMENTS, _STRIP_ELEMENTS * len(indices) // count))
     for start in range(0, len(indices), step):
         near = indices[start : start + step]
         first = int(near.min())

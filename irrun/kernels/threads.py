@@ -32,8 +32,8 @@ of which one thread does some 80 in a nanosecond, or one byte that any other ker
 the time that it takes, because waking a thread takes 0.1 ms on a virtual machine, and because threads that make short
 calls of numpy wait for each other between the calls."""
 WORTH_NATIVELY: Final = 1 << 21
-"""The same for machine code that threads share without the interpreter's lock (see ``compiled.machine.sharing``)."""
-_MOST: Final = 8
+"""The same for machine code that threads share without the interpreter's lock (see ``fast.machine.sharing``)."""
+_MAX_DEFAULT_THREADS: Final = 8
 """The most threads by default. More threads would all wait for memory."""
 
 
@@ -45,7 +45,7 @@ def threads() -> int:
         if wanted.isdecimal() and int(wanted):
             return int(wanted)
     affinity = getattr(os, "sched_getaffinity", None)
-    return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _quota(), _MOST)
+    return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _quota(), _MAX_DEFAULT_THREADS)
 
 
 def _quota() -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irrun.base.deadline import in_time
-from irrun.kernels.blocks import BLOCK, each_block, reporting, scratch
+from irrun.kernels.blocks import BLOCK_BYTES, each_block, reporting, scratch
 from irrun.kernels.elementwise import native
 from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, ignore_tile, ports
 from irrun.types import PartialShape
@@ -93,7 +93,7 @@ class AdaptiveBase(Op):
                 end(whole[index], counts)
 
             size = math.prod(data.shape[2:]) * data.itemsize
-            each_block(reporting(fill, whole, on_tile_ready), data.shape[:2], size, BLOCK, work=data.nbytes)
+            each_block(reporting(fill, whole, on_tile_ready), data.shape[:2], size, BLOCK_BYTES, work=data.nbytes)
             return whole
 
         return Kernel(call, "in blocks", out="tiles")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, SMALL, each_block, reporting
+from irrun.kernels.blocks import BLOCK_BYTES, SMALL_BLOCK_BYTES, each_block, reporting
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Index, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, ports
@@ -67,7 +67,14 @@ class BatchNormInference5(Op):
                 np.multiply(x[index], scale[channels], part)
                 np.add(part, shift[channels], part)
 
-            each_block(reporting(fill, whole, on_tile_ready), known, x.itemsize, SMALL, work=x.nbytes, least=BLOCK)
+            each_block(
+                reporting(fill, whole, on_tile_ready),
+                known,
+                x.itemsize,
+                SMALL_BLOCK_BYTES,
+                work=x.nbytes,
+                least=BLOCK_BYTES,
+            )
             return whole
 
         return Kernel(call, out="tiles")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irrun.kernels.blocks import SMALL, blocks
+from irrun.kernels.blocks import SMALL_BLOCK_BYTES, blocks
 from irrun.kernels.elementwise import native
 from irrun.kernels.normalization import standardise, standardised
 from irrun.opdef import Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, ports
@@ -52,7 +52,7 @@ class GroupNormalization(Op):
         groups, size = self.num_groups, channels // self.num_groups
         along = tuple(range(2, len(spatial) + 3))
         function = standardise(along, len(spatial) + 3, self.epsilon)
-        cuts = blocks((batch, groups, size, *spatial), data.type.dtype.itemsize, SMALL, along)
+        cuts = blocks((batch, groups, size, *spatial), data.type.dtype.itemsize, SMALL_BLOCK_BYTES, along)
 
         def call(
             x: np.ndarray, scale: np.ndarray, bias: np.ndarray,
@@ -78,7 +78,7 @@ class GroupNormalization(Op):
             return None
         batch, channels, high, broad = shape
         size, epsilon = channels // self.num_groups, dtype.type(self.epsilon)
-        cuts = blocks((high,), broad * channels * dtype.itemsize, SMALL)
+        cuts = blocks((high,), broad * channels * dtype.itemsize, SMALL_BLOCK_BYTES)
 
         def along(row: np.ndarray) -> np.ndarray:
             """Repeat the values of the channels for each pixel of a row: numpy is slow on short rows."""

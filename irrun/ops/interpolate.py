@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import irrun.kernels.resampling as resampling
-from irrun.kernels.blocks import BLOCK, each_block, reporting, scratch
+from irrun.kernels.blocks import BLOCK_BYTES, each_block, reporting, scratch
 from irrun.kernels.elementwise import native
 from irrun.opdef import CHANNELS_LAST, Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, opt, ports
 from irrun.ops._sampling import is_integer, saturated
@@ -239,7 +239,9 @@ def _in_blocks(
     ) -> np.ndarray:
         whole = np.empty(sizes, image.dtype) if out is None else out
         fill = reporting(lambda index: resize(image[index], whole[index]), whole, on_tile_ready)
-        each_block(fill, tuple(lead), math.prod(sizes[len(lead) :]) * image.itemsize, 2 * BLOCK, work=whole.nbytes)
+        each_block(
+            fill, tuple(lead), math.prod(sizes[len(lead) :]) * image.itemsize, 2 * BLOCK_BYTES, work=whole.nbytes
+        )
         return whole
 
     return Kernel(call, "in blocks", out="tiles")

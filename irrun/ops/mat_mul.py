@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irrun.kernels.blocks import SMALL, each_block, report_in_blocks, within
+from irrun.kernels.blocks import SMALL_BLOCK_BYTES, each_block, report_in_blocks, within
 from irrun.kernels.matmul import TransposedConstant, UnpackedConstant, cuts, matmul, multiply_stored, narrow, wide
 from irrun.opdef import (
     Index,
@@ -110,7 +110,7 @@ class MatMul(Op):
 
             def fill(index: Index) -> None:
                 matmul(a[index[:-1]], b[:, index[-1]], whole[index])
-                for part in within(index, whole.itemsize, SMALL):
+                for part in within(index, whole.itemsize, SMALL_BLOCK_BYTES):
                     on_tile_ready(part)
 
             each_block(fill, shape, whole.itemsize, work=flops, **parts)

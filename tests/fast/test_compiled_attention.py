@@ -11,7 +11,7 @@ from kit import filled, operation, tensor
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
-from irrun.fast.panels import DEPTH, WIDTH
+from irrun.fast.panels import MAX_SUMMED_ROWS, WIDTH
 
 RANDOM = np.random.default_rng(0)
 
@@ -54,7 +54,7 @@ SHAPES = [  # batch, queries, keys, depth, width
     ((), 60, WIDTH - 1, 3, WIDTH + 1),
     ((3,), 7, WIDTH + 1, 80, 2 * WIDTH),
     ((1, 2, 1, 2), 6, 3, 4, 5),
-    ((1,), 70, DEPTH + 9, 8, 8),
+    ((1,), 70, MAX_SUMMED_ROWS + 9, 8, 8),
 ]
 
 

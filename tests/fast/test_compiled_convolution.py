@@ -286,8 +286,8 @@ def assert_same(model: irrun.Model, *feeds: np.ndarray) -> irrun.Executable:
 @pytest.mark.parametrize("batch", [1, 3])
 def test_bands(stride: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three convolutions are one step, which computes them a few rows at a time, and keeps rows that two bands see."""
-    monkeypatch.setattr(bands, "_LARGE", 0)
-    monkeypatch.setattr(bands, "_BAND", 1)  # two rows each
+    monkeypatch.setattr(bands, "_MIN_BETWEEN_BYTES", 0)
+    monkeypatch.setattr(bands, "_MAX_BAND_BYTES", 1)  # two rows each
     model = b.model(bottleneck(b.Tanh(image(batch, 5, 19, 14)), 5, 24, stride))
     executable = assert_same(model, normal(batch, 5, 19, 14))
     steps = [step for step in executable.plan.steps if "in bands" in step.kernel.algorithm]

@@ -83,7 +83,7 @@ def test_layers(
 
 
 def test_more_steps_than_are_computed_at_once() -> None:
-    hidden, steps = 8, recurrence._AT_ONCE * 2 + 3
+    hidden, steps = 8, recurrence._ELEMENTS_PER_CALL * 2 + 3
     w, r, b = normal(32, 2), normal(32, hidden) / 4, normal(32)
     x, states = normal(1, steps, 2), [normal(1, hidden), normal(1, hidden)]
     for backwards in (False, True):

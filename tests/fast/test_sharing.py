@@ -146,7 +146,7 @@ def allocate(size: int, first: int, last: int) -> float:
 
 def test_a_task_ends_the_watch(use: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
     use(2)
-    monkeypatch.setattr(sharing, "_PATIENCE", MANY)
+    monkeypatch.setattr(sharing, "_LOOKS_BEFORE_SLEEP", MANY)
     share(mark, 30, MANY, np.zeros(30, np.int64), np.zeros(31, np.int64))
     end = time.monotonic() + GUARD
     while not sharing._call[sharing._WATCHING]:
@@ -185,14 +185,14 @@ def run(program: str) -> subprocess.CompletedProcess[bytes]:
 def test_a_process_ends_while_threads_watch() -> None:
     """Machine code is unloaded at the end, under the threads that would run it."""
     for _ in range(5):
-        done = run(PROGRAM + "sharing._PATIENCE = 1 << 62\nwork()\n")
+        done = run(PROGRAM + "sharing._LOOKS_BEFORE_SLEEP = 1 << 62\nwork()\n")
         assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_forked_process_shares_with_its_own_threads() -> None:
     more = """
-sharing._PATIENCE = 1 << 62
+sharing._LOOKS_BEFORE_SLEEP = 1 << 62
 work()
 child = os.fork()
 if child == 0:

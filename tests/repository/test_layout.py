@@ -211,7 +211,7 @@ def test_imports(path: Path) -> None:
         ("irrun.ops.tile", "from irrun.fast import available", "ops may not import irrun.fast"),
         ("irrun.ops.tile", "from irrun.fast.product import offer", "ops may not import irrun.fast.product"),
         ("irrun.running.executor", "from irrun.fast import kernel", "running may not import irrun.fast"),
-        ("irrun.planning.plan", "from irrun.kernels.blocks import _STRIP", "_STRIP is private"),
+        ("irrun.planning.plan", "from irrun.kernels.blocks import _MIN_CUT_BYTES", "_MIN_CUT_BYTES is private"),
         ("irrun.running.executor", "def f():\n    from irrun.running.pool import Pool", "within a function"),
         ("irrun.running.executor", "from irrun.ops._rnn import Cell", "irrun.ops._rnn is private to ops"),
         ("irrun.running.executor", "from irrun.cli._fleet import run", "irrun.cli._fleet is private to cli"),

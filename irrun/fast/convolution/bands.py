@@ -16,14 +16,14 @@ from irrun.opdef import Index, Joins, Kernel, OnTileReady, Packing, ignore_tile
 
 __all__ = ["Stage", "chained"]
 
-_BAND: Final = 1 << 19
+_MAX_BAND_BYTES: Final = 1 << 19
 """Bytes of the bands between the convolutions. They stay in the second-level cache together with the filters."""
-_LARGE: Final = 1 << 23
+_MIN_BETWEEN_BYTES: Final = 1 << 23
 """The least bytes between two convolutions for which bands pay off: fewer stay in the third-level cache, and threads
 share the convolutions better in sequence (see ``sequences``)."""
-_FILTERS: Final = 1 << 18
+_MAX_FILTERS_BYTES: Final = 1 << 18
 """The most bytes of the filters of a convolution, which are read again for each band."""
-_MOST: Final = 3
+_MAX_STAGES: Final = 3
 """The most convolutions of a chain: there is scratch memory for two bands."""
 
 
@@ -58,8 +58,8 @@ def chained(first: Kernel, then: Kernel) -> Kernel | None:
     """
     stages = (*first.joins.stages, *then.joins.stages)
     between = first.joins.stages[-1]
-    small = all(stage.panels.nbytes <= _FILTERS for stage in stages)
-    if len(stages) > _MOST or not small or between.row * between.axes[0].out < _LARGE:
+    small = all(stage.panels.nbytes <= _MAX_FILTERS_BYTES for stage in stages)
+    if len(stages) > _MAX_STAGES or not small or between.row * between.axes[0].out < _MIN_BETWEEN_BYTES:
         return None
     return _Chain(stages, first.flops + then.flops).kernel()
 
@@ -90,7 +90,7 @@ class _Chain:
         for stage, after in zip(reversed(before), reversed(self.stages[1:])):
             step *= after.axes[0].stride
             each += step * stage.row
-        self.high = max(2, _BAND // each)
+        self.high = max(2, _MAX_BAND_BYTES // each)
         self.moves = lru_cache(1 << 8)(self._moves)
 
     def kernel(self) -> Kernel:

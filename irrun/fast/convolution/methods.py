@@ -27,19 +27,19 @@ from irrun.opdef import Epilogue, Index, Joins, Kernel, OnTileReady, Packing, ig
 
 __all__ = ["PackedFilters", "convolution", "transposed"]
 
-_FEW: Final = 8
+_MAX_JOINED_CHANNELS: Final = 8
 """The most input channels for which the taps of a row are joined: a tap alone would be too short a loop."""
-_NARROW: Final = 16
+_MIN_WINOGRAD_CHANNELS: Final = 16
 """The fewest channels for Winograd's method: with fewer, its transforms take longer than what they save."""
-_SMALL: Final = 1 << 18
+_SMALL_FILTERS_ELEMENTS: Final = 1 << 18
 """The most elements of transformed filters that do not matter: 1 MiB."""
-_LARGE: Final = 1 << 22
+_LARGE_FILTERS_ELEMENTS: Final = 1 << 22
 """The most elements of transformed filters that are not large: 16 MiB."""
-_WORTH: Final = 32
+_MIN_SAVED_PER_ELEMENT: Final = 32
 """The least multiplications that each element of transformed filters must save, unless they are small."""
-_WORTH_LARGE: Final = 128
+_MIN_SAVED_PER_LARGE_ELEMENT: Final = 128
 """The same for large ones: with 32, a U-Net takes 20 MB more and is 1 % faster."""
-_NONE: Final = np.empty(0, np.float32)
+_NO_NUMBERS: Final = np.empty(0, np.float32)
 
 
 def convolution(filters: Filters, axes: tuple[Axis, ...], batch: int) -> Kernel:
@@ -59,7 +59,12 @@ def _tile(filters: Filters, axes: tuple[Axis, ...], batch: int) -> int | None:
     must save enough multiplications.
     """
     plain = filters.groups == 1 and is_plain_3x3(filters, axes) and filters.is_finite
-    if not plain or min(filters.ins, filters.outs) < _NARROW or filters.ins % VECTOR or filters.outs % VECTOR:
+    if (
+        not plain
+        or min(filters.ins, filters.outs) < _MIN_WINOGRAD_CHANNELS
+        or filters.ins % VECTOR
+        or filters.outs % VECTOR
+    ):
         return None
     # for each pair of channels: multiplications, and elements of transformed filters, without tiles and with them
     windows = {tile: batch * math.prod(-(-axis.out // tile) for axis in axes) for tile in (1, 2, 4)}
@@ -69,8 +74,10 @@ def _tile(filters: Filters, axes: tuple[Axis, ...], batch: int) -> int | None:
     for tile in (2, 4):
         saved, more = work[best] - work[tile], held[tile] - held[best]
         pairs = filters.ins * filters.outs
-        worth = _WORTH if held[tile] * pairs <= _LARGE else _WORTH_LARGE
-        if saved > 0 and (more * pairs <= _SMALL or saved >= worth * more):
+        worth = (
+            _MIN_SAVED_PER_ELEMENT if held[tile] * pairs <= _LARGE_FILTERS_ELEMENTS else _MIN_SAVED_PER_LARGE_ELEMENT
+        )
+        if saved > 0 and (more * pairs <= _SMALL_FILTERS_ELEMENTS or saved >= worth * more):
             best = tile
     return best
 
@@ -123,8 +130,8 @@ class _Method:
 
     def kernel(self, epilogue: Epilogue | None = None) -> Kernel:
         """Return the kernel, which also computes ``epilogue``."""
-        bias = _NONE if epilogue is None or epilogue.bias is None else epilogue.bias
-        limits = _NONE if epilogue is None or epilogue.limits is None else np.array(epilogue.limits, np.float32)
+        bias = _NO_NUMBERS if epilogue is None or epilogue.bias is None else epilogue.bias
+        limits = _NO_NUMBERS if epilogue is None or epilogue.limits is None else np.array(epilogue.limits, np.float32)
         change = None if epilogue is None else epilogue.change
 
         def call(
@@ -206,7 +213,9 @@ class _Direct(_Method):
         super().__init__(filters, axes, batch)
         packed, depth, (rows, line) = PackedFilters.of(filters.source), filters.ins, axes
         # the taps of a row are one after the other in memory
-        self.joins = filters.groups == 1 and filters.ins <= _FEW and line.kernel > 1 and line.dilation == 1
+        self.joins = (
+            filters.groups == 1 and filters.ins <= _MAX_JOINED_CHANNELS and line.kernel > 1 and line.dilation == 1
+        )
         if self.joins:
             depth *= line.kernel
             rows, line = (replace(axis, begin=0, end=0) for axis in axes)
@@ -244,13 +253,13 @@ class _Direct(_Method):
             return
         count = -(-high // step)
         size = step * broad * channels * out.itemsize
-        least = max(_LEAST, min(_ENOUGH, batch * count * broad // threads()))
+        least = max(_MIN_PART_WINDOWS, min(_ENOUGH_PART_WINDOWS, batch * count * broad // threads()))
         each_block(part, (batch, count), size, self.limit, work=self.flops, least=least * channels * out.itemsize)
 
 
-_LEAST: Final = 16
+_MIN_PART_WINDOWS: Final = 16
 """The fewest windows of a part of the work, of which there may be one for each thread."""
-_ENOUGH: Final = 64
+_ENOUGH_PART_WINDOWS: Final = 64
 """The fewest windows of a part if there are more: each part reads all filters again."""
 
 

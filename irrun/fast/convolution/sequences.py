@@ -25,11 +25,11 @@ from irrun.opdef import Kernel, Packing
 
 __all__ = ["Member", "sequence"]
 
-_LEAST: Final = 4 * ROWS
+_MIN_PIECE_WINDOWS: Final = 4 * ROWS
 """The fewest windows of a piece: each piece reads all filters again."""
-_PIECES: Final = 2
+_PIECES_PER_THREAD: Final = 2
 """Pieces of a convolution for each thread. With more than one, a thread that is late takes fewer."""
-_TOGETHER: Final = 1 << 23
+_MAX_IMAGES_BYTES: Final = 1 << 23
 """Bytes of the largest value between the convolutions, for as many images as are computed together. It stays in the
 third-level cache: MobileNetV2 takes 1.5 times as long for eight images together."""
 
@@ -72,7 +72,7 @@ class _Sequence:
     def __init__(self, members: Sequence[Member], batch: int, flops: int, inputs: int) -> None:
         stages = [member.stage for member in members]
         image = max(stage.row * stage.axes[0].out for stage in stages)
-        self.together = max(1, min(_TOGETHER // max(image, 1), batch))
+        self.together = max(1, min(_MAX_IMAGES_BYTES // max(image, 1), batch))
         shapes = [(self.together, stage.axes[0].out, stage.axes[1].out, stage.channels) for stage in stages]
         self.members, self.flops, self.inputs, self.shape = members, flops, inputs, (batch, *shapes[-1][1:])
         self.table = np.array([_entry(stage, shape) for stage, shape in zip(stages, shapes)])
@@ -107,7 +107,7 @@ def _entry(stage: Stage, shape: tuple[int, ...]) -> list[int]:
     rows, line = stage.axes
     batch, high, broad, outs = shape
     windows = batch * high * broad
-    pieces = max(1, min(_PIECES * threads() if threads() > 1 else 1, windows // _LEAST))
+    pieces = max(1, min(_PIECES_PER_THREAD * threads() if threads() > 1 else 1, windows // _MIN_PIECE_WINDOWS))
     panels, ins = stage.panels, stage.depth * stage.groups
     bias = data_address(stage.bias) if stage.bias.size else 0
     return [

@@ -7,17 +7,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.fast.convolution.window_block import AVERAGE, DENSE, DEPTHWISE, MAXIMUM, window_block
+from irrun.fast.convolution.window_block import DENSE, DEPTHWISE, window_block
+from irrun.fast.functions import contracted
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
 from irrun.fast.panels import WIDTH
 from irrun.kernels.convolution.windows import Axis
 
-__all__ = ["average", "convolution_of", "geometry_of", "maximum", "multiply_windows"]
+__all__ = ["convolution_of", "each_table", "geometry_of", "multiply_windows"]
 
-_HEIGHT: Final = 32 * ROWS
+_MAX_TABLE_WINDOWS: Final = 32 * ROWS
 """The most windows whose addresses are in the table at once."""
-_TABLE: Final = 1 << 11
+_MAX_TABLE_ADDRESSES: Final = 1 << 11
 """The most addresses in the table, so that it leaves most of the first-level cache to the data."""
 
 
@@ -52,28 +53,37 @@ def convolve(
     """Fill the windows ``first`` to ``last`` in ``out``, counted over batch, rows and columns, with a convolution.
 
     ``data`` (batch, rows, columns, in) and ``out`` (batch, rows, columns, out) are f32 and contiguous. ``geometry`` is
-    that of ``geometry_of``. ``panels`` holds
-    the filters of each group in panels, of which a row is a tap of an input channel. The window of a group sees
-    ``depth`` elements at each tap. ``bias`` has an element for each output channel, or none at all. If ``adds``,
-    ``residual``, which has the shape of ``out``, is added. ``limits`` are the least and the greatest result, or empty.
+    that of ``geometry_of``. ``panels`` holds the filters of each group in panels, of which a row is a tap of an input
+    channel. The window of a group sees ``depth`` elements at each tap. ``bias`` has an element for each output channel,
+    or none at all. If ``adds``, ``residual``, which has the shape of ``out``, is added. ``limits`` are the least and
+    the greatest result, or empty.
     """
-    taps, outs, ins = geometry[0] * geometry[1], out.shape[3] // groups, data.shape[3] // groups
-    each = len(panels) // groups
-    zeros = np.zeros(data.shape[3] + depth, np.float32)
-    rest = np.zeros(out.shape[3], np.float32)
-    height = max(1, min(_HEIGHT, _TABLE // taps) // ROWS) * ROWS
-    table = np.empty((height // ROWS, taps, ROWS), np.int64)
-    targets = np.empty((height // ROWS, ROWS, 3), np.int64)
-    for top in range(first, last, height):
-        count = min(height, last - top)
-        _find(data, geometry, top, count, address_of(zeros), table)
-        _aim(out, residual, geometry, rest, top, count, targets)
-        for group in range(groups):
-            multiply_windows(
-                panels[group * each : (group + 1) * each], table, targets, -(-count // ROWS), depth, outs,
-                4 * group * ins, 4 * group * outs, address_of(bias) + 4 * group * outs if bias.size else 0, adds,
-                limits,
-            )  # fmt: skip
+    nothing = np.zeros(data.shape[3] + depth, np.float32)
+    each_table(
+        _convolve_table,
+        data,
+        nothing,
+        out,
+        residual,
+        geometry,
+        first,
+        last,
+        (panels, bias, groups, depth, adds, limits),
+    )
+
+
+@contracted
+def _convolve_table(
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
+) -> None:
+    """Convolve the windows of a table."""
+    panels, bias, groups, depth, adds, limits = more
+    outs, ins, each = out.shape[3] // groups, data.shape[3] // groups, len(panels) // groups
+    for group in range(groups):
+        multiply_windows(
+            panels[group * each : (group + 1) * each], table, targets, blocks, depth, outs, 4 * group * ins,
+            4 * group * outs, address_of(bias) + 4 * group * outs if bias.size else 0, adds, limits,
+        )  # fmt: skip
 
 
 @compiled
@@ -110,84 +120,51 @@ def convolve_depthwise(
 
     A row of a panel is a tap.
     """
-    clamps = limits.size == 2
-    low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
-    zeros = np.zeros(data.shape[3], np.float32)
-    taps, rest = geometry[0] * geometry[1], np.zeros(data.shape[3], np.float32)
-    height = max(1, min(_HEIGHT, _TABLE // taps) // ROWS) * ROWS
-    table = np.empty((height // ROWS, taps, ROWS), np.int64)
-    targets = np.empty((height // ROWS, ROWS, 3), np.int64)
-    for top in range(first, last, height):
-        count = min(height, last - top)
-        _find(data, geometry, top, count, address_of(zeros), table)
-        _aim(out, residual, geometry, rest, top, count, targets)
-        for block in range(-(-count // ROWS)):
-            entries = address_of(table) + block * table.strides[0]
-            rows = address_of(targets) + block * targets.strides[0]
-            for panel in range(len(panels)):
-                columns, column = min(WIDTH, out.shape[3] - panel * WIDTH), 4 * panel * WIDTH
-                b = address_of(panels) + panel * panels.strides[0]
-                added = address_of(bias) + column if bias.size else 0
-                vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
-                window_block(
-                    DEPTHWISE, vectors, panels, entries, taps, 1, b, rows, column, column, tail, added, adds, clamps,
-                    low, high,
-                )  # fmt: skip
+    nothing = np.zeros(data.shape[3], np.float32)
+    each_table(_convolve_channels, data, nothing, out, residual, geometry, first, last, (panels, bias, adds, limits))
 
 
-@compiled
-def maximum(data: np.ndarray, out: np.ndarray, geometry: np.ndarray, first: int, last: int) -> None:
-    """Fill the windows ``first`` to ``last`` of ``out`` with the largest element of each channel, or NaN if there is.
-
-    The arrays are those of ``convolve``. Windows that see only pads give -Inf.
-    """
-    nothing = np.empty(data.shape[3], np.float32)
-    for n in range(len(nothing)):
-        nothing[n] = -np.inf
-    _pool(data, nothing, out, geometry, nothing, first, last, True)
-
-
-@compiled
-def average(
-    data: np.ndarray, out: np.ndarray, geometry: np.ndarray, factors: np.ndarray, first: int, last: int
+@contracted
+def _convolve_channels(
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
 ) -> None:
-    """Fill the windows ``first`` to ``last`` of ``out`` with the sum of each channel times the window's factor.
+    """Convolve the windows of a table, channel by channel."""
+    panels, bias, adds, limits = more
+    taps, clamps = table.shape[1], limits.size == 2
+    low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
+    for block in range(blocks):
+        entries = address_of(table) + block * table.strides[0]
+        rows = address_of(targets) + block * targets.strides[0]
+        for panel in range(len(panels)):
+            columns, column = min(WIDTH, out.shape[3] - panel * WIDTH), 4 * panel * WIDTH
+            b = address_of(panels) + panel * panels.strides[0]
+            added = address_of(bias) + column if bias.size else 0
+            vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+            window_block(
+                DEPTHWISE, vectors, panels, entries, taps, 1, b, rows, column, column, tail, added, adds, clamps,
+                low, high,
+            )  # fmt: skip
 
-    ``factors`` has one for each window of an image.
-    """
-    _pool(data, np.zeros(data.shape[3], np.float32), out, geometry, factors, first, last, False)
 
-
-@compiled
-def _pool(
-    data: np.ndarray, nothing: np.ndarray, out: np.ndarray, geometry: np.ndarray, factors: np.ndarray,
-    first: int, last: int, largest: bool,
+@contracted
+def each_table(
+    compute: Callable[..., None], data: np.ndarray, nothing: np.ndarray, out: np.ndarray, residual: np.ndarray,
+    geometry: np.ndarray, first: int, last: int, more: Any,
 ) -> None:  # fmt: skip
-    zero, rest = np.float32(0), np.empty(data.shape[3], np.float32)
-    taps = geometry[0] * geometry[1]
-    height = max(1, min(_HEIGHT, _TABLE // taps) // ROWS) * ROWS
+    """Make a table for some of the windows ``first`` to ``last`` at a time, and call ``compute`` with it.
+
+    ``compute(data, out, table, targets, top, blocks, more)`` fills the windows from ``top`` on, which take so many
+    ``blocks`` of the table. Pads are read from ``nothing``.
+    """
+    taps, rest = geometry[0] * geometry[1], np.zeros(out.shape[3], np.float32)
+    height = max(1, min(_MAX_TABLE_WINDOWS, _MAX_TABLE_ADDRESSES // taps) // ROWS) * ROWS
     table = np.empty((height // ROWS, taps, ROWS), np.int64)
     targets = np.empty((height // ROWS, ROWS, 3), np.int64)
     for top in range(first, last, height):
         count = min(height, last - top)
         _find(data, geometry, top, count, address_of(nothing), table)
-        _aim(out, out, geometry, rest, top, count, targets)
-        for n in range(count):
-            targets[n // ROWS, n % ROWS, 2] = address_of(factors) + 4 * ((top + n) % len(factors))
-        for block in range(-(-count // ROWS)):
-            entries = address_of(table) + block * table.strides[0]
-            rows = address_of(targets) + block * targets.strides[0]
-            for c in range(0, out.shape[3], WIDTH):
-                columns = min(WIDTH, out.shape[3] - c)
-                vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
-                if largest:
-                    window_block(
-                        MAXIMUM, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero
-                    )
-                else:
-                    window_block(
-                        AVERAGE, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero
-                    )
+        _aim(out, residual, geometry, rest, top, count, targets)
+        compute(data, out, table, targets, top, -(-count // ROWS), more)
 
 
 @compiled

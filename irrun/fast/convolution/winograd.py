@@ -15,9 +15,9 @@ from irrun.kernels.matmul import ConstantForm
 
 __all__ = ["TransformedFilters", "convolve_3x3"]
 
-_CACHE: Final = 3 << 18
+_MAX_HELD_BYTES: Final = 3 << 18
 """Bytes of transformed values and products that are held at once, so that they stay in the second-level cache."""
-_MOST: Final = 8 * ROWS
+_MAX_HELD_TILES: Final = 8 * ROWS
 """The most tiles that are held at once."""
 
 
@@ -65,7 +65,7 @@ def convolve_3x3(
     added = address_of(bias) if bias.size else 0
     none = np.empty(0, np.float32)
     zeros, rest, faults = np.zeros(ins, np.float32), np.zeros(outs, np.float32), np.zeros(VECTOR, np.float32)
-    most = max(ROWS, min(_MOST, _CACHE // (4 * values * values * (ins + outs)) // ROWS * ROWS))
+    most = max(ROWS, min(_MAX_HELD_TILES, _MAX_HELD_BYTES // (4 * values * values * (ins + outs)) // ROWS * ROWS))
     most = min(most, -(-(last - first) * across // ROWS) * ROWS)
     transformed = np.empty((values * values, most, ins), np.float32)
     products = np.empty((values * values, most, outs), np.float32)

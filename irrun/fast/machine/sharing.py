@@ -27,24 +27,24 @@ from irrun.opdef import Calls
 
 __all__ = ["YIELD", "share", "share_rows", "wait"]
 
-_PATIENCE: Final = 1 << 14
+_LOOKS_BEFORE_SLEEP: Final = 1 << 14
 """How often a thread looks for a call before it sleeps: some 0.3 ms."""
-_HANDOVER: Final = 1 << 10
+_PAUSES_BEFORE_LOCK: Final = 1 << 10
 """How often a thread pauses, when there is a task, before it asks for the interpreter's lock: some 0.02 ms, in which
 the thread with the task begins its own part. To ask for a lock that another one holds takes longer."""
-_TURNS: Final = 1 << 10
+_LOOKS_PER_YIELD: Final = 1 << 10
 """How often a thread looks whether the others have finished before it leaves the processor to them for once."""
 
 # The call that is shared at the moment, in i64. Each number has a cache line of its own.
-_LINE: Final = 8
+_CACHE_LINE_NUMBERS: Final = 8
 (_OPEN, _CODE, _ARGUMENTS, _COUNT, _UNIT, _PARTS, _NEXT, _LEAST, _HELPERS, _CALLERS, _CALLS, _WATCHING) = (
-    _LINE * n for n in range(12)
+    _CACHE_LINE_NUMBERS * n for n in range(12)
 )
 """The number of the call as long as it has parts, else 0; its code, arguments, count, unit and number of parts; the
 next part; the least result; the threads that compute parts; those that want to share a call; the calls up to now; and
 the threads that watch."""
-_call: Final = np.zeros(12 * _LINE, np.int64)
-_LARGE: Final = 1 << 62
+_call: Final = np.zeros(12 * _CACHE_LINE_NUMBERS, np.int64)
+_ABOVE_ALL_RESULTS: Final = 1 << 62
 
 
 def share(function: Callable[..., Any], count: int, work: int, *arguments: Any, unit: int = 1) -> int:
@@ -120,7 +120,7 @@ _yield_by: Final = cast(Callable[[int], None], emitted(_yield))
 @contracted
 def wait(turns: int, yields: int) -> None:
     """Wait a moment for other threads, and leave the processor to them now and then: they may have none."""
-    if turns % _TURNS or not yields:
+    if turns % _LOOKS_PER_YIELD or not yields:
         pause()
     else:
         _yield_by(yields)
@@ -134,7 +134,7 @@ def _share(call: np.ndarray, code: int, arguments: int, count: int, unit: int, p
         add_to(at + 8 * _CALLERS, -1)
         return _run_at(code, arguments, 0, count)
     call[_CODE], call[_ARGUMENTS], call[_COUNT], call[_UNIT], call[_PARTS] = code, arguments, count, unit, parts
-    call[_NEXT], call[_LEAST] = 0, _LARGE
+    call[_NEXT], call[_LEAST] = 0, _ABOVE_ALL_RESULTS
     call[_CALLS] += 1
     exchange(at + 8 * _OPEN, call[_CALLS])
     _take_parts(call, at)
@@ -185,7 +185,7 @@ def _watch(call: np.ndarray, posted: np.ndarray, seen: int, patience: int, hando
 
 
 def _watch_before_sleep(seen: int) -> None:
-    _watch(_call, posted, seen, _PATIENCE, _HANDOVER)
+    _watch(_call, posted, seen, _LOOKS_BEFORE_SLEEP, _PAUSES_BEFORE_LOCK)
 
 
 def _yielding() -> int:

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, each_block, scratch, within
+from irrun.kernels.blocks import BLOCK_BYTES, each_block, scratch, within
 from irrun.kernels.convolution.planes import Filters, limit_of
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.convolution.winograd_channels_last import best_form, winograd
@@ -101,7 +101,7 @@ def _each_rows(function: Callable[[Index], object], out: np.ndarray, matrix: np.
     """
     (batch, high, broad, _), place = out.shape, width * out.itemsize
     flops = 2 * out.size * len(matrix)
-    each_block(function, (batch, high), broad * place, limit_of(matrix), work=flops, least=_LEAST * place)
+    each_block(function, (batch, high), broad * place, limit_of(matrix), work=flops, least=_MIN_SHARED_ROWS * place)
 
 
 def spread(filters: np.ndarray, data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady) -> None:
@@ -124,7 +124,7 @@ def spread(filters: np.ndarray, data: np.ndarray, out: np.ndarray, on_tile_ready
             on_tile_ready((*part, slice(0, broad * line), slice(0, outs)))
 
     size, flops = broad * matrix.shape[1] * data.itemsize, 2 * data.size * matrix.shape[1]
-    each_block(fill, (batch, high), size, 4 * BLOCK, work=flops, least=BLOCK // 2)
+    each_block(fill, (batch, high), size, 4 * BLOCK_BYTES, work=flops, least=BLOCK_BYTES // 2)
 
 
 def depthwise(
@@ -151,13 +151,13 @@ def depthwise(
         on_tile_ready((images, part, slice(0, broad), slice(0, channels)))
 
     size, effort = rows.stride * line.reach * channels * data.itemsize, out.nbytes * rows.kernel * line.kernel
-    each_block(fill, (batch, high), size, 4 * BLOCK, work=effort, least=BLOCK // 2)
+    each_block(fill, (batch, high), size, 4 * BLOCK_BYTES, work=effort, least=BLOCK_BYTES // 2)
 
 
-_LEAST: Final = 64
+_MIN_SHARED_ROWS: Final = 64
 """The fewest rows of a matrix product when the work is divided among threads. Each product reads the whole matrix of
 filters, which does not pay off for fewer rows."""
-_LENGTH: Final = 1 << 12
+_MAX_ROW_ELEMENTS: Final = 1 << 12
 """The most elements in a row of a depthwise convolution, so that several rows stay in the first-level cache."""
 
 
@@ -184,4 +184,6 @@ def _together(line: Axis, channels: int) -> int:
     """
     if line.stride > 1:
         return 1
-    return max((n for n in range(1, line.out + 1) if line.out % n == 0 and n * channels <= _LENGTH), default=1)
+    return max(
+        (n for n in range(1, line.out + 1) if line.out % n == 0 and n * channels <= _MAX_ROW_ELEMENTS), default=1
+    )

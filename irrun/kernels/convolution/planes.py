@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, blocks, scratch, within
+from irrun.kernels.blocks import BLOCK_BYTES, blocks, scratch, within
 from irrun.kernels.convolution.windows import Axis, taps
 from irrun.kernels.copies import copy_to
 from irrun.kernels.matmul import matmul, narrow, wide
@@ -96,7 +96,7 @@ def limit_of(filters: np.ndarray) -> int:
 
     Each product reads all filters again. The larger they are, the more data a product needs to pay off.
     """
-    return max(4 * BLOCK, min(filters.nbytes, 32 * BLOCK))
+    return max(4 * BLOCK_BYTES, min(filters.nbytes, 32 * BLOCK_BYTES))
 
 
 def pointwise(
@@ -111,7 +111,7 @@ def pointwise(
     width = math.prod(windows)
     matrix, target = seen.reshape(*data.shape[:3], width), out.reshape(batch, groups, outs, width)
     # large products, because BLAS packs the matrix that they share again for each of them
-    for images, some, rows in blocks((batch, groups, outs), width * out.itemsize, 16 * BLOCK):
+    for images, some, rows in blocks((batch, groups, outs), width * out.itemsize, 16 * BLOCK_BYTES):
         matmul(filters.matrix[some, rows], matrix[images, some], out=target[images, some, rows])
         for index in within((images, some, rows), width * out.itemsize):
             on_tile_ready((*index, *map(slice, windows)))
@@ -199,9 +199,13 @@ def planes(
     """
     (batch, groups, outs), windows, (ins, *kernel) = out.shape[:3], out.shape[3:], filters.array.shape[2:]
     steps, sizes, places, length, inside = _planes_of(axes)
-    whole, height, direct = windows[0] * places[0], ins * math.prod(kernel), outs == ins == 1 and length >= _LARGE
+    whole, height, direct = (
+        windows[0] * places[0],
+        ins * math.prod(kernel),
+        outs == ins == 1 and length >= _MIN_ADDED_PLANE_ELEMENTS,
+    )
     size = ins * math.prod(steps) * math.prod(sizes) + (outs + direct) * whole + (not direct) * height * length
-    parts = blocks((batch, groups), size * data.itemsize, 4 * BLOCK)
+    parts = blocks((batch, groups), size * data.itemsize, 4 * BLOCK_BYTES)
     if not parts:
         return
     lead = [part.stop - part.start for part in parts[0]]  # the first block is the largest
@@ -246,7 +250,7 @@ def _planes_of(axes: tuple[Axis, ...]) -> tuple[list[int], list[int], list[int],
     return steps, sizes, places, length, inside
 
 
-_LARGE: Final = 1 << 11
+_MIN_ADDED_PLANE_ELEMENTS: Final = 1 << 11
 """The fewest elements of a plane for which adding its taps one after the other is faster than copying them for a matrix
 product."""
 

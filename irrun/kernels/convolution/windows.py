@@ -82,12 +82,15 @@ def is_sparse(axes: Sequence[Axis]) -> bool:
     """Return whether a copy of the data with its pads would be far larger than the data and the windows together."""
     dense = math.prod(axis.size for axis in axes) + math.prod(axis.out for axis in axes)
     # the copies have room for whole strides
-    return math.prod(max(axis.reach, axis.stride) for axis in axes) > _MOST_GAPS * dense + _FEW_ELEMENTS
+    return (
+        math.prod(max(axis.reach, axis.stride) for axis in axes)
+        > _MAX_PADDED_PER_ELEMENT * dense + _MAX_PADS_ALONE_ELEMENTS
+    )
 
 
-_MOST_GAPS: Final = 8
+_MAX_PADDED_PER_ELEMENT: Final = 8
 """The most elements of a padded plane for each element of data and each window. Usual networks stay below 6."""
-_FEW_ELEMENTS: Final = 1 << 14
+_MAX_PADS_ALONE_ELEMENTS: Final = 1 << 14
 """A plane of this many elements may consist of pads alone: it takes 64 KiB in f32."""
 
 

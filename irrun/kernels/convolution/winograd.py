@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, blocks, scratch
+from irrun.kernels.blocks import BLOCK_BYTES, blocks, scratch
 from irrun.kernels.convolution.planes import Filters, convolve, limit_of
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.matmul import matmul
@@ -41,7 +41,7 @@ def transformed_bytes(filters: Filters) -> int:
 def packed(filters: Filters) -> np.ndarray:
     """Return the transformed filters (groups, 36, out, in): a matrix for each element of a transformed tile."""
     matrices = np.empty((filters.groups, 36, filters.outs, filters.ins), np.float32)
-    for group, some in blocks((filters.groups, filters.outs), filters.ins * 36 * 8, 4 * BLOCK):
+    for group, some in blocks((filters.groups, filters.outs), filters.ins * 36 * 8, 4 * BLOCK_BYTES):
         taps = filters.array[group, some]
         spread = _FILTER @ taps.reshape(-1, 9).T.astype(np.float64)
         matrices[group, :, some] = spread.reshape(36, *taps.shape[:3]).swapaxes(0, 1)

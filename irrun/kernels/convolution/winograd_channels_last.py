@@ -25,7 +25,7 @@ def best_form(filters: Filters, axes: tuple[Axis, ...], batch: int) -> Form | No
         return None
     fours, twos = (batch * math.prod(-(-axis.out // form.tile) for axis in axes) for form in (_FOUR, _TWO))
     # with few tiles, most of the time goes into reading the transformed filters
-    if fours >= 32 and _FOUR.values**2 * filters.matrix.size // 9 <= _MOST:
+    if fours >= 32 and _FOUR.values**2 * filters.matrix.size // 9 <= _MAX_FOUR_ELEMENTS:
         return _FOUR
     return _TWO if twos >= 16 and channels >= 128 else None
 
@@ -220,6 +220,6 @@ _TWO: Final = Form(
 )  # fmt: skip
 
 
-_MOST: Final = 1 << 21
+_MAX_FOUR_ELEMENTS: Final = 1 << 21
 """The most elements of transformed filters for F(4×4, 3×3). Beyond that, F(2×2, 3×3) saves much memory, because it has
 less than half as many."""
