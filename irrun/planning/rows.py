@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK, blocks, each_block, scratch
+from irrun.kernels.blocks import BLOCK_BYTES, blocks, each_block, scratch
 from irrun.opdef import Calls, Index, Kernel, Packing, Value
 from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
@@ -22,7 +22,8 @@ from irrun.planning.steps import Step
 __all__ = ["join_rows"]
 
 _MAX_BLOCK_ROWS: Final = 192
-"""Rows of a block whose intermediate values take more than ``BLOCK``: each block reads all constant matrices again."""
+"""Rows of a block whose intermediate values take more than ``BLOCK_BYTES``: each block reads all constant matrices
+again."""
 _MIN_SHARED_ROWS: Final = 48
 """The fewest rows of a block, where threads share them."""
 _MIN_GROUP_ROWS: Final = 64
@@ -260,7 +261,7 @@ class _Group:
         for (rows,) in blocks((count,), row_bytes, max(_MAX_SHARED_BYTES, _MAX_BLOCK_ROWS * row_bytes)):
             registers, high = self.registers(inputs, results, rows), rows.stop - rows.start
             calls = [call for member in self.program for call in member.calls(registers)]
-            share_rows(calls, high, self.flops * high // count, max(BLOCK // row_bytes, _MAX_BLOCK_ROWS))
+            share_rows(calls, high, self.flops * high // count, max(BLOCK_BYTES // row_bytes, _MAX_BLOCK_ROWS))
 
     def compute(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Have each thread compute all members on some blocks of rows."""
@@ -271,7 +272,7 @@ class _Group:
                 member.compute(registers)
 
         count, row_bytes = len(results[0]), self.row_bytes
-        block_bytes = max(BLOCK, _MAX_BLOCK_ROWS * row_bytes)
+        block_bytes = max(BLOCK_BYTES, _MAX_BLOCK_ROWS * row_bytes)
         each_block(fill, (count,), row_bytes, block_bytes, work=self.flops, least=_MIN_SHARED_ROWS * row_bytes)
 
     def registers(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray], rows: slice) -> list[np.ndarray]:
