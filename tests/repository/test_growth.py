@@ -14,6 +14,8 @@ from growth.cases import CASES
 from growth.measure import timed
 
 FEW, MANY = 300, 2400
+_EVERY = 8
+"""The lane ``spec`` checks one of so many cases, in turn through all kinds of files; the lane ``slow`` the others."""
 OTHERS = [(name, command) for name, case in CASES.items() for command in case.commands if command != "check"]
 
 
@@ -32,7 +34,9 @@ def grows_linearly(name: str, command: str, folder: Path) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if n % _EVERY else []) for n, name in enumerate(CASES)]
+)
 def test_the_time_of_a_check_grows_with_the_file(name: str, tmp_path: Path) -> None:
     assert grows_linearly(name, "check", tmp_path)
 
