@@ -170,3 +170,16 @@ def test_stored_weights(bits: int) -> None:
     feeds = [normal(130, WIDTH)]
     executable = assert_same(b.model(y), feeds)
     assert joined(executable, feeds) == ["+".join(["MatMul", "MVN", "Multiply", "Add"] * 2)]
+
+
+def test_rows_of_two_ranks_that_share_an_operand() -> None:
+    """Steps of [1, 96, WIDTH] and of [96, WIDTH] are one group, because both read ``scale``."""
+    scale = b.parameter([WIDTH], "f32", name="scale")
+    inputs = [b.parameter(shape, "f32", name=name) for name, shape in (("x", [1, 96, WIDTH]), ("y", [96, WIDTH]))]
+    branches = [product(b.Add(product(x, WIDTH, WIDTH), scale), WIDTH, WIDTH) for x in inputs]
+    model = b.model({"a": branches[0], "c": branches[1]}, inputs=[*inputs, scale])
+    feeds = [normal(1, 96, WIDTH), normal(96, WIDTH), normal(WIDTH)]
+    executable = irrun.compile(model, exact=False)
+    assert [step.kernel.algorithm for step in executable.plan.steps] == ["by rows"]
+    for found, expected in zip(executable(feeds).arrays, irrun.compile(model, exact=True)(feeds).arrays):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
