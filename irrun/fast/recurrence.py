@@ -46,7 +46,12 @@ class _Recurrent(Protocol):
 
 def offer(op: _Recurrent, request: Request) -> Kernel | None:
     """Return the kernel of a GRU or LSTM, a cell or a sequence, with large constant weights of f32; None for others."""
-    pack = {by_numpy.gru: gru, by_numpy.gru_linear: gru_linear, by_numpy.lstm: lstm}.get(op.formula.pack)
+    packs: dict[by_numpy.Pack, by_numpy.Pack] = {
+        by_numpy.gru: gru,
+        by_numpy.gru_linear: gru_linear,
+        by_numpy.lstm: lstm,
+    }
+    pack = packs.get(op.formula.pack)
     known = request.inputs[op.weights[1]]
     r = None if known is None else known.exact
     if pack is None or r is None or r.dtype != np.float32 or math.prod(r.shape[-2:]) < _MIN_WEIGHTS_ELEMENTS:

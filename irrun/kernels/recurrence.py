@@ -7,8 +7,8 @@ into the weights, and the hidden state of an LSTM stays doubled until the end. P
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Packed:
     steps: Callable[[np.ndarray, States, np.ndarray], States]
     nbytes: int
     """The bytes of the weights."""
-    work: ClassVar[int] = 0
+    work: int = field(default=0, init=False)
     """The work for an element that threads may share (see ``threads.WORTH``): none, because the steps are short calls
     of numpy, between which threads would wait for each other."""
 

@@ -50,8 +50,9 @@ class FakeQuantize(Elementwise):
         low, high = values[1].exact, values[2].exact
         ranks = [value.rank or 0 for value in values]
         plain = native(*values) and self.as_numpy(*values) and max(ranks) == ranks[0]
-        known = plain and low is not None and high is not None
-        return known and bool(((low < high) & np.isfinite(high - low)).all())
+        if not plain or low is None or high is None:
+            return False
+        return bool(((low < high) & np.isfinite(high - low)).all())
 
     def _quantized(
         self, x: np.ndarray, in_low: np.ndarray, in_high: np.ndarray, out_low: np.ndarray, out_high: np.ndarray,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -32,8 +32,8 @@ def offer(op: Op, request: Request) -> Kernel | None:
     if not request.channels_last or data is None or filters is None or batch is None or data.type.name != "f32":
         return None
     if op.type.endswith("BackpropData"):
-        return _of_transposed(op, data, filters, output_shape, batch)
-    return _of_convolution(op, data, filters, batch)
+        return _of_transposed(cast(_Transposed, op), data, filters, output_shape, batch)
+    return _of_convolution(cast(_Convolution, op), data, filters, batch)
 
 
 def _of_convolution(op: _Convolution, data: Value, filters: Value, batch: int) -> Kernel | None:
