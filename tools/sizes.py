@@ -24,37 +24,37 @@ MAX_PARAMETERS: Final = 10
 """The most parameters of a function, without ``self`` and ``cls``."""
 
 BUDGETS: Final = {
-    "irrun": 1_300,  # api, diagnostics, files, dask, pytest_plugin, __init__, __main__
+    "irrun": 1_350,  # api, diagnostics, files, dask, pytest_plugin, __init__, __main__
     "irrun/arrays": 300,
     "irrun/base": 800,
     "irrun/build": 1_200,
     "irrun/checking": 2_950,
     "irrun/cli": 6_250,  # a dataclass of options for each long command, and signatures on many lines
-    "irrun/compat": 3_600,
+    "irrun/compat": 3_650,
     "irrun/conformance": 1_000,
     "irrun/debug": 5_900,
     "irrun/departures": 250,
     "irrun/engines": 2_600,  # one table of kinds, with what each reads and shows
     "irrun/extensions": 4_100,
-    "irrun/fast": 4_700,
-    "irrun/fleet": 1_900,
-    "irrun/fuzz": 2_000,
-    "irrun/genai": 1_550,
-    "irrun/inference": 1_300,
+    "irrun/fast": 5_000,
+    "irrun/fleet": 1_950,
+    "irrun/fuzz": 2_250,
+    "irrun/genai": 1_600,
+    "irrun/inference": 1_350,
     "irrun/ir": 3_150,
-    "irrun/kernels": 3_400,
+    "irrun/kernels": 3_700,
     "irrun/model": 900,
     "irrun/opdef": 1_200,
     "irrun/ops": 13_400,
-    "irrun/planning": 2_500,
+    "irrun/planning": 2_850,
     "irrun/report": 1_650,
     "irrun/running": 2_150,
     "irrun/surgery": 750,
-    "irrun/testing": 500,
+    "irrun/testing": 950,
     "irrun/types": 850,
     "tests": 50_000,
-    "tools": 6_000,
-    "benchmarks": 2_300,
+    "tools": 7_350,
+    "benchmarks": 2_350,
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""
 
