@@ -60,7 +60,7 @@ def test_standard_input(folder: Path, expected: Any) -> None:
 
 
 def test_a_prompt_without_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("irrun.cli.generate._LARGEST", 3)
+    monkeypatch.setattr("irrun.cli.generate._MAX_PROMPT_BYTES", 3)
     bad = CliRunner().invoke(cli, ["generate", str(folder), "-p", "-"], input="abcd")
     assert bad.exit_code == 2
     assert "standard input has more than 3 bytes; pass a shorter prompt" in bad.stderr
