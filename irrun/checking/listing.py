@@ -1,20 +1,19 @@
-"""List the layers of a model: attributes, shapes, consumers, arithmetic, bytes, and how weights are stored."""
+"""List the layers of a model: attributes, shapes, consumers, arithmetic and bytes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any
 
-from irrun.inference.compressed import Compressed, compressed_weights
+from irrun.checking.storage import stored_bytes
 from irrun.inference.trace import Trace
-from irrun.model import Layer, Model, is_constant
+from irrun.model import Model, is_constant
 from irrun.opdef import Value
 from irrun.types import Dim, ElementType, PartialShape
 
-__all__ = ["Entry", "Storage", "chosen", "entries", "storage", "totals"]
+__all__ = ["Entry", "entries", "select", "totals"]
 
 Key = tuple[int, int]
 
@@ -73,21 +72,6 @@ class Entry:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Storage:
-    """How a part of the weights is stored, such as ``u4, groups of 128``. ``bytes`` counts shared bytes once."""
-
-    form: str
-    constants: int
-    parameters: int
-    bytes: int
-
-    def record(self) -> dict[str, Any]:
-        return {
-            "stored_as": self.form, "constants": self.constants, "parameters": self.parameters, "bytes": self.bytes
-        }  # fmt: skip
-
-
 def entries(model: Model) -> list[Entry]:
     """Return an entry for each layer of a model and its bodies, in the order of the file, with inferred shapes."""
     return list(_entries(Trace(model), ""))
@@ -96,8 +80,8 @@ def entries(model: Model) -> list[Entry]:
 def _entries(trace: Trace, path: str) -> Iterator[Entry]:
     """Yield the entries of a model, or of a body. ``path`` is the prefix of their names."""
     model = trace.model
-    fixed = _fixed(trace)
-    weights = _weights(model, fixed)
+    fixed = _constant_layers(trace)
+    weights = _weight_bytes(model, fixed)
     ends = {layer.id for layer in (*model.parameters, *model.results)}
     for id, layer in model.layers.items():
         inputs = [None if feed is None else trace.values.get(feed) for feed in model.feeds[id]]
@@ -122,7 +106,7 @@ def _entries(trace: Trace, path: str) -> Iterator[Entry]:
             yield from _entries(body, f"{name}/")
 
 
-def chosen(
+def select(
     listed: Iterable[Entry], names: Sequence[str] = (), types: Sequence[str] = (), shape: PartialShape | None = None
 ) -> list[Entry]:
     """Return the entries whose name matches one of ``names``, whose type one of ``types``, and that have ``shape``.
@@ -162,74 +146,7 @@ def totals(listed: Iterable[Entry]) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------------------------------------
-# the weights
-
-
-def storage(model: Model) -> list[Storage]:
-    """Return how the weights of a model and its bodies are stored, the most bytes first."""
-    rows: dict[str, list[tuple[Layer, int]]] = {}
-    for layer, form, count in _forms(model):
-        rows.setdefault(form, []).append((layer, count))
-    seen: set[tuple[str | None, str | None]] = set()
-    found: list[Storage] = []
-    for form, layers in rows.items():
-        total = 0
-        for layer, _ in layers:
-            place, size = (layer.attributes.get("offset"), layer.attributes.get("size")), _size(layer)
-            total += 0 if place in seen else size
-            seen.add(place)
-        found.append(Storage(form, len(layers), sum(count for _, count in layers), total))
-    return sorted(found, key=lambda row: (-row.bytes, row.form))
-
-
-_SCALES: Final = "scales and zero points"
-
-
-def _forms(model: Model) -> Iterator[tuple[Layer, str, int]]:
-    """Yield each Const of a model with the form in which it is stored and the number of its elements."""
-    forms: dict[int, str] = {}
-    for weights in compressed_weights(model):
-        numbers = [id for id in (weights.zeros, weights.scales) if id is not None]
-        if numbers or weights.quantized:
-            forms |= {weights.codes: _form(model, weights), **dict.fromkeys(numbers, _SCALES)}
-    for id, layer in model.layers.items():
-        if is_constant(layer):
-            type = ElementType.parse(layer.attributes.get("element_type", ""))
-            yield layer, forms.get(id) or (str(type) if type else "unknown"), _count(layer)
-    for layer in model.layers.values():
-        for body in layer.bodies.values():
-            yield from _forms(body)
-
-
-def _form(model: Model, weights: Compressed) -> str:
-    """Return the form of compressed weights."""
-    codes = model.layers[weights.codes]
-    type = ElementType.parse(codes.attributes.get("element_type", ""))
-    if weights.quantized:
-        return f"{type}, FakeQuantize"
-    symmetry = "symmetric" if weights.zeros is None else "asymmetric"
-    if weights.scales is None:
-        return f"{type} {symmetry}, no scales"
-    return f"{type} {symmetry}, {_groups(_shape(codes), _shape(model.layers[weights.scales]))}"
-
-
-def _groups(codes: PartialShape | None, scales: PartialShape | None) -> str:
-    """Return which weights share a scale, from the shape of the weights and that of the scales."""
-    if codes is None or scales is None or codes.static is None or scales.static is None:
-        return "scales of unknown shape"
-    if math.prod(scales.static) == 1:
-        return "one scale"
-    if len(codes.static) != len(scales.static):
-        return "scales of another rank"
-    kept = [axis for axis, (n, of) in enumerate(zip(scales.static, codes.static)) if n == of and n > 1]
-    size = math.prod(codes.static) // max(1, math.prod(scales.static))
-    if len(kept) > 1 and len(codes.static) == 3:
-        return f"groups of {size}"
-    return "one scale per channel" if len(kept) == 1 else f"one scale per {size} weights"
-
-
-def _weights(model: Model, fixed: set[int]) -> dict[int, int]:
+def _weight_bytes(model: Model, fixed: set[int]) -> dict[int, int]:
     """Return the bytes of the constants behind each layer that is not constant itself, by layer id."""
     found: dict[int, int] = {}
     for id, feeds in model.feeds.items():
@@ -242,11 +159,13 @@ def _weights(model: Model, fixed: set[int]) -> dict[int, int]:
             if producer not in seen:
                 seen.add(producer)
                 waiting += [feed[0] for feed in model.feeds[producer] if feed is not None]
-        found[id] = sum(_size(model.layers[producer]) for producer in seen if is_constant(model.layers[producer]))
+        found[id] = sum(
+            stored_bytes(model.layers[producer]) for producer in seen if is_constant(model.layers[producer])
+        )
     return found
 
 
-def _fixed(trace: Trace) -> set[int]:
+def _constant_layers(trace: Trace) -> set[int]:
     """Return the ids of the constants and of the layers computed from constants alone."""
     fixed: set[int] = set()
     for id in trace.model.order:
@@ -270,21 +189,6 @@ def _bytes(type: ElementType, shape: PartialShape) -> Dim | None:
     if type.kind in ("dynamic", "string"):
         return None
     return (shape.count() * type.bits + 7) // 8
-
-
-def _size(layer: Layer) -> int:
-    text = layer.attributes.get("size", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
-
-
-def _shape(layer: Layer) -> PartialShape | None:
-    return PartialShape.parse(layer.attributes.get("shape", ""))
-
-
-def _count(constant: Layer) -> int:
-    """Return the number of elements of a Const; 0 if its shape cannot be read."""
-    shape = _shape(constant)
-    return 0 if shape is None else shape.least
 
 
 def _covers(pattern: PartialShape, shape: PartialShape) -> bool:

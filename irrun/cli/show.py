@@ -13,8 +13,9 @@ from rich.console import Console
 
 from irrun.base.text import counted, human, printable
 from irrun.checking.facts import facts_of
-from irrun.checking.listing import Entry, chosen, entries, storage, totals
+from irrun.checking.listing import Entry, entries, select, totals
 from irrun.checking.render import record
+from irrun.checking.storage import storage
 from irrun.cli import _completion, _errors, _models, _terminal
 from irrun.cli._options import format_option, new_file, shape_option, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, diagnostic
@@ -115,7 +116,7 @@ def command(
         if listed:
             try:
                 found = entries((item.reshape(shapes) if shapes else item).model)
-                rows, facts["totals"] = chosen(found, names, types, wanted), totals(found)
+                rows, facts["totals"] = select(found, names, types, wanted), totals(found)
                 facts["listed"] = [row.record() for row in rows]
             except IrrunError as error:
                 problems += error.diagnostics

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 import irrun
 from irrun import build as b
-from irrun.checking.listing import chosen, entries, storage, totals
+from irrun.checking.listing import entries, select, totals
+from irrun.checking.storage import storage
 from irrun.cli import cli
 from irrun.types import PartialShape
 from places import SAMPLES
@@ -111,7 +112,7 @@ def test_filters() -> None:
     listed = entries(irrun.read_model(SAMPLES / "convnet.xml"))
 
     def names(**filters: Any) -> list[str]:
-        return [entry.name for entry in chosen(listed, **filters)]
+        return [entry.name for entry in select(listed, **filters)]
 
     assert len(names()) == 13
     assert names(types=["conv*"]) == ["block1/conv", "block2/conv"]

@@ -10,7 +10,7 @@ import pytest
 
 import irrun
 from irrun import build as b
-from irrun.checking.listing import storage
+from irrun.checking.storage import storage
 
 RNG = np.random.default_rng(0)
 CODES = RNG.integers(0, 100, (64, 96))
