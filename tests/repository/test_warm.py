@@ -68,8 +68,9 @@ def test_a_module() -> None:
     assert forked[0] == 1
 
 
-def test_a_forked_process_is_killed_and_waited_for() -> None:
-    with warm.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True) as process:
+def test_a_forked_process_is_killed_and_waited_for(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with warm.Popen(words, cwd=tmp_path, start_new_session=True) as process:
         try:
             assert process._status is not None
             assert os.getsid(process.pid) == process.pid

@@ -114,18 +114,27 @@ def test_the_oldest_dependencies_are_those_of_pyproject() -> None:
     assert list(pins) == sorted(pins)
 
 
-def test_the_script_of_the_project_tests_the_oldest_dependencies() -> None:
-    """It runs some files of tests only, all of which exist, and leaves the rest to the workflow."""
-    script = (ROOT / ".ci" / "run").read_text("utf-8").replace("\\\n", " ")
-    (install,) = [line for line in script.splitlines() if "oldest.txt" in line]
-    assert "'.[spec]' -c tests/oldest.txt" in install
-    (run,) = [line for line in script.splitlines() if "oldest/bin/python -m pytest" in line]
-    assert "-m spec" in run
+def test_the_script_of_the_project_has_the_environment_of_each_job() -> None:
+    """It collects all tests of a lane and runs some files of tests, all of which exist; the README's command runs all."""
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    for name, job in JOBS.items():
+        if name in ("test/newest", "test/slow", "fuzz/fuzz"):  # may fail, weekly, nightly
+            continue
+        for words in (words for text in _scripts(job) for words in commands(text) if "install" in words):
+            extras = [extra for word in words for extra in re.findall(r"\[([\w,]+)\]", word)]
+            assert all(f"[{extra}]" in script for extra in extras), f"{name}: {words}"
+            assert "-c" not in words or words[words.index("-c") + 1] in script
+    for environment in ("spec", "oldest"):
+        assert f".venv/{environment}/bin/python -m pytest -q -m spec --collect-only" in script
+        assert f'.venv/{environment}/bin/python -m pytest -q -m spec "${{few[@]}}"' in script
+    assert '../venv/bin/pytest -q -m spec "${few[@]}"' in script
+    (few,) = re.findall(r"^few=\((.*?)\)", script, re.MULTILINE | re.DOTALL)
     files = [
         f"{folder}test_{name}.py"
-        for folder, names in re.findall(r"(tests/\S*?)test_\{([a-z_,]+)\}\.py", run)
+        for folder, names in re.findall(r"(tests/\S*?)test_(?:\{([a-z_,]+)\}|[a-z_]+)\.py", few)
         for name in names.split(",")
-    ]
+        if name
+    ] + re.findall(r"tests/\S*?test_[a-z_]+\.py", few)
     assert len(files) > 10
     assert [file for file in files if not (ROOT / file).is_file()] == []
 
