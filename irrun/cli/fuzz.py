@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import combinations
@@ -20,7 +20,7 @@ from irrun.cli._judging import LimitOptions, folder_to_write, limit_options
 from irrun.cli._options import format_option
 from irrun.cli._settings import with_settings
 from irrun.engines.opening import open
-from irrun.fuzz import Campaign, Figures, Finding, Job, run_jobs, summary
+from irrun.fuzz import Campaign, Figures, Finding, Job, run_jobs, summary, unreached
 
 __all__ = ["command"]
 
@@ -46,6 +46,7 @@ class Settings:
     jobs: int
     output: str | None
     limit: LimitOptions
+    quota: bool
     form: str
 
 
@@ -68,6 +69,7 @@ class Settings:
 )
 @click.option("-o", "--output", metavar="FOLDER", help="Write findings.jsonl.xz there, a suite of the findings.")
 @limit_options
+@click.option("--quota", is_flag=True, help="Fail if an algorithm of the kernels is reached too seldom.")
 @format_option("text", "json")
 @with_settings(Settings)
 def command(settings: Settings) -> int:
@@ -83,18 +85,19 @@ def command(settings: Settings) -> int:
     refuse(_EXCLUSIONS)
     folder = None if settings.output is None else folder_to_write(settings.output)
     out, err = _terminal.console(), _terminal.console(stderr=True)
+    figures = Figures()
     with Progress(console=err, transient=True, disable=not err.is_interactive) as bar:
         task = bar.add_task("models", total=settings.count)
 
-        def show(finding: Finding) -> None:
-            if settings.form == "text":
-                out.print(f"{printable(finding.signature)} (model {finding.number})")
-                out.print(f"  {printable(finding.line)}")
-
-        def progress(figures: Figures) -> None:
-            bar.update(task, completed=figures.graphs)
-
-        figures = _grow(settings, folder, progress, show)
+        try:
+            for findings in _judge_models(settings, folder, figures):
+                bar.update(task, completed=figures.graphs)
+                for finding in findings if settings.form == "text" else ():
+                    out.print(f"{printable(finding.signature)} (model {finding.number})")
+                    out.print(f"  {printable(finding.line)}")
+        except KeyboardInterrupt:
+            figures.interrupted = True
+    absent = unreached(figures.algorithms, figures.graphs) if settings.quota else []
     if figures.interrupted:
         err.print("interrupted: the figures so far")
     if settings.form == "json":
@@ -102,29 +105,25 @@ def command(settings: Settings) -> int:
     else:
         for line in summary(figures):
             out.print(line)
-    return 130 if figures.interrupted else int(bool(figures.findings))
+        for line in absent:
+            out.print(f"not reached often enough: {line}")
+    return 130 if figures.interrupted else int(bool(figures.findings or absent))
 
 
-def _grow(
-    settings: Settings,
-    folder: Path | None,
-    progress: Callable[[Figures], None],
-    show: Callable[[Finding], None],
-) -> Figures:
-    """Grow and judge the models that the options ask for, in one process or in several, and return the figures."""
+def _judge_models(settings: Settings, folder: Path | None, figures: Figures) -> Iterator[list[Finding]]:
+    """Judge the models that the options ask for, in one process or in several. Add to the figures, and yield the
+    findings that are new."""
     model, count, side, limits = settings.model, settings.count, settings.side, settings.limit.limits
     seconds = 60 * (settings.minutes or 1) if count is model is None else None
     if settings.jobs > 1 and model is None:
         deadline = None if seconds is None else time.time() + seconds
         job = Job(settings.seed, side, limits, 0, count or _MODELS_OF_TIMED_CAMPAIGN, deadline)
-        return run_jobs(job, settings.jobs, folder, progress, show)
+        yield from run_jobs(job, settings.jobs, figures, folder)
+        return
     with nullcontext() if side is None else open(side, limits) as engine:
-        campaign = Campaign(settings.seed, engine, folder, progress, show)
-        try:
-            campaign.run(seconds=seconds, first=model or 0, count=count if model is None else 1)
-        except KeyboardInterrupt:
-            campaign.figures.interrupted = True
-        return campaign.figures
+        campaign = Campaign(settings.seed, engine, folder, figures)
+        for finding in campaign.run(seconds=seconds, first=model or 0, count=count if model is None else 1):
+            yield [] if finding is None else [finding]
 
 
 def _record(figures: Figures) -> dict[str, Any]:
@@ -135,6 +134,7 @@ def _record(figures: Figures) -> dict[str, Any]:
         "invalid": figures.invalid,
         "refused": figures.refused,
         "outcomes": dict(figures.outcomes),
+        "algorithms": dict(figures.algorithms),
         "explained": dict(figures.explained),
         "reached": dict(figures.reached),
         "missing": figures.missing,

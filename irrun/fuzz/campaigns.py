@@ -6,7 +6,7 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,22 +14,20 @@ from typing import Final
 from irrun.base.text import counted
 from irrun.conformance import Case, Suite
 from irrun.conformance.suite import Operation, Step, tensor_record, write_suite
-from irrun.diagnostics import IrrunError
 from irrun.engines.engine import Engine
-from irrun.fuzz.graphs import Graph
-from irrun.fuzz.growing import Grower
+from irrun.fuzz.explaining import explain
 from irrun.fuzz.judging import Disagreement, Invalid, judge
-from irrun.fuzz.known import NOT_REPEATED, described, explained
-from irrun.fuzz.reducing import opened, reduced, single_layers
-from irrun.fuzz.solving import versions
+from irrun.fuzz.known import described
+from irrun.growing.drafts import versions
+from irrun.growing.graphs import Graph
+from irrun.growing.grower import Grower
 from irrun.ir.write import save_model
 from irrun.opdef import labels
 
 __all__ = ["BLOCK", "Campaign", "Figures", "Finding", "summary", "write_findings"]
 
 BLOCK: Final = 1000
-"""The number of graphs whose layers start from the same remembered solutions. A graph can be grown again with at most
-this number of graphs before it."""
+"""The number of graphs that share remembered solutions. To regrow one graph, at most this many must be grown first."""
 _COMMON: Final = {"Parameter-1", "Const-1", "Result-1"}
 
 
@@ -59,9 +57,10 @@ class Finding:
 
 @dataclass
 class Figures:
-    """What a campaign has done. ``reached`` counts the graphs of each version, ``invalid`` those that irrun's defining
-    kernels refused, ``refused`` those that the engine refused or failed at without an explanation, and ``repeated``
-    those with a disagreement like one that was found before."""
+    """What a campaign has done. ``reached`` counts the graphs of each version, ``algorithms`` those of each algorithm
+    of the default plan, ``invalid`` those that irrun's defining kernels refused, ``refused`` those that the engine
+    refused or failed at without an explanation, and ``repeated`` those with a disagreement like one that was found
+    before."""
 
     graphs: int = 0
     invalid: int = 0
@@ -69,6 +68,7 @@ class Figures:
     repeated: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
     reached: Counter[str] = field(default_factory=Counter)
+    algorithms: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     explained: Counter[str] = field(default_factory=Counter)
     """Disagreements with the engine, by their explanation."""
@@ -85,13 +85,20 @@ class Figures:
         self.graphs += other.graphs
         self.invalid += other.invalid
         self.refused += other.refused
-        for name in ("repeated", "reached", "outcomes", "explained"):
-            getattr(self, name).update(getattr(other, name))
-        signatures = {finding.signature for finding in self.findings}
-        new = [finding for finding in other.findings if finding.signature not in signatures]
-        self.repeated.update(finding.signature for finding in other.findings if finding.signature in signatures)
-        self.findings += new
-        return new
+        self.repeated += other.repeated
+        self.reached += other.reached
+        self.algorithms += other.algorithms
+        self.outcomes += other.outcomes
+        self.explained += other.explained
+        return [finding for finding in other.findings if self.keep(finding)]
+
+    def keep(self, finding: Finding) -> bool:
+        """Add a finding if it is new, and count it as repeated if it is not. Return whether it is new."""
+        if any(finding.signature == known.signature for known in self.findings):
+            self.repeated[finding.signature] += 1
+            return False
+        self.findings.append(finding)
+        return True
 
 
 @dataclass
@@ -99,127 +106,68 @@ class Campaign:
     """A campaign against an engine, or of irrun against itself if there is none.
 
     Disagreements with the same judge, kind, layers and message are one finding. A finding goes to ``folder`` as it
-    comes. ``stopped`` is asked before each graph.
+    comes.
     """
 
     seed: int
     engine: Engine | None = None
     folder: Path | None = None
-    on_graph: Callable[[Figures], None] = lambda figures: None
-    on_finding: Callable[[Finding], None] = lambda finding: None
-    stopped: Callable[[], bool] = lambda: False
     figures: Figures = field(default_factory=Figures)
 
-    def run(self, *, seconds: float | None = None, first: int = 0, count: int | None = None) -> Figures:
-        """Do graphs from ``first`` on, for so long or so many, and return the figures.
+    def run(
+        self, *, seconds: float | None = None, first: int = 0, count: int | None = None
+    ) -> Iterator[Finding | None]:
+        """Judge graphs from ``first`` on, for so long or so many. After each graph, yield what was found in it, if it
+        is new, or None.
 
         The graphs of a block are grown one after the other from its first one on, also those before ``first``.
         """
         begin, number = time.monotonic(), first - first % BLOCK
-        figures, grower = self.figures, Grower(self.seed, unranked=self.engine is None)
+        grower = Grower(self.seed, unranked=self.engine is None)
         while (count is None or number < first + count) and (seconds is None or time.monotonic() - begin < seconds):
-            if self.stopped():
-                break
             if number % BLOCK == 0:
                 grower = Grower(self.seed, unranked=self.engine is None)
             graph = grower.grow(number)
             if number >= first:
-                figures.reached.update(graph.versions())
-                self._one(graph, number)
-                figures.seconds = time.monotonic() - begin
-                self.on_graph(figures)
+                finding = self._judge(graph, number)
+                self.figures.seconds = time.monotonic() - begin
+                yield finding
             number += 1
-        return figures
 
-    def _one(self, graph: Graph, number: int) -> None:
-        figures = self.figures
+    def _judge(self, graph: Graph, number: int) -> Finding | None:
+        """Judge a graph, and count it. Return what was found, if it is new."""
+        figures, reached = self.figures, set[str]()
         figures.graphs += 1
-        if not graph.results:
-            figures.invalid += 1
-            return
+        figures.reached.update(graph.versions())
         try:
-            found = judge(graph, self.engine)
+            found = judge(graph, self.engine, reached) if graph.results else None
         except Invalid:
             figures.invalid += 1
-            return
+            return None
+        finally:
+            figures.algorithms.update(reached)
+        if not graph.results:
+            figures.invalid += 1
+            return None
         figures.outcomes["agreed" if found is None else f"{found.judge} {found.kind}"] += 1
         if found is None:
-            return
-        if found.judge == "engine":
-            small, last, names = self._explained(graph, found)
-            if small is None:
-                figures.explained.update(names)
-                return
-            figures.refused += found.kind != "values"
-        else:
-            small, last = self._reduced(graph, found)
-            if last.judge == "check" and (name := explained(described(small, last))):
-                figures.explained[name] += 1
-                return
-        finding = Finding(number, small, last)
-        if any(finding.signature == other.signature for other in figures.findings):
-            figures.repeated[finding.signature] += 1
-            return
-        figures.findings.append(finding)
-        self.on_finding(finding)
+            return None
+        verdict = explain(graph, found, self.engine)
+        if verdict.names:
+            figures.explained.update(verdict.names)
+            return None
+        figures.refused += found.judge == "engine" and found.kind != "values"
+        finding = Finding(number, verdict.graph, verdict.disagreement)
+        if not figures.keep(finding):
+            return None
         if self.folder is not None:
             observer = "irrun" if self.engine is None else self.engine.name
             write_findings(figures.findings, self.folder, self.seed, observer)
-
-    def _explained(self, graph: Graph, found: Disagreement) -> tuple[Graph | None, Disagreement, set[str]]:
-        """Return the names of what explains a disagreement with the engine; or the smallest graph that nothing
-        explains, with its disagreement."""
-        if found.kind == "refusal" and (name := explained(f"refusal | {found.detail}")):
-            return None, found, {name}
-        names: set[str] = set()
-        for make in (lambda layer: layer, opened):
-            for layer in single_layers(graph, found.call):
-                again = self._again(make(layer), found)
-                if again is None:
-                    continue
-                name = explained(described(make(layer), again))
-                if not name:
-                    return make(layer), again, set()
-                names.add(name)
-            if names:
-                return None, found, names
-        small, last = self._reduced(graph, found)
-        if small is graph and found.kind in ("crash", "hang"):
-            again = judge(graph, self.engine)
-            if again is None or again.kind != found.kind:
-                return None, found, {NOT_REPEATED}
-        if name := explained(described(small, last)):
-            return None, found, {name}
-        return small, last, set()
-
-    def _reduced(self, graph: Graph, found: Disagreement) -> tuple[Graph, Disagreement]:
-        last = found
-
-        def fails(candidate: Graph) -> bool:
-            nonlocal last
-            again = self._again(candidate, found)
-            last = again or last
-            return again is not None
-
-        return reduced(graph, fails), last
-
-    def _again(self, graph: Graph, found: Disagreement) -> Disagreement | None:
-        """Return the disagreement about a graph if its judge and its kind are those of ``found``.
-
-        A crash must come twice: for the first one, memory may be responsible that the graph before has overwritten.
-        """
-        engine = self.engine if found.judge == "engine" else None
-        try:
-            again = judge(graph, engine)
-            if engine is not None and again is not None and again.kind == "crash":
-                again = judge(graph, engine)
-        except (Invalid, IrrunError, ValueError, KeyError):
-            return None
-        return again if again is not None and (again.judge, again.kind) == (found.judge, found.kind) else None
+        return finding
 
 
 def write_findings(findings: Sequence[Finding], folder: Path, seed: int, observer: str) -> None:
-    """Write findings as a suite, of open cases: who is right, a person has to say. ``observer`` names the engine."""
+    """Write findings as a suite of open cases. A person decides who is right. ``observer`` names the engine."""
     folder.mkdir(parents=True, exist_ok=True)
     cases = [_case(finding, seed, observer) for finding in findings]
     names = {case.operation for case in cases}
@@ -257,6 +205,7 @@ def summary(figures: Figures) -> Iterable[str]:
     reached = len(versions()) - len(figures.missing)
     yield f"{counted(figures.graphs, 'model')}, {rate:.1f} a second, {reached} of {len(versions())} versions"
     yield ", ".join(f"{count:,} {outcome}" for outcome, count in figures.outcomes.most_common())
+    yield f"{len(figures.algorithms)} algorithms of the default plan"
     if figures.explained:
         yield "explained: " + ", ".join(f"{count:,} {name}" for name, count in figures.explained.most_common())
     if figures.refused or figures.explained:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,42 +34,36 @@ class Job:
     deadline: float | None = None
 
 
-def run_jobs(
-    job: Job, processes: int, folder: Path | None = None,
-    on_figures: Callable[[Figures], None] = lambda figures: None,
-    on_finding: Callable[[Finding], None] = lambda finding: None,
-) -> Figures:  # fmt: skip
-    """Do the graphs of a job in several processes, block by block, and return the figures.
+def run_jobs(job: Job, processes: int, figures: Figures, folder: Path | None = None) -> Iterator[list[Finding]]:
+    """Do the graphs of a job in several processes, block by block. After each block, add to the figures, and yield
+    the findings that are new.
 
-    The callbacks run in this process, after each block. Ctrl-C ends all processes; then the figures so far are
-    returned with ``interrupted``.
+    Ctrl-C ends all processes; then the figures so far are ``interrupted``.
     """
-    figures, begin = Figures(), time.monotonic()
+    begin = time.monotonic()
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
     with ProcessPoolExecutor(processes, context, _start, (stop,)) as pool:
-        ends = range(job.first, job.first + job.count, BLOCK)
-        waiting = {
-            pool.submit(_run, Job(job.seed, job.side, job.limits, first, min(BLOCK, job.first + job.count - first),
-                                  job.deadline))
-            for first in ends
-        }  # fmt: skip
-        while waiting:
-            try:
-                done: Future[tuple[Figures, str]] = next(as_completed(waiting))
-            except KeyboardInterrupt:
-                stop.set()
-                figures.interrupted = True
-                continue
-            waiting.remove(done)
-            part, observer = done.result()
-            for finding in figures.add(part):
-                on_finding(finding)
-            figures.seconds = time.monotonic() - begin
-            on_figures(figures)
-            if folder is not None and figures.findings:
-                write_findings(figures.findings, folder, job.seed, observer)
-    return figures
+        end = job.first + job.count
+        parts = [replace(job, first=first, count=min(BLOCK, end - first)) for first in range(job.first, end, BLOCK)]
+        waiting = {pool.submit(_run, part) for part in parts}
+        try:
+            while waiting:
+                try:
+                    done: Future[tuple[Figures, str]] = next(as_completed(waiting))
+                except KeyboardInterrupt:
+                    stop.set()
+                    figures.interrupted = True
+                    continue
+                waiting.remove(done)
+                part, observer = done.result()
+                new = figures.add(part)
+                figures.seconds = time.monotonic() - begin
+                if folder is not None and figures.findings:
+                    write_findings(figures.findings, folder, job.seed, observer)
+                yield new
+        finally:
+            stop.set()
 
 
 def _start(stop: Any) -> None:
@@ -84,6 +78,8 @@ def _run(job: Job) -> tuple[Figures, str]:
     if (left is not None and left <= 0) or _stop.is_set():
         return Figures(), ""
     with nullcontext() if job.side is None else open(job.side, job.limits) as engine:
-        campaign = Campaign(job.seed, engine, stopped=_stop.is_set)
-        campaign.run(seconds=left, first=job.first, count=job.count)
+        campaign = Campaign(job.seed, engine)
+        for _ in campaign.run(seconds=left, first=job.first, count=job.count):
+            if _stop.is_set():
+                break
         return campaign.figures, "irrun" if engine is None else engine.name

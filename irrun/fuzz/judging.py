@@ -7,6 +7,7 @@ again: an element that moves with them may also move from engine to engine.
 from __future__ import annotations
 
 import tempfile
+import threading
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from irrun.api import check, compile
 from irrun.diagnostics import IrrunError
 from irrun.engines.engine import Engine
 from irrun.engines.outcomes import Crash, Loaded, Outputs, Refusal, Timeout
-from irrun.fuzz.graphs import Graph, is_bug
+from irrun.fuzz.reached import algorithms
+from irrun.growing.graphs import Graph
 from irrun.ir.write import save_model
 from irrun.model import Model
 from irrun.running.executor import Executable
@@ -27,7 +29,7 @@ from irrun.types import ElementType
 
 __all__ = ["Disagreement", "Invalid", "judge"]
 
-_MEMORY: Final = 1 << 26
+_MAX_TENSOR_BYTES: Final = 1 << 26
 """The most bytes of a tensor in a run."""
 _JITTER: Final = {"f64": 2.0**-50, "f32": 2.0**-21, "f16": 2.0**-9, "bf16": 2.0**-6}
 """By how much inputs of each element type are changed, relative to their values: four roundings."""
@@ -39,14 +41,25 @@ _FACTOR: Final = 32.0
 """How often the distance that the jitter makes may be exceeded."""
 _JITTERS: Final = 2
 """How often the inputs are changed."""
-_MORE_JITTERS: Final = 16
+_JITTERS_IN_DOUBT: Final = 16
 """How often they are changed once results differ: by chance, an element that rounding moves may stay twice."""
+_MAX_MESSAGE_CHARS: Final = 1600
+"""The most characters of an engine's message that are kept."""
+_MOVES: Final = frozenset({
+    "Broadcast", "Concat", "DepthToSpace", "Gather", "Identity", "Pad", "Reshape", "Reverse", "Roll", "ShapeOf",
+    "ShuffleChannels", "Slice", "SpaceToDepth", "Split", "Squeeze", "StridedSlice", "Tile", "Transpose", "Unsqueeze",
+    "VariadicSplit",
+})  # fmt: skip
+"""Operations that move elements and compute none: what only they give is equal to the last bit."""
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Two ways that should be equal and are not. ``judge`` is ``exact``, ``check``, ``twin`` or ``engine``; ``kind`` is
-    ``values``, ``refusal``, ``crash``, ``hang`` or ``finding``. ``call`` counts the calls before it."""
+    """Two ways that should be equal and are not.
+
+    ``judge`` is ``exact``, ``check``, ``twin``, ``threads`` or ``engine``, and ``kind`` is ``values``, ``refusal``,
+    ``crash``, ``hang`` or ``finding``. ``call`` counts the calls before it.
+    """
 
     judge: str
     kind: str
@@ -70,17 +83,23 @@ class _Expected:
     """None for an output that may have any values."""
 
 
-def judge(graph: Graph, engine: Engine | None = None) -> Disagreement | None:
+def judge(graph: Graph, engine: Engine | None = None, reached: set[str] | None = None) -> Disagreement | None:
     """Return the first disagreement about a graph, or None. Raises Invalid if the defining kernels refuse it.
 
-    An exception of irrun that is no IrrunError is a disagreement, too.
+    An exception of irrun that is no IrrunError is a disagreement, too, and so is a refusal of a valid graph. The
+    algorithms of the default plans are added to ``reached``.
     """
+    found_algorithms: set[str] = set() if reached is None else reached
     try:
-        return _judge(graph, engine)
-    except Invalid:
+        found = _judge_with(graph, engine, _JITTERS, found_algorithms)
+        in_doubt = found is not None and found.kind == "values" and found.judge != "check"
+        return _judge_with(graph, engine, _JITTERS_IN_DOUBT, found_algorithms) if in_doubt else found
+    except Invalid as error:
+        if graph.valid:
+            return Disagreement("exact", "refusal", str(error))
         raise
     except IrrunError as error:
-        if not is_bug(error):
+        if not _is_bug(error):
             raise
         return Disagreement("exact", "crash", error.diagnostics[0].message)
     except Exception as error:
@@ -89,21 +108,26 @@ def judge(graph: Graph, engine: Engine | None = None) -> Disagreement | None:
         return Disagreement("exact", "crash", f"{type(error).__name__} in {where}: {error}")
 
 
-def _judge(graph: Graph, engine: Engine | None) -> Disagreement | None:
-    found = _judge_with(graph, engine, _JITTERS)
-    doubtful = found is not None and found.kind == "values" and found.judge != "check"
-    return _judge_with(graph, engine, _MORE_JITTERS) if doubtful else found
-
-
-def _judge_with(graph: Graph, engine: Engine | None, jitters: int) -> Disagreement | None:
-    model, inputs = graph.model(dynamic=True), _Inputs(graph)
+def _judge_with(graph: Graph, engine: Engine | None, jitters: int, reached: set[str]) -> Disagreement | None:
+    try:
+        model = graph.model(dynamic=True)
+    except IrrunError as error:
+        if not graph.valid:
+            raise
+        return Disagreement("check", "refusal", str(error))
+    inputs = _Inputs(graph)
     expected = _expected(inputs, model, jitters, narrow=engine is not None)
-    found = _judge_check(model, expected) or _judge_plan(inputs, model, expected)
-    if found is None and graph.is_dynamic():
+    found = _judge_check(model, expected) or _judge_plan(inputs, model, expected, reached)
+    if found is None and graph.is_dynamic() and not graph.is_stateful():
         found = _judge_twins(inputs, expected)
     if found is None and engine is not None:
         found = _judge_engine(inputs, model, expected, engine)
     return found
+
+
+def _is_bug(error: IrrunError) -> bool:
+    """Return whether an error says that a kernel failed with an exception of its own (IR603)."""
+    return any(problem.code == "IR603" for problem in error.diagnostics)
 
 
 class _Inputs:
@@ -137,8 +161,8 @@ class _Inputs:
 def _expected(inputs: _Inputs, model: Model, jitters: int, *, narrow: bool) -> list[_Expected]:
     """Return the outputs of the defining kernels in each call, whose inputs are changed ``jitters`` times. ``narrow``
     counts f64 as f32, in which engines compute it."""
-    exact = compile(model, exact=True, max_memory=_MEMORY)
-    loose = _loose(inputs.graph)
+    exact = compile(model, exact=True, max_memory=_MAX_TENSOR_BYTES)
+    loose, moved = _loose(inputs.graph), set() if narrow else _moved(inputs.graph)
     expected = []
     try:
         for call in range(len(inputs.first)):
@@ -148,15 +172,18 @@ def _expected(inputs: _Inputs, model: Model, jitters: int, *, narrow: bool) -> l
             )
         jittered = [_jittered(inputs, exact, attempt, narrow=narrow) for attempt in range(jitters)]
     except IrrunError as error:
-        if is_bug(error):
+        if _is_bug(error):
             raise
         raise Invalid(str(error)) from error
     settled = []
     for call, outputs in enumerate(item.outputs for item in expected):
         others = [[run[call][n] for run in jittered] for n in range(len(outputs))]
-        allowed = [
-            None if n in loose else _allowed(output, others[n], narrow=narrow) for n, output in enumerate(outputs)
-        ]
+        allowed: list[np.ndarray | None] = []
+        for n, output in enumerate(outputs):
+            if n in loose:
+                allowed.append(None)
+            else:
+                allowed.append(np.zeros(output.shape) if n in moved else _allowed(output, others[n], narrow=narrow))
         settled.append(_Expected(outputs, allowed))
     return settled
 
@@ -169,6 +196,16 @@ def _loose(graph: Graph) -> set[int]:
         if random or any(ref.node in tainted for ref in node.inputs):
             tainted.add(number)
     return {n for n, ref in enumerate(graph.results) if ref.node in tainted}
+
+
+def _moved(graph: Graph) -> set[int]:
+    """Return the outputs whose elements are those of inputs and constants, moved."""
+    computed: set[int] = set()
+    for number, node in enumerate(graph.nodes):
+        is_move = (node.is_input and node.stored is None) or (node.cls is not None and node.cls.type in _MOVES)
+        if not is_move or any(ref.node in computed for ref in node.inputs):
+            computed.add(number)
+    return {n for n, ref in enumerate(graph.results) if ref.node not in computed}
 
 
 def _arrays(executable: Executable, feeds: list[np.ndarray]) -> list[np.ndarray]:
@@ -254,27 +291,56 @@ def _judge_check(model: Model, expected: Sequence[_Expected]) -> Disagreement | 
     return None
 
 
-def _judge_plan(inputs: _Inputs, model: Model, expected: Sequence[_Expected]) -> Disagreement | None:
+def _judge_plan(inputs: _Inputs, model: Model, expected: Sequence[_Expected], reached: set[str]) -> Disagreement | None:
+    """The default plan gives what the defining kernels give, also when two threads use it at once."""
     try:
-        executable = compile(model, exact=False, max_memory=_MEMORY)
+        executable = compile(model, exact=False, max_memory=_MAX_TENSOR_BYTES)
         for call, wanted in enumerate(expected):
             if wrong := _differs(_arrays(executable, inputs[call]), wanted):
                 return Disagreement("exact", "values", f"call {call + 1}: {wrong}")
     except IrrunError as error:
         return Disagreement("exact", "refusal", str(error))
-    return None
+    reached |= algorithms(executable)
+    return None if inputs.graph.is_stateful() else _judge_threads(inputs, executable, expected)
+
+
+def _judge_threads(inputs: _Inputs, executable: Executable, expected: Sequence[_Expected]) -> Disagreement | None:
+    """Two threads give the same at once: one goes from the first call on, one from the last call back."""
+    found: list[Disagreement] = []
+
+    def work(calls: Sequence[int]) -> None:
+        for call in calls:
+            try:
+                wrong = _differs(_arrays(executable, inputs[call]), expected[call])
+            except Exception as error:
+                found.append(Disagreement("threads", "crash", f"call {call + 1}: {type(error).__name__}: {error}"))
+                return
+            if wrong:
+                found.append(Disagreement("threads", "values", f"call {call + 1}: {wrong}"))
+                return
+
+    last = len(expected) - 1
+    workers = [threading.Thread(target=work, args=(calls,)) for calls in (range(0, last + 1, 2), range(last, -1, -2))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return found[0] if found else None
 
 
 def _short(text: str) -> str:
     """Return the beginning and the end of a long message."""
-    return text if len(text) <= 1600 else f"{text[:600]} … {text[-1000:]}"
+    if len(text) <= _MAX_MESSAGE_CHARS:
+        return text
+    start = _MAX_MESSAGE_CHARS * 3 // 8
+    return f"{text[:start]} … {text[start - _MAX_MESSAGE_CHARS :]}"
 
 
 def _judge_twins(inputs: _Inputs, expected: Sequence[_Expected]) -> Disagreement | None:
     """The model with the static shapes of each call gives the same."""
     for call in sorted({*inputs.first}):
         try:
-            twin = compile(inputs.graph.model(inputs.graph.calls[call]), exact=False, max_memory=_MEMORY)
+            twin = compile(inputs.graph.model(inputs.graph.calls[call]), exact=False, max_memory=_MAX_TENSOR_BYTES)
             if wrong := _differs(_arrays(twin, inputs[call]), expected[call]):
                 return Disagreement("twin", "values", f"with the shapes of call {call + 1}: {wrong}")
         except IrrunError as error:

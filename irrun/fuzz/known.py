@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 
 from irrun.departures import Departure, departures
-from irrun.fuzz.graphs import Graph
 from irrun.fuzz.judging import Disagreement
 from irrun.fuzz.reasons import FIRST, LAST, Reason
+from irrun.growing.graphs import Graph
 
 __all__ = ["CONDITIONS", "NOT_REPEATED", "Explanation", "described", "explained", "explanations", "ordered"]
 

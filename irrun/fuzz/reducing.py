@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from irrun.api import compile
 from irrun.diagnostics import IrrunError
-from irrun.fuzz.graphs import Graph, Node, Ref
+from irrun.growing.graphs import Graph, Node, Ref
 from irrun.types import ELEMENT_TYPES
 
 __all__ = ["opened", "reduced", "single_layers"]
 
-_TRIES: Final = 120
-"""The most graphs that are tried."""
+_MAX_TRIALS: Final = 120
+"""The most graphs that are tried to make one small."""
 
 
 def reduced(graph: Graph, fails: Callable[[Graph], bool]) -> Graph:
     """Return a smaller graph for which ``fails`` still holds: fewer outputs, fewer layers, fewer calls, static."""
-    left, changed = _TRIES, True
+    left, changed = _MAX_TRIALS, True
     while changed and left > 0:
         changed = False
         for candidate in _smaller(graph):
@@ -50,7 +50,7 @@ def single_layers(graph: Graph, call: int) -> Iterator[Graph]:
     except (IrrunError, ValueError, KeyError):
         return
     for node in graph.nodes:
-        if node.kind in ("parameter", "constant"):
+        if node.is_input:
             continue
         inputs = [
             graph.nodes[ref.node] if graph.nodes[ref.node].kind == "constant"
@@ -73,7 +73,7 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
         yield _pruned(replace(graph, results=[keep]))
     if graph.is_dynamic():
         for shapes in (graph.calls[0], graph.calls[-1], graph.calls[len(graph.calls) // 2]):
-            yield replace(graph, calls=[shapes, shapes], open={}, unranked=frozenset())
+            yield _made_static(graph, shapes)
         if graph.unranked:
             yield replace(graph, unranked=frozenset())
     if len(graph.calls) > 1 and not graph.is_stateful():
@@ -82,7 +82,7 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
         yield replace(graph, special=False)
     for number in reversed(range(len(graph.nodes))):
         node = graph.nodes[number]
-        if node.kind in ("parameter", "constant"):
+        if node.is_input:
             if node.stored is not None:
                 yield _with(graph, number, replace(node, stored=None))
             continue
@@ -90,9 +90,15 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
             cut = _cut(graph, number)
             if cut is not None:
                 yield cut
-        used = [ref for ref in node.inputs if graph.nodes[ref.node].kind not in ("parameter", "constant")]
+        used = [ref for ref in node.inputs if not graph.nodes[ref.node].is_input]
         if used and any(ref.node == number for ref in graph.results):
             yield _pruned(replace(graph, results=used))
+
+
+def _made_static(graph: Graph, shapes: Mapping[int, tuple[int, ...]]) -> Graph:
+    """Return the graph with the shapes of a call, which it makes twice."""
+    nodes = [replace(node, shape=shapes.get(n, node.shape)) for n, node in enumerate(graph.nodes)]
+    return replace(graph, nodes=nodes, calls=[dict(shapes)] * 2, open={}, unranked=frozenset())
 
 
 def _with(graph: Graph, number: int, node: Node) -> Graph:

@@ -98,6 +98,11 @@ class Plans:
         self._last: _Sizes = ()
         self._common = self._declared
 
+    @property
+    def all(self) -> tuple[Plan, ...]:
+        """The plan for inputs of any shape, and those that were made for recurring dims."""
+        return self.general, *self._narrow.values()
+
     @cached_property
     def layered(self) -> Plan:
         """The plan in which each layer is a step of its own, for hooks that observe single layers."""

@@ -107,6 +107,11 @@ class Executable:
         """The plan for inputs of any shape that the model allows."""
         return self._plans.general
 
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plan, and those that runs have made for recurring dims."""
+        return self._plans.all
+
     def __call__(self, feeds: Feeds = None, *, hooks: Sequence[Hook] = (), taps: str | Sequence[str] = ()) -> Outputs:
         """Run the model and return its outputs.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from irrun.conformance import read_suite
-from irrun.fuzz import Campaign, judging
+from irrun.fuzz import Campaign, judging, reached
 
 Call = Callable[..., Result]
 
@@ -18,10 +18,11 @@ Call = Callable[..., Result]
 def test_irrun_against_itself(call: Call) -> None:
     result = call("fuzz", "--count", 10, "--seed", 3)
     assert result.exit_code == 0, result.output
-    first, second, last = result.output.splitlines()
+    first, second, third, last = result.output.splitlines()
     assert first.startswith("10 models, ")
     assert first.endswith(" of 249 versions")
     assert "agreed" in second
+    assert third.endswith(" algorithms of the default plan")
     assert last == "0 findings, 0 repeated"
 
 
@@ -35,6 +36,22 @@ def test_one_model_alone(call: Call) -> None:
     result = call("fuzz", "--model", 1, "--seed", 3)
     assert result.exit_code == 0, result.output
     assert result.output.startswith("1 model, ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_models_reach_every_algorithm(threads: int, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRRUN_THREADS", str(threads))
+    result = call("fuzz", "--count", 1000, "--seed", 15, "--quota")
+    assert result.exit_code == 0, result.output
+
+
+def test_an_algorithm_that_is_not_reached_is_said(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "algorithms", lambda executable: set())
+    monkeypatch.setattr(reached, "CYCLE", 2)
+    result = call("fuzz", "--count", 4, "--seed", 3, "--quota")
+    assert result.exit_code == 1, result.output
+    assert "not reached often enough: fused: Gelu: 0, at least 1" in result.output
 
 
 def test_two_processes(call: Call) -> None:
@@ -77,8 +94,9 @@ def test_bad_usage(arguments: list[str], message: str, call: Call, tmp_path: Pat
 
 
 def test_ctrl_c_shows_the_figures(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(campaign: Campaign, **_: Any) -> None:
+    def interrupted(campaign: Campaign, **_: Any) -> Iterator[None]:
         campaign.figures.graphs = 7
+        yield None
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Campaign, "run", interrupted)

@@ -38,10 +38,11 @@ FOLDERS: dict[str, set[str]] = {
     "fleet": {"base", "arrays", "ir", "checking", "running", "api", "genai"},
     "engines": {"base", "planning", "api"},
     "conformance": {"base", "engines"},
-    "fuzz": {"base", "departures", "inference", "ir", "running", "api", "engines", "conformance"},
+    "growing": {"base", "inference", "api"},
+    "fuzz": {"base", "departures", "ir", "planning", "running", "api", "engines", "conformance", "growing"},
     "debug": {"base", "inference", "ir", "planning", "running", "api", "engines"},
     "report": {"base", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
-    "testing": {"base", "ir", "checking", "running", "api", "debug"},
+    "testing": {"base", "ir", "checking", "running", "api", "growing", "debug"},
     "compat": {"base", "inference", "ir", "running", "api", "surgery"},
     "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api"}
     | {"arrays", "fleet", "surgery", "genai", "engines", "conformance", "fuzz", "debug", "report"},

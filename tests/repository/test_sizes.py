@@ -12,13 +12,11 @@ from places import ROOT
 LONG_MODULES: Final = {
     "irrun/compat/openvino/_building/nodes.py": "to split",
     "irrun/compat/openvino/_building/preprocess.py": "to split",
-    "irrun/fuzz/solving.py": "to split",
     "tests/checking/test_why.py": "to split",
     "tests/cli/test_run.py": "to split",
     "tests/conformance/composed.py": "to split",
     "tests/debug/test_diff.py": "to split",
     "tests/debug/test_precision.py": "to split",
-    "tests/fuzz/test_fuzzer.py": "to split",
     "tests/help/kit.py": "to split",
     "tests/ir/test_parse.py": "to split",
     "tests/running/test_executor.py": "to split",

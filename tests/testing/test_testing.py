@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 import irrun
 from irrun import build as b
+from irrun.opdef import Value
+from irrun.opdef import find as find_operation
 from irrun.testing import TOLERANCES, assert_matches, check_clean, difference
 from irrun.testing import strategies as ir
-from irrun.types import ELEMENT_TYPES, ElementType
+from irrun.types import ELEMENT_TYPES, Dim, ElementType
 from oracle import Oracle
 from places import SAMPLES
 
@@ -217,10 +219,16 @@ def test_special_values(name: str) -> None:
 
 
 def _check(model: ir.GeneratedModel) -> None:
-    """That it checks clean, runs strictly, and gives the shapes and types that it was built to give."""
+    """That it checks clean, runs strictly, and has the shapes and types that it was built to have.
+
+    Inference finds as much as the rules do by which the model was put together.
+    """
     read = model.read()
     check_clean(read)
-    outputs = irrun.run(read, dict(model.feeds), strict=True)
+    executable = irrun.compile(read, strict=True)
+    inferred = [output.shape for output in executable.outputs if output.shape is not None]
+    assert tuple(tuple(d.value for d in shape.dims or ()) for shape in inferred) == model.declared
+    outputs = executable(dict(model.feeds))
     assert tuple(a.shape for a in outputs.arrays) == model.shapes
     assert tuple(str(ElementType.of(a.dtype)) for a in outputs.arrays) == model.types
 
@@ -235,6 +243,30 @@ def test_models_check_clean_and_run(model: ir.GeneratedModel) -> None:
 @given(ir.models(dynamic=False))
 def test_static_models_say_what_they_give(model: ir.GeneratedModel) -> None:
     assert model.declared == model.shapes
+
+
+@pytest.mark.parametrize("type", ["SoftMax", "Convolution", "Concat"])
+def test_a_failing_model_becomes_small(type: str) -> None:
+    """One layer, its constants aside, behind an input of the least rank and of dims of 1."""
+    model = find(ir.models(), lambda model: f'type="{type}"' in model.xml, settings=settings(STEADY, max_examples=1000))
+    assert repr(model).count("_") == 1
+    assert {dim for array in model.feeds.values() for dim in array.shape} == {1}
+
+
+def test_a_wrong_rule_of_inference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    (tile,) = find_operation("Tile").values()
+    rule = tile.infer
+
+    def wrong(self: Any, at: Any, *values: Any) -> Any:
+        value = rule(self, at, *values)
+        assert isinstance(value, Value)
+        assert value.shape.dims is not None
+        return value.reshaped([*value.shape.dims[:-1], value.shape.dims[-1] + Dim(1)])
+
+    monkeypatch.setattr(tile, "infer", wrong)
+    steady = settings(STEADY, max_examples=200, phases=[Phase.generate], report_multiple_bugs=False)
+    with pytest.raises((AssertionError, irrun.IrrunError)):
+        steady(given(ir.models())(_check))()
 
 
 @settings(STEADY, max_examples=40)

@@ -1,1 +1,1 @@
-"""Two fuzzers: mutants of files, and random graphs. ``python -m tools file_fuzz --help`` says how to run them."""
+"""The fuzzer of files: mutants of IR files and of pages. ``python -m tools file_fuzz --help`` says how to run it."""

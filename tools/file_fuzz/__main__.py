@@ -1,4 +1,4 @@
-"""Run a fuzzer: ``python -m tools file_fuzz mutants`` or ``python -m tools file_fuzz graphs``."""
+"""Run the fuzzer of files: ``python -m tools file_fuzz``."""
 
 import sys
 

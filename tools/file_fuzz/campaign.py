@@ -25,9 +25,9 @@ _POLL: Final = 0.05
 """Seconds between two looks at the threads of a campaign."""
 _START: Final = 600.0
 """Seconds that a worker may take until its first case begins."""
-_CHUNK: Final = {"mutants": 5000, "graphs": 500, "faults": 100}
+_CHUNK: Final = {"mutants": 5000, "faults": 100}
 """The cases that one process runs, so that nothing that it piles up matters."""
-_PROGRESS: Final = {"mutants": 1000, "graphs": 100, "faults": 1}
+_PROGRESS: Final = {"mutants": 1000, "faults": 1}
 """The cases after which the progress is reported."""
 
 
@@ -60,8 +60,8 @@ class Figures:
 class Campaign:
     """A campaign: ``count`` cases of a kind from the number ``first`` on, in ``jobs`` processes.
 
-    Failing cases are stored in the folder ``keep``. ``threads`` is the number of threads of a run in irrun. ``report``
-    is called with each failure, and ``progress`` now and then.
+    Failing cases are stored in the folder ``keep``. ``report`` is called with each failure, and ``progress`` now and
+    then.
     """
 
     kind: str
@@ -69,7 +69,6 @@ class Campaign:
     seed: str
     first: int = 0
     jobs: int = 1
-    threads: int = 1
     silence: float = 120.0
     """Seconds without a line of a worker, after which it counts as hung."""
     keep: Path | None = None
@@ -120,8 +119,8 @@ class Campaign:
             "keep": None if self.keep is None else str(self.keep),
         }  # fmt: skip
         environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(map(str, IMPORTED)), "IRRUN_THREADS": str(self.threads),
-            "OPENBLAS_NUM_THREADS": str(self.threads), "PYTHONHASHSEED": "0",
+            "PYTHONPATH": os.pathsep.join(map(str, IMPORTED)), "IRRUN_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0",
         }  # fmt: skip
         command = [sys.executable, "-m", "file_fuzz.worker", json.dumps(arguments)]
         with (

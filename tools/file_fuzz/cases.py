@@ -41,7 +41,6 @@ class Cases(Protocol):
 
 _CLASSES: Final = {
     "mutants": ("file_fuzz.mutants", "Mutants"),
-    "graphs": ("file_fuzz.comparisons", "Comparisons"),
     "faults": ("file_fuzz.faults", "Faults"),
 }
 

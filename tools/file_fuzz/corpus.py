@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from file_fuzz.graphs import random_graph
 from irrun import build as b
 from irrun.diagnostics import IrrunError
+from irrun.growing import Grower
 from irrun.ir.pages import has_examples
 from irrun.model import Model
 from irrun.opdef import resolve
@@ -56,8 +56,10 @@ def _files() -> Iterator[Document]:
 
 
 def _graphs() -> Iterator[Document]:
+    grower = Grower(1)
     for number in range(_GRAPHS):
-        yield _document(f"graph {number}", random_graph(number, layers=4).model)
+        graph = grower.grow_chain(number, layers=4)
+        yield _document(f"graph {number}", graph.model(dynamic=True))
 
 
 def _document(origin: str, model: Model) -> Document:

@@ -1,4 +1,4 @@
-"""Graphs of the fuzzer: layers that can be built again with other shapes, without some of them, or as a single one."""
+"""Graphs of layers that can be built again with other shapes, without some of them, or as a single one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 import irrun.build as b
 from irrun.diagnostics import IrrunError
-from irrun.fuzz.solving import Port, contents, name_of
+from irrun.growing.drafts import Port, name_of, random_contents
 from irrun.model import Model
 from irrun.opdef import Op
 from irrun.types import ELEMENT_TYPES
 
-__all__ = ["UNARY", "Graph", "Node", "Ref", "Stored", "is_bug"]
+__all__ = ["UNARY", "Graph", "Node", "Ref", "Stored"]
 
 UNARY: Final = ("Tanh", "Sigmoid", "ReLU", "Abs", "Negative", "Gelu")
 """The layers of bodies."""
@@ -61,8 +61,15 @@ class Node:
     plan: Sequence[str] = ()
     ascending: bool = False
     domain: str = ""
+    bounds: Mapping[int, str] = field(default_factory=dict)
+    """What a parameter declares for axes that are open: an interval such as ``1..4``, or ``?`` if there is none."""
     output: Any = field(default=None, init=False, repr=False, compare=False)
     """A constant that was built: a graph is built many times."""
+
+    @property
+    def is_input(self) -> bool:
+        """Whether the node is a parameter or a constant."""
+        return self.kind in ("parameter", "constant")
 
     @property
     def label(self) -> str:
@@ -93,6 +100,8 @@ class Graph:
     unranked: frozenset[int] = frozenset()
     special: bool = False
     """Whether inputs hold a few NaN and infinities."""
+    valid: bool = False
+    """Whether every layer is valid by construction, so that a refusal is a fault."""
 
     @property
     def parameters(self) -> list[int]:
@@ -168,7 +177,8 @@ class Graph:
             case "parameter":
                 shape: Any = list(shapes.get(number, node.shape))
                 if dynamic:
-                    shape = [-1 if n in self.open.get(number, ()) else dim for n, dim in enumerate(shape)]
+                    open = self.open.get(number, ())
+                    shape = [node.bounds.get(n, "?") if n in open else dim for n, dim in enumerate(shape)]
                     shape = "..." if number in self.unranked else shape
                 made = b.parameter(shape, node.type, name=f"in{number}")
                 parameters.append(made)
@@ -199,25 +209,23 @@ class Graph:
         for number in self.parameters:
             node = self.nodes[number]
             numbers = np.random.default_rng((self.seed, number, shift, *shapes.get(number, ())))
-            array = contents(Port(node.type, shapes.get(number, node.shape), node.data, domain=node.domain), numbers)
+            array = random_contents(
+                Port(node.type, shapes.get(number, node.shape), node.data, domain=node.domain), numbers
+            )
             if self.special and not node.domain and ELEMENT_TYPES[node.type].kind == "float" and array.size:
                 array = array.copy()
                 array.flat[int(numbers.integers(array.size))] = numbers.choice([np.nan, np.inf, -np.inf])
             arrays.append(np.sort(array) if node.ascending and array.ndim else array)
         return arrays
 
-    def accepts(self, shapes: Shapes) -> bool:
-        """Return whether all layers accept parameters of these shapes, as far as shape inference says."""
+    def accepts(self, shapes: Shapes, max_elements: int = 1 << 13) -> bool:
+        """Return whether all layers accept parameters of these shapes, as far as shape inference says, and no tensor
+        has more than ``max_elements``."""
         try:
             tensors, _, _ = self.built(shapes)
         except (IrrunError, ValueError):
             return False
-        return all(tensor.value.shape.count().lo <= 1 << 13 for tensor in tensors.values())
-
-
-def is_bug(error: IrrunError) -> bool:
-    """Return whether an error says that a kernel failed with an exception of its own (IR603)."""
-    return any(problem.code == "IR603" for problem in error.diagnostics)
+        return all(tensor.value.shape.count().lo <= max_elements for tensor in tensors.values())
 
 
 def _constant(node: Node) -> Any:
