@@ -65,6 +65,7 @@ class _Server:
         """The process that has started it. In a forked process, this object names the same server."""
         self.variables: dict[str, str] = {}
         """The variables that it has read when it started."""
+        self._starting = threading.Lock()
 
     def start(self) -> None:
         folder = tempfile.mkdtemp(prefix="warm-", dir="/tmp" if os.path.isdir("/tmp") else None)  # a short path
@@ -89,9 +90,10 @@ class _Server:
                 os.rmdir(folder)
 
     def connect(self) -> socket.socket:
-        if not self.path:
-            self.started_by = os.getpid()
-            self.start()
+        with self._starting:  # two threads may need the first process at once
+            if not self.path:
+                self.started_by = os.getpid()
+                self.start()
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(self.path)
         return connection
