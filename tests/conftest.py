@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -60,17 +59,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _forked_harnesses() -> Iterator[None]:
-    """Fork the harnesses of engines from a warm process, but for tests that take ``real_processes``."""
+    """Fork the harnesses of engines from a warm process."""
     before = process.subprocess
     process.subprocess = warm.Forking  # type: ignore[assignment]
     yield
     process.subprocess = before
-
-
-@pytest.fixture
-def real_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start the harnesses of engines as irrun does."""
-    monkeypatch.setattr(process, "subprocess", subprocess)
 
 
 @pytest.fixture

@@ -1,20 +1,10 @@
-"""Commands that tests run: a forked `irrun`, and what a process in the background needs."""
+"""What a process needs that a test starts and interrupts."""
 
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from typing import Any
 
-import warm
-
-__all__ = ["hear_interrupts", "irrun"]
-
-
-def irrun(*arguments: object, **settings: Any) -> subprocess.CompletedProcess[Any]:
-    """Run `irrun` in a process; the settings are those of ``subprocess.run``."""
-    return warm.run([sys.executable, "-m", "irrun", *map(str, arguments)], **settings)
+__all__ = ["hear_interrupts"]
 
 
 def hear_interrupts() -> None:
