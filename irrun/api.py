@@ -222,7 +222,7 @@ def extract(model: Model | PathLike, begin: str | Sequence[str] = (), end: str |
 
 def save_model(
     model: Model | PathLike, xml: PathLike, weights: PathLike | None = None, *, compact: bool = False
-) -> None:  # fmt: skip
+) -> None:
     """Write a model to the file ``xml``, and its weights to ``weights``, by default the ``.bin`` file beside it.
 
     Each file is written completely or not at all, and nobody opens the new ``.bin`` with an old ``.xml``: between the
@@ -238,9 +238,13 @@ def save_model(
 
 
 def run(
-    model: Model | PathLike, feeds: Feeds = None, *, weights: PathLike | None = None, strict: bool = False,
+    model: Model | PathLike,
+    feeds: Feeds = None,
+    *,
+    weights: PathLike | None = None,
+    strict: bool = False,
     max_memory: int | None = None,
-) -> Outputs:  # fmt: skip
+) -> Outputs:
     """Compile a model, run it once, and return its outputs.
 
     ``feeds`` are the inputs: by parameter name, tensor name or position; as a sequence in the order of the Parameters;

@@ -31,9 +31,16 @@ PathLike = str | os.PathLike[str]
 
 
 def run_many(
-    client: Any, model: PathLike, feeds: Iterable[Feeds], *, weights: PathLike | None = None, scatter: bool = False,
-    exact: bool | None = None, max_memory: int | None = None, timeout: float | None = None,
-) -> Iterator[dict[str, np.ndarray]]:  # fmt: skip
+    client: Any,
+    model: PathLike,
+    feeds: Iterable[Feeds],
+    *,
+    weights: PathLike | None = None,
+    scatter: bool = False,
+    exact: bool | None = None,
+    max_memory: int | None = None,
+    timeout: float | None = None,
+) -> Iterator[dict[str, np.ndarray]]:
     """Run a model for each of ``feeds`` on a Dask cluster, and yield the outputs of each, by name, in their order.
 
     - ``client`` is a ``distributed.Client``; ``model`` the path of an IR file and ``weights`` that of its ``.bin``, as
@@ -78,9 +85,17 @@ def _run_one(task: tuple[int, Job, Feeds]) -> dict[str, np.ndarray]:
 
 
 def map_blocks(
-    model: PathLike, array: Any, *, output: str | int = 0, weights: PathLike | None = None, scatter: bool = False,
-    batch: int = 1, exact: bool | None = None, max_memory: int | None = None, timeout: float | None = None,
-) -> Any:  # fmt: skip
+    model: PathLike,
+    array: Any,
+    *,
+    output: str | int = 0,
+    weights: PathLike | None = None,
+    scatter: bool = False,
+    batch: int = 1,
+    exact: bool | None = None,
+    max_memory: int | None = None,
+    timeout: float | None = None,
+) -> Any:
     """Return the Dask array that a model makes of a Dask array, one row after the other. Nothing is computed yet.
 
     - ``array`` has an input in each row along its first axis: the shape ``[n, ...]`` for an input ``[1, ...]`` or
@@ -133,9 +148,14 @@ def _run_block(block: np.ndarray, job: Job, at: int, shape: tuple[int, ...], res
 
 
 def _job(
-    model: PathLike, weights: PathLike | None, scatter: bool, exact: bool | None, max_memory: int | None,
-    timeout: float | None, batch: int = 1,
-) -> Job:  # fmt: skip
+    model: PathLike,
+    weights: PathLike | None,
+    scatter: bool,
+    exact: bool | None,
+    max_memory: int | None,
+    timeout: float | None,
+    batch: int = 1,
+) -> Job:
     path, file = os.path.abspath(model), weights_of(os.path.abspath(model), None if weights is None else str(weights))
     version = f"{identity(path)} {identity(file)}"
     if not scatter:

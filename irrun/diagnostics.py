@@ -159,9 +159,15 @@ class Refused(Exception):  # noqa: N818  (what it is, not a fault of the program
     """
 
     def __init__(
-        self, message: str, label: str | None = None, help: str | None = None, code: str = "IR403", *,
-        notes: tuple[str, ...] = (), dims: tuple[Dim, ...] = (),
-    ) -> None:  # fmt: skip
+        self,
+        message: str,
+        label: str | None = None,
+        help: str | None = None,
+        code: str = "IR403",
+        *,
+        notes: tuple[str, ...] = (),
+        dims: tuple[Dim, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.message, self.label, self.help, self.code = message, label, help, code
         self.notes, self.dims = notes, dims

@@ -24,7 +24,7 @@ MAX_PARAMETERS: Final = 10
 """The most parameters of a function, without ``self`` and ``cls``."""
 
 BUDGETS: Final = {
-    "irrun": 1_350,  # api, diagnostics, files, dask, pytest_plugin, __init__, __main__
+    "irrun": 1_400,  # api, codes, diagnostics, files, dask, pytest_plugin, __init__, __main__
     "irrun/arrays": 300,
     "irrun/base": 800,
     "irrun/build": 1_200,
@@ -35,7 +35,7 @@ BUDGETS: Final = {
     "irrun/debug": 5_900,
     "irrun/departures": 250,
     "irrun/engines": 2_600,  # one table of kinds, with what each reads and shows
-    "irrun/extensions": 4_100,
+    "irrun/extensions": 4_150,
     "irrun/fast": 5_000,
     "irrun/fleet": 1_950,
     "irrun/fuzz": 1_600,
@@ -53,7 +53,7 @@ BUDGETS: Final = {
     "irrun/surgery": 750,
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 50_000,
+    "tests": 50_500,
     "tools": 7_350,
     "benchmarks": 2_350,
 }

@@ -76,9 +76,14 @@ def TensorIterator(*inputs: Any, body: Callable[..., Any], name: str | None = No
 
 
 def _iterate(
-    type: str, name: str | None, head: list[Output], inputs: Sequence[Any], body: Callable[..., Any],
-    counter: Node | None, source: Source,
-) -> Node:  # fmt: skip
+    type: str,
+    name: str | None,
+    head: list[Output],
+    inputs: Sequence[Any],
+    body: Callable[..., Any],
+    counter: Node | None,
+    source: Source,
+) -> Node:
     """Return a Loop or TensorIterator.
 
     ``head`` are the inputs before ``inputs`` that do not enter the body, and ``counter`` is the Parameter of a Loop
@@ -154,9 +159,15 @@ def _widened(value: Value, shape: PartialShape) -> Value:
 
 
 def _node_with_bodies(
-    type: str, name: str | None, inputs: Sequence[Output], graphs: Mapping[str, Graph],
-    maps: Mapping[str, tuple[MapEntry, ...]], back_edges: tuple[tuple[int, int], ...], outputs: int, source: Source,
-) -> Node:  # fmt: skip
+    type: str,
+    name: str | None,
+    inputs: Sequence[Output],
+    graphs: Mapping[str, Graph],
+    maps: Mapping[str, tuple[MapEntry, ...]],
+    back_edges: tuple[tuple[int, int], ...],
+    outputs: int,
+    source: Source,
+) -> Node:
     """Return the node of an If, Loop or TensorIterator. Its bodies are assembled here only to infer the node."""
     cls = resolve(type, None)
     assert cls is not None

@@ -130,9 +130,14 @@ def operation_names() -> list[str]:
 
 
 def _operation(
-    type: str, /, *inputs: Any, opset: int | None = None, name: str | None = None, outputs: int | None = None,
+    type: str,
+    /,
+    *inputs: Any,
+    opset: int | None = None,
+    name: str | None = None,
+    outputs: int | None = None,
     **keywords: Any,
-) -> Node:  # fmt: skip
+) -> Node:
     """Return the node of an operation. ``keywords`` holds attributes and inputs by name."""
     source = CallSite()
     cls = resolve(type, opset)
@@ -145,9 +150,13 @@ def _operation(
 
 
 def infer_node(
-    cls: type[Op], layer: Layer, inputs: Sequence[Output | None], source: Source, outputs: int | None,
+    cls: type[Op],
+    layer: Layer,
+    inputs: Sequence[Output | None],
+    source: Source,
+    outputs: int | None,
     bodies: Mapping[str, Graph] | None = None,
-) -> Node:  # fmt: skip
+) -> Node:
     """Return the node of a layer: parse its attributes and infer its outputs.
 
     ``outputs`` is their number, or None to derive it. Raises ModelError at ``source`` if the operation refuses the

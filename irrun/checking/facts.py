@@ -40,9 +40,11 @@ def facts_of(model: Model) -> dict[str, Any]:
 def written(model: Model, path: str) -> dict[str, Any]:
     """Return what a file at ``path`` contains that a command has written, as a dict for JSON."""
     return {
-        "wrote": path, "layers": len(model.layers), "inputs": [_input(model, p) for p in model.parameters],
+        "wrote": path,
+        "layers": len(model.layers),
+        "inputs": [_input(model, p) for p in model.parameters],
         "outputs": [_output(model, r) for r in model.results],
-    }  # fmt: skip
+    }
 
 
 def _layers(model: Model) -> Iterator[Layer]:

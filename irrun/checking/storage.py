@@ -24,9 +24,7 @@ class Storage:
     bytes: int
 
     def record(self) -> dict[str, Any]:
-        return {
-            "stored_as": self.form, "constants": self.constants, "parameters": self.parameters, "bytes": self.bytes
-        }  # fmt: skip
+        return {"stored_as": self.form, "constants": self.constants, "parameters": self.parameters, "bytes": self.bytes}
 
 
 def storage(model: Model) -> list[Storage]:

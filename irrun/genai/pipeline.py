@@ -87,9 +87,13 @@ class Pipeline:
     """
 
     def __init__(
-        self, folder: str | Path, *, max_memory: int | None = None, exact: bool | None = None,
+        self,
+        folder: str | Path,
+        *,
+        max_memory: int | None = None,
+        exact: bool | None = None,
         timeout: float | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.folder = Folder.open(folder)
         self.folder.require_models()
         limits: dict[str, Any] = {"max_memory": max_memory, "exact": exact, "timeout": timeout}

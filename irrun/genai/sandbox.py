@@ -235,9 +235,12 @@ def _small(name: str, function: Any) -> Any:
 
 
 def _to_json(
-    value: Any, ensure_ascii: bool = False, indent: int | str | None = None,
-    separators: tuple[str, str] | None = None, sort_keys: bool = False,
-) -> str:  # fmt: skip
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
     """Return a value as JSON, as transformers' filter does: without the escapes that Jinja adds for HTML."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 

@@ -159,9 +159,15 @@ class Graph:
             self._build(number, tensors, {}, [], [], dynamic=False)
 
     def _build(
-        self, number: int, tensors: dict[Ref, Any], shapes: Shapes, parameters: list[Any], sinks: list[Any], *,
+        self,
+        number: int,
+        tensors: dict[Ref, Any],
+        shapes: Shapes,
+        parameters: list[Any],
+        sinks: list[Any],
+        *,
         dynamic: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         node = self.nodes[number]
         inputs = [tensors[ref] for ref in node.inputs]
         made = self._built_node(number, node, inputs, shapes, parameters, sinks, dynamic=dynamic)
@@ -169,9 +175,16 @@ class Graph:
         tensors |= {Ref(number, port): output for port, output in enumerate(outputs)}
 
     def _built_node(
-        self, number: int, node: Node, inputs: list[Any], shapes: Shapes, parameters: list[Any], sinks: list[Any], *,
+        self,
+        number: int,
+        node: Node,
+        inputs: list[Any],
+        shapes: Shapes,
+        parameters: list[Any],
+        sinks: list[Any],
+        *,
         dynamic: bool,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         name = f"{node.label.replace(' ', '-')}_{number}"
         match node.kind:
             case "parameter":

@@ -286,9 +286,13 @@ def declared_inside(model: Model, id: int) -> Value:
 
 
 def propagate(
-    model: Model, ops: Mapping[int, Op | None], settle: Settle, values: Values, given: Mapping[int, Value],
+    model: Model,
+    ops: Mapping[int, Op | None],
+    settle: Settle,
+    values: Values,
+    given: Mapping[int, Value],
     bodies: Bodies | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Infer every layer in topological order and put its outputs into ``values``.
 
     ``given`` holds the values of Parameters, by layer id. They replace the inferred ones. ``settle`` gets the inferred

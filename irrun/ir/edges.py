@@ -75,8 +75,9 @@ def report_shared_ids(net: NetDraft, problems: Problems) -> None:
             shared[layer.id] = port
     for edge in net.edges if shared else ():
         for id, port_id, is_start in (
-            (edge.from_layer, edge.from_port, True), (edge.to_layer, edge.to_port, False),
-        ):  # fmt: skip
+            (edge.from_layer, edge.from_port, True),
+            (edge.to_layer, edge.to_port, False),
+        ):
             if id not in shared:
                 continue
             layer = net.layers[id]

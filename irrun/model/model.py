@@ -156,12 +156,13 @@ class Model:
         """The inputs of the model, as the file declares them."""
         return tuple(
             Tensor(
-                parameter.name, self.input_names(parameter),
+                parameter.name,
+                self.input_names(parameter),
                 ElementType.parse(parameter.attributes.get("element_type", "")),
                 PartialShape.parse(parameter.attributes.get("shape", "...")),
             )
             for parameter in self.parameters
-        )  # fmt: skip
+        )
 
     @cached_property
     def outputs(self) -> tuple[Tensor, ...]:

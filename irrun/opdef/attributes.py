@@ -145,9 +145,12 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
 
     @staticmethod
     def choice(
-        *values: str, default: str | _Required = REQUIRED, name: str = "", also: dict[str, str] | None = None,
+        *values: str,
+        default: str | _Required = REQUIRED,
+        name: str = "",
+        also: dict[str, str] | None = None,
         aliases: tuple[str, ...] = (),
-    ) -> str:  # fmt: skip
+    ) -> str:
         """Declare an attribute that is one of ``values``, in upper or lower case.
 
         ``also`` maps further spellings to one of ``values``.

@@ -66,17 +66,27 @@ class Site:
     """The name of the layer. A Parameter names its unknown dims after it."""
 
     def require(
-        self, condition: bool | np.bool_, label: str, message: str, help: str | None = None, *,
+        self,
+        condition: bool | np.bool_,
+        label: str,
+        message: str,
+        help: str | None = None,
+        *,
         dims: tuple[Dim, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Refuse the layer unless ``condition`` is true. The arguments are those of ``refuse``."""
         if not condition:
             self.refuse(label, message, help, dims=dims)
 
     def refuse(
-        self, label: str, message: str, help: str | None = None, *, notes: tuple[str, ...] = (),
+        self,
+        label: str,
+        message: str,
+        help: str | None = None,
+        *,
+        notes: tuple[str, ...] = (),
         dims: tuple[Dim, ...] = (),
-    ) -> NoReturn:  # fmt: skip
+    ) -> NoReturn:
         """Refuse the layer: raise Refused.
 
         ``label`` is the clause of the specification that the layer breaks (``C3``), ``help`` says what to do, ``notes``

@@ -131,9 +131,14 @@ class Suppression(Op):
     """The ranks that an input of a single element may have."""
 
     def infer(
-        self, at: Site, boxes: Value, scores: Value, max_output_boxes_per_class: Value | None = None,
-        iou_threshold: Value | None = None, *others: Value | None,
-    ) -> Value | tuple[Value, ...]:  # fmt: skip
+        self,
+        at: Site,
+        boxes: Value,
+        scores: Value,
+        max_output_boxes_per_class: Value | None = None,
+        iou_threshold: Value | None = None,
+        *others: Value | None,
+    ) -> Value | tuple[Value, ...]:
         size = self.box_size
         at.require(
             boxes.rank in (None, 3) and boxes.shape[2].fits(size), "C1", f"boxes is {boxes.shape}, not [?,?,{size}]"
@@ -174,9 +179,13 @@ class Suppression(Op):
         return taken, scores[taken]
 
     def run(
-        self, boxes: np.ndarray, scores: np.ndarray, max_output_boxes_per_class: np.ndarray | None = None,
-        iou_threshold: np.ndarray | None = None, *others: np.ndarray | None,
-    ) -> np.ndarray | tuple[np.ndarray, ...]:  # fmt: skip
+        self,
+        boxes: np.ndarray,
+        scores: np.ndarray,
+        max_output_boxes_per_class: np.ndarray | None = None,
+        iou_threshold: np.ndarray | None = None,
+        *others: np.ndarray | None,
+    ) -> np.ndarray | tuple[np.ndarray, ...]:
         limit = 0 if max_output_boxes_per_class is None else max(int(max_output_boxes_per_class.item()), 0)
         threshold, least, sigma = (
             0.0 if a is None else float(a.item()) for a in (iou_threshold, *others, None, None)[:3]

@@ -169,9 +169,10 @@ class _Recurrent(Op):
         """
         names = self._names()
         at.require(
-            len(names) == self.formula.functions and all(name in _ACTIVATIONS for name in names), "C1",
+            len(names) == self.formula.functions and all(name in _ACTIVATIONS for name in names),
+            "C1",
             f'activations is "{self.activations}", not a list of {self.formula.functions} of {", ".join(_ACTIVATIONS)}',
-        )  # fmt: skip
+        )
         known = {"hidden_size": Dim(self.hidden_size), "1": Dim(1), **known}
         layout = self.layout()
         for port, value in zip(self.inputs, inputs):

@@ -28,9 +28,14 @@ class CTCLoss(Op):
     types = {"T_F": "float", "T1": "i32 i64", "T2": "i32 i64"}
 
     def infer(
-        self, at: Site, logits: Value, logit_length: Value, labels: Value, label_length: Value,
+        self,
+        at: Site,
+        logits: Value,
+        logit_length: Value,
+        labels: Value,
+        label_length: Value,
         blank_index: Value | None = None,
-    ) -> Value:  # fmt: skip
+    ) -> Value:
         named = {"logits": (logits, 3), "logit_length": (logit_length, 1), "labels": (labels, 2)}
         for name, (value, rank) in (named | {"label_length": (label_length, 1)}).items():
             at.require(value.rank in (None, rank), "C1", f"{name} is {value.shape}, not {rank}D")
@@ -56,9 +61,13 @@ class CTCLoss(Op):
         return logits.reshaped([batch])
 
     def run(
-        self, logits: np.ndarray, logit_length: np.ndarray, labels: np.ndarray, label_length: np.ndarray,
+        self,
+        logits: np.ndarray,
+        logit_length: np.ndarray,
+        labels: np.ndarray,
+        label_length: np.ndarray,
         blank_index: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         batch, time, classes = logits.shape
         if (label_length < 0).any() or (label_length > logit_length).any() or (logit_length > time).any():
             lengths = f"0 <= label_length {label_length.tolist()} <= logit_length {logit_length.tolist()}"

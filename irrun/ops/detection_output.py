@@ -51,9 +51,14 @@ class DetectionOutput8(Op):
     num_classes: int | None = None
 
     def infer(
-        self, at: Site, box_logits: Value, class_preds: Value, proposals: Value,
-        additional_class_preds: Value | None = None, additional_box_preds: Value | None = None,
-    ) -> Value:  # fmt: skip
+        self,
+        at: Site,
+        box_logits: Value,
+        class_preds: Value,
+        proposals: Value,
+        additional_class_preds: Value | None = None,
+        additional_box_preds: Value | None = None,
+    ) -> Value:
         at.require(
             (additional_class_preds is None) == (additional_box_preds is None),
             "C5",
@@ -130,9 +135,13 @@ class DetectionOutput8(Op):
         return priors * classes
 
     def run(
-        self, box_logits: np.ndarray, class_preds: np.ndarray, proposals: np.ndarray,
-        additional_class_preds: np.ndarray | None = None, additional_box_preds: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+        self,
+        box_logits: np.ndarray,
+        class_preds: np.ndarray,
+        proposals: np.ndarray,
+        additional_class_preds: np.ndarray | None = None,
+        additional_box_preds: np.ndarray | None = None,
+    ) -> np.ndarray:
         work, batch = wide(box_logits.dtype), len(box_logits)
         count = proposals.shape[2] // self._prior_size
         classes = self.num_classes or class_preds.shape[1] // max(count, 1)

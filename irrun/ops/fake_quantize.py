@@ -55,9 +55,15 @@ class FakeQuantize(Elementwise):
         return bool(((low < high) & np.isfinite(high - low)).all())
 
     def _quantized(
-        self, x: np.ndarray, in_low: np.ndarray, in_high: np.ndarray, out_low: np.ndarray, out_high: np.ndarray,
-        *, out: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+        self,
+        x: np.ndarray,
+        in_low: np.ndarray,
+        in_high: np.ndarray,
+        out_low: np.ndarray,
+        out_high: np.ndarray,
+        *,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Compute the same as ``run``, for floats and finite input ranges whose low end is below the high end.
 
         The steps are the same to the bit. Only the map to the output range rounds once instead of twice.

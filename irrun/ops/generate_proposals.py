@@ -48,9 +48,10 @@ class GenerateProposals(Op):
         sides = common_dim(grid[0], of_deltas[2], of_scores[2]), common_dim(grid[1], of_deltas[3], of_scores[3])
         images = common_dim(info[0], of_deltas[0], of_scores[0])
         at.require(
-            images is not None and None not in (*counts, *sides), "C2",
+            images is not None and None not in (*counts, *sides),
+            "C2",
             f"anchors {grid}, boxesdeltas {of_deltas}, scores {of_scores} and im_info {info} do not fit together",
-        )  # fmt: skip
+        )
         assert images is not None
         pre, post, eta = self.pre_nms_count, self.post_nms_count, self.nms_eta
         at.require(pre > 0 and post > 0, "C3", f"pre_nms_count {pre} or post_nms_count {post} is not positive")

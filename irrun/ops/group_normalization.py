@@ -55,9 +55,13 @@ class GroupNormalization(Op):
         cuts = blocks((batch, groups, size, *spatial), data.type.dtype.itemsize, SMALL_BLOCK_BYTES, along)
 
         def call(
-            x: np.ndarray, scale: np.ndarray, bias: np.ndarray,
-            *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile,
-        ) -> np.ndarray:  # fmt: skip
+            x: np.ndarray,
+            scale: np.ndarray,
+            bias: np.ndarray,
+            *,
+            out: np.ndarray | None = None,
+            on_tile_ready: OnTileReady = ignore_tile,
+        ) -> np.ndarray:
             if out is None:
                 out = np.empty(x.shape, x.dtype)
             grouped, into = (a.reshape(batch, groups, size, *spatial) for a in (x, out))
@@ -90,9 +94,13 @@ class GroupNormalization(Op):
             return np.repeat(sums / row.dtype.type(high * broad * size), size)
 
         def call(
-            x: np.ndarray, scale: np.ndarray, bias: np.ndarray,
-            *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile,
-        ) -> np.ndarray:  # fmt: skip
+            x: np.ndarray,
+            scale: np.ndarray,
+            bias: np.ndarray,
+            *,
+            out: np.ndarray | None = None,
+            on_tile_ready: OnTileReady = ignore_tile,
+        ) -> np.ndarray:
             if out is None:
                 out = np.empty(x.shape, x.dtype)
             for image in range(batch):

@@ -25,9 +25,15 @@ class Loop(Op):
     needs = ("bodies", "maps", "back_edges")
 
     def infer(
-        self, at: Site, trip_count: Value, execution_condition: Value, *inputs: Value,
-        bodies: Mapping[str, Body], maps: Maps, back_edges: BackEdges,
-    ) -> tuple[Value, ...]:  # fmt: skip
+        self,
+        at: Site,
+        trip_count: Value,
+        execution_condition: Value,
+        *inputs: Value,
+        bodies: Mapping[str, Body],
+        maps: Maps,
+        back_edges: BackEdges,
+    ) -> tuple[Value, ...]:
         for name, value in (("trip_count", trip_count), ("execution_condition", execution_condition)):
             at.require(value.shape.count().fits(1), "C1", f"{name} is {value.shape}, not a single element")
         trips, begins = trip_count.scalar(), execution_condition.exact
@@ -39,9 +45,14 @@ class Loop(Op):
         return infer_iterations(at, Wiring.of(maps, back_edges), layer_inputs, bodies["body"], limit, first)
 
     def run(
-        self, trip_count: np.ndarray, execution_condition: np.ndarray, *inputs: np.ndarray,
-        bodies: Mapping[str, Body], maps: Maps, back_edges: BackEdges,
-    ) -> tuple[np.ndarray, ...]:  # fmt: skip
+        self,
+        trip_count: np.ndarray,
+        execution_condition: np.ndarray,
+        *inputs: np.ndarray,
+        bodies: Mapping[str, Body],
+        maps: Maps,
+        back_edges: BackEdges,
+    ) -> tuple[np.ndarray, ...]:
         trips = int(trip_count.item())
         layer_inputs = (trip_count, execution_condition, *inputs)
         return run_iterations(

@@ -83,9 +83,13 @@ class NonMaxSuppression4(NonMaxSuppression9):
         return boxes.min(limit) * batches * classes
 
     def run(
-        self, boxes: np.ndarray, scores: np.ndarray, max_output_boxes_per_class: np.ndarray | None = None,
-        iou_threshold: np.ndarray | None = None, *others: np.ndarray | None,
-    ) -> np.ndarray:  # fmt: skip
+        self,
+        boxes: np.ndarray,
+        scores: np.ndarray,
+        max_output_boxes_per_class: np.ndarray | None = None,
+        iou_threshold: np.ndarray | None = None,
+        *others: np.ndarray | None,
+    ) -> np.ndarray:
         kept = super().run(boxes, scores, max_output_boxes_per_class, iou_threshold, *others)[0]
         limit = 0 if max_output_boxes_per_class is None else max(int(max_output_boxes_per_class.item()), 0)
         dims = (Dim(n) for n in (*scores.shape, limit))

@@ -75,9 +75,13 @@ class Pad12(Op):
         pads = list(zip(*known))
 
         def call(
-            data: np.ndarray, begins: np.ndarray, ends: np.ndarray, value: np.ndarray | None = None,
-            *, out: np.ndarray | None = None,
-        ) -> np.ndarray:  # fmt: skip
+            data: np.ndarray,
+            begins: np.ndarray,
+            ends: np.ndarray,
+            value: np.ndarray | None = None,
+            *,
+            out: np.ndarray | None = None,
+        ) -> np.ndarray:
             return _filled(data, pads, blank((), data) if value is None else value, out)
 
         return Kernel(call, out="whole")

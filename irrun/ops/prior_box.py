@@ -36,9 +36,10 @@ class PriorBox8(Priors):
 
     def infer(self, at: Site, output_size: Value, image_size: Value) -> Value:
         at.require(
-            len(self.density) == len(self.fixed_size), "C3",
+            len(self.density) == len(self.fixed_size),
+            "C3",
             f"density has length {len(self.density)}, but fixed_size has {len(self.fixed_size)}",
-        )  # fmt: skip
+        )
         for name in ("min_size", "max_size", "aspect_ratio", "fixed_size", "fixed_ratio", "density"):
             values = getattr(self, name)
             at.require(all(n > 0 for n in values), "C4", f"{name} {list(values)} has an entry that is not positive")

@@ -44,8 +44,9 @@ class RandomUniform(Op):
             at.require(single, "C2", f"{name} is {value.shape}, not a scalar or 1D of one element")
             at.require(
                 value.type is self.output_type or value.type.kind == "dynamic",
-                "C3", f"{name} is {value.type}, but output_type is {self.output_type}",
-            )  # fmt: skip
+                "C3",
+                f"{name} is {value.type}, but output_type is {self.output_type}",
+            )
         least, most = minval.exact, maxval.exact
         if least is not None and most is not None:
             at.require(least.item() < most.item(), "C5", f"minval {least.item()} is not less than maxval {most.item()}")

@@ -44,9 +44,15 @@ class ScaledDotProductAttention(Op):
         return scores * (query.shape.dims[-1] * 2 + width * 2 + 4)  # two products, and a softmax as in SoftMax
 
     def infer(
-        self, at: Site, query: Value, key: Value, value: Value,
-        attention_mask: Value | None = None, scale: Value | None = None, sink: Value | None = None,
-    ) -> Value:  # fmt: skip
+        self,
+        at: Site,
+        query: Value,
+        key: Value,
+        value: Value,
+        attention_mask: Value | None = None,
+        scale: Value | None = None,
+        sink: Value | None = None,
+    ) -> Value:
         mask = None if self.causal else attention_mask
         for name, tensor in (("query", query), ("key", key), ("value", value)):
             message = f"{name} {tensor.shape} has rank {tensor.rank}, less than 3"
@@ -105,10 +111,16 @@ class ScaledDotProductAttention(Op):
             return None
 
         def call(
-            query: np.ndarray, key: np.ndarray, value: np.ndarray,
-            attention_mask: np.ndarray | None = None, scale: np.ndarray | None = None, sink: np.ndarray | None = None,
-            *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile,
-        ) -> np.ndarray:  # fmt: skip
+            query: np.ndarray,
+            key: np.ndarray,
+            value: np.ndarray,
+            attention_mask: np.ndarray | None = None,
+            scale: np.ndarray | None = None,
+            sink: np.ndarray | None = None,
+            *,
+            out: np.ndarray | None = None,
+            on_tile_ready: OnTileReady = ignore_tile,
+        ) -> np.ndarray:
             if not query.shape[-1]:  # the scale is infinite, and the scores are NaN
                 averages = self.run(query, key, value, attention_mask, scale, sink)
                 if out is None:
@@ -126,9 +138,14 @@ class ScaledDotProductAttention(Op):
         return Kernel(call, "in blocks", out="tiles")
 
     def run(
-        self, query: np.ndarray, key: np.ndarray, value: np.ndarray,
-        attention_mask: np.ndarray | None = None, scale: np.ndarray | None = None, sink: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+        self,
+        query: np.ndarray,
+        key: np.ndarray,
+        value: np.ndarray,
+        attention_mask: np.ndarray | None = None,
+        scale: np.ndarray | None = None,
+        sink: np.ndarray | None = None,
+    ) -> np.ndarray:
         work = wide(query.dtype)
         with np.errstate(divide="ignore", invalid="ignore"):  # a width of 0 makes an infinite scale of scores of 0
             factor = 1 / np.sqrt(work.type(query.shape[-1])) if scale is None else work.type(scale.item())

@@ -53,10 +53,18 @@ class Executable:
     """
 
     def __init__(
-        self, model: Model, *, strict: bool, max_memory: int, exact: bool = False, timeout: float | None = None,
-        layered: bool = False, rewrite: Callable[[Plan], Plan] | None = None, repeatable: bool = False,
+        self,
+        model: Model,
+        *,
+        strict: bool,
+        max_memory: int,
+        exact: bool = False,
+        timeout: float | None = None,
+        layered: bool = False,
+        rewrite: Callable[[Plan], Plan] | None = None,
+        repeatable: bool = False,
         max_weights_memory: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.model = model
         self.strict = strict
         self.max_memory = max_memory

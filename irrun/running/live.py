@@ -118,7 +118,7 @@ class Live:
 
     def add(
         self, model: Model, layer: Layer, arrays: Iterable[np.ndarray | None], working: int = 0, least: int = 0
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Count arrays that ``layer`` has returned. Raises ExecutionError (IR604) if they exceed the limit.
 
         ``working`` bytes (see ``Op.working``) belong to the first array. Arrays of less than ``least`` bytes are left

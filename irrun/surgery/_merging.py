@@ -17,7 +17,7 @@ __all__ = ["links", "merge"]
 
 def merge(
     a: Model | PathLike, b: Model | PathLike, connect: Mapping[str, str] | None = None, *, keep: bool = False
-) -> Model:  # fmt: skip
+) -> Model:
     """Return one model that runs ``a`` and then ``b`` on outputs of ``a``.
 
     ``connect`` maps outputs of ``a`` to the inputs of ``b`` that they become; by default, those of equal names. Inputs

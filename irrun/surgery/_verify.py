@@ -37,7 +37,7 @@ def original(model: Model | PathLike, exposed: Sequence[str] = ()) -> Reference:
 
 def merged(
     a: Model | PathLike, b: Model | PathLike, connect: Mapping[str, str] | None, *, keep: bool = False
-) -> Reference:  # fmt: skip
+) -> Reference:
     """Return what ``merge(a, b, connect, keep=keep)`` should compute: ``b`` run on outputs of ``a``."""
     a, b = as_model(a), as_model(b)
     first, second = original(a), original(b)
@@ -54,9 +54,12 @@ def merged(
 
 
 def require_equal(
-    reference: Reference, edited: Model | PathLike, *, samples: int = 2,
+    reference: Reference,
+    edited: Model | PathLike,
+    *,
+    samples: int = 2,
     feeds: Iterable[Mapping[int, np.ndarray]] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Run an edited model, and raise ModelError (IR608) if an output differs from the reference.
 
     The inputs are random in each of the ``samples``. ``feeds`` are samples in their place: arrays by position, where

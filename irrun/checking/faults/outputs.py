@@ -251,9 +251,15 @@ def _report_dims(evidence: Evidence, layer: Layer, position: int, value: Value, 
 
 
 def _report_attribute(
-    evidence: Evidence, code: str, message: str, layer: Layer, port: Port, name: str, right: ElementType | PartialShape,
+    evidence: Evidence,
+    code: str,
+    message: str,
+    layer: Layer,
+    port: Port,
+    name: str,
+    right: ElementType | PartialShape,
     notes: tuple[str, ...] = (),
-) -> int:  # fmt: skip
+) -> int:
     """Report the attribute ``name`` that contradicts an output port and its consumers; return the id of the finding.
 
     The fix sets the attribute to ``right``. It is not safe, because it changes what the model computes.

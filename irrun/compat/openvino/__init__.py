@@ -43,8 +43,11 @@ __all__ = [
 
 for _public in (
     *(globals()[name] for name in __all__ if name in globals() and not isinstance(globals()[name], ModuleType)),
-    NotCoveredAttribute, NotCoveredModule, OpenVINOError, VariableState,
-):  # fmt: skip
+    NotCoveredAttribute,
+    NotCoveredModule,
+    OpenVINOError,
+    VariableState,
+):
     _public.__module__ = __name__  # so that tracebacks and pickles name the package that users import
 
 properties = MODULES[""]

@@ -75,11 +75,13 @@ class Harness:
         if inner:
             loaded["values"] = [
                 {
-                    "layer": node.get_friendly_name(), "port": port, "type": node.get_type_name(),
+                    "layer": node.get_friendly_name(),
+                    "port": port,
+                    "type": node.get_type_name(),
                     "names": sorted(node.output(port).get_names()),
                 }
                 for node, port in _values(model)
-            ]  # fmt: skip
+            ]
         return loaded
 
     def infer(

@@ -29,9 +29,15 @@ class PairEncoding:
     """
 
     def __init__(
-        self, tokens: Sequence[bytes], merges: Sequence[tuple[bytes, bytes]], added: Sequence[tuple[bytes, int]], *,
-        unknown: bytes, suffix: bytes, byte_fallback: bool,
-    ) -> None:  # fmt: skip
+        self,
+        tokens: Sequence[bytes],
+        merges: Sequence[tuple[bytes, bytes]],
+        added: Sequence[tuple[bytes, int]],
+        *,
+        unknown: bytes,
+        suffix: bytes,
+        byte_fallback: bool,
+    ) -> None:
         ids = {text: id for id, text in enumerate(tokens)}  # of equal texts, the last one counts
         for text, id in added:
             ids.setdefault(text, id)

@@ -67,9 +67,14 @@ def check_ragged(at: Site, ports: Sequence[Value]) -> PartialShape:
 
 
 def check_pieces(
-    at: Site, begins: np.ndarray, ends: np.ndarray, length: float | None, label: str, what: str = "",
+    at: Site,
+    begins: np.ndarray,
+    ends: np.ndarray,
+    length: float | None,
+    label: str,
+    what: str = "",
     unit: str = "bytes of chars",
-) -> None:  # fmt: skip
+) -> None:
     """Refuse spans that do not lie within ``length`` elements. ``None`` stands for an unknown length."""
     if begins.shape != ends.shape:
         at.refuse(label, f"{what}begins has the shape {list(begins.shape)}, but {what}ends {list(ends.shape)}")

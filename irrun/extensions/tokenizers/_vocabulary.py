@@ -82,9 +82,12 @@ class LongestMatch:
 
 
 def tokenized(
-    row_begins: np.ndarray, row_ends: np.ndarray, strings: Sequence[bytes], ids: Callable[[bytes], Iterable[int]],
+    row_begins: np.ndarray,
+    row_ends: np.ndarray,
+    strings: Sequence[bytes],
+    ids: Callable[[bytes], Iterable[int]],
     memo: dict[bytes, tuple[int, ...]],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the ids of the strings of each row, as a ragged tensor.
 
     ``memo`` keeps the ids of up to ``CAPACITY`` strings, since most words repeat. The loop over strings is one look-up

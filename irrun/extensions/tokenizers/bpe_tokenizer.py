@@ -111,9 +111,15 @@ class BPETokenizer(Op):
         return cached(build, ("bpe", self.unk_token, self.end_suffix, self.byte_fallback), arrays)
 
     def _run(
-        self, encoding: PairEncoding, memo: dict[bytes, tuple[int, ...]], row_begins: np.ndarray, row_ends: np.ndarray,
-        begins: np.ndarray, ends: np.ndarray, chars: np.ndarray,
-    ) -> tuple[np.ndarray, ...]:  # fmt: skip
+        self,
+        encoding: PairEncoding,
+        memo: dict[bytes, tuple[int, ...]],
+        row_begins: np.ndarray,
+        row_ends: np.ndarray,
+        begins: np.ndarray,
+        ends: np.ndarray,
+        chars: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
         strings = pieces(begins, ends, chars)
         rows_of(row_begins, row_ends, len(strings))
 

@@ -122,9 +122,14 @@ class BytesToChars(Op):
         return outputs if skips is None else (*outputs, skips)
 
     def run(
-        self, row_begins: np.ndarray, row_ends: np.ndarray, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray,
+        self,
+        row_begins: np.ndarray,
+        row_ends: np.ndarray,
+        begins: np.ndarray,
+        ends: np.ndarray,
+        chars: np.ndarray,
         skips: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, ...]:  # fmt: skip
+    ) -> tuple[np.ndarray, ...]:
         check_pieces(Site(), begins, ends, chars.size, "C1")
         count = begins.size if skips is None else skips.size
         Site().require(count == begins.size, "C3", f"there are {count} skip flags, but {begins.size} strings")

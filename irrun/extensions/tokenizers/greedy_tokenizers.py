@@ -69,9 +69,17 @@ class WordpieceTokenizer(Op):
         return cached(build, ("wordpiece", suffix), arrays)
 
     def _run(
-        self, first: LongestMatch, later: LongestMatch, unknown: int, memo: dict[bytes, tuple[int, ...]],
-        row_begins: np.ndarray, row_ends: np.ndarray, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray,
-    ) -> tuple[np.ndarray, ...]:  # fmt: skip
+        self,
+        first: LongestMatch,
+        later: LongestMatch,
+        unknown: int,
+        memo: dict[bytes, tuple[int, ...]],
+        row_begins: np.ndarray,
+        row_ends: np.ndarray,
+        begins: np.ndarray,
+        ends: np.ndarray,
+        chars: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
         def ids(text: bytes) -> list[int]:
             if len(text) > self.max_bytes_per_word:
                 return [unknown]
@@ -132,9 +140,15 @@ class TrieTokenizer(Op):
         return cached(build, "trie", arrays)
 
     def _run(
-        self, table: LongestMatch, memo: dict[bytes, tuple[int, ...]], row_begins: np.ndarray, row_ends: np.ndarray,
-        begins: np.ndarray, ends: np.ndarray, chars: np.ndarray,
-    ) -> tuple[np.ndarray, ...]:  # fmt: skip
+        self,
+        table: LongestMatch,
+        memo: dict[bytes, tuple[int, ...]],
+        row_begins: np.ndarray,
+        row_ends: np.ndarray,
+        begins: np.ndarray,
+        ends: np.ndarray,
+        chars: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
         def ids(text: bytes) -> list[int]:
             out: list[int] = []
             at = 0

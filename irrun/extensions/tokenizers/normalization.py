@@ -114,9 +114,14 @@ class CharsMapNormalization(Op):
     checked = False
 
     def infer(
-        self, at: Site, begins: Value, ends: Value, chars: Value, skips: Value | None = None,
+        self,
+        at: Site,
+        begins: Value,
+        ends: Value,
+        chars: Value,
+        skips: Value | None = None,
         charsmap: Value | None = None,
-    ) -> tuple[Value, ...]:  # fmt: skip
+    ) -> tuple[Value, ...]:
         skips, charsmap = self._roles(skips, charsmap)
         at.require(skips is None or skips.type.name in ("boolean", "dynamic"), "C2", "skips is u8, not boolean")
         outputs = changed_outputs(at, begins, ends, chars, skips)
@@ -142,9 +147,13 @@ class CharsMapNormalization(Op):
         return normal_form(None if form in ("", "IDENTITY") else cast(Form, form), self.case_fold)
 
     def run(
-        self, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, skips: np.ndarray | None = None,
+        self,
+        begins: np.ndarray,
+        ends: np.ndarray,
+        chars: np.ndarray,
+        skips: np.ndarray | None = None,
         charsmap: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, ...]:  # fmt: skip
+    ) -> tuple[np.ndarray, ...]:
         skips, charsmap = self._roles(skips, charsmap)
         chars_map = self._map(Site(), charsmap is not None, None if charsmap is None else charsmap.tobytes())
         assert chars_map is not None

@@ -139,7 +139,7 @@ class RaggedToDense(Op):
         size: Value,
         fill: Value,
         pad_right: Value | None = None,
-    ) -> tuple[Value, ...]:  # fmt: skip
+    ) -> tuple[Value, ...]:
         shape = check_rows(at, begins, ends, data.shape[0] if data.rank else Dim.unknown(), "C1")
         at.require(data.rank != 0, "C1", "data is a scalar")
         count, columns = size.shape.count(), size.dims()
@@ -157,9 +157,14 @@ class RaggedToDense(Op):
         return Value(data.type, PartialShape.of([*mask, *data.shape.dims[1:]])), Value(_BOOLEAN, PartialShape.of(mask))
 
     def run(
-        self, begins: np.ndarray, ends: np.ndarray, data: np.ndarray, size: np.ndarray, fill: np.ndarray,
+        self,
+        begins: np.ndarray,
+        ends: np.ndarray,
+        data: np.ndarray,
+        size: np.ndarray,
+        fill: np.ndarray,
         pad_right: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, ...]:  # fmt: skip
+    ) -> tuple[np.ndarray, ...]:
         rows_of_tensor(begins, ends, data)
         for label, name, array in (("C2", "size", size), ("C3", "fill", fill), ("C4", "pad_right", pad_right)):
             if array is not None and array.size != 1:

@@ -47,9 +47,16 @@ class SpecialTokensSplit(Op):
     checked = False
 
     def infer(
-        self, at: Site, row_begins: Value, row_ends: Value, begins: Value, ends: Value, chars: Value,
-        skips: Value | None = None, pattern: Value | None = None,
-    ) -> tuple[Value, ...]:  # fmt: skip
+        self,
+        at: Site,
+        row_begins: Value,
+        row_ends: Value,
+        begins: Value,
+        ends: Value,
+        chars: Value,
+        skips: Value | None = None,
+        pattern: Value | None = None,
+    ) -> tuple[Value, ...]:
         skips, pattern = self._roles(at, skips, pattern)
         rows = check_ragged(at, [row_begins, row_ends, begins, ends, chars])
         skip_flags(at, skips, begins.shape, "C3")

@@ -242,9 +242,16 @@ class UnigramTokenizer(Op):
         return cached(build, ("unigram", self.unk_token_id), arrays)
 
     def _run(
-        self, lattice: Lattice, memo: dict[bytes, tuple[int, ...]], words: dict[bytes, Best], row_begins: np.ndarray,
-        row_ends: np.ndarray, begins: np.ndarray, ends: np.ndarray, chars: np.ndarray,
-    ) -> tuple[np.ndarray, ...]:  # fmt: skip
+        self,
+        lattice: Lattice,
+        memo: dict[bytes, tuple[int, ...]],
+        words: dict[bytes, Best],
+        row_begins: np.ndarray,
+        row_ends: np.ndarray,
+        begins: np.ndarray,
+        ends: np.ndarray,
+        chars: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
         def ids(text: bytes) -> Sequence[int]:
             known = lattice.by_words(text, words)
             return lattice.best(text) if known is None else known

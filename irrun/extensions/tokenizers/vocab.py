@@ -91,9 +91,14 @@ class VocabDecoder(Op):
     checked = False
 
     def infer(
-        self, at: Site, ids: Value, vocab_begins: Value, vocab_ends: Value, vocab_chars: Value,
+        self,
+        at: Site,
+        ids: Value,
+        vocab_begins: Value,
+        vocab_ends: Value,
+        vocab_chars: Value,
         skip_ids: Value | None = None,
-    ) -> tuple[Value, ...]:  # fmt: skip
+    ) -> tuple[Value, ...]:
         at.require(ids.rank in (None, 2), "C1", f"ids is {ids.shape}, not 2D")
         check_strings(at, vocab_begins, vocab_ends, vocab_chars, label="C2", what="vocab_")
         rank = None if skip_ids is None else skip_ids.rank
@@ -103,9 +108,13 @@ class VocabDecoder(Op):
         return Value(I32, row), Value(I32, row), *string_outputs(strings)
 
     def run(
-        self, ids: np.ndarray, vocab_begins: np.ndarray, vocab_ends: np.ndarray, vocab_chars: np.ndarray,
+        self,
+        ids: np.ndarray,
+        vocab_begins: np.ndarray,
+        vocab_ends: np.ndarray,
+        vocab_chars: np.ndarray,
         skip_ids: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, ...]:  # fmt: skip
+    ) -> tuple[np.ndarray, ...]:
         check_pieces(Site(), vocab_begins, vocab_ends, vocab_chars.size, "C2", "vocab_")
         rows, columns = ids.shape
         flat = ids.ravel() if columns else np.full(rows, -1, np.int32)

@@ -24,7 +24,7 @@ from irrun.ir.schema.vocabulary import (
     serialized,
     summary,
     texts_of,
-)  # fmt: skip
+)
 from irrun.model import VERSIONS
 from irrun.opdef import Op, all_ops, is_custom
 

@@ -49,9 +49,13 @@ def packed(filters: Filters) -> np.ndarray:
 
 
 def winograd(
-    filters: Filters, packs: Callable[[], np.ndarray], axes: tuple[Axis, ...],
-    data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady,
-) -> None:  # fmt: skip
+    filters: Filters,
+    packs: Callable[[], np.ndarray],
+    axes: tuple[Axis, ...],
+    data: np.ndarray,
+    out: np.ndarray,
+    on_tile_ready: OnTileReady,
+) -> None:
     """Convolve with 3×3 kernels over f32, strides and dilations of 1. ``packs()`` returns the result of ``packed``."""
     matrices = packs()
     (batch, groups, ins), outs, (high, broad) = data.shape[:3], filters.outs, out.shape[3:]

@@ -31,9 +31,14 @@ def best_form(filters: Filters, axes: tuple[Axis, ...], batch: int) -> Form | No
 
 
 def winograd(
-    form: Form, matrices: np.ndarray, filters: Filters, axes: tuple[Axis, ...],
-    data: np.ndarray, out: np.ndarray, on_tile_ready: OnTileReady,
-) -> None:  # fmt: skip
+    form: Form,
+    matrices: np.ndarray,
+    filters: Filters,
+    axes: tuple[Axis, ...],
+    data: np.ndarray,
+    out: np.ndarray,
+    on_tile_ready: OnTileReady,
+) -> None:
     """Convolve with 3×3 kernels over f32, strides and dilations of 1.
 
     ``matrices`` is the result of ``form.transformed``.
@@ -215,9 +220,7 @@ _FOUR: Final = Form(
     _interpolate_six,
 )
 # the points are 0, 1, -1 and infinity
-_TWO: Final = Form(
-    2, np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]]) / 2, _evaluate_four, _interpolate_four
-)  # fmt: skip
+_TWO: Final = Form(2, np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]]) / 2, _evaluate_four, _interpolate_four)
 
 
 _MAX_FOUR_ELEMENTS: Final = 1 << 21
