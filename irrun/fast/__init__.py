@@ -1,8 +1,9 @@
 """The seam of the compiled kernels, which numba compiles for the processor at hand (extra ``fast``).
 
-The planner asks ``available`` once for each plan that is large enough, and then ``kernel`` before it asks an operation
-for a kernel of numpy. Nobody else imports anything of this folder, and operations do not know it. ``irrun.fast``
-itself imports nothing of numba; the modules beside it are imported for the first kernel of such a plan.
+The planner asks ``available`` once for each plan that is large enough. For such a plan, it asks ``kernel`` before it
+asks an operation for a kernel of numpy, and has ``join`` join the steps. Nobody else imports anything of this folder,
+and operations do not know it. ``irrun.fast`` itself imports nothing of numba; the modules beside it are imported for
+the first such plan.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import Final
+from typing import Final, TypeVar
 
 from irrun.opdef import Kernel, Op, Request, is_custom
 
-__all__ = ["OFFERS", "available", "kernel"]
+__all__ = ["OFFERS", "available", "join", "kernel"]
+
+_Flow = TypeVar("_Flow")
 
 OFFERS: Final[Mapping[str, str]] = {
     "AvgPool": "pooling",
@@ -62,3 +65,11 @@ def kernel(op: Op, request: Request) -> Kernel | None:
     """
     module = None if is_custom(type(op)) else OFFERS.get(op.type)
     return None if module is None else import_module(f"irrun.fast.{module}").offer(op, request)
+
+
+def join(flow: _Flow, context: object) -> _Flow:
+    """Return a flow of steps in which compiled kernels compute several steps in one.
+
+    The arguments are the planner's ``Flow`` and ``Context``, which stand above this module.
+    """
+    return import_module("irrun.fast.passes").join(flow, context)

@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, Kind, ModelError, Refused, UnsupportedError, diagnostic
+from irrun.fast import join
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import Bodies, Values, needed, propagate, refusal, wrong_output_count
 from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.planning import requests
-from irrun.planning.absorb import absorb_followers, chain_kernels, join_sequences
 from irrun.planning.constants import Constants
 from irrun.planning.decoders import recognise_decoders
 from irrun.planning.failures import kernel_failed, refuse_too_large
@@ -23,12 +23,17 @@ from irrun.planning.flow import Context, Flow, Inputs, drop_unused
 from irrun.planning.fuse import fuse_elementwise
 from irrun.planning.layout import to_channels_last
 from irrun.planning.patterns import recognise_patterns
-from irrun.planning.rows import join_rows
 from irrun.planning.steps import Plan, Planning, Step
 from irrun.planning.stored import stored_constants
 from irrun.planning.views import merge_views
 
 __all__ = ["PASSES", "plan"]
+
+
+def join_compiled(flow: Flow, context: Context) -> Flow:
+    """Join steps of compiled kernels; keep the steps as they are where such kernels are not allowed."""
+    return join(flow, context) if context.compiled else flow
+
 
 PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
     drop_unused,
@@ -36,10 +41,7 @@ PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
     recognise_decoders,
     drop_unused,
     to_channels_last,
-    absorb_followers,
-    chain_kernels,
-    join_sequences,
-    join_rows,
+    join_compiled,
     merge_views,
     fuse_elementwise,
 )

@@ -6,6 +6,7 @@ import re
 
 import irrun
 from irrun import build as b
+from irrun.fast import passes
 from irrun.planning.flow import Flow
 from irrun.planning.plan import PASSES
 from places import ROOT
@@ -17,8 +18,14 @@ def test_the_architecture_page_quotes_the_table() -> None:
     assert re.findall(r"`(\w+)`", quoted) == [rewrite.__name__ for rewrite in PASSES]
 
 
+def test_the_page_of_compiled_kernels_quotes_their_table() -> None:
+    text = (ROOT / "docs" / "compiled-kernels.md").read_text("utf-8")
+    (quoted,) = re.findall(r"passes of\s`fast/passes/__init__\.py`, in order: (.*?)\.\n", text, re.DOTALL)
+    assert re.findall(r"`(\w+)`", quoted) == [rewrite.__name__ for rewrite in passes.PASSES]
+
+
 def test_each_pass_has_a_verb_and_says_what_it_does() -> None:
-    for rewrite in PASSES:
+    for rewrite in (*PASSES, *passes.PASSES):
         assert rewrite.__doc__
         verb, *_ = rewrite.__name__.split("_")
         assert verb in {"drop", "recognise", "to", "absorb", "chain", "join", "merge", "fuse"}

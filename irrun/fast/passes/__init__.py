@@ -1,0 +1,28 @@
+"""The passes of a plan that only compiled kernels need: each lets one step compute what several computed before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from irrun.fast.passes.chains import chain_kernels, join_sequences
+from irrun.fast.passes.epilogues import absorb_followers
+from irrun.fast.passes.row_groups import join_rows
+from irrun.planning.flow import Context, Flow
+
+__all__ = ["PASSES", "join"]
+
+PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
+    absorb_followers,
+    chain_kernels,
+    join_sequences,
+    join_rows,
+)
+"""The passes in their order. ``docs/compiled-kernels.md`` quotes this table."""
+
+
+def join(flow: Flow, context: Context) -> Flow:
+    """Join steps of compiled kernels with the steps around them."""
+    for rewrite in PASSES:
+        flow = rewrite(flow, context)
+    return flow

@@ -1,0 +1,99 @@
+"""Join kernels of the same kind to one step, such as consecutive convolutions.
+
+Kernels with ``Joins.chain`` compute the value between them piece by piece, so that it stays in the cache. Convolutions
+that are left are computed in one call, in which the threads wait for single parts of each other's results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from irrun.opdef import Value
+from irrun.planning.flow import Context, Flow
+from irrun.planning.steps import Step
+
+__all__ = ["chain_kernels", "join_sequences"]
+
+
+def chain_kernels(flow: Flow, context: Context) -> Flow:
+    """Join pairs of kernels with the same ``Joins.chain`` to one step, in the place of the second.
+
+    The pairs with the largest value between them come first. A pair may itself be the first or the second of another.
+    """
+    steps: dict[int, Step] = dict(enumerate(flow.steps))
+    joined: dict[int, int] = {}  # the place of the step into which a step has been joined
+    between = [s.reads[0] for s in flow.steps if s.kernel.joins.stages and s.reads[0] in flow.made]
+    for slot in sorted(between, key=lambda slot: -prod(context.values[slot].shape.static or ())):
+        place, reader = flow.made[slot], flow.only_reader(slot)
+        if reader is None:
+            continue
+        while reader in joined:
+            reader = joined[reader]
+        first, then = steps[place], steps[reader]
+        chain = first.kernel.joins.chain
+        if not first.kernel.joins.stages or chain is None or chain is not then.kernel.joins.chain:
+            continue
+        kernel = chain(first.kernel, then.kernel)
+        if kernel is not None:
+            del steps[place]
+            joined[place] = reader
+            reads, layers = (*first.reads, *then.reads[1:]), (*first.layers, *then.layers)
+            steps[reader] = replace(then, kernel=kernel, reads=reads, layers=layers)
+    return flow.replaced([steps[position] for position in sorted(steps)])
+
+
+def join_sequences(flow: Flow, context: Context) -> Flow:
+    """Join convolutions whose results no other step reads into one step, at the last one's place."""
+    steps: dict[int, Step] = dict(enumerate(flow.steps))
+    for last in reversed(range(flow.end)):
+        group = _sequence_before(flow, steps, last) if last in steps and _is_stage(steps[last]) else {last}
+        if len(group) > 1:
+            for position in group:
+                del steps[position]
+            steps[last] = _sequence([flow.steps[position] for position in sorted(group)], context.values)
+    return flow.replaced([steps[position] for position in sorted(steps)])
+
+
+def _sequence_before(flow: Flow, steps: Mapping[int, Step], last: int) -> set[int]:
+    """Return the convolutions whose results only they and ``last`` read, as positions in ``steps``, with ``last``."""
+    group, waiting = {last}, [last]
+    while waiting:
+        for slot in flow.steps[waiting.pop()].reads:
+            position = flow.made.get(slot, -1)
+            is_new = position in steps and position not in group and _is_stage(steps[position])
+            if is_new and group.issuperset(flow.readers[slot]):
+                group.add(position)
+                waiting.append(position)
+    return group
+
+
+def _is_stage(step: Step) -> bool:
+    """Return whether a step is a single convolution that can be a member of a sequence."""
+    return len(step.kernel.joins.stages) == 1
+
+
+def _sequence(steps: Sequence[Step], values: Sequence[Value]) -> Step:
+    """Return one step that computes a sequence of convolutions."""
+    from irrun.fast.convolution.sequences import Member, sequence
+
+    number = {step.writes[0]: n for n, step in enumerate(steps)}
+    reads = [slot for step in steps for n, slot in enumerate(step.reads) if n != 1 and slot not in number]
+    outer = list(dict.fromkeys(reads))
+    number |= {slot: -1 - n for n, slot in enumerate(outer)}
+    members = [
+        Member(
+            step.kernel.joins.stages[0],
+            number[step.reads[0]],
+            number[step.reads[2]] if len(step.reads) > 2 else None,
+        )
+        for step in steps
+    ]
+    filters = [step.reads[1] for step in steps]
+    shape = values[steps[-1].writes[0]].shape.static
+    assert shape is not None
+    positions = tuple(range(len(outer), len(outer) + len(filters)))
+    kernel = sequence(members, shape[0], sum(step.kernel.flops for step in steps), len(outer), positions)
+    layers = tuple(layer for step in steps for layer in step.layers)
+    return replace(steps[-1], kernel=kernel, reads=(*outer, *filters), layers=layers, dynamic=False, own_inputs=False)
