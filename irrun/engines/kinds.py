@@ -1,7 +1,7 @@
 """The kinds of engines: one row for each, which every other module asks.
 
-A new engine is a harness in ``irrun/engines/harnesses`` and a row of ``KINDS``. ``python -m tools engine_tables`` then
-writes the row into the tables of the documentation.
+A new engine is a harness in ``irrun/engines/harnesses`` and a row at the end of ``_TABLE``. Then ``python -m tools
+engine_tables`` writes the row into the tables of the documentation.
 """
 
 from __future__ import annotations
@@ -180,4 +180,4 @@ _TABLE: Final = (
 )
 
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _TABLE}
-"""Every kind by name, in the order of the help."""
+"""Every kind by name, in the order of the help. A path without a kind gets the first that reads its format alone."""

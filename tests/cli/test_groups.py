@@ -2,48 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-import jsonschema
-
-from copies import copy_of_irrun, run_commands
+import irrun.cli
 from irrun.cli import COMMANDS
 from irrun.cli._groups import GROUPS
 
-COMMAND: Final = '''"""``irrun greet`` (look): Greet a model, for this test."""
-
-import click
-
-from irrun.cli import _terminal
-from irrun.cli._options import format_option
-
-__all__ = ["command"]
-
-
-@click.command("greet")
-@click.argument("name")
-@format_option("text", "json")
-def command(name: str, form: str) -> int:
-    """Greet a model, for this test."""
-    if form == "json":
-        _terminal.print_json({"greeted": name})
-    else:
-        _terminal.console().print(f"hello, {name}")
-    return 0
-'''
-SCHEMA: Final = {
-    "type": "object",
-    "properties": {"version": {"const": 1}, "command": {"const": "greet"}, "greeted": {"type": "string"}},
-    "required": ["version", "command", "greeted"],
-    "additionalProperties": False,
-}
+FOLDER: Final = Path(irrun.cli.__file__).parent
 
 
 def test_every_command_is_in_a_group() -> None:
-    assert sum(len(commands) for commands in GROUPS.values()) == len(COMMANDS) == 19
+    files = {path.stem for path in FOLDER.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert sorted(name for commands in GROUPS.values() for name in commands) == sorted(COMMANDS)
+    assert COMMANDS.keys() == {name for name in files if not name.startswith("_")}
     assert all(GROUPS.values())
 
 
@@ -61,19 +34,3 @@ def test_each_module_defines_its_command() -> None:
         module = import_module(f"irrun.cli.{name}")
         assert module.command.name == name
         assert module.command.get_short_help_str(200) == summary
-
-
-def test_a_file_and_a_schema_add_a_command(tmp_path: Path) -> None:
-    """A copy of irrun has a command because of its file; another one describes what it prints as JSON."""
-    copy = copy_of_irrun(tmp_path)
-    (copy / "cli" / "greet.py").write_text(COMMAND)
-    (copy / "cli" / "schemas" / "greet.json").write_text(json.dumps(SCHEMA))
-    help, own, text, form = run_commands(
-        copy, "--help", "greet --help", "greet convnet", "greet convnet --format json", folder=tmp_path
-    )
-    title, _, rest = help.partition("Look at models and operations:\n")[2].partition("\n")
-    assert title == "  greet        Greet a model, for this test."
-    assert rest.lstrip().startswith("op ")
-    assert own.startswith("Usage: irrun greet ")
-    assert text == "hello, convnet\n"
-    jsonschema.validate(json.loads(form), json.loads((copy / "cli" / "schemas" / "greet.json").read_text()))

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from page_blocks import Block, environment
-from shell_commands import ROOT, commands
+from shell_commands import commands
 
-__all__ = ["apply", "copy_tree", "follow", "patched", "run", "runs"]
-
-
-def copy_tree(to: Path) -> Path:
-    """Copy the files of the project to the new folder ``to``, and return it."""
-    ignore = shutil.ignore_patterns(".*", "_build", "generated")
-    for folder in ("benchmarks", "docs", "irrun", "samples", "tests", "tools"):
-        shutil.copytree(ROOT / folder, to / folder, ignore=ignore)
-    for file in (*ROOT.glob("*.md"), ROOT / "pyproject.toml"):
-        shutil.copy(file, to)
-    return to
+__all__ = ["apply", "follow", "patched", "run", "runs"]
 
 
 def follow(walk: Iterable[Block], tree: Path) -> Iterator[Block]:

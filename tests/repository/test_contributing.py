@@ -6,6 +6,8 @@ A walk is a page. In a copy of the tree, its blocks are executed in order:
 - ``diff title="FILE"`` changes a file: the lines that begin with a space or ``-`` are found, wherever they are.
 - ``sh``: each command succeeds.
 - ``console``: each command prints what is shown.
+
+The walk changes the files that its row of CONTRIBUTING's table names, and no other.
 """
 
 from __future__ import annotations
@@ -16,10 +18,17 @@ from typing import Final
 
 import pytest
 
+from additions import assert_takes, rows
 from page_blocks import Block, as_printed, walks
-from walks import apply, copy_tree, follow, patched, run, runs
+from walks import apply, follow, patched, run, runs
 
 WALKS: Final = walks()
+NAMES: Final = {
+    "Add an operation": {"type": "diff"},
+    "Add a kernel": {"type": "cum_sum"},
+    "Add a diagnostic": {"code": "IR109", "subject": "graph"},
+}
+"""What each walk adds, in the words of CONTRIBUTING's table."""
 OPENVINO: Final = ["-m", "benchmarks"]
 """How commands begin that need OpenVINO."""
 _TESTS: Final = ("tests/", "irrun/explanations/")
@@ -27,8 +36,7 @@ _TESTS: Final = ("tests/", "irrun/explanations/")
 
 
 @pytest.mark.parametrize("walk", WALKS)
-def test_a_walk_works(walk: str, tmp_path: Path) -> None:
-    tree = copy_tree(tmp_path / "tree")
+def test_a_walk_works(walk: str, tree: Path) -> None:
     imported = run(["-c", "import irrun; print(irrun.__file__)"], tree).stdout
     assert Path(imported.strip()).is_relative_to(tree)
     for block in follow(WALKS[walk], tree):
@@ -39,11 +47,12 @@ def test_a_walk_works(walk: str, tmp_path: Path) -> None:
             if arguments[:2] != OPENVINO:
                 done = run(arguments, tree)
                 assert done.returncode == 0, done.stdout
+    (what,) = (what for what, row in rows().items() if row.how.startswith(f"[{walk}](docs/"))
+    assert_takes(tree, what, NAMES[walk])
 
 
 @pytest.mark.parametrize("walk", WALKS)
-def test_the_tests_of_a_walk_fail_without_its_code(walk: str, tmp_path: Path) -> None:
-    tree = copy_tree(tmp_path / "tree")
+def test_the_tests_of_a_walk_fail_without_its_code(walk: str, tree: Path) -> None:
     for block in WALKS[walk]:
         if block.file is not None and block.file.startswith(_TESTS):
             apply(block, tree)
@@ -53,9 +62,8 @@ def test_the_tests_of_a_walk_fail_without_its_code(walk: str, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_the_kernel_is_measured(tmp_path: Path) -> None:
+def test_the_kernel_is_measured(tree: Path) -> None:
     """The commands that time irrun and OpenVINO."""
-    tree = copy_tree(tmp_path / "tree")
     for block in follow(WALKS["Add a kernel"], tree):
         for arguments in runs(block):
             if arguments[:2] == OPENVINO:
@@ -76,9 +84,8 @@ def test_the_text_before_a_block_names_its_file(block: Block) -> None:
 
 
 @pytest.mark.parametrize("walk", WALKS)
-def test_the_code_of_a_walk_is_formatted(walk: str, tmp_path: Path) -> None:
+def test_the_code_of_a_walk_is_formatted(walk: str, tree: Path) -> None:
     pytest.importorskip("ruff", reason="the static checks need the extra `dev`")
-    tree = copy_tree(tmp_path / "tree")
     assert [*follow(WALKS[walk], tree)]
     files = sorted({block.file for block in WALKS[walk] if block.file and block.file.endswith(".py")})
     for command in (["check"], ["format", "--check"]):

@@ -41,10 +41,11 @@ import yaml
 
 import page_blocks
 import warm
+from copies import copy_tree
 from page_blocks import Block, as_printed, session, walks
 from places import IMPORTED, ROOT
 from shell_commands import check_command, commands
-from walks import copy_tree, follow
+from walks import follow
 
 SAMPLE_PROJECT: Final = ROOT / "samples" / "pytest_project"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / ".github").rglob("*.md")])

@@ -46,7 +46,9 @@ def test_every_operation_version_has_its_section(pages: dict[str, str]) -> None:
     assert {name for name in pages if name.startswith("operations/")} == expected
     for cls in ours:
         page = pages[f"operations/{cls.type}.md"]
-        title = f"{cls.type}-{cls.since}" + (" of the extension tokenizers" if is_custom(cls) else "")
+        title = f"{cls.type}-{cls.since}" + (
+            f" of the extension {cls.__module__.split('.')[2]}" if is_custom(cls) else ""
+        )
         section = page.split(f"\n## {title}\n")[1].split("\n## ")[0]
         assert is_custom(cls) or f"/operation-specs/{cls.spec}.html" in section
         for port in cls.inputs:
