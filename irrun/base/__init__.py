@@ -1,1 +1,1 @@
-"""What everything stands on: source text with its lines, edits, files, weights, texts for people, time limits."""
+"""What everything stands on: source text with its lines, edits, texts for people, time limits, identities of files."""
