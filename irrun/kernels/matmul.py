@@ -79,7 +79,7 @@ class UnpackedConstant(ConstantForm):
         self.array = np.empty((columns, rows) if transposed else (rows, columns), np.float32)
         high = max(1, _OUTER_BLOCK_BYTES // (4 * max(columns, 1)))
         for start in range(0, rows, high):
-            part = source.rows(slice(start, start + high))
+            part = source.unpack_rows(slice(start, start + high))
             if transposed:
                 copy_to(self.array[:, start : start + high], part.T)
             else:
@@ -96,7 +96,7 @@ def multiply_stored(a: np.ndarray, source: Stored, transposed: bool, out: np.nda
     if not transposed:
         out.fill(0)
     for start in range(0, rows, high):
-        block, part = source.rows(slice(start, start + high)), slice(start, min(start + high, rows))
+        block, part = source.unpack_rows(slice(start, start + high)), slice(start, min(start + high, rows))
         if transposed:
             out[:, part] = _floats(a, block.T)
         else:

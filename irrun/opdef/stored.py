@@ -36,7 +36,7 @@ class Stored:
         """The codes as a view of the .bin, [rows, columns], for types of 8 or 16 bits."""
         return self.raw.view(self.type.dtype).reshape(self.shape)
 
-    def rows(self, which: np.ndarray | slice) -> np.ndarray:
+    def unpack_rows(self, which: np.ndarray | slice) -> np.ndarray:
         """Return rows of the matrix as a new array of f32, [n, columns]."""
         rows = self._codes(which).astype(np.float32)
         for operation, numbers in ((np.subtract, self.zeros), (np.multiply, self.scales)):

@@ -91,12 +91,10 @@ def unary(
     exact: bool = False,
     base: type[Unary] = Unary,
     fast: Callable[..., np.ndarray] | None = None,
-    formula: Formula | None = None,
 ) -> type[Unary]:
     """Return an operation, declared as one row of a table, and register it.
 
-    The operation is ``kernel``, for Dims ``dims``, and ``fast`` for f32 and f64 if that is a function. ``formula`` is
-    what ``fast`` computes.
+    The operation is ``kernel``, for Dims ``dims``, and ``fast`` for f32 and f64 if that is a function.
     """
     body: dict[str, object] = {
         "__doc__": doc,
@@ -110,6 +108,4 @@ def unary(
         body["dims"] = staticmethod(dims)
     if fast is not None:
         body["fast"] = lambda self, data: fast
-    if formula is not None:
-        body["formula"] = lambda self: formula
     return op(name, since=since, spec=spec)(type(name, (base,), body))

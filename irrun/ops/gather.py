@@ -100,7 +100,7 @@ class Gather8(Op):
         count = stored.shape[0]
         at = indices.astype(np.int64).ravel()
         inside = (at >= -count) & (at < count)
-        rows = stored.rows(np.where(inside, at % count, 0))
+        rows = stored.unpack_rows(np.where(inside, at % count, 0))
         rows[~inside] = 0
         return rows.reshape(*indices.shape, stored.shape[1])
 

@@ -8,7 +8,7 @@ import numpy as np
 from irrun.kernels.cast import is_float
 from irrun.kernels.elementwise import hsigmoid, hswish, in_blocks, mish, relu, sigmoid, soft_plus
 from irrun.kernels.erf import erf, erf_into, erfinv
-from irrun.opdef import Site, Value
+from irrun.opdef import Formula, Site, Value
 from irrun.ops._unary import Unary, unary
 from irrun.types import ELEMENT_TYPES, Dim
 
@@ -96,9 +96,17 @@ Asinh = unary("Asinh", np.arcsinh, doc="The inverse hyperbolic sine.", spec="ari
 Acosh = unary("Acosh", np.arccosh, doc="The inverse hyperbolic cosine.", spec="arithmetic/acosh-3", since=4)
 Atanh = unary("Atanh", np.arctanh, doc="The inverse hyperbolic tangent.", spec="arithmetic/atanh-3", since=4)
 
+
+class _AtLeastZero(Unary):
+    """Base of ReLU: with its formula, another kernel may compute it in its own pass."""
+
+    def formula(self) -> Formula:
+        return "clamp", 0, math.inf
+
+
 # OpenVINO's CPU plugin gives 0 for ReLU and HSigmoid of NaN
 ReLU = unary(
-    "ReLU", _relu, lambda x: x.max(0), exact=True, fast=relu, formula=("clamp", 0, math.inf),
+    "ReLU", _relu, lambda x: x.max(0), exact=True, base=_AtLeastZero, fast=relu,
     doc="``max(x, 0)``.", spec="activation/relu-1",
 )  # fmt: skip
 Sigmoid = unary(

@@ -69,7 +69,7 @@ class Constants:
         """Store a matrix that the file has compressed as f32. Raises ExecutionError (IR604) if it is too large."""
         value = self.values[slot]
         self.reserve(layer, _bytes(value))
-        self.hold(slot, stored.rows(slice(None)).reshape(value.shape.static or ()))
+        self.hold(slot, stored.unpack_rows(slice(None)).reshape(value.shape.static or ()))
 
     def fold(self, op: Op, inputs: Inputs, writes: Sequence[int]) -> bool:
         """Compute a layer now if its inputs are constant, and return whether that was done.

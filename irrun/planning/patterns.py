@@ -367,7 +367,7 @@ def _times(p: _Patterns, convolution: Step, factors: np.ndarray) -> int | None:
     filters = p.constants.get(convolution.reads[1])
     value = p.values[convolution.reads[1]]
     if value.stored is not None:
-        filters = value.stored.rows(slice(None)).reshape(value.shape.static or ())
+        filters = value.stored.unpack_rows(slice(None)).reshape(value.shape.static or ())
     if filters is None or not p.is_float(convolution.writes[0]):
         return None
     axis = _FILTERED[convolution.op.type]

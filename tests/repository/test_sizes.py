@@ -39,7 +39,6 @@ LONG_SIGNATURES: Final = {
     "irrun/fast/few_queries.py _attend": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/groups.py _scale": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/panels.py multiply_part": "machine code: an entry takes only arrays and numbers",
-    "irrun/ops/_unary.py unary": "to split",
     "irrun/report/collect.py collect": "to split",
     "tests/kernels/test_matmul.py __call__": "to split",
 }
