@@ -55,8 +55,8 @@ class Variables:
         """Return ``np.concatenate([past, *pieces], axis)``, which the run is going to assign to the variable ``id``.
 
         ``past`` is the value of the variable, or any other array. The result is a view of a buffer with room for later
-        pieces. If ``past`` lies in such a buffer already, only the pieces are copied, behind it. A value of n elements
-        that grows step by step is thus copied in all as often as a few times n.
+        pieces. If ``past`` lies in such a buffer already, only the pieces are copied, behind it. Growing a value to n
+        elements copies O(n) elements altogether.
         """
         # taken out, so that another run, or another Concat, does not write to the same room
         grown = self._grown.pop(id, None)

@@ -48,7 +48,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """How to plan a model. No tensor may take more than ``max_memory`` bytes, nor all constants that are held.
+    """How to plan a model. Neither one tensor nor all constants together may exceed ``max_memory`` bytes.
 
     ``specialise`` chooses a kernel for each layer; without it, every operation uses its ``run``. ``fuse``
     folds constant sub-graphs, drops unused steps, switches layouts and fuses steps; hooks can then not observe single

@@ -232,10 +232,10 @@ class Interpreter:
 
 
 _SMALL: Final = 1 << 12
-"""The least bytes of an output that counts. Smaller ones, of which a plan has at most one in each slot, take less
-memory than the plan itself, but to count them takes as long as some steps. What a loop collects counts in any case."""
+"""The least bytes of an output that counts. Counting smaller outputs costs more than it finds: each slot holds at most
+one. What a loop collects counts in any case."""
 _PASSED: Final = 256
-"""The most passed checks that a dynamic step remembers, so that ever new inputs do not fill the memory."""
+"""The most passed checks that a dynamic step remembers, so that a stream of different inputs cannot exhaust memory."""
 
 
 @dataclass(frozen=True, slots=True)

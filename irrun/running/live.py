@@ -63,8 +63,8 @@ class Live:
     """The bytes that are live in one run.
 
     If all shapes of a plan are known, its peak is compared with the limit before its first step. Otherwise the arrays
-    are counted as steps return them. Those that have been freed are discounted only when ``room`` is used up, or the
-    list is long. Not counted are the inputs and the .bin, and views of them.
+    are counted as steps return them. Freed arrays are subtracted lazily: when ``room`` runs out or the list grows long.
+    Not counted are the inputs and the .bin, and views of them.
     """
 
     def __init__(self, limits: Limits, plan: Plan, others: int) -> None:

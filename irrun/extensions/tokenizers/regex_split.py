@@ -94,10 +94,9 @@ class Cutter:
         return begins, ends
 
     def _merged(self, sizes: list[int], begins: list[int], ends: list[int]) -> Pieces:
-        """Return the pieces with each match added to one neighbour. The arguments are of gaps and matches in turn.
+        """Return the pieces with each match added to one neighbour. Gaps and matches alternate.
 
-        The start of a piece is never reset, so that a match that follows another one at once gives a piece that begins
-        where the one before it begins.
+        A match directly after another one yields a piece that starts where the previous piece started.
         """
         if not self.invert and 0 not in sizes[2:-1:2]:
             if self.behaviour == "mergedwithnext" and sizes[-1] and sizes[0]:
