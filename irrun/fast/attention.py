@@ -61,25 +61,16 @@ def offer(op: _Attention, request: Request) -> Kernel | None:
 
 
 def attention(
-    query: np.ndarray,
-    key: np.ndarray,
-    value: np.ndarray,
-    *,
-    scale: float,
-    masks: Sequence[np.ndarray] = (),
-    causal: bool = False,
-    out: np.ndarray | None = None,
-    on_tile_ready: OnTileReady = ignore_tile,
+    asked: by_numpy.Attention, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
 ) -> np.ndarray:
     """Return the same as ``irrun.kernels.attention.attention`` for arrays of f32."""
+    query, key, value = asked.query, asked.key, asked.value
     queries, keys, width = query.shape[-2], key.shape[-1], value.shape[-1]
     # a causal kernel skips hidden keys, which make NaN of an infinity
-    skips = causal and not all(np.isfinite(a).all() for a in (query, key, value))
+    skips = asked.causal and not all(np.isfinite(a).all() for a in (query, key, value))
     if not (keys and query.shape[-1] and width) or skips:
-        return by_numpy.attention(
-            query, key, value, scale=scale, masks=masks, causal=causal, out=out, on_tile_ready=on_tile_ready
-        )
-    mask = _sum(masks, keys)
+        return by_numpy.attention(asked, out=out, on_tile_ready=on_tile_ready)
+    mask = _sum(asked.masks, keys)
     whole = _result(query, key, value, mask) if out is None else out
     arrays = [_in_rows(query), _keys(key), _in_rows(value), whole, *(() if mask is None else (_in_rows(mask),))]
     offsets, steps = _layout(tuple((a.shape, a.strides) for a in arrays))
@@ -90,7 +81,7 @@ def attention(
     even = heads % threads() == 0 or heads > _MANY_HEADS_PER_THREAD * threads()
     unit = max(queries if even else min(_MAX_CACHED_QUERIES, queries), 1)
     work, sizes = _WORK_PER_WEIGHT * heads * queries * keys, (query.shape[-1], queries, keys, width)
-    share(_attend, heads * queries, work, places, steps, np.float32(scale), *sizes, causal, unit=unit)
+    share(_attend, heads * queries, work, places, steps, np.float32(asked.scale), *sizes, asked.causal, unit=unit)
     report_in_blocks(whole, on_tile_ready)
     return whole
 

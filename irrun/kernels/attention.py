@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
 
@@ -18,42 +19,41 @@ from irrun.kernels.normalization import exponentials, sums
 from irrun.opdef import Index, OnTileReady, ignore_tile
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Attention:
+    """What attention is to compute: ``softmax(query @ key * scale + masks) @ value``, all f32 or all f64."""
+
+    query: np.ndarray
+    """[..., L, E]"""
+    key: np.ndarray
+    """The transposed keys, [..., E, S]."""
+    value: np.ndarray
+    """[..., S, Ev]"""
+    scale: float
+    masks: Sequence[np.ndarray] = ()
+    """Each broadcasts to [..., L, S]. It holds floats, which are added, or booleans, which are true where a query may
+    attend."""
+    causal: bool = False
+    """Whether query i attends to no key after key i."""
+
+
 class Attend(Protocol):
     """``attention``, or another function that computes the same."""
 
     def __call__(
-        self,
-        query: np.ndarray,
-        key: np.ndarray,
-        value: np.ndarray,
-        *,
-        scale: float,
-        masks: Sequence[np.ndarray] = (),
-        causal: bool = False,
-        out: np.ndarray | None = None,
-        on_tile_ready: OnTileReady = ignore_tile,
+        self, asked: Attention, /, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
     ) -> np.ndarray: ...
 
 
 def attention(
-    query: np.ndarray,
-    key: np.ndarray,
-    value: np.ndarray,
-    *,
-    scale: float,
-    masks: Sequence[np.ndarray] = (),
-    causal: bool = False,
-    out: np.ndarray | None = None,
-    on_tile_ready: OnTileReady = ignore_tile,
+    asked: Attention, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
 ) -> np.ndarray:
-    """Return ``softmax(query @ key * scale + masks) @ value``. The weights are never in memory all at once.
+    """Return what is asked, [..., L, Ev], and 0 where there are no keys. The weights are never in memory all at once.
 
-    ``query`` is [..., L, E], ``key`` is [..., E, S] (the keys transposed) and ``value`` is [..., S, Ev], all f32 or all
-    f64. Each mask broadcasts to [..., L, S]. It holds floats, which are added, or booleans, which are true where a
-    query may attend. With ``causal``, query i attends to no key after key i. The result is [..., L, Ev], and 0 where
-    there are no keys. It is written to ``out`` if that is an array. ``on_tile_ready`` is called with the index of each
-    tile that is complete.
+    The result is written to ``out`` if that is an array. ``on_tile_ready`` is called with the index of each tile that
+    is complete.
     """
+    query, key, value, masks = asked.query, asked.key, asked.value, asked.masks
     queries, keys = query.shape[-2], key.shape[-1]
     batch = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value)), *(m.shape[:-2] for m in masks))
     whole = np.empty((*batch, queries, value.shape[-1]), query.dtype) if out is None else out
@@ -66,18 +66,18 @@ def attention(
     every = slice(None)
 
     # hidden keys need not be read, unless an infinity or NaN among them reaches the result
-    hides = causal and all(np.isfinite(a).all() for a in (query, key, value))
+    hides = asked.causal and all(np.isfinite(a).all() for a in (query, key, value))
 
     def fill(index: Index) -> None:
         *at, rows, _ = index
         first, seen = (*at, rows), slice(0, min(rows.stop, keys) if hides else keys)
         some, across = query[first], key[(*at, every, seen)]
-        scaled = np.multiply(some, query.dtype.type(scale), out=scratch(0, query.dtype, *some.shape))
+        scaled = np.multiply(some, query.dtype.type(asked.scale), out=scratch(0, query.dtype, *some.shape))
         weights = matmul(scaled, across, scratch(1, query.dtype, *some.shape[:-1], across.shape[-1]))
         for mask in added:
             down, right = (n == 1 for n in mask.shape[-2:])
             weights += mask[(*at, every if down else rows, every if right else seen)]
-        if causal:
+        if asked.causal:
             weights[..., rows.start :] += _later(rows.stop - rows.start, max(seen.stop - rows.start, 0), weights.dtype)
         exponentials(weights, weights.ndim - 1, weights)
         total = sums(weights, weights.ndim - 1)
@@ -99,28 +99,20 @@ def attention(
 
 
 def grouped_attention(
-    attend: Attend,
-    query: np.ndarray,
-    key: np.ndarray,
-    value: np.ndarray,
-    *,
-    scale: float,
-    masks: Sequence[np.ndarray] = (),
-    causal: bool = False,
-    out: np.ndarray | None = None,
-    on_tile_ready: OnTileReady = ignore_tile,
+    attend: Attend, asked: Attention, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
 ) -> np.ndarray:
     """Return the attention of queries [B, H, L, E] to keys [B, G, E, S] and values [B, G, S, Ev].
 
     Head h of the queries attends to head ``h * G // H`` of the keys and values, which are read in place. For other
     shapes than these, and for G = H or 1, this is the same as ``attend``.
     """
+    query, key, value = asked.query, asked.key, asked.value
     groups = key.shape[1] if query.ndim == key.ndim == value.ndim == 4 else 1
     if groups == 1 or groups == query.shape[1] or query.shape[1] % groups or value.shape[1] != groups:
-        return attend(query, key, value, scale=scale, masks=masks, causal=causal, out=out, on_tile_ready=on_tile_ready)
+        return attend(asked, out=out, on_tile_ready=on_tile_ready)
     batch, heads, queries, width = query.shape
     each = heads // groups
-    apart = [_divided(mask, groups, each) for mask in masks]
+    apart = [_divided(mask, groups, each) for mask in asked.masks]
     if queries == 1 and all(mask.ndim < 3 or mask.shape[-3] == 1 for mask in apart):
         # the heads of a group are the rows of one matrix
         query = query.reshape(batch, groups, each, width)
@@ -130,9 +122,8 @@ def grouped_attention(
         query = query.reshape(batch, groups, each, queries, width)
         key, value = key[:, :, None], value[:, :, None]
         shape = (batch, groups, each, queries, value.shape[-1])
-    result = attend(
-        query, key, value, scale=scale, masks=apart, causal=causal, out=None if out is None else out.reshape(shape)
-    )
+    divided = replace(asked, query=query, key=key, value=value, masks=apart)
+    result = attend(divided, out=None if out is None else out.reshape(shape))
     result = result.reshape(-1, heads, queries, value.shape[-1]) if out is None else out
     report_in_blocks(result, on_tile_ready)
     return result

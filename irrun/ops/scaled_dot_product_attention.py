@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irrun.kernels.attention import Attend, attention, grouped_attention
+from irrun.kernels.attention import Attend, Attention, attention, grouped_attention
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.opdef import Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, opt, ports
@@ -130,10 +130,8 @@ class ScaledDotProductAttention(Op):
                 return out
             factor = float(query.shape[-1]) ** -0.5 if scale is None else scale.item()
             masks = () if attention_mask is None or self.causal else (attention_mask,)
-            return grouped_attention(
-                attend, query, key.swapaxes(-1, -2), value, scale=factor, masks=masks, causal=self.causal,
-                out=out, on_tile_ready=on_tile_ready,
-            )  # fmt: skip
+            asked = Attention(query, key.swapaxes(-1, -2), value, factor, masks, self.causal)
+            return grouped_attention(attend, asked, out=out, on_tile_ready=on_tile_ready)
 
         return Kernel(call, "in blocks", out="tiles")
 
