@@ -24,7 +24,11 @@ def load_plugin(file: str) -> None:
     if spec is None or spec.loader is None:
         raise ValueError("it is not a Python file; its name must end in .py")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]  # engines load every plugin that is there
+        raise
 
 
 def plugins() -> list[str]:

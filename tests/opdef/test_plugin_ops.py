@@ -17,6 +17,7 @@ import irrun
 from irrun import build as b
 from irrun.cli import cli
 from irrun.opdef import registry
+from irrun.opdef.plugins import plugins
 from places import ROOT
 
 PAGE = (ROOT / "docs" / "embedding.md").read_text("utf-8")
@@ -172,6 +173,7 @@ def test_plugins_that_cannot_be_imported(text: str | None, message: str, tmp_pat
     result = CliRunner().invoke(cli, ["check", "--plugin", str(path), str(ROOT / "samples" / "convnet.xml")])
     assert result.exit_code == 2
     assert message in result.output.replace("\n", "")
+    assert str(path) not in plugins()
 
 
 def test_entry_point(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
