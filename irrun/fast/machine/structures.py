@@ -18,7 +18,7 @@ _HEADER: Final = object.__basicsize__
 TYPE: Final = _HEADER - 8
 """The type of an object."""
 DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = (_HEADER + n for n in (0, 8, 16, 24, 40, 48))
-"""Of an array: its address, number of axes, shape, strides, dtype, and flags, of which the lowest is C-contiguous."""
+"""Offsets in an array: address, number of axes, shape, strides, dtype and flags. The lowest flag is C-contiguous."""
 BYTE_ORDER, TYPE_NUMBER = _HEADER + 10, _HEADER + 12
 """Of a dtype: the character of its byte order, and its number."""
 
