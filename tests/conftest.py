@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -49,6 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_sessionstart() -> None:
     gc.disable()
     os.environ["IRRUN_CACHE_DIR"] = ""  # what one test has found is no answer to another
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it, with all it starts
 
 
 def pytest_collection_finish() -> None:

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 import pytest
 
 import warm
-from commands import hear_interrupts
 from nets import Net
 from places import SAMPLES
 
@@ -144,7 +143,6 @@ def test_an_interrupt_ends_it(jobs: str, folder: Path) -> None:
         os.mkfifo(pipe)
     with subprocess.Popen(
         [*IRRUN, "check", *map(str, pipes), "-j", jobs], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        preexec_fn=hear_interrupts,
     ) as process:  # fmt: skip
         try:
             assert process.stdout is not None
@@ -257,7 +255,6 @@ class Watch:
         with self.log.open("w") as out:
             self.process = subprocess.Popen(
                 [*IRRUN, "check", *args, "--watch", "--format", "concise"], cwd=folder, stdout=out, stderr=out,
-                preexec_fn=hear_interrupts,
             )  # fmt: skip
 
     def look(self) -> list[str]:

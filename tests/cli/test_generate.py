@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from commands import hear_interrupts
 from irrun.cli import cli
 from irrun.genai import Pipeline
 from language_models import decoder, write
@@ -121,7 +120,7 @@ def test_wrong_use(args: list[str], message: str, call: Any) -> None:
 
 def _process(*args: object) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "irrun", "generate", *map(str, args)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=hear_interrupts)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @posix

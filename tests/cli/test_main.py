@@ -10,7 +10,6 @@ import click
 import pytest
 
 import irrun
-from commands import hear_interrupts
 from irrun.cli import COMMANDS, cli
 from nets import Net
 
@@ -143,7 +142,6 @@ def test_ctrl_c_is_quiet(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "irrun", "check", "net.xml"], cwd=tmp_path, env=_clean(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=hear_interrupts,
     )  # fmt: skip
     writer = os.open(tmp_path / "net.xml", os.O_WRONLY)  # opens as soon as irrun reads
     process.send_signal(signal.SIGINT)

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import irrun
-from commands import hear_interrupts
 from irrun import build as b
 from irrun.engines import private_folder
 
@@ -91,7 +90,6 @@ def test_nothing_is_left(phase: str, end: str, tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(files), "PYTHONPATH": str(Path(irrun.__file__).parents[1])}
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        preexec_fn=hear_interrupts,
     ) as process:  # fmt: skip
         try:
             assert _until((tmp_path / "waiting").exists)
