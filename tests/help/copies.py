@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from page_blocks import environment
 from places import ROOT
 
-__all__ = ["changed", "copy_tree", "restore", "run_commands"]
+__all__ = ["changed", "copy_tree", "restore", "run", "run_commands"]
 
 _FOLDERS: Final = ("benchmarks", "docs", "irrun", "samples", "tests", "tools")
 _IGNORED: Final = shutil.ignore_patterns(".*", "_build", "generated")
@@ -65,16 +66,17 @@ def _is_unchanged(tree: Path, path: str) -> bool:
     return (ROOT / path).is_file() and filecmp.cmp(ROOT / path, tree / path)
 
 
+def run(arguments: Sequence[str], tree: Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run Python with a copy of the project, in its root or in a folder. Bytecode is kept for the next process."""
+    inherited = {name: text for name, text in environment(tree).items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder or tree, env=inherited | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", check=False, timeout=300,
+    )  # fmt: skip
+
+
 def run_commands(tree: Path, *lines: str, folder: Path) -> list[str]:
     """Run lines such as ``check model.xml`` with the irrun of a copy in a folder, and return what each prints."""
-    environment = {**os.environ, "PYTHONPATH": str(tree)}
-    ran = subprocess.run(
-        [sys.executable, "-c", _CALLS, "\n".join(lines)],
-        cwd=folder,
-        env=environment,
-        text=True,
-        capture_output=True,
-        timeout=300,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    ran = run(["-c", _CALLS, "\n".join(lines)], tree, folder)
+    assert ran.returncode == 0, ran.stdout
     return ran.stdout.split("---\n")[:-1]

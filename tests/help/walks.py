@@ -1,16 +1,14 @@
-"""Follow a walk, a page ``docs/add-*.md``: apply its blocks to a copy of the tree, and run its commands there."""
+"""Follow a walk, a page ``docs/add-*.md``: apply its blocks to a copy of the tree, and list the commands that it runs."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from page_blocks import Block, environment
+from page_blocks import Block
 from shell_commands import commands
 
-__all__ = ["apply", "follow", "patched", "run", "runs"]
+__all__ = ["apply", "follow", "patched", "runs"]
 
 
 def follow(walk: Iterable[Block], tree: Path) -> Iterator[Block]:
@@ -54,11 +52,3 @@ def runs(block: Block) -> list[list[str]]:
     found = list(commands(block.code)) if block.language == "sh" else []
     assert all(words[0] == "python" for words in found), f"{block}: a walk runs python"
     return [words[1:] for words in found]
-
-
-def run(arguments: Sequence[str], tree: Path) -> subprocess.CompletedProcess[str]:
-    """Run Python in a copy of the tree."""
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=tree, env=environment(tree), check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8",
-    )  # fmt: skip

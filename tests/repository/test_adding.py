@@ -16,11 +16,10 @@ import jsonschema
 import pytest
 
 from additions import assert_takes, rows
-from copies import run_commands
+from copies import run, run_commands
 from irrun.departures import FOLDER
 from page_blocks import blocks
 from places import IMPORTED, ROOT
-from walks import run
 
 DEPARTURE: Final = """
 operation = "Subtract"

@@ -19,8 +19,9 @@ from typing import Final
 import pytest
 
 from additions import assert_takes, rows
+from copies import run
 from page_blocks import Block, as_printed, walks
-from walks import apply, follow, patched, run, runs
+from walks import apply, follow, patched, runs
 
 WALKS: Final = walks()
 NAMES: Final = {
