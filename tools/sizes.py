@@ -87,14 +87,22 @@ def lines(path: Path) -> int:
 
 def functions(path: Path) -> Iterator[Function]:
     """Yield the functions of a module, methods and nested functions included."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in _nested(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield Function(node.name, _statements(node), _parameters(node.args), _is_command(node))
 
 
+def _nested(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements in a module or a statement, at any depth. They need no look at expressions."""
+    for block in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        for name in ("body", "orelse", "finalbody"):
+            for inner in getattr(block, name, ()):
+                yield inner
+                yield from _nested(inner)
+
+
 def _statements(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    nested = sum(isinstance(inner, ast.stmt) for inner in ast.walk(node)) - 1  # without the function itself
-    return nested - (ast.get_docstring(node) is not None)
+    return sum(1 for _ in _nested(node)) - (ast.get_docstring(node) is not None)
 
 
 def _parameters(arguments: ast.arguments) -> int:

@@ -60,7 +60,7 @@ def test_every_failure_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_case_that_hangs_is_reported(tmp_path: Path) -> None:
-    figures, reported = _reported(tmp_path, FAULTS.index("hang"), 1, 2)
+    figures, reported = _reported(tmp_path, FAULTS.index("hang"), 1, 0.2)
     assert (figures.cases, reported["hang"].signature) == (1, "hangs")
 
 
