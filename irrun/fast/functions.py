@@ -128,7 +128,7 @@ _Q1, _Q2, _Q3, _Q4, _Q5 = map(
 
 @contracted
 def erf(x: Number) -> Number:
-    """Return the error function, within 5 ulp."""
+    """Return the error function, within 6 ulp."""
     x = -_ERF_IS_1_FROM if x < -_ERF_IS_1_FROM else _ERF_IS_1_FROM if x > _ERF_IS_1_FROM else x
     v = x * x
     p = ((((_P5 * v + _P4) * v + _P3) * v + _P2) * v + _P1) * v + _P0

@@ -48,7 +48,7 @@ def kernel_of(name: str, attributes: dict[str, Any] | None, *inputs: Value | Non
 
 @pytest.mark.parametrize(
     ("name", "function", "ulps"),
-    [("Exp-1", np.exp, 1.1), ("Erf-1", erf, 5), ("Tanh-1", np.tanh, 5), ("Sigmoid-1", sigmoid, 3)],
+    [("Exp-1", np.exp, 1.1), ("Erf-1", erf, 6), ("Tanh-1", np.tanh, 5), ("Sigmoid-1", sigmoid, 3)],
 )
 def test_functions(name: str, function: Callable[[np.ndarray], np.ndarray], ulps: float) -> None:
     """Errors in units of the last place; results below the normal numbers are as close as f32 can be, or 0."""
