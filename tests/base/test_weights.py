@@ -12,6 +12,7 @@ import pytest
 
 import irrun
 import warm
+from grouped import each
 from irrun import build as b
 from irrun.diagnostics import Refused
 from irrun.model.weights import Weights, pack
@@ -28,10 +29,8 @@ def random_bytes(name: str, count: int) -> bytes:
     return (data & 1 if name == "boolean" else data).tobytes()
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 9, 37])
-@pytest.mark.parametrize(
-    ("name", "to"), [*((n, "f32") for n in NUMBERS), *((n, "i32") for n in TO_INTEGER)], ids=lambda x: str(x)
-)
+@each("count", [1, 2, 3, 7, 8, 9, 37])
+@each("name, to", [*((n, "f32") for n in NUMBERS), *((n, "i32") for n in TO_INTEGER)])
 def test_every_bit_pattern_is_what_openvino_reads(
     name: str, to: str, count: int, tmp_path: Path, oracle: Oracle
 ) -> None:
@@ -39,10 +38,11 @@ def test_every_bit_pattern_is_what_openvino_reads(
     net = Net()
     const = net.const(name, str(count), data)
     net.result(net.add("Convert", [const], [(ELEMENT_TYPES[to].port_name, str(count))], destination_type=to))
-    want = oracle(net.save(tmp_path), [], "core")[0]
+    row = f"{name}-{to}-{count}"
+    want = oracle(net.save(tmp_path, row), [], "core")[0]
     bare = Net()
     bare.result(bare.const(name, str(count), data))
-    (got,) = irrun.run(bare.save(tmp_path, "bare"), strict=True).arrays
+    (got,) = irrun.run(bare.save(tmp_path, f"{row}-bare"), strict=True).arrays
     assert got.dtype == ELEMENT_TYPES[name].dtype
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(got.astype(want.dtype), want)
@@ -97,8 +97,8 @@ def test_shared_offsets(tmp_path: Path) -> None:
     assert [a.tolist() for a in outputs.arrays] == [[[0, 1], [2, 3]], [0, 1, 2, 3], [1, 0]]
 
 
-@pytest.mark.parametrize("shape", [(0,), (2, 0, 3)])
-@pytest.mark.parametrize("name", [*NUMBERS, "string"])
+@each("shape", [(0,), (2, 0, 3)])
+@each("name", [*NUMBERS, "string"])
 def test_no_elements_take_a_byte_or_none(name: str, shape: tuple[int, ...]) -> None:
     for size in (0, 1):
         tensor = Weights(data=b"\0\0").tensor(1, size, ELEMENT_TYPES[name], shape)
@@ -247,8 +247,8 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
 # what is wrong with a .bin
 
 
-@pytest.mark.parametrize(
-    ("offset", "size", "shape", "code"),
+@each(
+    "offset, size, shape, code",
     [
         (0, 12, (3,), ""),
         (4, 8, (2,), ""),
@@ -306,8 +306,8 @@ def test_strings_as_openvino_writes_them(tmp_path: Path, ov: Any, oracle: Oracle
     np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize(
-    ("data", "count", "why"),
+@each(
+    "data, count, why",
     [
         (packed(0, 1, 3, text=b"abc"), 3, "they declare 2|cannot hold"),
         (packed(0, 1, 3, text=b"abc"), 1, "they declare 2 elements"),

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import irrun
+from grouped import each
 from irrun.codes import CODES, Kind
 from irrun.diagnostics import IrrunError
 from marks import BROKEN, FILES, BrokenModel
 
-broken_models = pytest.mark.parametrize("model", BROKEN, ids=lambda model: model.name)
+broken_models = each("model", BROKEN, ids=lambda model: model.name)
 
 # faults of the file as a whole, or of edges that name no layer
 WITHOUT_LAYER = {"IR003", "IR004", "IR008", "IR107", "IR501", "IR506"}

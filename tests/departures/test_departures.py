@@ -14,6 +14,7 @@ import pytest
 import irrun
 from departure_calls import feeds, want
 from departures_page import PAGE, page
+from grouped import each
 from irrun.departures import FOLDER, Departure, Either, Expected, Outcome, Tensor, departures, parsed
 from irrun.opdef import find
 from irrun.types import ELEMENT_TYPES
@@ -22,7 +23,7 @@ from oracle import Oracle, OracleError
 ASKED = [departure for departure in departures() if departure.shown.openvino is not Outcome.UNDEFINED]
 
 
-@pytest.mark.parametrize("departure", departures(), ids=lambda departure: departure.name)
+@each("departure", departures(), ids=lambda departure: departure.name)
 def test_irrun(departure: Departure) -> None:
     if departure.shown.irrun is Outcome.REFUSES:
         with pytest.raises(irrun.IrrunError):
@@ -78,7 +79,7 @@ def test_each_model_has_its_file() -> None:
     assert names >= {path.stem for path in FOLDER.glob("*.bin")}
 
 
-@pytest.mark.parametrize("departure", departures(), ids=lambda departure: departure.name)
+@each("departure", departures(), ids=lambda departure: departure.name)
 def test_what_a_file_names(departure: Departure) -> None:
     """Operations and a page that there are, and in ``case`` the operations that depart alike."""
     versions = find(departure.operation).values()
@@ -116,8 +117,8 @@ def test_a_file_is_read() -> None:
     assert departure.status == ""
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
+@each(
+    "old, new, said",
     [
         ("operation =", "operations =", "operations"),
         ("openvino = {", "openvin = {", "openvin"),

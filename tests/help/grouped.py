@@ -61,7 +61,7 @@ def each(name: str, rows: Iterable[Any], ids: Callable[[Any], object] | Sequence
         return pytest.mark.parametrize(argnames, rows, ids=ids)
 
     def decorate(test: Callable[..., object]) -> Callable[..., object]:
-        labels = unique([_id(ids, number, row) for number, row in enumerate(rows)])
+        labels = unique([_id(ids, number, names, row) for number, row in enumerate(rows)])
 
         @functools.wraps(test)
         def all_rows(**fixtures: Any) -> None:
@@ -90,7 +90,18 @@ def unique(ids: Iterable[str]) -> list[str]:
     return found
 
 
-def _id(ids: Callable[[Any], object] | Sequence[str] | None, number: int, row: Any) -> str:
-    if callable(ids):
-        return str(ids(row))
-    return str(number) if ids is None else ids[number]
+def _id(ids: Callable[[Any], object] | Sequence[str] | None, number: int, names: list[str], row: Any) -> str:
+    """Return the id that pytest gives a row, so that ``-k`` selects what a failure names."""
+    if ids is not None and not callable(ids):
+        return ids[number]
+    values = list(row) if len(names) > 1 else [row]
+    return "-".join(
+        str(ids(value)) if ids is not None else _default_id(name, number, value)
+        for name, value in zip(names, values, strict=True)
+    )
+
+
+def _default_id(name: str, number: int, value: Any) -> str:
+    if isinstance(value, str | int | float | complex | None):
+        return str(value)
+    return value.__name__ if isinstance(getattr(value, "__name__", None), str) else f"{name}{number}"

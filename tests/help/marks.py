@@ -113,8 +113,9 @@ class BrokenModel:
         """Return the path of the model. One of an explanation is written to ``folder``."""
         if self.path is not None:
             return self.path
-        (folder / "net.xml").write_bytes(self.data)
-        return folder / "net.xml"
+        path = folder / f"{self.name}.xml"
+        path.write_bytes(self.data)
+        return path
 
 
 def _of_explanations() -> list[BrokenModel]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
 
+from grouped import each
 from irrun.diagnostics import Refused
 from irrun.inference.layer import infer
 from irrun.opdef import Site, Value
@@ -20,7 +20,7 @@ from tables import FOLDER, rows
 LONG = 1 << 24
 
 
-def _operations() -> Iterator[Any]:
+def _operations() -> Iterator[tuple[Case | Values, list[np.ndarray | None]]]:
     """Yield an operation of each version with a list of small integers among its inputs, and these inputs."""
     seen: set[str] = set()
     for path in sorted(FOLDER.glob("test_*.py")):
@@ -29,15 +29,18 @@ def _operations() -> Iterator[Any]:
                 arrays = [None if array is None else np.asarray(array) for array in row.inputs]
                 if any(_is_list(array) for array in arrays):
                     seen.add(row.op)
-                    yield pytest.param(row, arrays, id=row.op)
+                    yield row, arrays
 
 
 def _is_list(array: np.ndarray | None) -> bool:
     return array is not None and array.ndim == 1 and array.dtype.kind in "iu"
 
 
+OPERATIONS = list(_operations())
+
+
 @pytest.mark.parametrize("others", ["shape", "rank", "nothing"])
-@pytest.mark.parametrize(("row", "arrays"), list(_operations()))
+@each("row, arrays", OPERATIONS, ids=[row.op for row, _ in OPERATIONS])
 def test_long_lists(row: Case | Values, arrays: list[np.ndarray | None], others: str) -> None:
     """Every list of the row is long at once, of unknown contents; the shapes of the other inputs are known or not."""
     op = operation(row.op, row.attributes)

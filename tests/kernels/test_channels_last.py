@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grouped import each
 from irrun.opdef import Index, Kernel, Value
 from irrun.planning.requests import channels_last_kernel
 from kit import kernel_of, operation
@@ -197,14 +198,14 @@ IN_TILES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.type != "Pad-12"], ids=str)
+@each("row", [row for row in ROWS if row.type != "Pad-12"], ids=str)
 def test_what_a_kernel_can(row: Row) -> None:
     """Which memory a kernel fills."""
     kernel = prepared(row)
     assert kernel.out == ("tiles" if row.type in IN_TILES else "new" if row.type in VIEWS | SUMS else "whole")
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@each("row", ROWS, ids=str)
 def test_kernel(row: Row) -> None:
     kernel = prepared(row)
     assert kernel.algorithm.removesuffix(", channels last") == row.name or not row.name
@@ -220,7 +221,7 @@ def test_kernel(row: Row) -> None:
         np.testing.assert_array_equal(array, copy)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if prepared(row).out == "tiles"], ids=str)
+@each("row", [row for row in ROWS if prepared(row).out == "tiles"], ids=str)
 def test_tiles(row: Row) -> None:
     """Each element is computed and then reported once, and is not written again."""
     kernel = prepared(row)
@@ -237,7 +238,7 @@ def test_tiles(row: Row) -> None:
     same(out, row, finished=1)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.inputs[0].size < 10_000], ids=str)
+@each("row", [row for row in ROWS if row.inputs[0].size < 10_000], ids=str)
 def test_of_a_view(row: Row) -> None:
     """What a kernel is given may lie in any order."""
     kernel = prepared(row)
@@ -276,7 +277,7 @@ UNKNOWN_AXES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", UNKNOWN_AXES, ids=str)
+@each("row", UNKNOWN_AXES, ids=str)
 def test_not_for_what_is_known_only_later(row: Row) -> None:
     values = [Value.of(array) for array in row.inputs]
     known = [value if i in row.constant else Value(value.type, value.shape) for i, value in enumerate(values)]

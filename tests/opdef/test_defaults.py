@@ -6,8 +6,7 @@ this table come from the pages (``operation-specs/<spec of the operation>.rst``)
 
 from typing import Any
 
-import pytest
-
+from grouped import each
 from irrun.opdef import Attribute, all_ops, is_custom
 from irrun.types import ElementType
 
@@ -301,7 +300,7 @@ def test_every_attribute_has_a_row() -> None:
     assert declared == {(op, name) for op, row in SPECIFIED.items() for name in row}
 
 
-@pytest.mark.parametrize(("op", "name"), [(op, name) for op, row in SPECIFIED.items() for name in row])
+@each("op, name", [(op, name) for op, row in SPECIFIED.items() for name in row])
 def test_the_default_is_that_of_the_page(op: str, name: str) -> None:
     (attribute,) = [a for a in OPS[op].values() if a.name == name]
     specified = SPECIFIED[op][name]

@@ -4,10 +4,9 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import irrun.ops
 import tables
+from grouped import each
 from irrun.opdef import Op, all_ops, find, is_custom, labels, resolve
 from kit import Refusal, Values
 
@@ -52,12 +51,12 @@ def reasons(cls: type[Op]) -> set[str]:
     return {id.split("-")[0].upper() for of, id in refused(module(cls)) if of in (cls, None)}
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each("module", MODULES)
 def test_every_module_has_a_test_file(module: str) -> None:
     assert (TESTS / f"test_{module}.py").is_file()
 
 
-@pytest.mark.parametrize("cls", OPS, ids=name)
+@each("cls", OPS, ids=name)
 def test_every_operation_has_a_page_and_a_docstring(cls: type[Op]) -> None:
     assert re.fullmatch(r"[\w-]+/[\w.-]+|none", cls.spec), cls.spec
     assert cls.__doc__
@@ -67,20 +66,20 @@ def test_every_operation_has_a_page_and_a_docstring(cls: type[Op]) -> None:
     assert numbers == sorted(set(numbers))
 
 
-@pytest.mark.parametrize("cls", [c for c in OPS if labels(c)], ids=name)
+@each("cls", [c for c in OPS if labels(c)], ids=name)
 def test_every_clause_has_a_refusal(cls: type[Op]) -> None:
     """For this very version: a row of another one does not count."""
     missing = labels(cls).keys() - reasons(cls)
     assert not missing, f"no refusal row of {name(cls)} begins with {', '.join(sorted(missing)).lower()}"
 
 
-@pytest.mark.parametrize("cls", OPS, ids=name)
+@each("cls", OPS, ids=name)
 def test_every_refusal_names_a_clause_or_a_code(cls: type[Op]) -> None:
     for reason in {id.split("-")[0].upper() for of, id in refused(module(cls)) if of is cls}:
         assert reason in labels(cls) or re.fullmatch(r"IR\d{3}", reason), f"{name(cls)} has no {reason}"
 
 
-@pytest.mark.parametrize("cls", [cls for cls in OPS if cls.outputs is not None], ids=name)
+@each("cls", [cls for cls in OPS if cls.outputs is not None], ids=name)
 def test_the_number_of_outputs_is_that_of_the_tables(cls: type[Op]) -> None:
     rows = tables.rows(TESTS / f"test_{module(cls)}.py")
     expected = [row.expected for row in rows if isinstance(row, Values) and resolve(*_split(row.op)) is cls]
@@ -92,7 +91,7 @@ def _split(op: str) -> tuple[str, int]:
     return type, int(since)
 
 
-@pytest.mark.parametrize("cls", OPS, ids=name)
+@each("cls", OPS, ids=name)
 def test_declarations(cls: type[Op]) -> None:
     """Ports and type variables are declared soundly, and the class is found under its own name."""
     assert find(cls.type)[cls.since] is cls

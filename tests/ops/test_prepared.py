@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from grouped import each
 from irrun.opdef import Index, Kernel, Value
 from irrun.types import PartialShape
 from kit import kernel_of, operation
@@ -257,7 +258,7 @@ def same(found: np.ndarray, wanted: np.ndarray, rtol: float) -> None:
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("row", ALL, ids=str)
+@each("row", ALL, ids=str)
 def test_plainly(row: Row, dynamic: bool) -> None:
     kernel = prepared(row, dynamic=dynamic)
     if row.plain or not dynamic:
@@ -304,7 +305,7 @@ ELEMENT_BY_ELEMENT = {
 }
 
 
-@pytest.mark.parametrize("row", [row for row in ALL if not row.plain], ids=str)
+@each("row", [row for row in ALL if not row.plain], ids=str)
 def test_what_a_kernel_can(row: Row) -> None:
     """Which memory a kernel fills: the memory and time of a run depend on it."""
     kernel = prepared(row)
@@ -321,7 +322,7 @@ def test_what_a_kernel_can(row: Row) -> None:
         assert kernel.out == ("whole" if row.name in WHOLE else "new")
 
 
-@pytest.mark.parametrize("row", OUT, ids=str)
+@each("row", OUT, ids=str)
 def test_into_out(row: Row) -> None:
     (wanted,) = expected(row)
     out = np.full(wanted.shape, 3, wanted.dtype)
@@ -332,7 +333,7 @@ def test_into_out(row: Row) -> None:
     same(out, wanted, row.rtol)
 
 
-@pytest.mark.parametrize("row", ELEMENTWISE, ids=str)
+@each("row", ELEMENTWISE, ids=str)
 def test_in_place(row: Row) -> None:
     """``out`` is each of the inputs that are like it in turn."""
     (wanted,) = expected(row)
@@ -343,7 +344,7 @@ def test_in_place(row: Row) -> None:
             same(call(kernel, inputs, out=inputs[position]), wanted, row.rtol)
 
 
-@pytest.mark.parametrize("row", ELEMENTWISE, ids=str)
+@each("row", ELEMENTWISE, ids=str)
 def test_by_columns(row: Row) -> None:
     """Corresponding parts that are no single piece of memory."""
     (wanted,) = expected(row)
@@ -356,7 +357,7 @@ def test_by_columns(row: Row) -> None:
     same(out, wanted, row.rtol)
 
 
-@pytest.mark.parametrize("row", TILES, ids=str)
+@each("row", TILES, ids=str)
 def test_tiles(row: Row) -> None:
     """Each element is computed and then reported once, and is not written again."""
     (wanted,) = expected(row)

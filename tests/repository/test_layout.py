@@ -13,6 +13,7 @@ import networkx as nx
 import pytest
 
 import irrun
+from grouped import each
 from irrun.inference.bind import ALIASES
 from irrun.opdef import all_ops, is_custom
 
@@ -192,13 +193,13 @@ def faults(module: str, source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_of)
+@each("path", FILES, ids=module_of)
 def test_imports(path: Path) -> None:
     assert not faults(module_of(path), path.read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("module", "source", "said"),
+@each(
+    "module, source, said",
     [
         ("irrun.kernels.blocks", "from irrun.ops.tile import Tile1", "kernels may not import irrun.ops.tile"),
         ("irrun.inference.bind", "from irrun.ir.parse import parse", "inference may not import irrun.ir.parse"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from grouped import each
 from irrun.types import ELEMENT_TYPES, INF, Dim, ElementType, PartialShape, Term, as_dim, product, type_set
 
 # ---------------------------------------------------------------------------------------------
@@ -21,7 +22,7 @@ PRECISIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("precision", "name"), PRECISIONS.items())
+@each("precision, name", PRECISIONS.items())
 def test_both_spellings_of_an_element_type(precision: str, name: str) -> None:
     element_type = ELEMENT_TYPES[name]
     for spelling in (precision, precision.lower(), name, name.upper(), f" {name} "):
@@ -35,12 +36,12 @@ def test_every_element_type_has_a_precision() -> None:
     assert ElementType.parse("dynamic") is ElementType.parse("UNDEFINED") is ELEMENT_TYPES["dynamic"]
 
 
-@pytest.mark.parametrize("text", ["", "fp33", "float", "i128", "FP", "f32 i32", "int"])
+@each("text", ["", "fp33", "float", "i128", "FP", "f32 i32", "int"])
 def test_no_element_type(text: str) -> None:
     assert ElementType.parse(text) is None
 
 
-@pytest.mark.parametrize("name", [n for n in ELEMENT_TYPES if n not in ("string", "dynamic", "u3", "u6")])
+@each("name", [n for n in ELEMENT_TYPES if n not in ("string", "dynamic", "u3", "u6")])
 def test_widths_are_those_of_openvino(name: str, ov: Any) -> None:
     element_type = ELEMENT_TYPES[name]
     assert element_type.bits == getattr(ov.Type, name).bitwidth
@@ -48,8 +49,8 @@ def test_widths_are_those_of_openvino(name: str, ov: Any) -> None:
         assert element_type.dtype.itemsize * 8 == element_type.bits
 
 
-@pytest.mark.parametrize("name", [n for n in ELEMENT_TYPES if n not in ("string", "dynamic")])
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
+@each("name", [n for n in ELEMENT_TYPES if n not in ("string", "dynamic")])
+@each("count", [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
 def test_bytes_in_the_bin(name: str, count: int, ov: Any) -> None:
     assert ELEMENT_TYPES[name].nbytes(count) == ov.Tensor(getattr(ov.Type, name), ov.Shape([count])).byte_size
 
@@ -228,8 +229,8 @@ def test_bounds_stay_bounds() -> None:
     assert as_dim(np.int64(5)) == 5  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("dim", "text"),
+@each(
+    "dim, text",
     [
         (Dim(7), "7"), (Dim(-1), "-1"), (Dim.unknown(), "?"), (Dim(1, 8), "1..8"), (Dim(0, 8), "..8"), (Dim(5, INF), "5.."),
         (Dim(-INF, INF), "?"), (Dim(-3, 5), "..5"), (Dim(-3, INF), "?"),
@@ -255,12 +256,12 @@ MALFORMED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "shape"), SHAPES.items())
+@each("text, shape", SHAPES.items())
 def test_spellings_of_a_shape(text: str, shape: str) -> None:
     assert str(PartialShape.parse(text)) == shape
 
 
-@pytest.mark.parametrize("text", MALFORMED, ids=lambda t: t[:12])
+@each("text", MALFORMED, ids=lambda t: t[:12])
 def test_malformed_shapes(text: str) -> None:
     assert PartialShape.parse(text) is None
 
