@@ -35,6 +35,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     def clear() -> None:
         kernel_threads.threads.cache_clear()
         kernel_threads._tasks.cache_clear()
+        kernel_threads._controller.cache_clear()  # a test before may have loaded one more BLAS
 
     def set_to(count: int) -> None:
         monkeypatch.setenv("IRRUN_THREADS", str(count))
