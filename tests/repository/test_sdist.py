@@ -40,7 +40,10 @@ def unpacked(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pa
     )
     (archive,) = folder.glob("irrun-*.tar.gz")
     with tarfile.open(archive) as tar:
-        tar.extractall(folder / "unpacked", filter="data")
+        safely = (
+            {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        )  # Python 3.11.3 and older have no filters
+        tar.extractall(folder / "unpacked", **safely)
     (found,) = (folder / "unpacked").iterdir()
     return found
 
