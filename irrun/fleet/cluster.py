@@ -80,6 +80,10 @@ class _Call:
         return self.function(task)
 
 
+CONNECT_SECONDS = 10.0
+"""How long a scheduler has to answer."""
+
+
 def connected(address: str, jobs: int) -> tuple[Any, Any]:
     """Return a client of the cluster at ``address`` and None, or for ``local`` that of a new one, and the new one.
 
@@ -92,7 +96,7 @@ def connected(address: str, jobs: int) -> tuple[Any, Any]:
         from distributed import Client, LocalCluster
     except ImportError:
         raise _unavailable("--dask needs the package distributed", 'install it: pip install "irrun[dask]"') from None
-    configure({"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "10s"})
+    configure({"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"})
     if address == "local":
         with one_thread_each():
             cluster = LocalCluster(
@@ -104,7 +108,7 @@ def connected(address: str, jobs: int) -> tuple[Any, Any]:
             )
         return Client(cluster), cluster
     try:
-        return Client(address, timeout=10), None
+        return Client(address, timeout=CONNECT_SECONDS), None
     except (OSError, TimeoutError, ValueError) as error:
         problem = f"no Dask scheduler answers at {address}: {error or type(error).__name__}"
         raise _unavailable(problem, "start one with `dask scheduler`, and pass its address, or --dask local") from None

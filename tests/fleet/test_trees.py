@@ -142,9 +142,10 @@ def test_run_random(tree: Path) -> None:
         (("check", SAMPLES, "--dask", "127.0.0.1:1"), "no Dask scheduler answers"),
     ],
 )
-def test_bad_usage(arguments: tuple, said: str) -> None:
+def test_bad_usage(arguments: tuple, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if "--dask" in arguments:
         pytest.importorskip("distributed")
+        monkeypatch.setattr("irrun.fleet.cluster.CONNECT_SECONDS", 0.5)
     result = call(*arguments)
     assert (result.exit_code, said in " ".join(result.stderr.replace("│", " ").split())) == (2, True), result.stderr
 
