@@ -1,8 +1,9 @@
 """The lanes of the tests, and OpenVINO as their witness.
 
-- ``spec``: what needs neither OpenVINO nor long: every test that the two others do not claim.
+- ``spec``: what needs neither OpenVINO nor long: every test that no other lane claims.
 - ``openvino``: tests that take the fixture ``ov`` or ``oracle``, or are marked because a process that they start
   needs OpenVINO.
+- ``processes``: tests marked so, mostly modules, which start many processes or a browser.
 - ``slow``: tests marked so.
 """
 
@@ -42,9 +43,12 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if not item.get_closest_marker("slow") and not item.get_closest_marker("openvino"):
-            needs_openvino = WITNESSES & set(getattr(item, "fixturenames", ()))
-            item.add_marker("openvino" if needs_openvino else "spec")
+        if item.get_closest_marker("slow") or item.get_closest_marker("openvino"):
+            continue
+        if WITNESSES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("openvino")
+        elif not item.get_closest_marker("processes"):
+            item.add_marker("spec")
 
 
 def pytest_sessionstart() -> None:

@@ -1,6 +1,6 @@
 """Change the code of irrun a little, and see whether a test fails.
 
-`python -m tools mutants --count 300` makes 300 mutants, some of every module, runs the tests of the lane ``spec`` that
+`python -m tools mutants --count 300` makes 300 mutants, some of every module, runs the tests without OpenVINO that
 run the changed line, and reports the mutants that no test kills. `--defaults` changes every default of an attribute
 instead. `python -m tools mutants irrun/ops/tile.py` draws from one module; `--at irrun/ops/tile.py:31:5` makes the
 mutant of that name again.
@@ -60,8 +60,8 @@ class Project:
     root: Path
     package: str = "irrun"
     tests: str = "tests"
-    lane: str = "spec"
-    """The marker of the tests that are run; empty for all tests."""
+    lane: str = "spec or processes"
+    """The markers of the tests that are run; empty for all tests."""
 
     def modules(self, paths: Sequence[str] = ()) -> list[str]:
         """The modules of the package, or those at or below ``paths``, relative to the root."""
@@ -420,7 +420,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="the tree to copy")
     parser.add_argument("--package", default="irrun", help="the folder of the package in it")
     parser.add_argument("--tests", default="tests", help="the folder of the tests in it")
-    parser.add_argument("--lane", default="spec", help="the marker of the tests to run (default: spec)")
+    parser.add_argument("--lane", default=Project.lane, help="the markers of the tests to run (default: %(default)s)")
     return parser
 
 

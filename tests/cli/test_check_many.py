@@ -19,6 +19,8 @@ import warm
 from nets import Net
 from places import SAMPLES
 
+pytestmark = pytest.mark.processes
+
 T = TypeVar("T")
 
 IRRUN = [sys.executable, "-m", "irrun"]

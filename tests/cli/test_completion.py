@@ -10,6 +10,8 @@ import pytest
 
 from places import SAMPLES
 
+pytestmark = pytest.mark.processes
+
 MODEL = str(SAMPLES / "convnet.xml")
 
 

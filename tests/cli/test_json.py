@@ -20,6 +20,8 @@ from irrun.conformance.suite import write_suite
 from places import ROOT
 from recorded import suite
 
+pytestmark = pytest.mark.processes
+
 SCHEMAS = {path.stem: json.loads(path.read_text("utf-8")) for path in (ROOT / "irrun/cli/schemas").glob("*.json")}
 
 

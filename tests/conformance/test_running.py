@@ -14,6 +14,8 @@ from irrun.diagnostics import EngineError, ReadError
 from irrun.engines import Limits
 from recorded import suite
 
+pytestmark = pytest.mark.processes
+
 FAULTY = """
 import os, sys, time
 from irrun.engines.harnesses import irrun as own, serve

@@ -142,6 +142,7 @@ def test_a_fault_behind_a_variable(tmp_path: Path) -> None:
     assert names(bisect(good, bad, [sample, sample])) == ["scaled"]
 
 
+@pytest.mark.openvino
 def test_a_fault_in_a_fused_region_and_its_reproduction(tmp_path: Path) -> None:
     """OpenVINO fuses a MatMul and an Add whose bias has one axis more, and loses that axis. Apart, both are right."""
     x = b.parameter(["?", 8], "f32", name="x")
@@ -164,6 +165,7 @@ def test_a_fault_in_a_fused_region_and_its_reproduction(tmp_path: Path) -> None:
         assert ("bias" in text) == (number == 0)
 
 
+@pytest.mark.openvino
 def test_a_candidate_that_crashes(tmp_path: Path) -> None:
     """Col2Im without its optional attributes ends OpenVINO's process, also among other layers."""
     departure = irrun.read_model(DEPARTURES / "col2im_defaults.xml")

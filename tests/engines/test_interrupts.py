@@ -16,7 +16,10 @@ import irrun
 from irrun import build as b
 from irrun.engines import private_folder
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc"),
+]
 
 PLUGIN = """
 import time

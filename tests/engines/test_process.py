@@ -16,6 +16,8 @@ from irrun import build as b
 from irrun import engines
 from irrun.engines import ChildEngine, Crash, Input, Limits, Loaded, Outputs, Place, Refusal, Timeout
 
+pytestmark = pytest.mark.processes
+
 HARNESS = """
 import base64, ctypes, json, os, signal, sys, time
 

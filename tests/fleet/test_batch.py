@@ -22,6 +22,8 @@ from irrun.fleet.batch import prepare
 from irrun.fleet.session import Job, rows_are_independent
 from irrun.fleet.workers import Lost, Processes
 
+pytestmark = pytest.mark.processes
+
 _linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
 

@@ -20,6 +20,8 @@ from irrun.fleet.trees import Outcome, RandomRun, outcomes
 from irrun.fleet.workers import Processes
 from places import INVALID, SAMPLES
 
+pytestmark = pytest.mark.processes
+
 
 def call(*arguments: object) -> Result:
     return CliRunner().invoke(cli, [str(a) for a in arguments])

@@ -19,6 +19,8 @@ from irrun.running.executor import Executable
 from irrun.running.pool import Pool
 from irrun.types import Dim
 
+pytestmark = pytest.mark.processes
+
 LIMIT = 60
 """The models among which each fault is found."""
 Where = Callable[[Executable, list[np.ndarray]], bool]

@@ -16,6 +16,8 @@ import irrun
 from irrun import build as b
 from irrun.cli import cli
 
+pytestmark = pytest.mark.processes
+
 MOST = 200 << 20
 """The most bytes that a run in these tests may take. Each takes more than twice as much with all samples at once."""
 

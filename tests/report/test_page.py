@@ -19,6 +19,8 @@ from nets import Net
 from places import SAMPLES
 from reported_models import TWO, blocks, chain, shared_activation
 
+pytestmark = pytest.mark.processes
+
 PAGE = Path(page.__code__.co_filename).parent / "page"
 
 Open = Callable[..., Tab]

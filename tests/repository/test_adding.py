@@ -21,6 +21,8 @@ from irrun.departures import FOLDER
 from page_blocks import blocks
 from places import IMPORTED, ROOT
 
+pytestmark = pytest.mark.processes
+
 DEPARTURE: Final = """
 operation = "Subtract"
 page = "arithmetic/subtract-1"

@@ -23,6 +23,8 @@ from copies import run
 from page_blocks import Block, as_printed, walks
 from walks import apply, follow, patched, runs
 
+pytestmark = pytest.mark.processes
+
 WALKS: Final = walks()
 NAMES: Final = {
     "Add an operation": {"type": "diff"},

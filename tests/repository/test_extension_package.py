@@ -14,6 +14,8 @@ import pytest
 import page_blocks
 from shell_commands import ROOT
 
+pytestmark = pytest.mark.processes
+
 PAGE = ROOT / "docs" / "extensions.md"
 FILES = {block.file: block.code for block in page_blocks.blocks(PAGE) if block.file}
 

@@ -13,7 +13,10 @@ from file_fuzz.campaign import Campaign, Failure, Figures
 from file_fuzz.command import main
 from file_fuzz.faults import FAULTS
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits of the workers are those of Linux")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="the limits of the workers are those of Linux"),
+]
 
 
 def _run(folder: Path, *arguments: str) -> None:

@@ -13,6 +13,8 @@ import pytest
 from growth.cases import CASES
 from growth.measure import timed
 
+pytestmark = pytest.mark.processes
+
 FEW, MANY = 300, 2400
 _EVERY = 8
 """The lane ``spec`` checks one of so many cases, in turn through all kinds of files; the lane ``slow`` the others."""

@@ -10,6 +10,8 @@ from mutants import Project, accepted, all_mutants, draw, main, reason
 from mutators import default_mutants, mutants
 from places import ROOT
 
+pytestmark = pytest.mark.processes
+
 CHANGES = [
     ("a < b", ["a <= b"]),
     ("a <= (b)", ["a < (b)"]),

@@ -47,6 +47,8 @@ from places import IMPORTED, ROOT
 from shell_commands import check_command, commands
 from walks import follow
 
+pytestmark = pytest.mark.processes
+
 SAMPLE_PROJECT: Final = ROOT / "samples" / "pytest_project"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / ".github").rglob("*.md")])
 

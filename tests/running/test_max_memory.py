@@ -25,7 +25,7 @@ SQUARE = np.ones((1024, 1024), np.float32)
 """An array of 4 MiB."""
 
 
-pytestmark = pytest.mark.usefixtures("numpy_alone")
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("numpy_alone")]
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from irrun.running.memory import predicted
 from irrun.types import PartialShape
 from nets import Net
 
-pytestmark = pytest.mark.usefixtures("numpy_alone")
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("numpy_alone")]
 
 RNG = np.random.default_rng(0)
 

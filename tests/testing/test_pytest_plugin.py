@@ -17,6 +17,8 @@ from irrun.types import ELEMENT_TYPES
 from nets import Net
 from places import ROOT
 
+pytestmark = pytest.mark.processes
+
 PROJECT = ROOT / "samples" / "pytest_project"
 ALONE = ["-p", "irrun.pytest_plugin", "-p", "no:cacheprovider"]
 
