@@ -13,6 +13,8 @@ import irrun
 from irrun.cli import COMMANDS, cli
 from nets import Net
 
+pytestmark = pytest.mark.processes
+
 _GUARD = 300
 """Seconds after which a process counts as hung: far more than any machine needs."""
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")

@@ -12,6 +12,8 @@ from irrun import __version__
 from irrun.cli import COMMANDS
 from places import ROOT
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_starts(command: str) -> None:
