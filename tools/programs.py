@@ -11,6 +11,7 @@ PROGRAMS: Final = {
     "fleets": "tools/fleets.py",
     "floors": "tests/repository/test_layout.py",
     "growth": "tools/growth/__main__.py",
+    "kernel_calls": "tools/kernel_calls.py",
     "kills": "tools/kills.py",
     "mutants": "tools/mutants.py",
     "mutations": "tools/mutations.py",

@@ -139,6 +139,11 @@ def _pack(raw: np.ndarray, down: int, across: int, columns: int, flip: int, pane
                 panels[panel, k, j] = code
 
 
+_MAX_SUM: Final = np.float32(2.0**112)
+"""The most that the sizes of the numbers of a group of one row may sum up to. Of more, the products with the codes and
+with the zeros might be infinite both, and their difference no number."""
+
+
 @compiled
 def _multiply_few(
     a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, start: int, bias: int,
@@ -150,10 +155,17 @@ def _multiply_few(
     size = depth // groups
     lda, ldb = a.strides[0] // 4, panels.strides[0]
     sums = np.zeros((rows, groups), np.float32)
+    largest = np.float32(0)
     for row in range(rows):
         for group in range(groups):
+            sizes = np.float32(0)
             for k in range(group * size, (group + 1) * size):
                 sums[row, group] += a[row, k]
+                sizes += abs(a[row, k])
+            largest = largest if sizes < largest else sizes  # a NaN is the largest
+    if not largest < _MAX_SUM:
+        _multiply_many(a, panels, zeros, scales, out, start, bias, residual, apart, low, high, first, last)
+        return
     raw = np.empty((ROWS, 4 * WIDTH), np.float32)  # the product of the rows with the codes of a group
     total = np.empty((ROWS, 4 * WIDTH), np.float32)
     column = first

@@ -108,12 +108,12 @@ _U1, _U2, _U3, _U4 = map(_f32, (0.4701324875172, 0.0272458462235, 0.000393863462
 @contracted
 def tanh(x: Number) -> Number:
     """Return the hyperbolic tangent, within 5 ulp."""
-    x = -_TANH_IS_1_FROM if x < -_TANH_IS_1_FROM else _TANH_IS_1_FROM if x > _TANH_IS_1_FROM else x
-    v = x * x
+    near = -_TANH_IS_1_FROM if x < -_TANH_IS_1_FROM else _TANH_IS_1_FROM if x > _TANH_IS_1_FROM else x
+    v = near * near
     p = ((((_T5 * v + _T4) * v + _T3) * v + _T2) * v + _T1) * v + _T0
     q = (((_U4 * v + _U3) * v + _U2) * v + _U1) * v + _ONE
-    y = x * p / q
-    return -_ONE if y < -_ONE else _ONE if y > _ONE else y
+    y = near * p / q
+    return -_ONE if x <= -_TANH_IS_1_FROM or y < -_ONE else _ONE if x >= _TANH_IS_1_FROM or y > _ONE else y
 
 
 _ERF_IS_1_FROM: Final = _f32(3.93)  # from here on, erf is 1, rounded to f32
@@ -129,12 +129,12 @@ _Q1, _Q2, _Q3, _Q4, _Q5 = map(
 @contracted
 def erf(x: Number) -> Number:
     """Return the error function, within 6 ulp."""
-    x = -_ERF_IS_1_FROM if x < -_ERF_IS_1_FROM else _ERF_IS_1_FROM if x > _ERF_IS_1_FROM else x
-    v = x * x
+    near = -_ERF_IS_1_FROM if x < -_ERF_IS_1_FROM else _ERF_IS_1_FROM if x > _ERF_IS_1_FROM else x
+    v = near * near
     p = ((((_P5 * v + _P4) * v + _P3) * v + _P2) * v + _P1) * v + _P0
     q = ((((_Q5 * v + _Q4) * v + _Q3) * v + _Q2) * v + _Q1) * v + _ONE
-    y = x * p / q
-    return -_ONE if y < -_ONE else _ONE if y > _ONE else y
+    y = near * p / q
+    return -_ONE if x <= -_ERF_IS_1_FROM or y < -_ONE else _ONE if x >= _ERF_IS_1_FROM or y > _ONE else y
 
 
 @contracted

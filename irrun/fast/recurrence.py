@@ -88,7 +88,7 @@ class PackedCell:
         rows = projected.reshape(batch * time, -1)
         self.w.multiply(np.ascontiguousarray(x).reshape(batch * time, -1), rows)
         rows += self.b
-        held = np.stack(states)
+        held = np.ascontiguousarray(np.stack(states))  # stack keeps the order of Fortran
         hidden = y if y.flags.c_contiguous else np.empty(y.shape, np.float32)
         panels = [part.panels for part in self.recurrent]
         for first in in_time(range(0, time, _ELEMENTS_PER_CALL)):

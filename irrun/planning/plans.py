@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
-from irrun.fast import available
+from irrun.fast import always, available
 from irrun.inference.propagate import declared_inside
 from irrun.model import Model
 from irrun.opdef import Value
@@ -41,7 +41,7 @@ def planning(model: Model, max_memory: int, max_weights_memory: int | None = Non
     weights = max_memory // 2 if max_weights_memory is None else max_weights_memory
     size = 0 if model.weights is None else model.weights.data.nbytes
     pays = size >= _COMPILED and (_weights(model) * _WEIGHTS >= size or is_quantised(model))
-    compiled = (pays or _largest(model) >= _COMPILED) and available()
+    compiled = (always() or pays or _largest(model) >= _COMPILED) and available()
     return Planning(max_memory, weights, compiled=compiled)
 
 

@@ -5,6 +5,7 @@ An entry is the function that Python calls (see ``compiling``, which makes it, a
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from functools import cache
 from typing import Any, Final
@@ -12,7 +13,7 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 import numpy as np
 
-__all__ = ["FAILED", "MAX_ARGUMENT_BYTES", "OTHER_TYPES", "SCALARS", "ArgumentType", "target_machine"]
+__all__ = ["FAILED", "MAX_ARGUMENT_BYTES", "OTHER_TYPES", "SCALARS", "ArgumentType", "processor", "target_machine"]
 
 SCALARS: Final[tuple[type, ...]] = (bool, int, float, np.float32)
 """The types of numbers that a kernel accepts. An entry finds their addresses in its second argument, after that of
@@ -28,11 +29,24 @@ ArgumentType = tuple[str, int, bool] | str
 number."""
 
 
+@cache
+def processor() -> tuple[str, str]:
+    """Return the name of the processor to compile for, and its features as LLVM writes them: ``+avx2,-avx512f``.
+
+    As for numba, NUMBA_CPU_NAME and NUMBA_CPU_FEATURES take the place of what this machine has.
+    """
+    name, features = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    if features is None:
+        features = llvm.get_host_cpu_features().flatten() if name is None else ""
+    return name or llvm.get_host_cpu_name(), features
+
+
 def target_machine() -> Any:
-    """Return what LLVM needs to make code for this processor."""
+    """Return what LLVM needs to make code for ``processor()``."""
     _initialise()
+    name, features = processor()
     return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-        llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), opt=3, codemodel="jitdefault", jit=True
+        name, features, opt=3, codemodel="jitdefault", jit=True
     )
 
 

@@ -28,7 +28,7 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 import numpy as np
 
-from irrun.fast.machine.entries import FAILED, SCALARS, ArgumentType, target_machine
+from irrun.fast.machine.entries import FAILED, SCALARS, ArgumentType, processor, target_machine
 from irrun.fast.machine.late import Late, jitted
 from irrun.files import cache_folder
 
@@ -172,9 +172,8 @@ def _source() -> str:
 @cache
 def _processor() -> str:
     """Return what machine code depends on beside the source text."""
-    features = llvm.get_host_cpu_features().flatten()
     interpreter = sys.implementation.cache_tag, object.__basicsize__, struct.calcsize("P")
-    return repr((llvm.get_process_triple(), llvm.get_host_cpu_name(), features, interpreter, _numba()))
+    return repr((llvm.get_process_triple(), processor(), interpreter, _numba()))
 
 
 def _numba() -> bytes:

@@ -7,16 +7,16 @@ from typing import Any, Final, TypeVar, cast
 
 import llvmlite.binding as llvm
 
+from irrun.fast.machine.entries import processor
 from irrun.fast.machine.machine_code import MachineCode
 
 __all__ = ["HALVES", "ROWS", "VECTOR", "VECTORS", "compiled"]
 
-_FEATURES: Final = llvm.get_host_cpu_features()
-_NAME: Final = llvm.get_host_cpu_name()
+_FEATURES: Final = frozenset(processor()[1].split(","))
 
 
 def _has(feature: str) -> bool:
-    return bool(_FEATURES.get(feature, False))
+    return f"+{feature}" in _FEATURES
 
 
 VECTOR: Final = 16 if _has("avx512f") else 8 if _has("avx") else 4

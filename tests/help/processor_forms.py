@@ -1,0 +1,34 @@
+"""Instruction sets that this machine can do, by the settings with which kernels are compiled for no more than them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import llvmlite.binding as llvm
+
+__all__ = ["FORMS"]
+
+_LEVELS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
+    "sse": ("nehalem", "sse4.2", ("avx", "fma", "f16c", "vaes", "vpclmul", "amx", "xop")),
+    "avx": ("sandybridge", "avx", ("avx2", "avx5", "avx10", "avxv", "avxi", "avxn", "fma", "f16c", "vaes", "vpclmul", "amx")),
+    "avx2": ("haswell", "avx2", ("avx5", "avx10", "avxv", "avxi", "avxn", "amx")),
+    "avx512": ("skylake-avx512", "avx512f", ("avx10", "avxv", "avxi", "avxn", "amx", "avx512bf16", "avx512fp16", "avx512vnni")),
+}  # fmt: skip
+"""By the name of a form: the processor that has it, the feature a machine must have, and how those begin that it must
+not use."""
+
+
+def _forms() -> dict[str, dict[str, str]]:
+    features = llvm.get_host_cpu_features()
+    found: dict[str, dict[str, str]] = {"native": {}}
+    for form, (name, needed, without) in _LEVELS.items():
+        if features.get(needed):
+            kept = {feature: has and not feature.startswith(without) for feature, has in features.items()}
+            listed = ",".join(("+" if has else "-") + feature for feature, has in kept.items())
+            found[form] = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": listed}
+    return found
+
+
+FORMS: Final[Mapping[str, Mapping[str, str]]] = _forms()
+"""The environment variables of each form that this machine can run; ``native`` is the machine as it is."""
