@@ -12,6 +12,7 @@ from irrun.base.deadline import OutOfTime, ends_at
 from irrun.kernels import recurrence as by_numpy
 from irrun.opdef import Request, Value
 from kit import operation
+from odd_memory import LAYOUTS
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
@@ -80,6 +81,20 @@ def test_layers(
     for a, c in zip(got, last, strict=True):
         np.testing.assert_allclose(a, c, atol=2e-5)
     np.testing.assert_array_equal(states, before)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("kind", "gates", "biases", "count"), KINDS)
+def test_states_in_any_memory(kind: str, gates: int, biases: int, count: int, layout: str) -> None:
+    batch, size, hidden = 4, 6, 20
+    w, r, b = normal(gates * hidden, size), normal(gates * hidden, hidden) / 4, normal(biases * hidden)
+    x, *states = (LAYOUTS[layout](normal(*shape)) for shape in [(batch, 3, size), *[(batch, hidden)] * count])
+    wanted, last = expected(kind, x, states, w, r, b, backwards=False)
+    y = np.empty((batch, 3, hidden), np.float32)
+    got = getattr(recurrence, kind)(w, r, b).run(x, tuple(states), y)
+    np.testing.assert_allclose(y, wanted, atol=2e-5)
+    for a, c in zip(got, last, strict=True):
+        np.testing.assert_allclose(a, c, atol=2e-5)
 
 
 def test_more_steps_than_are_computed_at_once() -> None:

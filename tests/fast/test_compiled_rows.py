@@ -97,6 +97,15 @@ def test_activations(name: str, attributes: dict[str, str] | None, function: Cal
     assert close[np.isfinite(x)].all()
     assert np.isnan(got[np.isnan(x)]).all()
     assert (got[x == np.inf] == np.inf).all()
+    assert np.isnan(got[x == -np.inf]).all()  # -Inf times 0
+
+
+@pytest.mark.parametrize("name", ["Gelu-2", "Gelu-7", "Swish-4"])
+def test_the_tail_is_zero(name: str) -> None:
+    """Far below zero the factor is 0: a factor of 3e-8, the rounding error of erf, would give -0.03 for -1e6."""
+    x = -np.geomspace(200, 3e38, 999).astype(np.float32)
+    inputs = (tensor("f32[?]"),) if name != "Swish-4" else (tensor("f32[?]"), None)
+    assert (kernel_of(name, None, *inputs).call(x) == 0).all()
 
 
 def test_swish_with_beta() -> None:
