@@ -309,9 +309,9 @@ def _watched() -> Iterator[set[str]]:
     ran: set[str] = set()
     plain = MachineCode._call
 
-    def noted(code: MachineCode, arguments: tuple[Any, ...], place: int | None) -> int:
-        ran.add(code.__name__)
-        return plain(code, arguments, place)
+    def noted(self: MachineCode, arguments: tuple[Any, ...], place: int | None) -> int:
+        ran.add(self.__name__)
+        return plain(self, arguments, place)
 
     MachineCode._call = noted
     try:
