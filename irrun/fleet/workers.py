@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from irrun.base.children import child_environment, drop_safe_path
 from irrun.opdef.plugins import load_plugin, plugins
 
 if TYPE_CHECKING:
@@ -163,21 +164,14 @@ _THREADS: Final[Mapping[str, str]] = {
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Let processes that start meanwhile compute with one thread each."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(_THREADS)
-    try:
+    """Let processes that start meanwhile compute with one thread each: see ``child_environment``."""
+    with child_environment(_THREADS):
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _begin(files: Sequence[str]) -> None:
     """Prepare a new process: import plugins, leave Ctrl-C to the parent, and end with the parent."""
+    drop_safe_path()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     for file in set(files) - set(plugins()):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from irrun.base.children import child_environment, drop_safe_path
 from irrun.engines import Limits
 from irrun.engines.opening import open
 from irrun.fuzz.campaigns import BLOCK, Campaign, Figures, Finding, write_findings
@@ -42,11 +43,13 @@ def run_jobs(job: Job, processes: int, figures: Figures, folder: Path | None = N
     """
     begin = time.monotonic()
     context = multiprocessing.get_context("spawn")
-    stop = context.Event()
+    with child_environment():  # the first event starts a process that cleans up
+        stop = context.Event()
     with ProcessPoolExecutor(processes, context, _start, (stop,)) as pool:
         end = job.first + job.count
         parts = [replace(job, first=first, count=min(BLOCK, end - first)) for first in range(job.first, end, BLOCK)]
-        waiting = {pool.submit(_run, part) for part in parts}
+        with child_environment():
+            waiting = {pool.submit(_run, part) for part in parts}
         try:
             while waiting:
                 try:
@@ -69,6 +72,7 @@ def run_jobs(job: Job, processes: int, figures: Figures, folder: Path | None = N
 def _start(stop: Any) -> None:
     global _stop
     _stop = stop
+    drop_safe_path()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
 
 
