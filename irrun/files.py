@@ -23,7 +23,7 @@ try:
 except ImportError:  # Windows, where nobody can remove a file that is open, so that no lock is needed
     fcntl = None
 
-__all__ = ["NewFile", "cache_folder", "lock", "replace_pair", "sweep", "write_file", "write_pair"]
+__all__ = ["NewFile", "cache_folder", "lock", "replace_pair", "require_own", "sweep", "write_file", "write_pair"]
 
 _LONGEST: Final = 200
 """The most bytes of the target's name in a temporary name: file systems allow names of 255 bytes."""
@@ -153,12 +153,30 @@ def _prefix(name: str) -> str:
 def cache_folder() -> Path | None:
     """Return the folder of the cache: IRRUN_CACHE_DIR, or ``irrun`` in the user's folder for caches.
 
+    A relative XDG_CACHE_HOME is ignored, as its specification wants: it would name a part of the current folder.
     Return None if IRRUN_CACHE_DIR is empty: then there is no cache.
     """
     named = os.environ.get("IRRUN_CACHE_DIR")
     if named is not None:
         return Path(named) if named else None
-    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
+    bases = [
+        os.environ.get("XDG_CACHE_HOME", ""),
+        os.environ.get("LOCALAPPDATA", "") if sys.platform == "win32" else "",
+    ]
+    for base in filter(os.path.isabs, bases):
+        return Path(base) / "irrun"
     with suppress(RuntimeError):  # no home
-        return Path(base or Path.home() / ".cache") / "irrun"
+        return Path.home() / ".cache" / "irrun"
     return None
+
+
+def require_own(status: os.stat_result, name: str) -> None:
+    """Raise PermissionError if users other than this one and root own or may write a file or folder with this status.
+
+    The contents of a folder are not looked at. Does nothing where the system has no owners (Windows).
+    """
+    if os.name == "posix":
+        if status.st_uid not in (0, os.geteuid()):
+            raise PermissionError(f"{name} belongs to another user")
+        if status.st_mode & 0o022:
+            raise PermissionError(f"other users can write to {name}")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
 from irrun import fast
 from irrun.fast.machine import compiling, machine_code, processor, structures
+from irrun.files import cache_folder
 from places import ROOT
 
 
@@ -71,8 +75,7 @@ def test_a_change_of_another_module_makes_entries_invalid(folder: Path, module: 
     file.write_text(file.read_text() + "\n_CHANGED = 1\n")
     machine_code._source.cache_clear()
     doubled()(np.ones(3, np.float32))
-    (after,) = entries(folder)
-    assert after != before
+    assert len({before, *entries(folder)}) == 2
 
 
 def test_a_damaged_entry_is_written_again(folder: Path) -> None:
@@ -87,6 +90,68 @@ def test_a_damaged_entry_is_written_again(folder: Path) -> None:
 def test_a_folder_that_cannot_be_written_to(folder: Path) -> None:
     (folder / "code").write_text("a file where the folder would be")
     assert doubled()(np.ones(3, np.float32)) == 6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no mode there")
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777])
+def test_a_folder_that_others_can_write_to(mode: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read from it and nothing is written to it: the kernel is compiled again."""
+    doubled()(np.ones(3, np.float32))
+    (entry,) = entries(folder)
+    before, compiled = entry.stat().st_mtime_ns, []
+    entry.parent.chmod(mode)
+    compile = compiling.compile
+    monkeypatch.setattr(compiling, "compile", lambda *of: (compiled.append(of), compile(*of))[1])
+    assert doubled()(np.ones(3, np.float32)) == 6
+    assert len(compiled) == 1
+    assert entry.stat().st_mtime_ns == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no owner there")
+@pytest.mark.parametrize("what", ["folder", "entry"])
+def test_code_of_another_user(what: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    doubled()(np.ones(3, np.float32))
+    (entry,) = entries(folder)
+    place = entry if what == "entry" else entry.parent
+    if os.geteuid() == 0:
+        os.chown(place, 65534, 65534)
+    else:  # this process says that it is another user
+        monkeypatch.setattr(os, "geteuid", lambda: 65533)
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        machine_code._read(entry)
+    assert doubled()(np.ones(3, np.float32)) == 6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no mode there")
+def test_the_folder_is_private(folder: Path) -> None:
+    doubled()(np.ones(3, np.float32))
+    assert stat.S_IMODE((folder / "code").stat().st_mode) == 0o700
+
+
+def test_a_relative_folder_for_caches_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("IRRUN_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    found = cache_folder()
+    assert found is not None
+    assert not found.is_relative_to(tmp_path)
+    assert found.is_absolute()
+
+
+def test_what_was_never_finished_is_removed(folder: Path) -> None:
+    """Entries of other versions, which may be in use, stay for a month; a temporary file for an hour."""
+    doubled()(np.ones(3, np.float32))
+    (entry,) = entries(folder)
+    base = entry.name.split(".")[:-3]
+    ages = {"0.key.o": 20, "1.key.o": 40, "2.key.o.x.tmp": 0, "3.key.o.x.tmp": 1}
+    for name, days in ages.items():
+        file = entry.with_name(".".join([*base, name]))
+        file.touch()
+        then = time.time() - days * 24 * 3600
+        os.utime(file, (then, then))
+    doubled()(np.ones(3, np.float64))
+    left = {file.name.removeprefix(".".join(base) + ".") for file in entry.parent.iterdir()}
+    assert left & {*ages} == {"0.key.o", "2.key.o.x.tmp"}
 
 
 def test_no_folder_at_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ import numpy as np
 
 from irrun.fast.machine.entries import FAILED, SCALARS, ArgumentType, processor, target_machine
 from irrun.fast.machine.late import Late, jitted
-from irrun.files import cache_folder
+from irrun.files import cache_folder, require_own
 
 __all__ = ["MachineCode"]
 
@@ -101,17 +101,23 @@ class MachineCode(Late):
         code = compile(self.made(), types, name)
         _notice.end()
         for folder in self._folders:
-            with suppress(OSError):  # the folder is full, or cannot be written to
+            with suppress(OSError):  # the folder is full, cannot be written to, or others can write to it
                 _write(folder / f"{name}.o", code)
                 self._remove_others(folder)
                 break
         return _linked(code, name)
 
     def _remove_others(self, folder: Path) -> None:
-        """Remove the entries of this function that belong to other source text."""
-        for file in folder.glob(f"{self.base}.*.o"):
-            if not file.name.startswith(f"{self.base}.{_source()}."):
-                with suppress(OSError):
+        """Remove the entries of this function that belong to other source text, and files that were never finished.
+
+        Other versions of irrun may use the same folder, but not ``__pycache__``: elsewhere, entries live a while.
+        """
+        oldest = time.time() - (0 if folder.name == "__pycache__" else _KEPT_SECONDS)
+        unfinished = time.time() - _UNFINISHED_SECONDS
+        for file in folder.glob(f"{self.base}.*"):
+            is_other = file.suffix == ".o" and not file.name.startswith(f"{self.base}.{_source()}.")
+            with suppress(OSError):
+                if file.stat().st_mtime < (oldest if is_other else unfinished if file.suffix == ".tmp" else 0):
                     file.unlink()
 
 
@@ -123,15 +129,29 @@ def _folders(beside: Path) -> list[Path]:
     return [beside / "__pycache__", *([] if user is None else [user / "kernels"])]
 
 
+_KEPT_SECONDS: Final = 30 * 24 * 3600
+"""How long an entry of other source text is kept: another version of irrun may use it."""
+_UNFINISHED_SECONDS: Final = 3600
+"""After how long nobody writes a temporary file any more: the process was killed."""
+
+
 def _read(file: Path) -> bytes | None:
-    """Return the code in a file, or None if the file is damaged. Raises OSError if there is none."""
-    data = file.read_bytes()
+    """Return the code in a file, or None if the file is damaged.
+
+    Raises OSError if there is none, and if another user may have written it: code in it would run as this user.
+    """
+    require_own(file.parent.stat(), str(file.parent))
+    with file.open("rb") as opened:
+        require_own(os.fstat(opened.fileno()), str(file))
+        data = opened.read()
     code = data[_DIGEST_BYTES:]
     return code if _digest(code) == data[:_DIGEST_BYTES] else None
 
 
 def _write(file: Path, code: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    require_own(file.parent.stat(), str(file.parent))
     with NamedTemporaryFile(dir=file.parent, prefix=f"{file.name}.", suffix=".tmp", delete=False) as written:
         written.write(_digest(code) + code)
     os.replace(written.name, file)
