@@ -10,6 +10,7 @@ PROGRAMS: Final = {
     "file_fuzz": "tools/file_fuzz/__main__.py",
     "fleets": "tools/fleets.py",
     "floors": "tests/repository/test_layout.py",
+    "forks": "tools/forks.py",
     "growth": "tools/growth/__main__.py",
     "kernel_calls": "tools/kernel_calls.py",
     "kills": "tools/kills.py",

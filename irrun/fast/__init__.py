@@ -13,8 +13,9 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from irrun.base.forking import UNFORKED
 from irrun.opdef import Kernel, Op, Request, is_custom
 
 __all__ = ["OFFERS", "always", "available", "join", "kernel"]
@@ -55,7 +56,7 @@ def available() -> bool:
     """Return whether numba is installed, and knows how this Python and numpy hold arrays. IRRUN_FAST=0 declines it."""
     if os.environ.get("IRRUN_FAST", "") == "0" or importlib.util.find_spec("numba") is None:
         return False
-    return import_module("irrun.fast.machine.structures").are_known()
+    return _module("machine.structures").are_known()
 
 
 def always() -> bool:
@@ -69,7 +70,7 @@ def kernel(op: Op, request: Request) -> Kernel | None:
     The arguments are those of ``Op.prepare``. Operations of other packages have no compiled kernels.
     """
     module = None if is_custom(type(op)) else OFFERS.get(op.type)
-    return None if module is None else import_module(f"irrun.fast.{module}").offer(op, request)
+    return None if module is None else _module(module).offer(op, request)
 
 
 def join(flow: _Flow, context: object) -> _Flow:
@@ -77,4 +78,10 @@ def join(flow: _Flow, context: object) -> _Flow:
 
     The arguments are the planner's ``Flow`` and ``Context``, which stand above this module.
     """
-    return import_module("irrun.fast.passes").join(flow, context)
+    return _module("passes").join(flow, context)
+
+
+def _module(name: str) -> Any:
+    """Return a module of this folder. A process cannot fork while it is imported."""
+    with UNFORKED:
+        return import_module(f"irrun.fast.{name}")

@@ -28,6 +28,7 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 import numpy as np
 
+from irrun.base.forking import UNFORKED
 from irrun.fast.machine.entries import FAILED, SCALARS, ArgumentType, processor, target_machine
 from irrun.fast.machine.late import Late, jitted
 from irrun.files import cache_folder, require_own
@@ -76,7 +77,7 @@ class MachineCode(Late):
     def _call_unknown(self, arguments: tuple[Any, ...], place: int | None) -> int:
         """Call the function with arguments of ``SCALARS`` and of ``np.ndarray`` itself, whose types may be new."""
         types = tuple(map(_type, arguments))
-        with _lock:
+        with UNFORKED:
             entry = self._types.get(types)
             if entry is None:
                 entry = self._types[types] = self._load(types)
@@ -208,8 +209,6 @@ def _numba() -> bytes:
 # ---------------------------------------------------------------------------------------------
 # from an object file to a function
 
-_lock: Final = threading.RLock()
-"""Held while a kernel is compiled or loaded."""
 _ADDRESSES: Final = (ctypes.c_void_p * (1 + len(SCALARS)))(id(np.ndarray), *map(id, SCALARS))
 _TABLE: Final = ctypes.cast(_ADDRESSES, ctypes.c_void_p)
 _USED: Final = (
