@@ -14,6 +14,7 @@ from irrun.debug.shelf import Shelf
 from irrun.debug.subjects import Subject, model_of, stand_in
 from irrun.debug.tallies import Comparator, Settings, Tallies
 from irrun.debug.tolerances import Tolerances
+from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import (
     Engine,
     Failure,
@@ -87,7 +88,12 @@ def compare(
         model = _model_of_inputs(subjects)
         rounds = Rounds(tallies, shelf, model, keep_state=keep_state, stay=running is not None, on_value=on_value)
         failure = rounds.run(samples_of(model, inputs, samples, seed))
-        return tallies.comparison(rounds.count, failure)
+        comparison = tallies.comparison(rounds.count, failure)
+        if failure is None and not comparison.outputs and not comparison.layers:
+            message = f"{sides[0]} and {sides[1]} gave no value that both have: nothing was compared"
+            help = "pass at least one sample, and two forms of the same model"
+            raise EngineError(diagnostic("IR704", message, help=help))
+        return comparison
 
 
 _ROLES: Final[tuple[Role, Role]] = ("reference", "candidate")

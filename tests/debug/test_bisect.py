@@ -214,6 +214,36 @@ def test_the_command(tmp_path: Path) -> None:
         assert (result.exit_code, text in result.stderr) == (2, True), result.stderr
 
 
+def test_a_dump_as_the_reference(tmp_path: Path) -> None:
+    """A dump has no outputs: they are compared with the values of the layers that compute them."""
+    good, bad = planted(chain(), tmp_path, ('type="Sigmoid"', 'type="Tanh"'))
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(1, 8)
+    with irrun.Dump(tmp_path / "dump") as dump:
+        irrun.compile(irrun.read_model(good))([x], hooks=[dump])
+    side = str(tmp_path / "dump")
+    assert bisect(side, good, {"x": x}).verdict == "agree"
+    assert names(bisect(side, bad, {"x": x})) == ["s2"]
+
+
+def test_a_dump_of_another_model(tmp_path: Path) -> None:
+    """No verdict rests on nothing: no output of this model has a value in the dump."""
+    planted(chain(), tmp_path)
+    with irrun.Dump(tmp_path / "dump") as dump:
+        irrun.compile(irrun.read_model(tmp_path / "good.xml"))([np.zeros((1, 8), np.float32)], hooks=[dump])
+    x = b.parameter([2], "f32", name="x")
+    other = b.model(b.Exp(b.Log(x, name="a"), name="other"))
+    irrun.save_model(other, tmp_path / "other.xml")
+    with pytest.raises(irrun.EngineError, match="nothing can be compared"):
+        bisect(str(tmp_path / "dump"), str(tmp_path / "other.xml"))
+
+
+def test_no_samples(tmp_path: Path) -> None:
+    good, _ = planted(chain(), tmp_path)
+    for judge in (bisect, compare):
+        with pytest.raises(irrun.EngineError, match="nothing"):
+            judge(good, good, [])
+
+
 def test_names_that_a_converter_has_changed(tmp_path: Path) -> None:
     """The layers have other names in the copy, and are paired by structure."""
     renames = [

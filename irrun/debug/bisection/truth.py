@@ -70,17 +70,39 @@ class Truth:
     def outputs(self) -> dict[int, list[np.ndarray]]:
         """Return the values of each output of the candidate's model that the reference has.
 
-        They are those of the reference's model as it is. Raises EngineError (IR704) if the reference fails.
+        They are those of the reference's model as it is. For an output that the reference does not have, such as a
+        dump, they are the values of the layer that computes it. Raises EngineError (IR704) if the reference fails, or
+        has no value of any output.
         """
+        computed = self._computed()
+        values: Mapping[Place, list[np.ndarray]] = {}
         if self.reference.loaded.neutral:
-            runs, _ = self.run(())
+            runs, values = self.run(tuple(dict.fromkeys(computed.values())))
         else:
             self._load(inner=False)
             runs, _ = self.run(())
             self._load(inner=True)
         names = [self.model.result_names(result) for result in self.model.results]
         pairs = pair_outputs(self.reference.loaded.outputs, names)
-        return {own: [run.outputs[position].array for run in runs] for position, own in pairs.items()}
+        outputs = {own: [run.outputs[position].array for run in runs] for position, own in pairs.items()}
+        found = {at: values[place] for at, place in computed.items() if values.get(place)} | outputs
+        if not any(found.values()):
+            engine = self.reference.engine.name
+            message = f"the reference {engine} has no value of any output of the model: nothing can be compared"
+            help = "pass at least one sample, and a reference that runs the same model"
+            raise EngineError(diagnostic("IR704", message, help=help))
+        return found
+
+    def _computed(self) -> dict[int, Place]:
+        """Return the place in the reference of the value of each output, by position, where the sides have a pair."""
+        found: dict[int, Place] = {}
+        for position, result in enumerate(self.model.results):
+            feed = self.model.feeds[result.id][0]
+            if feed is not None:
+                place = self.places.get(Place(self.model.unique_names[feed[0]], feed[1]))
+                if place is not None:
+                    found[position] = place
+        return found
 
 
 def load_reference(side: Side, engine: Engine) -> Subject:
