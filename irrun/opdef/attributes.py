@@ -54,7 +54,10 @@ _T = TypeVar("_T")
 
 
 def _int(text: str) -> int:
-    return int(_plain(text))
+    number = int(_plain(text))
+    if not -(1 << 63) <= number < 1 << 63:  # all readers of IR hold integers in 64 bits
+        raise ValueError(text)
+    return number
 
 
 def _float(text: str) -> float:

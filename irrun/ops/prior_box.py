@@ -42,7 +42,8 @@ class PriorBox8(Priors):
         )
         for name in ("min_size", "max_size", "aspect_ratio", "fixed_size", "fixed_ratio", "density"):
             values = getattr(self, name)
-            at.require(all(n > 0 for n in values), "C4", f"{name} {list(values)} has an entry that is not positive")
+            is_size = all(0 < n < math.inf for n in values)
+            at.require(is_size, "C4", f"{name} {list(values)} has an entry that is not a positive number")
         at.require(all(n >= 1 for n in self.density), "C4", f"density {list(self.density)} has an entry below 1")
         return self.priors(at, output_size, image_size, self._count())
 

@@ -1,0 +1,53 @@
+"""Whatever number an attribute holds, an operation refuses it or computes: no kernel fails with an exception."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import irrun
+from irrun.conformance import read_suite
+from irrun.diagnostics import IrrunError
+from irrun.running.generate import draw
+
+_NUMBERS = ("1e309", "nan", "-1", "9223372036854775808", "1e-320", "")
+_ATTRIBUTE = re.compile(r'(?<=\s)(?!element_type|offset|size|shape)(\w+)="([^"]*\d[^"]*)"(?=[^<>]*/>)')
+_MEMORY = 1 << 26
+
+
+def _is_of_data(found: re.Match[str]) -> bool:
+    """Return whether an attribute belongs to an element <data>."""
+    return found.string[: found.start()].rpartition("<")[2].startswith("data ")
+
+
+def _failure(path: Path) -> str:
+    """Return how a model with random inputs fails with what is no answer, or an empty text."""
+    try:
+        irrun.check(path)
+        model = irrun.read_model(path)
+        irrun.compile(model, max_memory=_MEMORY, timeout=10)(draw(model, 0))
+    except IrrunError as error:
+        return "" if error.diagnostics[0].code != "IR603" else error.diagnostics[0].message
+    return ""
+
+
+def test_absurd_numbers_in_attributes(tmp_path: Path) -> None:
+    """One case of each version with static dims: each of its numbers becomes each of these."""
+    cases = defaultdict(list)
+    for case in read_suite().cases:
+        if case.verdict == "values" and case.declaration == "static" and len(case.xml) < 20_000:
+            cases[case.operation].append(case)
+    failures, tried, path = [], 0, tmp_path / "model.xml"
+    for operation, known in sorted(cases.items()):
+        most = max(known, key=lambda case: len(_ATTRIBUTE.findall(case.xml)))
+        path.with_suffix(".bin").write_bytes(most.bin)
+        for found in filter(_is_of_data, _ATTRIBUTE.finditer(most.xml)):
+            begin, end = found.span(2)
+            for number in _NUMBERS:
+                path.write_text(most.xml[:begin] + number + most.xml[end:])
+                tried += 1
+                if why := _failure(path):
+                    failures.append(f"{operation} {found[1]}={number}: {why}")
+    assert tried > 500
+    assert not failures, "\n".join(failures)
