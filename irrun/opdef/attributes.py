@@ -54,8 +54,13 @@ _T = TypeVar("_T")
 
 
 def _int(text: str) -> int:
-    number = int(_plain(text))
-    if not -(1 << 63) <= number < 1 << 63:  # all readers of IR hold integers in 64 bits
+    return int(_plain(text))
+
+
+def _item(text: str) -> int:
+    """Return an integer of a list, which kernels hold in an array of i64."""
+    number = _int(text)
+    if not -(1 << 63) <= number < 1 << 63:
         raise ValueError(text)
     return number
 
@@ -178,7 +183,7 @@ class attr:  # noqa: N801  (a namespace that reads as a word in the declarations
     ) -> tuple[int, ...]:
         """Declare an attribute that is a list of integers, separated by commas."""
         return attr._make(
-            _list(_int), "integers separated by commas", default, name, aliases, "ints", python="Sequence[int]",
+            _list(_item), "integers separated by commas", default, name, aliases, "ints", python="Sequence[int]",
             argument="a list of integers",
         )  # fmt: skip
 
