@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import click
@@ -13,7 +13,7 @@ from irrun import api
 from irrun.base.text import counted, printable
 from irrun.cli import _completion, _errors, _terminal
 from irrun.cli._options import format_option, plugin_option
-from irrun.debug.difference import Change, Difference, LayerDifference, Place, diff
+from irrun.debug.difference import Change, Difference, LayerDifference, Place, WeightsRow, badness, diff
 from irrun.diagnostics import IrrunError
 
 __all__ = ["command"]
@@ -25,7 +25,7 @@ __all__ = ["command"]
 @click.option("--weights-a", metavar="BIN", help="The .bin file of A. [default: next to the .xml, with the same name]")
 @click.option("--weights-b", metavar="BIN", help="The .bin file of B. [default: next to the .xml, with the same name]")
 @click.option("--rt-info", is_flag=True, help="Also compare rt_info and other elements that irrun does not use.")
-@click.option("--all", "everything", is_flag=True, help="Also list layers that differ only because their inputs do.")
+@click.option("--all", "everything", is_flag=True, help="List all layers, also those that only follow from others.")
 @plugin_option
 @format_option("text", "json")
 def command(
@@ -35,8 +35,12 @@ def command(
 
     Layers are matched by name, then by type, attributes, shapes, weights and neighbours. Ids, the order of layers, and
     the places of weights in the .bin make no difference. Weights are compared by value, in blocks. If a model has no
-    .bin, the rest is compared. Layers of which only the declared shapes or precisions differ, because those of their
-    inputs do, are counted and not listed.
+    .bin, the rest is compared. A constant with the layers that decompress or quantize it is one weight, of which the
+    values after these layers are compared.
+
+    A summary by kind comes first. Layers of which only the declared shapes or precisions differ, because those of their
+    inputs do, and layers that decompress a weight are counted and not listed. Of many layers that differ alike, three
+    are listed: of weights, the three with the largest errors.
 
     Exit status: 0 the models are the same, 1 they differ, 2 bad usage, an unreadable file, or an error in a model.
     """
@@ -56,42 +60,100 @@ def command(
 
 
 def _print(out: Console, difference: Difference, *, everything: bool) -> None:
-    """Print the layers that differ, and below them what was not compared and how many layers differ."""
+    """Print a summary by kind, and below it the layers that differ."""
+    for line in _summary(difference, everything=everything):
+        out.print(line)
     if difference.model:
+        out.print()
         out.print(Text("model", "bold"))
         _print_changes(out, difference.model)
-        out.print()
     listed = [layer for layer in difference.layers if everything or not layer.follows]
-    for number, layer in enumerate(listed):
-        if number and (layer.changes or listed[number - 1].changes):
+    shown, left = (listed, {}) if everything else _folded(listed)
+    for number, layer in enumerate(shown):
+        if number == 0 or layer.changes or shown[number - 1].changes:
             out.print()
         _print_layer(out, layer)
-    if listed:
+    if left:
         out.print()
+    for kind, count in left.items():
+        out.print(f"  … and {count:,} more: {kind}; list them with --all")
+
+
+_MAX_LINES: Final = 60
+"""The most lines of changes that are listed without folding."""
+_MAX_ALIKE: Final = 3
+"""The most layers with the same kinds of changes that are listed when a list is folded."""
+
+
+def _folded(layers: Sequence[LayerDifference]) -> tuple[Sequence[LayerDifference], dict[str, int]]:
+    """Return the layers to list, and how many of each kind are left out. Of weights, the worst ones are listed."""
+    if sum(len(layer.changes) + 2 for layer in layers) <= _MAX_LINES:
+        return layers, {}
+    kinds: dict[str, list[LayerDifference]] = {}
+    for layer in layers:
+        kinds.setdefault(_kind(layer), []).append(layer)
+    kept = {id(layer) for kind in kinds.values() for layer in sorted(kind, key=_badness)[:_MAX_ALIKE]}
+    left = {kind: len(found) - _MAX_ALIKE for kind, found in kinds.items() if len(found) > _MAX_ALIKE}
+    return [layer for layer in layers if id(layer) in kept], left
+
+
+def _kind(layer: LayerDifference) -> str:
+    """Return a text that is equal for layers of one type with the same kinds of changes."""
+    place = layer.a or layer.b
+    assert place is not None
+    what = ", ".join(
+        f"{change.a} → {change.b}" if change.kind in ("stored", "precision") else printable(_name(change))
+        for change in layer.changes
+        if change.error is None
+    )
+    return f"{_MARKS[layer.status][0]} {printable(place.type)}" + (f" ({what})" if what else "")
+
+
+def _badness(layer: LayerDifference) -> tuple[float, float]:
+    return badness(next((change.error for change in layer.changes if change.error is not None), None))
+
+
+def _summary(difference: Difference, *, everything: bool) -> Iterator[str]:
+    """Yield the lines of the summary, and of what was not compared."""
+    summary = difference.summary
+    for row in summary.weights:
+        yield _weights(row)
+    for status, word in (
+        ("changed", "changed"),
+        ("removed", f"only in {printable(difference.a)}"),
+        ("added", f"only in {printable(difference.b)}"),
+    ):
+        rows = [row for row in summary.layers if row.status == status]
+        if rows:
+            types = ", ".join(f"{row.layers:,} {printable(row.type)}" for row in rows)
+            yield f"{counted(sum(row.layers for row in rows), 'layer')} {word}: {types}"
+    if summary.follows:
+        verb = "follows" if summary.follows == 1 else "follow"
+        shown = "" if everything else "; list them with --all"
+        yield f"{counted(summary.follows, 'more layer')} {verb} from these{shown}"
     if difference.uncompared:
         lacking = " and ".join(printable(path) for path in difference.without_weights)
         verb = "has" if len(difference.without_weights) == 1 else "have"
-        values = counted(difference.uncompared, "constant")
-        out.print(f"{lacking} {verb} no .bin; the values of {values} were not compared")
-    statuses = [layer.status for layer in difference.layers if not layer.follows]
-    counts = [
-        f"{statuses.count(status)} {word}"
-        for status, word in (
-            ("changed", "changed"),
-            ("removed", f"only in {printable(difference.a)}"),
-            ("added", f"only in {printable(difference.b)}"),
-        )
-        if statuses.count(status)
-    ]
-    if statuses:
-        verb = "differs" if len(statuses) == 1 else "differ"
-        out.print(f"{counted(len(statuses), 'layer')} {verb}: {', '.join(counts)}")
-    if following := len(difference.layers) - len(statuses):
-        verb = "follows" if following == 1 else "follow"
-        shown = "" if everything else "; list them with --all"
-        out.print(f"{counted(following, 'more layer')} {verb} from these, by shape or precision alone{shown}")
-    elif difference.same:
-        out.print("no other differences" if difference.uncompared else "no differences")
+        yield f"{lacking} {verb} no .bin; the values of {counted(difference.uncompared, 'constant')} were not compared"
+    if difference.same:
+        yield "no other differences" if difference.uncompared else "no differences"
+    elif not difference.layers:
+        yield "the layers are the same"
+
+
+def _weights(row: WeightsRow) -> str:
+    """Return a line of the summary about weights that are stored alike."""
+    forms = " differ" if row.a is None else f" {printable(row.a)} → {printable(row.b or '')}"
+    head = (
+        f"{counted(row.weights, 'weight' if row.a else 'constant')}{forms if row.a or row.weights > 1 else ' differs'}"
+    )
+    if not row.different:
+        return f"{head}: equal values"
+    if row.max_abs is None or row.max_rel is None:
+        return head
+    some = "" if row.different == row.weights else f" {row.different:,} with other values,"
+    noise = "" if row.snr is None else f', least SNR {row.snr:.1f} dB in "{printable(row.worst)}"'
+    return f"{head}:{some} largest error {row.max_abs:.2g} absolute, {row.max_rel:.2g} relative{noise}"
 
 
 _MARKS: Final = {"changed": ("~", "bold"), "removed": ("-", "bold red"), "added": ("+", "bold green")}
@@ -167,7 +229,8 @@ def _figures(change: Change) -> str:
     if error.max_abs is None or error.max_rel is None:
         return share
     worst = f" at [{','.join(map(str, error.worst))}]" if error.worst else ""
-    return f"{share}, max abs {error.max_abs:.6g}{worst}, max rel {error.max_rel:.6g}"
+    noise = "" if error.snr is None else f", SNR {error.snr:.1f} dB"
+    return f"{share}, max abs {error.max_abs:.6g}{worst}, max rel {error.max_rel:.6g}{noise}"
 
 
 def _elements(number: int) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
+from irrun.debug.difference.decompression import numbers, weights_of
 from irrun.debug.metrics import Measurement, measure
 from irrun.debug.results import First, InputError, Layer
 from irrun.debug.subjects import Node, Subject, constant
+from irrun.diagnostics import ModelError
 from irrun.engines import Place
 
 __all__ = ["first_divergence"]
@@ -32,7 +36,9 @@ def first_divergence(
         node, measured = theirs, {**errors}
     if node is None:
         return First(at, (), None, ())
-    inputs = [_input(node, position, measured, theirs if node is ours else None) for position in _positions(node)]
+    sides = (reference, theirs) if node is ours and theirs is not None else None
+    owner = candidate if node is ours else reference
+    inputs = [_input((owner, node), position, measured, sides) for position in _positions(node)]
     worst = max((i.measurement.error for i in inputs if i.measurement and i.kind == "layer"), default=0.0)
     finite = 0 < worst < math.inf and at.measurement.error < math.inf
     differences = _differences(theirs, ours) if theirs is not None and ours is not None else ()
@@ -43,8 +49,18 @@ def _positions(node: Node) -> range:
     return range(len(node.model.feeds[node.layer.id]))
 
 
-def _input(node: Node, position: int, measured: Mapping[Place, Measurement | None], other: Node | None) -> InputError:
-    """Return the error of an input of ``node``. ``other`` is the layer of the reference, which has constants, too."""
+Owned = tuple[Subject, Node]
+"""A layer, and the side that has it."""
+
+
+def _input(
+    owned: Owned, position: int, measured: Mapping[Place, Measurement | None], other: Owned | None
+) -> InputError:
+    """Return the error of an input of a layer. ``other`` is the layer of the reference, which has constants, too.
+
+    Constants are compared after decompression.
+    """
+    side, node = owned
     producer = node.producer(position)
     if producer is None:
         return InputError("", "", "input", None, None)
@@ -53,16 +69,28 @@ def _input(node: Node, position: int, measured: Mapping[Place, Measurement | Non
     head = name, source.layer.type
     if (error := measured.get(Place(source.name, port))) is not None:
         return InputError(*head, "layer", source.line, error)
-    own = constant(source.model, source.layer)
+    own = _constant(side, source)
     if own is None:
         kind = "input" if source.layer.type.lower() == "parameter" else "layer"
         return InputError(*head, kind, source.line, None)
     measurement: Measurement | None = None
-    if other is not None and position < len(_positions(other)):
-        fed = other.producer(position)
-        theirs = None if fed is None else constant(fed[0].model, fed[0].layer)
+    if other is not None and position < len(_positions(other[1])):
+        fed = other[1].producer(position)
+        theirs = None if fed is None else _constant(other[0], fed[0])
         measurement = None if theirs is None else measure(theirs, own, 0, 0)
     return InputError(*head, "constant", source.line, measurement)
+
+
+def _constant(side: Subject, node: Node) -> np.ndarray | None:
+    """Return the values of a constant, or of a weight that layers decompress; None for another layer."""
+    weight = weights_of(node.model).get(node.layer.id)
+    if weight is None or side.model is None or side.model.weights is None:
+        return constant(node.model, node.layer)
+    try:
+        held = numbers(node.model, node.layer, weight, side.model.weights)
+        return None if held is None else held.elements(0, held.count).reshape(held.shape)
+    except ModelError:
+        return None
 
 
 def _differences(reference: Node, candidate: Node) -> tuple[str, ...]:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from irrun.debug.difference import Matching, match
+from irrun.debug.difference.decompression import weights_of
 from irrun.debug.subjects import Subject
 from irrun.engines import Loaded, Place
+from irrun.model import Model
 
 __all__ = ["Pairing", "by_name", "by_name_or_structure", "pair_outputs"]
 
@@ -26,8 +28,29 @@ of a model shares nearly all; a model that was converted again has other names, 
 def by_name_or_structure(reference: Subject, candidate: Subject) -> dict[Place, Place]:
     """Return the pairs of places by name or, for two IR files whose names differ, by the structure of the models.
 
-    ``irrun.debug.match`` pairs layers by structure; a layer that it leaves alone is still paired by name.
+    ``irrun.debug.match`` pairs layers by structure; a layer that it leaves alone is still paired by name. The
+    layers inside a weight are not paired if the two sides store the weight in different forms: only its values
+    correspond.
     """
+    pairs = _by_name_or_structure(reference, candidate)
+    if reference.model is None or candidate.model is None:
+        return pairs
+    mine, its = dict(_forms(reference.model, "")), dict(_forms(candidate.model, ""))
+    return {place: other for place, other in pairs.items() if mine.get(place.layer) == its.get(other.layer)}
+
+
+def _forms(model: Model, prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield the layers inside weights, by the names of their places, with the form of the weight."""
+    for weight in weights_of(model).values():
+        for id in weight.hidden:
+            yield prefix + model.unique_names[id], weight.form
+    for id, layer in model.layers.items():
+        for body in layer.bodies.values():
+            yield from _forms(body, f"{prefix}{model.unique_names[id]}/")
+
+
+def _by_name_or_structure(reference: Subject, candidate: Subject) -> dict[Place, Place]:
+    """Return the pairs of places by name or by structure, also those inside weights."""
     named = by_name(reference, candidate)
     origins, others = reference.loaded.places, candidate.loaded.places
     same = sum(origins[place].type == others[other].type for place, other in named.items())

@@ -43,14 +43,16 @@ def test_text(call, tmp_path):
     assert result.exit_code == 1
     assert result.stderr == ""
     assert result.stdout == (
+        '1 constant differs: largest error 2 absolute, 2 relative, least SNR -3.0 dB in "c"\n'
+        "2 layers changed: 1 Abs, 1 Result\n"
+        "1 layer only in b.xml: 1 Sigmoid\n\n"
         f'~ Const "c"  a.xml:{line(one, "c")}, b.xml:{line(other, "c")}\n'
-        "    weights  1 of 2 elements (50 %) differ, max abs 2 at [1], max rel 2\n\n"
+        "    weights  1 of 2 elements (50 %) differ, max abs 2 at [1], max rel 2, SNR -3.0 dB\n\n"
         f'~ Abs "f"  a.xml:{line(one, "f")}, b.xml:{line(other, "f")}\n'
         "    type  Abs → Exp\n\n"
         f'+ Sigmoid "extra"  b.xml:{line(other, "extra")}\n\n'
         f'~ Result "y"  a.xml:{line(one, "y")}, b.xml:{line(other, "y")}\n'
-        "    input 0 reads  f → extra\n\n"
-        "4 layers differ: 3 changed, 1 only in b.xml\n"
+        "    input 0 reads  f → extra\n"
     )
 
 
@@ -109,7 +111,7 @@ def test_layers_that_follow_are_counted(call, tmp_path):
     assert [line for line in result.stdout.splitlines() if line[:1] in "~+-" and line] == [
         '~ Parameter "x"  2.xml:4, 3.xml:4'
     ]
-    assert "1 layer differs: 1 changed" in result.stdout
+    assert "1 layer changed: 1 Parameter" in result.stdout
     record = json.loads(call("diff", "2.xml", "3.xml", "--format", "json").stdout)
     follow = [layer for layer in record["layers"] if layer["follows"]]
     assert f"{len(follow)} more layers follow from these" in result.stdout

@@ -2,5 +2,9 @@
 
 from irrun.debug.difference.diff import Change, Difference, LayerDifference, Place, diff
 from irrun.debug.difference.matching import Matching, Pair, match
+from irrun.debug.difference.summary import Summary, WeightsRow, badness
 
-__all__ = ["Change", "Difference", "LayerDifference", "Matching", "Pair", "Place", "diff", "match"]
+__all__ = [
+    "Change", "Difference", "LayerDifference", "Matching", "Pair", "Place", "Summary", "WeightsRow", "badness", "diff",
+    "match",
+]  # fmt: skip

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -14,16 +15,17 @@ from irrun.model import Layer, Model
 from irrun.model.weights import Weights
 from irrun.types import ElementType, PartialShape
 
-__all__ = ["Constant", "WeightsError", "constant", "weights_error"]
+__all__ = ["Constant", "Numbers", "WeightsError", "constant", "weights_error"]
 
 
 @dataclass(frozen=True, slots=True)
 class WeightsError:
-    """How the values of a constant in ``b`` differ from those in ``a``.
+    """How the values of a constant or weight in ``b`` differ from those in ``a``.
 
     ``max_abs`` is the largest difference and ``max_rel`` the largest relative to the value in ``a``; both are infinite
     if only one of two values is finite, or zero in ``a``, and None for strings. ``worst`` is the index of the element
-    with the largest difference.
+    with the largest difference. ``snr`` is the signal-to-noise ratio in decibels over the elements that are finite on
+    both sides, or None without a signal or a noise.
     """
 
     elements: int
@@ -31,11 +33,40 @@ class WeightsError:
     max_abs: float | None
     max_rel: float | None
     worst: tuple[int, ...]
+    snr: float | None = None
 
     @property
     def share(self) -> float:
         """The share of elements that differ."""
         return self.different / self.elements if self.elements else 0.0
+
+
+class Numbers(Protocol):
+    """The values of a constant, or of a weight that layers decompress, in blocks."""
+
+    @property
+    def weights(self) -> Weights:
+        """The ``.bin`` that holds them."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def meaning(self) -> Any:
+        """What the bytes mean: where it is the same on both sides, equal bytes are equal values. None for strings."""
+        ...
+
+    def elements(self, start: int, stop: int) -> np.ndarray:
+        """Return elements ``start`` to ``stop`` [stop - start]. ``start`` is a multiple of 8. Raises ModelError."""
+        ...
+
+    def raw(self, start: int, stop: int) -> np.ndarray:
+        """Return the bytes from which the elements ``start`` to ``stop`` are computed. Raises ModelError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +84,10 @@ class Constant:
     @property
     def count(self) -> int:
         return math.prod(self.shape)
+
+    @property
+    def meaning(self) -> tuple[ElementType] | None:
+        return None if self.type.kind == "string" else (self.type,)
 
     def elements(self, start: int, stop: int) -> np.ndarray:
         """Return elements ``start`` to ``stop`` [stop - start]. ``start`` is a multiple of 8.
@@ -95,26 +130,37 @@ _RELEASE: Final = 64
 """The blocks after which the mapped pages of both files are released."""
 
 
-def weights_error(a: Constant, b: Constant) -> WeightsError | None:
+def weights_error(a: Numbers, b: Numbers) -> WeightsError | None:
     """Return how the values of two constants with equally many elements differ, or None if they are equal.
 
-    NaN equals NaN, and 0 equals -0. Constants of different element types are compared as f64. Raises ModelError if the
+    NaN equals NaN, and 0 equals -0. Values of different element types are compared as f64. Raises ModelError if the
     bytes of one of them are not in its ``.bin``.
     """
     tally = _Tally()
-    for number, start in enumerate(range(0, a.count, _BLOCK_ELEMENTS)):
-        stop = min(start + _BLOCK_ELEMENTS, a.count)
-        is_plain = a.type is b.type and a.type.kind != "string"
-        if not (is_plain and np.array_equal(a.raw(start, stop), b.raw(start, stop))):
+    equal: list[tuple[int, int]] = []
+    is_plain = a.meaning is not None and a.meaning == b.meaning
+    for start, stop in _blocks(a, b):
+        if is_plain and np.array_equal(a.raw(start, stop), b.raw(start, stop)):
+            equal.append((start, stop))
+        else:
             tally.add(start, a.elements(start, stop), b.elements(start, stop))
+    if not tally.different:
+        return None
+    if not tally.is_text:
+        for start, stop in equal:
+            tally.add_signal(a.elements(start, stop).astype(np.float64))
+    worst = tuple(int(i) for i in np.unravel_index(tally.worst, a.shape)) if a.shape else ()
+    figures = (None, None) if tally.is_text else (tally.max_abs, tally.max_rel)
+    return WeightsError(a.count, tally.different, *figures, worst, tally.snr)
+
+
+def _blocks(a: Numbers, b: Numbers) -> Iterator[tuple[int, int]]:
+    """Yield the beginning and end of each block, and release the mapped pages of both files now and then."""
+    for number, start in enumerate(range(0, a.count, _BLOCK_ELEMENTS)):
+        yield start, min(start + _BLOCK_ELEMENTS, a.count)
         if number % _RELEASE == _RELEASE - 1:
             a.weights.release()
             b.weights.release()
-    if not tally.different:
-        return None
-    worst = tuple(int(i) for i in np.unravel_index(tally.worst, a.shape)) if a.shape else ()
-    figures = (None, None) if tally.is_text else (tally.max_abs, tally.max_rel)
-    return WeightsError(a.count, tally.different, *figures, worst)
 
 
 class _Tally:
@@ -123,7 +169,20 @@ class _Tally:
     def __init__(self) -> None:
         self.different, self.worst = 0, -1
         self.max_abs, self.max_rel = 0.0, 0.0
+        self.signal, self.noise = 0.0, 0.0
         self.is_text = False
+
+    @property
+    def snr(self) -> float | None:
+        """The signal-to-noise ratio in decibels."""
+        if not 0 < self.noise < math.inf or not 0 < self.signal < math.inf:
+            return None
+        return 10 * math.log10(self.signal / self.noise)
+
+    def add_signal(self, values: np.ndarray) -> None:
+        """Add the squares of the finite values."""
+        with np.errstate(all="ignore"):
+            self.signal += float(np.square(np.where(np.isfinite(values), values, 0)).sum())
 
     def add(self, start: int, one: np.ndarray, other: np.ndarray) -> None:
         if one.dtype == object or other.dtype == object:
@@ -133,6 +192,9 @@ class _Tally:
             size = np.ones(len(one))
         else:
             differs, distance, size = _distances(one, other)
+            self.add_signal(np.where(np.isfinite(distance), size, 0))
+            with np.errstate(all="ignore"):
+                self.noise += float(np.square(np.where(np.isfinite(distance), distance, 0)).sum())
         count = int(np.count_nonzero(differs))
         if not count:
             return
@@ -157,6 +219,6 @@ def _distances(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarr
     first, second = one.astype(np.float64), other.astype(np.float64)
     with np.errstate(all="ignore"):
         differs = ~((first == second) | (np.isnan(first) & np.isnan(second)))
-        distance = np.abs(first - second)
+        distance = np.where(differs, np.abs(first - second), 0.0)
     distance[differs & ~np.isfinite(distance)] = np.inf
     return differs, distance, np.abs(first)

@@ -5,20 +5,19 @@ Ids, the order of layers and edges, and the offsets of constants make no differe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from irrun.debug.difference.constants import WeightsError, constant, weights_error
-from irrun.debug.difference.layers import Change, LayerChanges
+from irrun.debug.difference.constants import WeightsError, weights_error
+from irrun.debug.difference.decompression import Weight, numbers, weight_parts
+from irrun.debug.difference.layers import Change, LayerChanges, Status, declarations, json_figure
 from irrun.debug.difference.matching import By, Matching, Pair, match
+from irrun.debug.difference.summary import Summary, summarize
 from irrun.ir.rt_info import rt_infos
 from irrun.model import Layer, Model, is_constant
 
 __all__ = ["Change", "Difference", "LayerDifference", "Place", "WeightsError", "diff"]
-
-Status = Literal["changed", "added", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,9 @@ class Place:
 class LayerDifference:
     """A layer that differs. ``a`` is None for an added layer, ``b`` for a removed one, which have no ``changes``.
 
-    ``by`` says how the two layers were paired. ``follows`` is whether the layer differs in nothing but declared shapes
-    and precisions, and reads, or contains, a layer that differs: then that one is the cause.
+    ``by`` says how the two layers were paired. ``follows`` is whether another layer is the cause: the layer differs in
+    nothing but declared shapes and precisions, and reads, or contains, a layer that differs; or it belongs to a weight
+    that the two models store in different forms.
     """
 
     a: Place | None
@@ -75,6 +75,12 @@ class Difference:
         """Whether no difference was found."""
         return not self.model and not self.layers
 
+    @property
+    def summary(self) -> Summary:
+        """The layers that differ by kind: weights by the forms in which they are stored, and layers by type."""
+        places = [(layer.a or layer.b, layer) for layer in self.layers]
+        return summarize((p.name, p.type, l.status, l.changes, l.follows) for p, l in places if p is not None)
+
     def record(self) -> dict[str, Any]:
         """Return the difference as a dict for JSON. ``version`` grows when a field changes its meaning."""
         return {
@@ -84,6 +90,7 @@ class Difference:
             "same": self.same,
             "without_weights": list(self.without_weights),
             "uncompared_constants": self.uncompared,
+            "summary": self.summary.record(),
             "model": [_change(change) for change in self.model],
             "layers": [
                 {
@@ -103,9 +110,10 @@ def diff(a: Model, b: Model, *, rt_info: bool = False) -> Difference:
     """Return where model ``b`` differs from model ``a``.
 
     Layers are paired as ``match`` does. Attributes are compared by value, so that a default makes no difference whether
-    it is written or not. Constants are compared by their values, in blocks; if one of the models has no ``.bin``, the
-    rest is compared. With ``rt_info``, also compare the elements that irrun does not interpret. Raises ModelError if a
-    constant is outside of the ``.bin``.
+    it is written or not. Constants are compared by their values, in blocks; a constant with the layers that
+    decompress or quantize it is one weight, whose values are compared after these layers. If one of the models has no
+    ``.bin``, the rest is compared. With ``rt_info``, also compare the elements that irrun does not interpret. Raises
+    ModelError if a constant is outside of the ``.bin``.
     """
     differ = _Differ(a, b, rt_info=rt_info)
     matching = match(a, b)
@@ -141,16 +149,23 @@ class _Differ:
         by_a = {pair.a.id: pair for pair in matching.pairs}
         removed = {layer.id: layer for layer in matching.only_a}
         added = _after(matching)
-        for layer in added.get(None, ()):
-            yield LayerDifference(None, self._place(self.b, layer, inside_b), None, ())
+        parts = _Parts(matching)
+
+        def only_in_b(after: int | None) -> Iterator[LayerDifference]:
+            for layer in added.get(after, ()):
+                place = self._place(self.b, layer, inside_b)
+                yield LayerDifference(None, place, None, (), layer.id in parts.hidden_b)
+
+        yield from only_in_b(None)
         for id in dict.fromkeys((*matching.a.order, *matching.a.layers)):
             pair = by_a.get(id)
             if pair is None:
-                yield LayerDifference(self._place(self.a, removed[id], inside_a), None, None, ())
+                place = self._place(self.a, removed[id], inside_a)
+                yield LayerDifference(place, None, None, (), id in parts.hidden_a)
                 continue
-            changes = tuple(self._changes(matching, pair))
+            changes = tuple(self._changes(matching, pair, parts))
             reads = any(feed is not None and feed[0] in differing for feed in matching.a.feeds.get(id, ()))
-            reads = reads or (entering and pair.a.type.lower() == "parameter")
+            reads = reads or (entering and pair.a.type.lower() == "parameter") or id in parts.restored
             inner = [
                 layer
                 for tag, body in pair.bodies.items()
@@ -165,33 +180,46 @@ class _Differ:
                 follows = all(change.kind in _DECLARED for change in changes) and (reads or bool(inner))
                 yield LayerDifference(*places, pair.by, changes, follows)
             yield from inner
-            for layer in added.get(id, ()):
-                yield LayerDifference(None, self._place(self.b, layer, inside_b), None, ())
+            yield from only_in_b(id)
 
     def _place(self, model: Model, layer: Layer, inside: str) -> Place:
         line = model.source.span(layer.node).line if model.source.data and layer.node >= 0 else None
         return Place(layer.name, layer.type, inside.removesuffix("/"), model.source.path, line)
 
-    def _changes(self, matching: Matching, pair: Pair) -> Iterator[Change]:
+    def _changes(self, matching: Matching, pair: Pair, parts: _Parts) -> Iterator[Change]:
         """Yield the changes of two layers that are paired."""
         a, b = pair.a, pair.b
-        yield from LayerChanges(matching, pair)
-        if is_constant(a) and is_constant(b):
-            yield from self._weights(matching, a, b)
+        if a.id in parts.stored:
+            yield from declarations("output 0", a.outputs[0], b.outputs[0]) if a.outputs and b.outputs else ()
+            yield Change("stored", "", *parts.stored[a.id])
+            yield from self._values(matching, a, b)
+            return
+        if a.id in parts.codes:
+            own = LayerChanges(matching, pair)
+            outputs, forms = parts.codes[a.id]
+            yield from (change for change in own if forms is None or change.kind not in _DECLARED)
+            yield from [] if forms is None else [Change("stored", "", *forms)]
+            yield from self._values(matching, *outputs)
+        else:
+            yield from LayerChanges(matching, pair)
+            if is_constant(a) and is_constant(b) and a.id not in parts.hidden_a:
+                yield from self._values(matching, a, b)
         yield from self._info("", a.node, b.node)
         for side in ("inputs", "outputs"):
             for position, (one, other) in enumerate(zip(getattr(a, side), getattr(b, side))):
                 yield from self._info(f"{side[:-1]} {position} ", one.node, other.node)
 
-    def _weights(self, matching: Matching, a: Layer, b: Layer) -> Iterator[Change]:
+    def _values(self, matching: Matching, a: Layer, b: Layer) -> Iterator[Change]:
+        """Yield the error of the values of two constants, or of two weights, by the layers whose outputs they are."""
         if self.a.weights is None or self.b.weights is None:
             self.uncompared += 1
             return
-        one, other = constant(matching.a, a, self.a.weights), constant(matching.b, b, self.b.weights)
+        one = numbers(matching.a, a, matching.weights_a.get(a.id), self.a.weights)
+        other = numbers(matching.b, b, matching.weights_b.get(b.id), self.b.weights)
         if one is None or other is None or one.count != other.count:
             return  # the attributes differ, or neither can be read
-        if (one.type.kind == "string") != (other.type.kind == "string"):
-            return  # the element types differ, and there is no distance
+        if (one.meaning is None) != (other.meaning is None):
+            return  # one of them has strings, and there is no distance
         error = weights_error(one, other)
         if error is not None:
             yield Change("weights", "", None, None, error)
@@ -203,6 +231,45 @@ class _Differ:
         for path in dict.fromkeys((*one, *other)):
             if one.get(path) != other.get(path):
                 yield Change("rt_info", f"{where}{path}", one.get(path), other.get(path))
+
+
+class _Parts:
+    """The layers of the weights of two models. A weight is reported as a whole, at one of its layers.
+
+    ``hidden_a`` and ``hidden_b`` are the layers but the outputs. ``stored`` holds the two forms of a weight that the
+    models store by other layers, by its output in ``a``. ``codes`` holds the outputs of a weight that both models store
+    by the same layers, and its forms if these differ, by the Const of ``a``; ``restored`` are the layers of ``a`` of
+    which only the form differs.
+    """
+
+    def __init__(self, matching: Matching) -> None:
+        self.hidden_a = {id for weight in matching.weights_a.values() for id in weight.hidden}
+        self.hidden_b = {id for weight in matching.weights_b.values() for id in weight.hidden}
+        self.stored: dict[int, tuple[str, str]] = {}
+        self.codes: dict[int, tuple[tuple[Layer, Layer], tuple[str, str] | None]] = {}
+        self.restored: set[int] = set()
+        for pair in matching.pairs:
+            mine, its = matching.weights_a.get(pair.a.id), matching.weights_b.get(pair.b.id)
+            if mine is None and its is None:
+                continue
+            kinds = [_kinds(matching.a, pair.a, mine), _kinds(matching.b, pair.b, its)]
+            forms = _form(pair.a, mine), _form(pair.b, its)
+            if mine is not None and kinds[0] == kinds[1]:
+                self.codes[mine.layers[0]] = (pair.a, pair.b), None if forms[0] == forms[1] else forms
+                self.restored |= set() if forms[0] == forms[1] else {*mine.hidden}
+            elif forms[0] != forms[1]:
+                self.stored[pair.a.id] = forms
+            else:
+                texts = [f"{form}: {', '.join(kind)}" for form, kind in zip(forms, kinds)]
+                self.stored[pair.a.id] = texts[0], texts[1]
+
+
+def _kinds(model: Model, layer: Layer, weight: Weight | None) -> list[str]:
+    return [layer.type] if weight is None else weight_parts(model, weight)
+
+
+def _form(layer: Layer, weight: Weight | None) -> str:
+    return layer.attributes.get("element_type", "unknown") if weight is None else weight.form
 
 
 def _after(matching: Matching) -> dict[int | None, list[Layer]]:
@@ -222,9 +289,8 @@ def _after(matching: Matching) -> dict[int | None, list[Layer]]:
 
 _DECLARED: Final = ("shape", "precision")
 """The kinds of changes that follow from those of producers."""
-_NAMES: Final = ("name", "tensor_names", "rt_info")
+_NAMES: Final = ("name", "tensor_names", "rt_info", "stored")
 """The kinds of changes from which nothing follows."""
-_FIGURES: Final = {math.inf: "inf"}
 
 
 def _change(change: Change) -> dict[str, Any]:
@@ -236,8 +302,9 @@ def _change(change: Change) -> dict[str, Any]:
             "elements": error.elements,
             "different": error.different,
             "share": error.share,
-            "max_abs": _FIGURES.get(error.max_abs or 0.0, error.max_abs),
-            "max_rel": _FIGURES.get(error.max_rel or 0.0, error.max_rel),
+            "max_abs": json_figure(error.max_abs),
+            "max_rel": json_figure(error.max_rel),
+            "snr": error.snr,
             "worst": list(error.worst),
         }
     return record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from irrun.model import Layer, MapEntry, Model, Port, is_constant
 from irrun.opdef import Op
 from irrun.types import ElementType, PartialShape
 
-__all__ = ["Change", "LayerChanges"]
+__all__ = ["Change", "LayerChanges", "Status", "declarations", "json_figure"]
 
 Kind = Literal[
     "name",
@@ -26,6 +27,7 @@ Kind = Literal[
     "tensor_names",
     "ports",
     "edge",
+    "stored",
     "weights",
     "body",
     "port_map",
@@ -34,11 +36,15 @@ Kind = Literal[
 ]
 
 
+Status = Literal["changed", "added", "removed"]
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One difference: its kind, what it concerns (``strides``, ``output 0``), and the text on both sides.
 
-    A side is None where it lacks the thing. ``error`` is set for ``weights``, which have no text.
+    A side is None where it lacks the thing. ``stored`` says how the files store a weight. ``error`` is set for
+    ``weights``, which have no text.
     """
 
     kind: Kind
@@ -109,7 +115,7 @@ class LayerChanges:
                 yield Change("edge", what, _output(self.matching.a, feed), _output(self.matching.b, other))
         for position, (one, other) in enumerate(zip(self.a.inputs, self.b.inputs)):
             mine, its = _fed(self.matching.a, self.a, position), _fed(self.matching.b, self.b, position)
-            for change in _declarations(f"input {position}", one, other):
+            for change in declarations(f"input {position}", one, other):
                 value = (lambda port: port.type) if change.kind == "precision" else (lambda port: str(port.shape))
                 if not (mine and its and value(one) == value(mine) and value(other) == value(its)):
                     yield change
@@ -118,7 +124,7 @@ class LayerChanges:
         if len(self.a.outputs) != len(self.b.outputs):
             yield Change("ports", "outputs", str(len(self.a.outputs)), str(len(self.b.outputs)))
         for position, (one, other) in enumerate(zip(self.a.outputs, self.b.outputs)):
-            yield from _declarations(f"output {position}", one, other)
+            yield from declarations(f"output {position}", one, other)
             if sorted(one.names) != sorted(other.names):
                 yield Change("tensor_names", f"output {position}", _listed(one.names), _listed(other.names))
 
@@ -177,12 +183,17 @@ def _agree(name: str, a: Op | None, b: Op | None) -> bool:
     return str(values[0]) == str(values[1])
 
 
-def _declarations(what: str, a: Port, b: Port) -> Iterator[Change]:
+def declarations(what: str, a: Port, b: Port) -> Iterator[Change]:
     """Yield the differences of what two ports declare."""
     if a.type is not b.type:
         yield Change("precision", what, a.type and a.type.name, b.type and b.type.name)
     if str(a.shape) != str(b.shape):
         yield Change("shape", what, str(a.shape or "[]"), str(b.shape or "[]"))
+
+
+def json_figure(figure: float | None) -> float | str | None:
+    """Return a figure of an error as JSON can hold it: ``inf`` for an infinity."""
+    return "inf" if figure is not None and math.isinf(figure) else figure
 
 
 def _fed(model: Model, layer: Layer, position: int) -> Port | None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
+from irrun.debug.difference.decompression import Weight, weight_parts
 from irrun.debug.difference.sides import Side
-from irrun.model import Layer, MapEntry, Model
+from irrun.model import Layer, MapEntry, Model, is_constant
 from irrun.model.weights import Weights
 
 __all__ = ["By", "Matching", "Pair", "match"]
@@ -38,7 +39,8 @@ class Matching:
     """Which layers of the models ``a`` and ``b`` correspond to each other.
 
     ``pairs`` are in topological order of ``a``. ``only_a`` and ``only_b`` are the layers without a counterpart, in the
-    order of their files. Every layer of a model is in exactly one pair or in one of the two.
+    order of their files. Every layer of a model is in exactly one pair or in one of the two. ``weights_a`` and
+    ``weights_b`` are the weights that were paired as a whole, with the layers that decompress them, by their outputs.
     """
 
     a: Model
@@ -46,6 +48,8 @@ class Matching:
     pairs: tuple[Pair, ...]
     only_a: tuple[Layer, ...]
     only_b: tuple[Layer, ...]
+    weights_a: Mapping[int, Weight]
+    weights_b: Mapping[int, Weight]
 
     @cached_property
     def to_b(self) -> Mapping[int, int]:
@@ -112,15 +116,33 @@ class _Matcher:
         """Return the pairs. ``anchors`` are ids of layers that are known to correspond to each other."""
         for one, other in anchors:
             self._pair(one, other, "neighbourhood")
-        self._unique(lambda side, layer: (side.kind(layer), layer.name) if _is_chosen(layer) else None, "name")
-        self._unique(lambda side, layer: (side.kind(layer), side.tensor(layer)) if side.tensor(layer) else None, "name")
+        self._by_name()
+        self._unique(lambda side, layer: _name_of_codes(side, layer), "name")
         self._by_neighbourhood()
+        unfolded = [self.a.unfold(self.to_b), self.b.unfold(self.to_a)]
+        self._parts()
+        if any(unfolded):
+            self._by_name()
+            self._by_neighbourhood()
         if self._is_open():
             self._ends()
             self._by_neighbourhood()
             self._in_order()
             self._retyped()
         return self._result()
+
+    def _by_name(self) -> None:
+        """Pair the open layers by their names, and by the names of their tensors."""
+        self._unique(lambda side, layer: (side.kind(layer), layer.name) if _is_chosen(layer) else None, "name")
+        self._unique(lambda side, layer: (side.kind(layer), side.tensor(layer)) if side.tensor(layer) else None, "name")
+
+    def _parts(self) -> None:
+        """Pair the layers of two weights that are paired, if they are stored by the same layers."""
+        for one, weight in self.a.folded.items():
+            other = self.b.folded.get(self.to_b[one])
+            if other is not None and weight_parts(self.a.model, weight) == weight_parts(self.b.model, other):
+                for mine, its in zip(weight.hidden, other.hidden):
+                    self._pair(mine, its, self.by[one])
 
     # -- evidence -------------------------------------------------------------------------------
 
@@ -133,7 +155,9 @@ class _Matcher:
 
     def _is_open(self) -> bool:
         """Return whether both sides have layers without a counterpart."""
-        return len(self.to_b) < min(len(self.a.layers), len(self.b.layers))
+        return all(
+            any(id not in done for id in side.ordered) for side, done in ((self.a, self.to_b), (self.b, self.to_a))
+        )
 
     def _unique(self, key: Key, by: By) -> None:
         """Pair the open layers whose key no other layer of their own side has. A key of None is none."""
@@ -190,7 +214,7 @@ class _Matcher:
 
     def _around(self, one: int, other: int, level: Key) -> Iterator[tuple[int, int]]:
         """Yield open producers and consumers of two paired layers that only each other agree with in ``level``."""
-        for mine, its in zip(self.a.model.feeds[one], self.b.model.feeds[other]):
+        for mine, its in zip(self.a.feeds[one], self.b.feeds[other]):
             if mine and its and mine[1] == its[1] and mine[0] not in self.to_b and its[0] not in self.to_a:
                 first, second = self.a.layers[mine[0]], self.b.layers[its[0]]
                 if level(self.a, first) == level(self.b, second):
@@ -214,7 +238,7 @@ class _Matcher:
     def _producers(self, side: Side, id: int) -> tuple[tuple[int, int] | None, ...]:
         """Return the first producers of a layer with the positions of their outputs; None for an open one."""
         known: list[tuple[int, int] | None] = []
-        for feed in side.model.feeds[id][:_MAX_PRODUCERS]:
+        for feed in side.feeds[id][:_MAX_PRODUCERS]:
             token = None if feed is None else feed[0] if side is self.a else self.to_a.get(feed[0])
             known.append(None if feed is None or token is None or token not in self.to_b else (token, feed[1]))
         return tuple(known)
@@ -261,7 +285,7 @@ class _Matcher:
 
     def _meet(self, one: int, other: int) -> bool:
         """Return whether a producer in the same place, or a consumer, of two layers is paired."""
-        for mine, its in zip(self.a.model.feeds[one], self.b.model.feeds[other]):
+        for mine, its in zip(self.a.feeds[one], self.b.feeds[other]):
             if mine and its and self.to_b.get(mine[0]) == its[0]:
                 return True
         consumers = {*self.b.model.consumers.get(other, ())}
@@ -270,14 +294,15 @@ class _Matcher:
     # -- result ---------------------------------------------------------------------------------
 
     def _result(self) -> Matching:
+        ordered = {*self.a.model.order}
         pairs = [
             Pair(self.a.layers[id], self.b.layers[self.to_b[id]], self.by[id], self._bodies(id))
-            for id in self.a.ordered
+            for id in (*self.a.model.order, *(id for id in self.a.layers if id not in ordered))
             if id in self.to_b
         ]
         only_a = tuple(layer for id, layer in self.a.layers.items() if id not in self.to_b)
         only_b = tuple(layer for id, layer in self.b.layers.items() if id not in self.to_a)
-        return Matching(self.a.model, self.b.model, tuple(pairs), only_a, only_b)
+        return Matching(self.a.model, self.b.model, tuple(pairs), only_a, only_b, self.a.folded, self.b.folded)
 
     def _bodies(self, id: int) -> dict[str, Matching]:
         """Match the bodies that both layers of a pair have."""
@@ -320,6 +345,12 @@ def _by_place(entries: Iterable[MapEntry]) -> dict[Hashable, int | None]:
 
 _COUNTED: Final = re.compile(r"(\D*?)_?(\d+)")
 """A name that may have been counted up: a word and a number."""
+
+
+def _name_of_codes(side: Side, layer: Layer) -> Hashable:
+    """Return the name of the Const of a constant or weight, unless a converter counted it up."""
+    codes = side.codes(layer)
+    return codes.name if is_constant(codes) and _is_chosen(codes) else None
 
 
 def _is_chosen(layer: Layer) -> bool:

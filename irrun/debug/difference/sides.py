@@ -1,14 +1,19 @@
-"""One of two models that are matched: what identifies a layer, and its neighbours."""
+"""One of two models that are matched: what identifies a layer, and its neighbours.
+
+The layers that decompress a weight count as one layer, a constant, so that a model and its compressed copy have the
+same layers in the same places.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Mapping
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
+from irrun.debug.difference.decompression import weights_of
 from irrun.inference.settled import settled
 from irrun.model import Layer, Model, is_constant
 from irrun.model.weights import Weights
@@ -26,31 +31,49 @@ class Side:
         self._has_weights = weights is not None
         self._signatures: dict[int, int] = {}
         self._shapes: dict[int, tuple[str, ...]] = {}
+        self.folded = weights_of(model)
+        """The weights that count as one layer, by the id of the layer whose output is the matrix."""
+        self._fold()
+
+    def _fold(self) -> None:
+        """Find the layers and edges that are left when each of the folded weights counts as one layer."""
+        self.hidden = {id for weight in self.folded.values() for id in weight.hidden}
+        self.feeds = {id: () if id in self.folded else feeds for id, feeds in self.model.feeds.items()}
+        order = self.model.order
+        known = set(order)
+        whole = order if len(order) == len(self.layers) else (*order, *(id for id in self.layers if id not in known))
+        self.ordered = tuple([id for id in whole if id not in self.hidden])
+        """The ids of the layers: in topological order, and those that depend on a cycle in the order of the file."""
+        self.readers: dict[int, list[tuple[int, int, int]]] = {}
+        """The consumers of each layer: the position of the output, the id of the consumer, and its input."""
+        for id in self.ordered:
+            for slot, feed in enumerate(self.feeds[id]):
+                if feed is not None:
+                    self.readers.setdefault(feed[0], []).append((feed[1], id, slot))
+
+    def unfold(self, kept: Container[int]) -> bool:
+        """Count the layers of a weight one by one, unless its output is in ``kept``. Return whether any were folded."""
+        left = {id: weight for id, weight in self.folded.items() if id in kept}
+        if len(left) == len(self.folded):
+            return False
+        for id in self.folded.keys() - left.keys():
+            self._signatures.pop(id, None)
+        self.folded = left
+        self._fold()
+        return True
 
     def compare_weights(self, other: Side) -> None:
         """Leave the contents of constants out of the signatures if one of the two sides has no ``.bin``."""
         self._has_weights = other._has_weights = self._has_weights and other._has_weights
 
-    @cached_property
-    def ordered(self) -> tuple[int, ...]:
-        """All layer ids: in topological order, and those that depend on a cycle in the order of the file."""
-        order = self.model.order
-        known = set(order)
-        return order if len(order) == len(self.layers) else (*order, *(id for id in self.layers if id not in known))
-
-    @cached_property
-    def readers(self) -> Mapping[int, list[tuple[int, int, int]]]:
-        """The consumers of each layer: the position of the output, the id of the consumer, and its input."""
-        readers: dict[int, list[tuple[int, int, int]]] = {}
-        for id in self.ordered:
-            for slot, feed in enumerate(self.model.feeds[id]):
-                if feed is not None:
-                    readers.setdefault(feed[0], []).append((feed[1], id, slot))
-        return readers
-
     def kind(self, layer: Layer) -> str:
-        """Return the type of a layer in lower case, with one name for both spellings of constants."""
-        return "const" if is_constant(layer) else layer.type.lower()
+        """Return the type of a layer in lower case, with one name for weights and both spellings of constants."""
+        return "const" if is_constant(layer) or layer.id in self.folded else layer.type.lower()
+
+    def codes(self, layer: Layer) -> Layer:
+        """Return the Const that holds the codes of a folded weight; another layer is returned as it is."""
+        weight = self.folded.get(layer.id)
+        return layer if weight is None else self.layers[weight.layers[0]]
 
     def tensor(self, layer: Layer) -> str | None:
         """Return the first tensor name of a layer's first output, or of what a Result reads; None if it has none."""
@@ -85,6 +108,8 @@ class Side:
                 attributes = [(name, text) for name, text in attributes if name not in ("offset", "size")]
             bodies = tuple([(tag, len(body.layers)) for tag, body in layer.bodies.items()])
             own = (self.kind(layer), frozenset(attributes), self.shapes(layer), bodies, self._digest(layer))
+            if layer.id in self.folded:
+                own = (*own, *(self.signature(self.layers[id]) for id in self.folded[layer.id].hidden))
             signature = self._signatures[layer.id] = hash(own)
         return signature
 
@@ -104,7 +129,8 @@ class Side:
 
     def is_telling(self, layer: Layer) -> bool:
         """Return whether the contents of a layer tell it from others. Those of a small constant do not."""
-        size = layer.attributes.get("size", "") if is_constant(layer) else ""
+        codes = self.codes(layer)
+        size = codes.attributes.get("size", "") if is_constant(codes) else ""
         return not size.isdecimal() or int(size) > _MAX_ANONYMOUS_BYTES
 
     def cones(self, tokens: Mapping[int, int], *, up: bool = True) -> dict[int, int]:
@@ -122,7 +148,7 @@ class Side:
         for id in self.ordered if up else reversed(self.ordered):
             if id in tokens:
                 continue
-            feeds = self.model.feeds[id]
+            feeds = self.feeds[id]
             if up:
                 around = [None if f is None else (at(f[0]), f[1]) for f in feeds]
             else:
