@@ -106,12 +106,12 @@ class ModelFile(pytest.File):
         return cases or [self.path.with_suffix(".npz")]
 
     def executable(self) -> Executable:
-        """Return the model, compiled once, with its state reset."""
+        """Return the model, compiled once, as before its first run."""
         from irrun.api import compile
 
         if self._compiled is None:
             self._compiled = compile(self.path)
-        self._compiled.reset_state()
+        self._compiled.restart()
         return self._compiled
 
 
@@ -211,7 +211,7 @@ class GoldenItem(_ModelItem):
             try:
                 assert_matches(model, feeds, goldens, **tolerances)
             except AssertionError:
-                model.reset_state()
+                model.restart()
             else:
                 return
         outputs = model(feeds)

@@ -129,7 +129,7 @@ def _outputs(
         else:
             with _bar(executable, err) as bar:
                 executable(arrays, hooks=bar)
-        executable.reset_state()
+        executable.restart()
     hooks: list[Hook] = [*measuring, *([nonfinite] if nonfinite else [])]
     with ExitStack() as stack:
         if settings.dump is not None:

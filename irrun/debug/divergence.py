@@ -13,6 +13,7 @@ from irrun.debug.results import First, InputError, Layer
 from irrun.debug.subjects import Node, Subject, constant
 from irrun.diagnostics import ModelError
 from irrun.engines import Place
+from irrun.inference.unseeded import draws_anew
 
 __all__ = ["first_divergence"]
 
@@ -94,9 +95,14 @@ def _constant(side: Subject, node: Node) -> np.ndarray | None:
 
 
 def _differences(reference: Node, candidate: Node) -> tuple[str, ...]:
-    """Return how the declarations of two layers differ: type, operation set and attributes."""
+    """Return how the declarations of two layers differ: type, operation set and attributes.
+
+    A layer that draws other random numbers in every run differs from itself.
+    """
     first, second = reference.layer, candidate.layer
     differences: list[str] = []
+    if draws_anew(candidate.model, second):
+        differences.append("it has no seed: it draws other random numbers in every run; give it one on both sides")
     if first.type != second.type:
         differences.append(f"the type is {second.type}, in the reference {first.type}")
     elif first.version != second.version:

@@ -178,6 +178,11 @@ class Op:
         if attributes:
             raise TypeError(f"{self.type} has no attribute {', '.join(attributes)}")
 
+    @property
+    def unseeded(self) -> bool:
+        """Whether the layer draws other random numbers in every run, because it has no seed."""
+        return False
+
     def infer(self, at: Site, /, *inputs: Any, **needed: Any) -> Value | tuple[Value, ...]:
         """The shape rule: return the outputs for the ``inputs``, which are Values (None for an absent optional input).
 

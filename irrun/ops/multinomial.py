@@ -30,6 +30,10 @@ class Multinomial(Op):
     types = {"T": "float", "T_SAMPLES": "i32 i64"}
     pure = False
 
+    @property
+    def unseeded(self) -> bool:
+        return not (self.global_seed or self.op_seed)
+
     def infer(self, at: Site, probs: Value, num_samples: Value) -> Value:
         at.require(
             self.convert_type.name in ("i32", "i64"), "C3", f"convert_type is {self.convert_type}, not i32 or i64"

@@ -31,6 +31,10 @@ class RandomUniform(Op):
     pure = False
     needs = ("stream",)
 
+    @property
+    def unseeded(self) -> bool:
+        return not (self.global_seed or self.op_seed)
+
     def infer(self, at: Site, shape: Value, minval: Value, maxval: Value, *, stream: Stream | None = None) -> Value:
         names = ("i32", "i64", "f16", "bf16", "f32", "f64")
         at.require(

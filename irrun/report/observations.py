@@ -120,11 +120,11 @@ def observe(
     feeds = [arrays[number] for number in range(len(model.parameters))]
     executable(feeds, hooks=[watch])
     for _ in range(2):  # the second run with the same shapes makes the plan for them
-        executable.reset_state()
+        executable.restart()
         executable(feeds)
     profile = Profile()
     for _ in range(runs):
-        executable.reset_state()
+        executable.restart()
         executable(feeds, hooks=[profile])
     counted = profile.runs
     observations.steps = [(row, row.calls / counted) for row in profile.rows]

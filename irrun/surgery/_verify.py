@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 
 from irrun.api import PathLike, as_model, compile
 from irrun.diagnostics import IrrunError
+from irrun.inference.unseeded import unseeded_behind
 from irrun.model import Model
+from irrun.running.executor import Outputs
 from irrun.running.generate import draw
 from irrun.surgery._merging import links
 from irrun.surgery._models import refused
@@ -16,8 +20,17 @@ from irrun.surgery._names import find_value
 
 __all__ = ["Reference", "merged", "original", "require_equal"]
 
-Reference = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
-"""What a model should compute: its outputs from its inputs, both in the order of the edited model."""
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a model should compute. Call it with the inputs for the outputs, both in the order of the edited model."""
+
+    run: Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+    restart: Callable[[], None]
+    """Return to the state before the first run."""
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return self.run(arrays)
 
 
 def original(model: Model | PathLike, exposed: Sequence[str] = ()) -> Reference:
@@ -32,7 +45,7 @@ def original(model: Model | PathLike, exposed: Sequence[str] = ()) -> Reference:
         outputs = executable(list(arrays), taps=layers)
         return [*(outputs[i] for i in range(len(model.results))), *(outputs.taps[key] for key in keys)]
 
-    return run
+    return Reference(run, executable.restart)
 
 
 def merged(
@@ -50,7 +63,11 @@ def merged(
         shown = [o for i, o in enumerate(outputs) if keep or i not in pairs.values()]
         return [*shown, *second(feeds)]
 
-    return run
+    def restart() -> None:
+        first.restart()
+        second.restart()
+
+    return Reference(run, restart)
 
 
 def require_equal(
@@ -63,9 +80,9 @@ def require_equal(
     """Run an edited model, and raise ModelError (IR608) if an output differs from the reference.
 
     The inputs are random in each of the ``samples``. ``feeds`` are samples in their place: arrays by position, where
-    an input that is missing is random.
-    Both run with the kernels that define the operations, so that every bit must be equal. A stateful model keeps its
-    variables from one sample to the next.
+    an input that is missing is random. Both run with the kernels that define the operations, so that every bit must be
+    equal. Each sample begins in the initial state. A stateful model then runs again on the same inputs, unless the
+    original refuses these in its new state.
     """
     edited = as_model(edited)
     executable = compile(edited, exact=True)
@@ -74,6 +91,8 @@ def require_equal(
         taken: dict[int | str, np.ndarray] = {**given}
         drawn = {**draw(edited, seed, given=taken), **given}
         arrays = [drawn[i] for i in range(len(edited.parameters))]
+        reference.restart()
+        executable.restart()
         try:
             expected = reference(arrays)
         except IrrunError as error:
@@ -81,11 +100,29 @@ def require_equal(
             message += error.diagnostics[0].message
             help = "pass inputs that it takes (-i NAME=SPEC), or leave the verification out (--no-verify)"
             raise refused(edited, message, help) from None
-        outputs = executable(arrays)
-        for position, array in enumerate(expected):
-            other = outputs[position]
-            is_same = other.dtype == array.dtype and other.shape == array.shape
-            if not is_same or not np.array_equal(other, array, equal_nan=array.dtype.kind in "fV"):
-                result = edited.results[position]
-                message = f'output "{edited.result_name(result)}" differs from that of the original'
-                raise refused(edited, message, "report this bug in irrun together with the model", result)
+        _require_same(edited, executable(arrays), expected)
+        if executable.state:
+            with suppress(IrrunError):
+                expected = None
+                expected = reference(arrays)
+            if expected is not None:
+                _require_same(edited, executable(arrays), expected)
+
+
+def _require_same(edited: Model, outputs: Outputs, expected: Sequence[np.ndarray]) -> None:
+    """Raise ModelError (IR608) if an output differs from the expected one in a bit."""
+    for position, array in enumerate(expected):
+        other = outputs[position]
+        is_same = other.dtype == array.dtype and other.shape == array.shape
+        if is_same and np.array_equal(other, array, equal_nan=array.dtype.kind in "fV"):
+            continue
+        result = edited.results[position]
+        name = edited.result_name(result)
+        layer = unseeded_behind(edited, result.id)
+        if layer is not None:
+            message = f'output "{name}" cannot be verified, because {layer.type} "{layer.name}" has no seed: it draws '
+            message += "other random numbers in every run"
+            help = "give the layer a global_seed or op_seed, or leave the verification out (--no-verify)"
+            raise refused(edited, message, help, layer)
+        message = f'output "{name}" differs from that of the original'
+        raise refused(edited, message, "report this bug in irrun together with the model", result)

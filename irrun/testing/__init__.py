@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, SupportsIndex
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from irrun.api import PathLike, check, compile
 from irrun.checking.render import text
 from irrun.debug.tolerances import TOLERANCES as TYPE_TOLERANCES
+from irrun.inference.unseeded import unseeded_behind
 from irrun.model import Model
 from irrun.model.weights import strings_of
 from irrun.running.executor import Executable, Feeds, Outputs
@@ -54,8 +55,9 @@ def assert_matches(
     """
     __tracebackhide__ = True
     actual = _executable(model)
-    outputs = actual(feeds)
     reference = _executable(expected) if isinstance(expected, (str, os.PathLike, Model, Executable)) else None
+    is_first = not actual.state and not (reference and reference.state)
+    outputs = actual(feeds)
     wanted = _by_position(actual, outputs, reference(feeds) if reference else expected)
     failures: list[str] = []
     for position, array in wanted.items():
@@ -63,9 +65,11 @@ def assert_matches(
         if lines:
             failures.append(f"{_title(actual.model, position)}\n" + "".join(f"  {line}\n" for line in lines))
     if failures:
-        if reference:
+        count = len(failures)
+        failures += _unseeded(actual.model, wanted)
+        if reference and is_first:
             failures.append(_first_divergent(actual, reference, feeds, rtol, atol))
-        of = f"{len(failures) - bool(reference)} of {len(wanted)} outputs " if len(wanted) > 1 else ""
+        of = f"{count} of {len(wanted)} outputs " if len(wanted) > 1 else ""
         raise AssertionError(f"{actual.model.source.path}: {of}not as expected\n\n{''.join(failures)}".rstrip())
     return outputs
 
@@ -226,13 +230,17 @@ def _title(model: Model, position: int) -> str:
     return f'output "{model.result_name(result)}"' + (f' of {fed[0].type} "{fed[0].name}"' if fed else "")
 
 
-def _first_divergent(actual: Executable, reference: Executable, feeds: Feeds, rtol: Tolerance, atol: Tolerance) -> str:
-    """Return text that names the first layer of both models whose outputs differ, in the order of the run.
+def _unseeded(model: Model, positions: Iterable[int]) -> list[str]:
+    """Return text that names the layers without a seed on which outputs depend."""
+    layers = [unseeded_behind(model, model.results[position].id) for position in positions]
+    names = dict.fromkeys(f'{layer.type} "{layer.name}"' for layer in layers if layer is not None)
+    return [f"{name} has no seed: it draws other random numbers in every run; give it one\n" for name in names]
 
-    Returns an empty text for models with state.
-    """
-    if actual.state or reference.state:
-        return ""  # a second run would start from another state
+
+def _first_divergent(actual: Executable, reference: Executable, feeds: Feeds, rtol: Tolerance, atol: Tolerance) -> str:
+    """Return text that names the first layer of both models whose outputs differ, in the order of the first run."""
+    actual.restart()
+    reference.restart()
     ours, theirs = actual(feeds, taps=["*"]).taps, reference(feeds, taps=["*"]).taps
     types = {name: actual.model.layers[id].type for id, name in actual.model.unique_names.items()}
     for name, array in ours.items():

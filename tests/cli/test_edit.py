@@ -115,3 +115,47 @@ def test_inputs_on_which_the_result_is_verified(call, tmp_path):
     result = call("edit", "a.xml", "--rename-input", "x=data", "-i", "shape=[2,3]", "-o", "b.xml")
     assert result.exit_code == 0, result.output
     assert "equal to the original on the inputs" in result.stderr
+
+
+def _cached(folder: Path) -> None:
+    """Write a model like a language model with a cache: its mask is as long as all inputs so far."""
+    x, mask = b.parameter([1, -1], name="x"), b.parameter([1, -1], name="mask")
+    start = b.constant(np.zeros((1, 0), np.float32))
+    past = b.ReadValue(start, variable_id="past", variable_type="f32", variable_shape="1,?", name="read")
+    whole = b.Concat(past, x, axis=1, name="whole")
+    stored = b.Assign(whole, variable_id="past", name="assign")
+    y = b.Multiply(whole, mask, name="masked")
+    irrun.save_model(b.model({"y": y}, sinks=[stored]), folder / "cached.xml")
+
+
+def test_a_stateful_model_starts_anew_on_each_input(call, tmp_path):
+    """The state of the first input made the second one unfit, and every such edit was refused."""
+    _cached(tmp_path)
+    inputs = ("-i", "x=[[1,2,3]]", "-i", "mask=[[1,1,1]]")
+    result = call("edit", "cached.xml", "--rename-layer", "whole=all", *inputs, "-o", "b.xml")
+    assert result.exit_code == 0, result.output
+    assert "equal to the original on the inputs" in result.stderr
+    result = call("edit", "cached.xml", "--rename-layer", "whole=all", "-o", "c.xml")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_random_numbers_are_no_difference(call, tmp_path, inside):
+    """Without a seed, they differ in every run: that is no fault of the edit."""
+    x = b.parameter([4], name="x")
+
+    def drawn() -> b.Node:
+        return b.RandomUniform(np.array([4]), np.float32(0), np.float32(1), output_type="f32", name="noise")
+
+    def body(i: b.Output, total: b.Output) -> tuple[bool, b.Node]:
+        return True, b.Add(total, drawn())
+
+    noise = b.Loop(2, True, x, body=body, name="loop") if inside else drawn()
+    model = b.model({"y": b.Add(x, noise, name="sum"), "z": b.Abs(x, name="abs")})
+    irrun.save_model(model, tmp_path / "a.xml")
+    result = call("edit", "a.xml", "--rename-layer", "abs=size", "-o", "b.xml")
+    assert result.exit_code == 1
+    name = 'Loop "loop"' if inside else 'RandomUniform "noise"'
+    assert f'output "y" cannot be verified, because {name} has no seed' in result.stderr
+    assert "bug in irrun" not in result.stderr
+    assert call("edit", "a.xml", "--rename-layer", "abs=size", "-o", "b.xml", "--no-verify").exit_code == 0

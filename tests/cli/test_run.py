@@ -591,3 +591,11 @@ def test_a_file_of_inputs(call, tmp_path):
         result = call("run", ELEMENTWISE, *arguments)
         assert result.exit_code == 2
         assert said in result.stderr.replace("File is", "file is")
+
+
+def test_each_run_begins_anew(call, tmp_path):
+    """State and random numbers begin again, so that the outputs do not depend on the number of runs."""
+    noise = build.RandomUniform(np.array([3]), np.float32(0), np.float32(1), output_type="f32", op_seed=7)
+    irrun.save_model(build.model({"y": noise}), tmp_path / "a.xml")
+    once, often = (json.loads(call("run", "a.xml", "--runs", n, "--format", "json").stdout) for n in (1, 3))
+    assert once["outputs"] == often["outputs"]

@@ -394,3 +394,14 @@ def test_little_room_on_disk(
     assert record(found) == record(expected)
     assert len(found.layers) > 6
     assert max(seen) < most + 5000
+
+
+def test_random_numbers_without_a_seed_are_told(run: Compare, tmp_path: Path) -> None:
+    """Two runs of one model differ: its layer says so, and is no error."""
+    x = b.parameter([4], name="x")
+    noise = b.RandomUniform(np.array([4]), np.float32(0), np.float32(1), output_type="f32", name="noise")
+    irrun.save_model(b.model({"y": b.Add(x, noise, name="sum")}), tmp_path / "a.xml")
+    comparison = run(str(tmp_path / "a.xml"), str(tmp_path / "a.xml"))
+    assert comparison.first is not None
+    assert comparison.first.layer.name == "noise"
+    assert "it has no seed" in comparison.first.differences[0]

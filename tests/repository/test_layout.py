@@ -43,7 +43,7 @@ FOLDERS: dict[str, set[str]] = {
     "fuzz": {"base", "departures", "ir", "planning", "running", "api", "engines", "conformance", "growing"},
     "debug": {"base", "inference", "ir", "planning", "running", "api", "engines"},
     "report": {"base", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
-    "testing": {"base", "ir", "checking", "running", "api", "growing", "debug"},
+    "testing": {"base", "inference", "ir", "checking", "running", "api", "growing", "debug"},
     "compat": {"base", "inference", "ir", "running", "api", "surgery"},
     "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api"}
     | {"arrays", "fleet", "surgery", "genai", "engines", "conformance", "fuzz", "debug", "report"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -342,3 +343,21 @@ def test_elements_that_irrun_does_not_use_survive(tmp_path: Path) -> None:
     irrun.save_model(edited, tmp_path / "b.xml", compact=True)
     assert _changes(model, irrun.read_model(tmp_path / "b.xml")) == [("flatten", "name", "flatten", "flat")]
     assert not diff(model, irrun.read_model(tmp_path / "b.xml"), rt_info=True).model
+
+
+def test_an_edit_that_changes_the_state_is_found(tmp_path: Path) -> None:
+    """The first run is the same; what it stores is not."""
+    model = _accumulator(tmp_path, "a")
+    text = (tmp_path / "a.xml").read_text()
+    (read,) = [layer for layer in model.layers.values() if layer.name == "read"]
+    (total,) = [layer for layer in model.layers.values() if layer.name == "total"]
+    (assign,) = [layer for layer in model.layers.values() if layer.name == "assign"]
+    wrong = text.replace(
+        f'from-layer="{total.id}" from-port="2" to-layer="{assign.id}"',
+        f'from-layer="{read.id}" from-port="1" to-layer="{assign.id}"',
+    )
+    assert wrong != text
+    (tmp_path / "b.xml").write_text(wrong)
+    shutil.copy(tmp_path / "a.bin", tmp_path / "b.bin")
+    with pytest.raises(irrun.ModelError, match=r'IR608.*output "y" differs'):
+        surgery.require_equal(surgery.original(model), tmp_path / "b.xml")

@@ -124,6 +124,31 @@ def test_another_model_shows_the_output_where_they_part() -> None:
     assert 'first divergent layer: "pool:2"\n  1 of 2 elements differs' in message
 
 
+def _summed(scale: float, *, seed: int = 1) -> irrun.Model:
+    """Return a model with state and random numbers, whose second layer scales."""
+    x = b.parameter([2], "f32", name="x")
+    past = b.ReadValue(b.constant(np.zeros(2, np.float32)), variable_id="v", variable_type="f32", variable_shape="2")
+    noise = b.RandomUniform(np.array([2]), np.float32(0), np.float32(1), output_type="f32", op_seed=seed, name="noise")
+    total = b.Add(b.Add(x, past, name="total"), noise, name="noisy")
+    stored = b.Assign(total, variable_id="v", name="store")
+    return b.model({"y": b.Multiply(total, np.float32(scale), name="scaled")}, sinks=[stored])
+
+
+def test_a_model_with_state_shows_where_it_parts() -> None:
+    """The second run, which is observed, starts where the first one did."""
+    feeds = {"x": np.ones(2, np.float32)}
+    assert_matches(_summed(2), feeds, _summed(2))
+    message = _message(_summed(2), feeds, _summed(3))
+    assert 'first divergent layer: Multiply "scaled"' in message or "first divergent layer: Const" in message
+    assert "noise" not in message
+
+
+def test_random_numbers_without_a_seed_are_named() -> None:
+    feeds = {"x": np.ones(2, np.float32)}
+    message = _message(_summed(2, seed=0), feeds, _summed(2, seed=0))
+    assert 'RandomUniform "noise" has no seed: it draws other random numbers in every run' in message
+
+
 DIFFERENCES = {
     "nan-equals-nan": (np.array([np.nan, np.inf, 1], np.float32), np.array([np.nan, np.inf, 1], np.float32), None),
     "signs-of-infinity": (np.array([np.inf], np.float32), np.array([-np.inf], np.float32), "worst at [0]: inf, expected -inf"),
