@@ -140,6 +140,7 @@ CODES: Final[dict[str, Code]] = {
         Code("IR804", "unknown-special-token", Kind.ERROR),
         Code("IR805", "unfed-input", Kind.ERROR),
         Code("IR806", "bad-template", Kind.ERROR),
+        Code("IR807", "no-text", Kind.WARNING),
     )
 }
 """Every code by its id. The first digit of an id is its group.

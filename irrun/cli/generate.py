@@ -154,6 +154,11 @@ def _print(stream: Stream) -> int:
         err.print("interrupted")
         return 130
     result = stream.result
+    if not result.text and result.ended_by == "length":
+        err.print(
+            f"warning: the detokenizer gives no text for any of {len(result.ids)} new tokens; they are special tokens, "
+            "or the files belong to several exports: irrun check FOLDER"
+        )
     rate = f", {result.tokens_per_second:.1f} per second" if result.tokens_per_second else ""
     ends = {"eos": "the model ended the text", "stop": "a --stop was found", "length": "--max-new-tokens was reached"}
     err.print(

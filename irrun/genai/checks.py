@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from irrun.api import load
 from irrun.diagnostics import Diagnostic, IrrunError, Report, UnsupportedError, diagnostic
-from irrun.genai.decoder import input_name, is_stateful, logits_of, unfed
+from irrun.genai.causal import columns, embedding, not_causal
+from irrun.genai.decoder import is_stateful, logits_of, unfed
 from irrun.genai.folder import Folder, Json
 from irrun.genai.sampling import settings_of
 from irrun.genai.templates import ChatTemplate
@@ -29,7 +31,8 @@ def check(path: str | Path) -> Report:
 
     The IR files themselves are not checked: ``irrun.check`` does that. The report is empty for a folder that
     ``Pipeline`` can use. For a model that generates no text, such as BERT, only the tokens are compared, and files may
-    be missing. Never raises an IrrunError: a file that cannot be read is a finding.
+    be missing; a detokenizer, which has no other use, gives a warning. Never raises an IrrunError: a file that cannot
+    be read is a finding.
     """
     try:
         return Report(tuple(_findings(Folder.open(path))))
@@ -48,21 +51,33 @@ def _findings(folder: Folder) -> Iterator[Diagnostic]:
     )
     own = None if tokenizer is None else Tokenizer.of(tokenizer).vocabulary
     other = None if detokenizer is None else Detokenizer.of(detokenizer).vocabulary
+    fault = None if model is None else not_causal(model, folder, None if own is None else own.size)
     if model is not None and generates:
         yield from unfed(model)
+        yield from [] if fault is None else [fault]
+    elif model is not None and detokenizer is not None and (faults := [*unfed(model), *([fault] if fault else [])]):
+        yield _without_text(faults[0])
     if own is not None and tokenizer is not None and model is not None:
-        yield from _against_model(own, tokenizer, model, generates)
+        yield from _against_model(own, tokenizer, model, generates and fault is None)
     if own is not None and other is not None and detokenizer is not None:
         yield from _against_tokenizer(other, detokenizer, own)
-    sizes = [vocabulary.size for vocabulary in (own, other) if vocabulary is not None]
-    columns = None if model is None or not generates else _columns(model)
+    tokens = [vocabulary.size for vocabulary in (own, other) if vocabulary is not None]
+    width = None if model is None or not generates else columns(model)
     for file in (folder.config, folder.generation):
         try:
-            yield from _special_tokens(file, max(sizes) if sizes else columns, columns)
+            yield from _special_tokens(file, max(tokens) if tokens else width, width)
         except IrrunError as error:
             yield from error.diagnostics
     if generates:
         yield from _settings(folder, None if tokenizer is None else rt_info(tokenizer).get("chat_template"))
+
+
+def _without_text(fault: Diagnostic) -> Diagnostic:
+    """Return the warning (IR807) for a folder with a detokenizer whose model generates no text, from what is wrong."""
+    message = f"the folder has a detokenizer, but its model generates no text: {fault.message}"
+    help = f"{fault.help}; a model of another task needs no openvino_detokenizer.xml"
+    return replace(diagnostic("IR807", message, help=help), file=fault.file, span=fault.span, source=fault.source,
+                   layer=fault.layer)  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------
@@ -75,10 +90,10 @@ def _against_model(own: Vocabulary, tokenizer: Model, model: Model, generates: b
     A model often has more, because the number is rounded up.
     """
     help = "put the tokenizer and the model of one export together"
-    size, layer = _embedding(model) or (None, None)
+    size, layer = embedding(model) or (None, None)
     sizes = [("the embedding has {} rows", size, layer)]
     if generates:
-        sizes.append(("the logits have {} columns", _columns(model), logits_of(model)))
+        sizes.append(("the logits have {} columns", columns(model), logits_of(model)))
     for what, size, layer in sizes:
         if size is not None and layer is not None and size < own.size:
             message = f"{what.format(f'{size:,}')}, but the tokenizer has {own.size:,} tokens"
@@ -114,30 +129,6 @@ def _text(token: bytes) -> bytes:
 
 def _line(model: Model, layer: Layer) -> int:
     return model.source.line_of(layer.node)
-
-
-def _embedding(model: Model) -> tuple[int, Layer] | None:
-    """Return the number of rows of the table from which the ids take theirs, and its layer; None if it is not found."""
-    waiting = [parameter.id for parameter in model.parameters if input_name(model, parameter) == "input_ids"]
-    while waiting:
-        for id, place in model.readers.get((waiting.pop(), 0), ()):
-            layer = model.layers[id]
-            if layer.type == "Gather" and place == 1:
-                fed = model.fed_by(layer, 0)
-                shape = None if fed is None else fed[1].shape
-                if shape is not None and shape.rank == 2 and shape[0].value is not None:
-                    return shape[0].value, layer
-            elif layer.type in ("Convert", "Reshape", "Unsqueeze", "Squeeze") and place == 0:
-                waiting.append(layer.id)
-    return None
-
-
-def _columns(model: Model) -> int | None:
-    """Return the last dim of the logits, if the file declares it."""
-    result = logits_of(model)
-    fed = None if result is None or not result.inputs else model.fed_by(result, 0)
-    shape = None if fed is None else fed[1].shape
-    return None if shape is None or not shape.rank else shape[-1].value
 
 
 # ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, diagnostic
 from irrun.model import Layer, Model
 from irrun.running.executor import Executable
 
-__all__ = ["INPUTS", "Decoder", "input_name", "is_stateful", "logits_of", "unfed"]
+__all__ = ["INPUTS", "Decoder", "input_name", "is_stateful", "is_too_narrow", "logits_of", "unfed"]
 
 INPUTS: Final = ("input_ids", "attention_mask", "position_ids", "beam_idx", "token_type_ids")
 """The inputs that a pipeline can feed. A model may lack all but the first."""
@@ -64,15 +64,23 @@ def _at(model: Model, layer: Layer, message: str, help: str) -> Diagnostic:
     return diagnostic("IR805", message, source=model.source, node=layer.node, layer=layer.name, help=help)
 
 
+def is_too_narrow(columns: int | None, tokens: int | None) -> bool:
+    """Return whether so many logits are for something else than the tokens. A model may lack some of its tokenizer."""
+    return columns is not None and tokens is not None and 2 * columns < tokens
+
+
 class Decoder:
     """Feeds a compiled model with tokens.
 
     A stateful model keeps keys and values of the past in its variables, so that only new tokens are fed. A model
-    without variables gets all tokens each time. Raises ModelError (IR805) for a model with other inputs.
+    without variables gets all tokens each time. ``tokens`` is the number of tokens of the tokenizer, if it is known: a
+    model with less than half as many logits chooses something else. Raises ModelError (IR805) for a model with other
+    inputs.
     """
 
-    def __init__(self, executable: Executable) -> None:
+    def __init__(self, executable: Executable, tokens: int | None = None) -> None:
         self._executable = executable
+        self._tokens = tokens
         model = executable.model
         if problems := unfed(model):
             raise ModelError(problems)
@@ -114,9 +122,11 @@ class Decoder:
         logits = self._executable(feeds)[self._output]
         if logits.ndim not in (2, 3) or not logits.size or (logits.shape[0] != 1 and logits.ndim == 3):
             shape = f"[{','.join(map(str, logits.shape))}]"
-            message = f"the logits are {shape}, not [1,{len(fed)},vocabulary]"
-            source = self._executable.model.source
-            raise ExecutionError(
-                diagnostic("IR605", message, source=source, help="pass the folder of a language model")
-            )
+            raise self._refused(f"the logits are {shape}, not [1,{len(fed)},vocabulary]")
+        if is_too_narrow(logits.shape[-1], self._tokens):
+            raise self._refused(f"the logits have {logits.shape[-1]:,} columns, but there are {self._tokens:,} tokens")
         return logits.reshape(-1, logits.shape[-1])[-1].astype(np.float32, copy=False)
+
+    def _refused(self, message: str) -> ExecutionError:
+        help = "pass the folder of a language model"
+        return ExecutionError(diagnostic("IR605", message, source=self._executable.model.source, help=help))

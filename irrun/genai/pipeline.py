@@ -13,8 +13,9 @@ import numpy as np
 
 from irrun.api import compile as compiled
 from irrun.api import read_model
-from irrun.diagnostics import FeedError, diagnostic
-from irrun.genai.decoder import Decoder
+from irrun.diagnostics import FeedError, ModelError, diagnostic
+from irrun.genai.causal import not_causal
+from irrun.genai.decoder import Decoder, unfed
 from irrun.genai.folder import Folder, bad_folder
 from irrun.genai.sampling import Sampler, Sampling, settings_of
 from irrun.genai.streaming import TextStream
@@ -83,7 +84,7 @@ class Pipeline:
     detokenizer may change the text of a token when the next one comes. A pipeline serves one generation at a time.
 
     Raises ReadError (IR801, IR802) if the folder is no language model, ModelError (IR805) if the model has inputs that
-    a pipeline cannot feed, and the errors of ``irrun.compile``.
+    a pipeline cannot feed or is no causal language model, and the errors of ``irrun.compile``.
     """
 
     def __init__(
@@ -108,7 +109,12 @@ class Pipeline:
         end = self._info.get("eos_token_id", "")
         self.sampling: Sampling = settings_of(self.folder, [int(end)] if end.isdecimal() else ())
         self._longest = _longest(self.folder)
-        self._decoder = Decoder(compiled(self.folder.model, **limits))
+        vocabulary = self._tokens.vocabulary
+        model, tokens = read_model(self.folder.model), None if vocabulary is None else vocabulary.size
+        problems = unfed(model) or [fault for fault in [not_causal(model, self.folder, tokens)] if fault is not None]
+        if problems:
+            raise ModelError(problems)
+        self._decoder = Decoder(compiled(model, **limits), tokens)
 
     @cached_property
     def template(self) -> ChatTemplate | None:
