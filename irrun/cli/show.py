@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -21,8 +21,10 @@ from irrun.cli._options import format_option, new_file, shape_option, weights_op
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, diagnostic
 from irrun.files import write_file
 from irrun.inference.propagate import weights_missing
+from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Model, Shapes
+from irrun.planning.stored import kept_packed
 from irrun.running.live import default_max_memory
 from irrun.running.memory import predicted
 from irrun.types import Dim, PartialShape
@@ -111,7 +113,7 @@ def command(
         if isinstance(item, ReadError):
             continue
         facts = facts_of(item.model)
-        facts["stored"] = [row.record() for row in storage(item.model)]
+        facts["stored"] = [row.record() for row in storage(item.model, _packed(item.model))]
         rows: list[Entry] = []
         if listed:
             try:
@@ -140,6 +142,22 @@ def command(
         _terminal.print_json({"examples": records, **found} if is_page else {**records[0], **found})
     _errors.show(problems)
     return _errors.exit_status(problems)
+
+
+def _packed(model: Model) -> Callable[[Model], Container[int]]:
+    """Return a function that returns the Const layers of the model or a body whose codes a run keeps packed."""
+    found: dict[int, frozenset[int]] = {}
+
+    def packed(part: Model) -> Container[int]:
+        try:
+            for trace in Trace(model).all() if not found else ():
+                ops = {layer: op for layer, op in trace.ops.items() if op is not None}
+                found[id(trace.model)] = kept_packed(trace.model, ops, trace.values)
+        except IrrunError:  # no run unpacks a model that cannot be run
+            found[id(part)] = frozenset(part.layers)
+        return found.get(id(part), frozenset())
+
+    return packed
 
 
 def _draw(items: Sequence[Parsed | ReadError], path: str, target: Path) -> None:
@@ -203,7 +221,7 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
     if facts["stored"]:
         stored = [
             (
-                row["stored_as"],
+                row["stored_as"] + (", unpacked in a run" if row["unpacked"] else ""),
                 str(row["constants"]),
                 f"{row['parameters']:,}",
                 human(row["bytes"]),
