@@ -34,6 +34,7 @@ BUDGETS: Final = {
     "irrun/conformance": 1_000,
     "irrun/debug": 5_900,
     "irrun/departures": 250,
+    "irrun/specification": 700,
     "irrun/engines": 2_600,  # one table of kinds, with what each reads and shows
     "irrun/extensions": 4_150,
     "irrun/fast": 5_600,  # with the passes of a plan that only compiled kernels need

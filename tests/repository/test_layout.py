@@ -22,6 +22,7 @@ ROOT = Path(irrun.__file__).parent
 FOLDERS: dict[str, set[str]] = {
     "base": set(),
     "departures": set(),
+    "specification": {"base"},
     "kernels": {"base"},
     "seam": {"base"},
     "ops": {"base", "kernels"},
