@@ -24,10 +24,12 @@ __all__ = ["ChildEngine", "Engine", "NotStartedError"]
 class Engine(Protocol):
     """Something that runs models. Its methods return outcomes and raise no exception for a model that fails.
 
-    ``name`` describes the engine with its version, such as ``OpenVINO 2026.4.1 CPU``.
+    ``name`` describes the engine with its version, such as ``OpenVINO 2026.4.1 CPU f32``. ``properties`` are those in
+    effect that decide what it computes (``{"KV_CACHE_PRECISION": "u8"}``), as far as the engine shows them.
     """
 
     name: str
+    properties: Mapping[str, str]
 
     def load(self, path: str | os.PathLike[str] | None = None, *, inner: bool = False) -> Loaded | Failure:
         """Load a model, by default that of the side, and return its interface. ``inner`` asks for its inner values."""
@@ -74,6 +76,7 @@ class ChildEngine:
         session: Path | None = None,
     ) -> None:
         self.name = Path(command[-1]).stem
+        self.properties: Mapping[str, str] = {}
         self.command, self.options, self.limits = list(command), dict(options or {}), limits or Limits()
         self.environment, self.session = environment, session
         self.path = path
@@ -100,6 +103,7 @@ class ChildEngine:
         except Failed as failed:
             raise NotStartedError(failed.outcome) from None
         self.name = str(answer.get("name", self.name))
+        self.properties = {str(name): str(value) for name, value in dict(answer.get("properties", {})).items()}
         self.restarts += 1
 
     def close(self) -> None:

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["ARRAYS", "DUMP", "INNER_VALUES", "IR", "KINDS", "ONNX", "OPTIONS", "OUTPUTS", "Kind", "Option"]
+__all__ = [
+    "ARRAYS", "DUMP", "INNER_VALUES", "IR", "KINDS", "ONNX", "OPTIONS", "OUTPUTS", "PRECISIONS", "PROPERTY", "Kind",
+    "Option", "properties",
+]  # fmt: skip
 
 IR: Final = "OpenVINO IR"
 ONNX: Final = "ONNX"
@@ -42,6 +45,22 @@ OPTIONS: Final[Mapping[str, Option]] = {
 }
 """Every option that a user may write in the brackets of a side, by name."""
 
+PROPERTY: Final = re.compile(r"[A-Z][A-Z0-9_]*")
+"""The name of a property of OpenVINO, which is an option as well."""
+
+PRECISIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "f32": {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "KV_CACHE_PRECISION": "f32",
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+        "LP_TRANSFORMS_MODE": "NO",
+    },
+    "f16": {"INFERENCE_PRECISION_HINT": "f16"},
+    "bf16": {"INFERENCE_PRECISION_HINT": "bf16"},
+}
+"""The properties of OpenVINO that make it compute in a precision. With f32, nothing is computed in less: OpenVINO's
+hint alone leaves the caches of attention in u8, and quantizes activations beside compressed weights."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -68,6 +87,8 @@ class Kind:
     """What the engine does not have, for the documentation; empty for the engines that irrun is compared with daily."""
     loads_plugins: bool = False
     """Whether the harness loads the user's operations (``--plugin``)."""
+    takes_properties: bool = False
+    """Whether properties of OpenVINO (``KV_CACHE_PRECISION=u8``) are options."""
     is_bisected: bool = False
     """Whether ``bisect`` cuts parts out of its models: the script ``reproduce.py`` must be able to run the engine."""
 
@@ -117,6 +138,7 @@ _TABLE: Final = (
         options=("device", "precision", "threads", "weights", "python"),
         harness="openvino",
         packages="openvino",
+        takes_properties=True,
         is_bisected=True,
     ),
     Kind(
@@ -181,3 +203,11 @@ _TABLE: Final = (
 
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _TABLE}
 """Every kind by name, in the order of the help. A path without a kind gets the first that reads its format alone."""
+
+
+def properties(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of OpenVINO that the options of a side stand for. A property that is named wins."""
+    found = dict(PRECISIONS[options["precision"]]) if "precision" in options else {}
+    if "threads" in options:
+        found["INFERENCE_NUM_THREADS"] = options["threads"]
+    return found | {name: text for name, text in options.items() if PROPERTY.fullmatch(name)}

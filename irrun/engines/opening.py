@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines.engine import ChildEngine, Engine, NotStartedError
 from irrun.engines.folder import private_folder
-from irrun.engines.kinds import KINDS
+from irrun.engines.kinds import KINDS, PROPERTY, properties
 from irrun.engines.outcomes import Crash, Failure, Refusal
 from irrun.engines.process import Limits
 from irrun.engines.recordings import Recording
@@ -83,6 +83,9 @@ def _engine(side: Side, limits: Limits, session: Path) -> Engine:
         return Recording(side)
     harness = str(_HARNESSES / f"{kind.harness}.py")
     options = {**kind.own_options, **{name: text for name, text in side.options.items() if name != "python"}}
+    if kind.takes_properties:
+        given = [name for name in options if PROPERTY.fullmatch(name)]
+        options |= {"properties": json.dumps(properties(options)), "given": json.dumps(given)}
     if kind.loads_plugins:
         options["plugins"] = json.dumps([os.path.abspath(file) for file in plugins()])
     own = "python" not in side.options

@@ -31,6 +31,7 @@ class Recording:
     def __init__(self, side: Side) -> None:
         is_dump = DUMP in KINDS[side.kind].reads
         self.name = f"{'values' if is_dump else 'arrays'} of {side.path}"
+        self.properties: Mapping[str, str] = {}
         self._outputs: list[Output] = []
         self._values: list[tuple[Place, Origin, Callable[[], np.ndarray]]] = []
         if side.path is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from irrun.diagnostics import EngineError, diagnostic
-from irrun.engines.kinds import ARRAYS, DUMP, IR, KINDS, ONNX, OPTIONS, Kind
+from irrun.engines.kinds import ARRAYS, DUMP, IR, KINDS, ONNX, OPTIONS, PROPERTY, Kind, Option
 from irrun.model.lookup import nearest
 
 __all__ = ["Side", "parse_side"]
@@ -25,6 +25,9 @@ _ITEM: Final = re.compile(
     re.VERBOSE,
 )
 """An option between brackets, up to the comma or bracket behind it. A value in quotes may contain both."""
+
+_VALUE: Final = Option(re.compile(r".+"), "the value of the property, such as KV_CACHE_PRECISION=u8")
+"""What a property may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +143,12 @@ def _items(text: str, kind: Kind, start: int) -> tuple[list[tuple[str, str | Non
 
 def _checked(text: str, kind: Kind, name: str, value: str | None, earlier: Mapping[str, str]) -> str:
     """Return the value of an option. Raises EngineError (IR701) unless the kind has it, takes the value, and once."""
-    if name not in kind.options:
+    is_property = kind.takes_properties and PROPERTY.fullmatch(name)
+    if name not in kind.options and not is_property:
         near = nearest(name, kind.options)
         listed = f"its options are {', '.join(kind.options)}" if kind.options else f"write {kind.name}:PATH"
         raise _bad(text, f"{kind.name} has no option {name!r}", f"did you mean {near[0]}?" if near else listed)
-    option, content = OPTIONS[name], _unquoted(value or "")
+    option, content = _VALUE if is_property else OPTIONS[name], _unquoted(value or "")
     if not option.pattern.fullmatch(content):
         problem = "has no value" if not value else f"cannot be {content!r}"
         raise _bad(text, f"the option {name} {problem}", f"pass {option.words}")

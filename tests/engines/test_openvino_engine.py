@@ -97,12 +97,48 @@ def test_low_precision_is_an_option(tmp_path: Path) -> None:
     assert results["bf16"] in (256, 257)  # a processor without bf16 computes in f32
 
 
-def test_an_unknown_device_is_refused(tmp_path: Path) -> None:
-    irrun.save_model(b.model({"y": b.ReLU(b.parameter([2, 4], name="x"))}), tmp_path / "model.xml")
-    with engines.open(f"openvino[device=NOWHERE]:{tmp_path / 'model.xml'}", Limits(120)) as engine:
-        outcome = engine.load()
-        assert isinstance(outcome, engines.Refusal)
-        assert "NOWHERE" in outcome.message
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        (
+            "precision=f32",
+            {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"},
+        ),
+        ("precision=f32,KV_CACHE_PRECISION=u8", {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "u8"}),
+        ("EXECUTION_MODE_HINT=ACCURACY", {"EXECUTION_MODE_HINT": "ACCURACY", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}),
+        ("threads=1", {"INFERENCE_NUM_THREADS": "1"}),
+    ],
+)
+def test_properties_in_effect_are_read_back(options: str, shown: dict[str, str]) -> None:
+    """`precision=f32` means all of it: also the caches of attention and the activations beside compressed weights."""
+    with engines.open(f"openvino[{options}]", Limits(120)) as engine:
+        assert shown.items() <= engine.properties.items()
+
+
+def test_quantized_networks_compute_in_f32(tmp_path: Path) -> None:
+    """With precision=f32, FakeQuantize is computed by its definition: int8 products would miss the tie by a level."""
+    x = b.parameter([1, 8], name="x")
+    limits = [np.float32(n) for n in (-1.28, 1.27, -1.28, 1.27)]
+    weights = b.FakeQuantize(b.constant(np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)), *limits, levels=256)
+    irrun.save_model(b.model({"y": b.MatMul(b.FakeQuantize(x, *limits, levels=256), weights)}), tmp_path / "model.xml")
+    feeds = {"x": np.linspace(-1.3, 1.3, 8, dtype=np.float32).reshape(1, 8)}
+    with engines.open(f"openvino[precision=f32]:{tmp_path / 'model.xml'}", Limits(120)) as engine:
+        outputs = engine.infer(feeds)
+    assert isinstance(outputs, Outputs)
+    steps = [
+        np.round(np.clip(a.astype(np.float64), -1.28, 1.27) / 0.01) * 0.01
+        for a in (feeds["x"], np.linspace(-1, 1, 32).reshape(8, 4))
+    ]
+    np.testing.assert_allclose(outputs["y"], steps[0] @ steps[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", ["device=NOWHERE", "NO_SUCH_PROPERTY=1", "KV_CACHE_PRECISION=f9"])
+def test_what_openvino_does_not_have_is_an_error(options: str) -> None:
+    with pytest.raises(irrun.EngineError) as caught, engines.open(f"openvino[{options}]", Limits(120)):
+        pass
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "IR702"
+    assert options.rpartition("=")[0 if "NO_SUCH" in options else 2] in problem.message
 
 
 def test_the_harness_needs_no_irrun() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from irrun.debug.bisection.search import Bisection
 from irrun.engines import KINDS, Side, harnesses
+from irrun.engines.kinds import properties
 from irrun.files import NewFile, write_file
 from irrun.ir.write import save_model, to_xml
 
@@ -44,6 +45,8 @@ def write_reproduction(
         _save_arrays(target / f"expected{number}.npz", expected)
     options = {name: text for name, text in side.options.items() if name not in ("python", "weights")}
     kind = KINDS[side.kind]
+    if kind.takes_properties:
+        options = {**{n: text for n, text in options.items() if n == "device"}, "properties": properties(options)}
     settings = {"engine": kind.harness, **kind.own_options, **options, "runs": runs, "rtol": rtol, "atol": atol}
     _write(target / "settings.json", json.dumps(settings, indent=2) + "\n")
     _write(target / "reproduce.py", _SCRIPT.read_text("utf-8"))

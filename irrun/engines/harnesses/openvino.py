@@ -7,9 +7,11 @@ that is loaded with its inner values is therefore compiled as it is only if a ru
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -29,32 +31,61 @@ _MAX_UNSIZED_VALUES = 64
 """The most inner values of unknown size that one copy of the model computes."""
 _MIN_COPY_BYTES = 1 << 25
 """Bytes of inner values that one copy of the model may compute, whatever the size of the model."""
+_HINT = "INFERENCE_PRECISION_HINT"
+_PRECISE = (_HINT, "KV_CACHE_PRECISION", "DYNAMIC_QUANTIZATION_GROUP_SIZE", "EXECUTION_MODE_HINT")
+"""The properties that decide in which precision a device computes."""
 _SILENT = ("Parameter", "Constant", "Result", "Assign")
 """Types of layers that compute no value."""
 
 
 class Harness:
-    """OpenVINO, with the device and the properties that ``options`` name, or with the kernels of its core."""
+    """OpenVINO, with the device and the properties that ``options`` name, or with the kernels of its core.
+
+    ``properties`` are those in effect that decide what a model computes, as the device shows them.
+    """
 
     def __init__(self, options: dict[str, str]) -> None:
         self.core = ov.Core()
         self.evaluates = "evaluate" in options
         self.weights = options.get("weights", "")
         self.device = options.get("device", "CPU")
-        self.properties: dict[str, Any] = {}
-        if "precision" in options:
-            self.properties["INFERENCE_PRECISION_HINT"] = options["precision"]
-        if "threads" in options:
-            self.properties["INFERENCE_NUM_THREADS"] = int(options["threads"])
-        how = "evaluate" if self.evaluates else f"{self.device} {options.get('precision') or self._default_precision()}"
+        self.asked: dict[str, str] = json.loads(options.get("properties", "{}"))
+        given = json.loads(options.get("given", "[]"))
+        self.properties: dict[str, str] = {}
+        how = "evaluate"
+        if not self.evaluates:
+            self._ask_for(given)
+            try:
+                self.properties = self._in_effect(self._small())
+            except RuntimeError as error:
+                raise ValueError([line for line in str(error).splitlines() if line][-1]) from None
+            how = f"{self.device} {self.properties.get(_HINT, '')}"
         self.name = f"OpenVINO {ov.__version__.split('-')[0]} {how}".strip()
 
-    def _default_precision(self) -> str:
-        """Return the type in which the device computes by default: bf16 on some processors, f32 on most."""
-        try:
-            return self.core.get_property(self.device, "INFERENCE_PRECISION_HINT").get_type_name()
-        except (AttributeError, RuntimeError):  # a device without this property, or several devices
-            return ""
+    def _ask_for(self, given: Sequence[str]) -> None:
+        """Leave out properties that this version or device lacks, unless the user has named them."""
+        for name in [name for name in self.asked if name not in given]:
+            value = self.asked.pop(name)
+            try:
+                self._small({name: value})
+            except RuntimeError:
+                continue
+            self.asked[name] = value
+
+    def _small(self, asked: dict[str, str] | None = None) -> Any:
+        """Return a compiled model of one layer, which shows the properties in effect."""
+        x = opset8.parameter([1], np.float32)
+        model: Any = ov.Model  # its stub lacks this signature
+        small = model([opset8.result(opset8.relu(x))], [x], "small")
+        return self.core.compile_model(small, self.device, self.asked if asked is None else asked)
+
+    def _in_effect(self, compiled: Any) -> dict[str, str]:
+        """Return the properties that decide what a compiled model computes, and those that the user has asked for."""
+        found = {}
+        for name in (*_PRECISE, *self.asked):
+            with suppress(RuntimeError):  # the device has no such property, or does not show it
+                found[name] = _text(compiled.get_property(name))
+        return found
 
     def load(self, path: str, inner: bool) -> dict[str, Any]:
         """Read the model, and return its inputs, its outputs and, if ``inner``, its inner values; else compile it."""
@@ -132,7 +163,7 @@ class Harness:
     def _request(self, model: Any) -> Any:
         if self.evaluates:
             return _Evaluation(model)
-        return self.core.compile_model(model, self.device, self.properties).create_infer_request()
+        return self.core.compile_model(model, self.device, self.asked).create_infer_request()
 
     def _observers(self, taps: tuple[tuple[str, int], ...]) -> Iterator[Any]:
         """Yield copies of the model that compute the values at ``taps``, each with the taps of its own.
@@ -266,6 +297,11 @@ class _Strings:
 def _names(port: Any) -> list[str]:
     """Return the names of an input or output: those of its tensor, and that of its layer."""
     return [*sorted(port.get_names()), port.get_node().get_friendly_name()]
+
+
+def _text(value: Any) -> str:
+    """Return the value of a property as a user would write it: bf16, u8, 32, PERFORMANCE."""
+    return value.get_type_name() if isinstance(value, ov.Type) else str(getattr(value, "name", value))
 
 
 def _size(port: Any) -> int:

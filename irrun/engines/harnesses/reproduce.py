@@ -21,13 +21,8 @@ def openvino(settings: Mapping[str, Any]) -> Infer:
     import openvino as ov
 
     print("OpenVINO", ov.__version__)
-    properties = {}
-    if "precision" in settings:
-        properties["INFERENCE_PRECISION_HINT"] = settings["precision"]
-    if "threads" in settings:
-        properties["INFERENCE_NUM_THREADS"] = int(settings["threads"])
     core = ov.Core()
-    model = core.compile_model(core.read_model("model.xml"), settings.get("device", "CPU"), properties)
+    model = core.compile_model(core.read_model("model.xml"), settings.get("device", "CPU"), settings["properties"])
     request = model.create_infer_request()
 
     def tensor(array: np.ndarray, port: Any) -> Any:

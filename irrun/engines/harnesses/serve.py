@@ -69,7 +69,8 @@ class Server:
             self.folder = arguments["folder"]
             self.session = arguments.get("session", self.folder)
             self.harness = self.make(arguments["options"])
-            return {"name": self.harness.name, "version": VERSION}
+            properties = dict(getattr(self.harness, "properties", {}))
+            return {"name": self.harness.name, "version": VERSION, "properties": properties}
         if cmd == "load":
             return self.harness.load(arguments["model"], arguments["inner"])
         if cmd == "infer":
