@@ -136,7 +136,7 @@ def _index(suite: Suite, runs: Sequence[Run], names: Sequence[str]) -> str:
 def _operation(suite: Suite, operation: str, cases: Sequence[Case], runs: Sequence[Run], names: Sequence[str]) -> str:
     declared = suite.operations[operation]
     link = SPECIFICATION.format(spec=declared.page)
-    rules = {case.clause: suite.sentence(case) for case in cases if case.clause and case.clause not in declared.clauses}
+    rules = {case.clause: suite.demand(case) for case in cases if case.clause and case.clause not in declared.clauses}
     sentences = {**declared.clauses, **rules}
     clauses = "".join(f'<dt id="{_text(k)}">{_text(k)}</dt><dd>{_text(v)}</dd>' for k, v in sentences.items())
     head = "".join(f"<th>{_text(name)}</th>" for name in names)
@@ -161,7 +161,7 @@ def _operation(suite: Suite, operation: str, cases: Sequence[Case], runs: Sequen
 
 def _details(suite: Suite, case: Case, anchor: str, runs: Sequence[Run], names: Sequence[str]) -> str:
     """Return a case in full: its sentence, what each engine gave, inputs, expected outputs and IR."""
-    facts = [f"Verdict: {case.verdict}. Source: {case.source}.", suite.sentence(case), case.note]
+    facts = [f"Verdict: {case.verdict}. Source: {case.source}.", suite.demand(case), case.sentence, case.note]
     gave = "".join(
         f"<li>{_text(name)}: {_status(run, case)}{_detail(run, case)}</li>" for name, run in zip(names, runs)
     )

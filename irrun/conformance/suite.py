@@ -11,8 +11,9 @@ import hashlib
 import json
 import lzma
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -23,18 +24,27 @@ from irrun.diagnostics import ReadError, diagnostic
 from irrun.engines.tensors import encoded
 from irrun.engines.values import read_tensor
 from irrun.files import write_file, write_pair
+from irrun.types import ELEMENT_TYPES
 
-__all__ = ["SUITE", "Case", "Operation", "Step", "Suite", "read_suite", "tensor_record", "write_suite"]
+__all__ = [
+    "BASES", "SUITE", "Case", "Operation", "Step", "Suite", "read_suite", "tensor_record", "write_suite",
+]  # fmt: skip
 
 FORMAT: Final = "OpenVINO IR conformance suite"
-VERSION: Final = 1
+VERSION: Final = 2
 """The version of the format. It changes when a reader of the old version would misunderstand the file."""
 SUITE: Final = Path(__file__).with_name("suite.jsonl.xz")
 """The suite that is part of irrun."""
 
 VERDICTS: Final = ("values", "refuse", "open")
+BASES: Final = ("page", "engine")
+"""What expected values come from: from the page alone, or from an engine with which irrun agrees."""
 DECLARATIONS: Final = ("static", "dims", "rank")
 """How the inputs of a model are declared: with all dims, with unknown dims or intervals, or one of unknown rank."""
+_TYPE_WORDS: Final = {*ELEMENT_TYPES, "bool", "bfloat16"} | {
+    f"{name}{bits}" for name in ("float", "int", "uint") for bits in (8, 16, 32, 64)
+}
+"""The words in names of rows that name an element type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +68,20 @@ class Step:
         return [read_tensor(record) for record in self.outputs]
 
 
+_REMARKS: Final = ("source", "basis", "sentence", "note", "observed")
+"""The fields of a case on which no judgement rests."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A model and what an engine must do with it.
 
     ``name`` is ``OPERATION/TABLE/ROW`` or ``OPERATION/TABLE/ROW/DECLARATION``. ``clause`` is the label of the
     constraint that the model breaks (``C3``), the code of a general rule (``IR301``), or empty. ``types`` are the
-    element types of the operation's inputs and outputs. ``verdict`` is one of ``VERDICTS``. ``source`` says where the
-    verdict comes from. ``observed`` records what engines do, by engine. ``xml`` is the text of the IR and ``bin`` its
-    weights, empty if it has none.
+    element types of the operation's inputs and outputs. ``verdict`` is one of ``VERDICTS``. ``sentence`` quotes the
+    page of the operation: what the verdict rests on, or what leaves it open. ``source`` says how expected values were
+    made, and ``basis``, one of ``BASES``, what they come from. ``observed`` records what engines do, by engine. ``xml``
+    is the text of the IR and ``bin`` its weights, empty if it has none.
     """
 
     name: str
@@ -83,11 +98,25 @@ class Case:
     atol: float = 0.0
     observed: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    sentence: str = ""
+    basis: str = "page"
+
+    @cached_property
+    def row(self) -> str:
+        """The row that the case belongs to: cases of one row differ in declarations and element types alone."""
+        origin = re.search(r"carried over from (.+)$", self.source)
+        if origin is not None:
+            id = origin[1]
+        else:
+            parts = self.name.split("/")[2:]
+            id = "/".join(parts[:-1] if parts[-1].removesuffix("-fed") in DECLARATIONS else parts)
+        kept = [word for word in re.split(r"[-~]", id) if word not in _TYPE_WORDS]
+        return f"{self.operation}/{'-'.join(kept)}"
 
     @cached_property
     def digest(self) -> str:
         """Digest of everything that the judgement of the case rests on."""
-        record = {key: value for key, value in to_record(self).items() if key not in ("source", "note", "observed")}
+        record = {key: value for key, value in to_record(self).items() if key not in _REMARKS}
         return hashlib.sha256(_line(record)).hexdigest()[:16]
 
     def write(self, folder: Path) -> Path:
@@ -99,12 +128,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A version of an operation: its page in the specification, the element types that its inputs may have, and the
-    sentence of each of its clauses by label."""
+    """A version of an operation: its page in the specification, the commit of the page that sentences are quoted from,
+    the element types that its inputs may have, and what each of its clauses demands, by label."""
 
     page: str
     types: Sequence[str]
     clauses: Mapping[str, str]
+    commit: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,8 +153,8 @@ class Suite:
             digest.update(line)
         return digest.hexdigest()[:16]
 
-    def sentence(self, case: Case) -> str:
-        """Return the sentence of the specification that a case is about, or an empty text."""
+    def demand(self, case: Case) -> str:
+        """Return what the clause or rule of a case demands, or an empty text."""
         clauses = self.operations[case.operation].clauses
         return clauses.get(case.clause) or self.rules.get(case.clause, "")
 
@@ -153,7 +183,9 @@ def read_suite(path: str | os.PathLike[str] = SUITE) -> Suite:
         cases = [from_record(json.loads(line)) for line in lines[1:-1]]
         if len(cases) != head["cases"]:
             raise ValueError(f"it has {len(cases)} of {head['cases']} cases")
-        operations = {name: Operation(o["page"], o["types"], o["clauses"]) for name, o in head["operations"].items()}
+        operations = {
+            name: Operation(o["page"], o["types"], o["clauses"], o["commit"]) for name, o in head["operations"].items()
+        }
         return Suite(operations, head["rules"], cases)
     except OSError as error:
         raise _unreadable(path, (error.strerror or str(error)).lower()) from None
@@ -168,8 +200,7 @@ def _unreadable(path: str | os.PathLike[str], why: str) -> ReadError:
 
 def _lines(suite: Suite) -> list[bytes]:
     operations = {
-        name: {"page": operation.page, "types": list(operation.types), "clauses": operation.clauses}
-        for name, operation in suite.operations.items()
+        name: {**asdict(operation), "types": list(operation.types)} for name, operation in suite.operations.items()
     }
     head = {
         "format": FORMAT,
@@ -198,7 +229,9 @@ def to_record(case: Case) -> dict[str, Any]:
         "types": list(case.types),
         "declaration": case.declaration,
         "verdict": case.verdict,
+        "sentence": case.sentence,
         "source": case.source,
+        "basis": case.basis,
         "rtol": case.rtol,
         "atol": case.atol,
         "note": case.note,

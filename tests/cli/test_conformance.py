@@ -120,7 +120,7 @@ def test_show(small: Path, tmp_path: Path, call: Any) -> None:
     result = call("conformance", "show", name, "--suite", str(small), "-o", str(tmp_path / "case"))
     assert result.exit_code == 0
     assert "\nverdict    refuse\n" in result.stdout
-    assert "\nsentence   The shape of ``init_value`` fits ``variable_shape``" in result.stdout
+    assert "\ndemands    The shape of ``init_value`` fits ``variable_shape``" in result.stdout
     assert [finding.label for finding in irrun.check(tmp_path / "case" / "model.xml")] == ["C1"]
 
 

@@ -7,6 +7,7 @@ OpenVINO computes the others.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -19,10 +20,12 @@ import recorded
 import tables
 from conformance import composed, departures, rows
 from conformance.coverage import PAGE, page
+from conformance.verdicts import faults, settled
 from irrun.codes import CODES
 from irrun.conformance.judging import difference
 from irrun.conformance.suite import SUITE, Case, Operation, Suite, to_record, write_suite
 from irrun.opdef import Op, all_ops, is_custom, labels
+from irrun.specification import wording
 from irrun.types import ELEMENT_TYPES, type_set
 
 __all__ = ["cases", "files", "others", "suite"]
@@ -50,7 +53,8 @@ def _pairs(paths: Iterable[Path]) -> Iterator[tuple[tables.Row | None, Case]]:
 
 
 def _settled(case: Case) -> Case:
-    """Return the case in the suite if it differs from ``case`` by rounding alone, otherwise ``case``."""
+    """Return the case with its sentence; the one in the suite if they differ by rounding alone."""
+    case = settled(case)
     stored = recorded.stored().get(case.name)
     if stored is None or _without_outputs(stored) != _without_outputs(case):
         return case
@@ -66,8 +70,8 @@ def _without_outputs(case: Case) -> Any:
 
 def others() -> Iterator[Case]:
     """Yield the cases that come from no test file of operations."""
-    yield from composed.cases()
-    yield from departures.cases()
+    yield from map(settled, composed.cases())
+    yield from map(settled, departures.cases())
 
 
 def _numbered(pairs: Iterable[tuple[tables.Row, Case]]) -> Iterator[tuple[tables.Row, Case]]:
@@ -84,7 +88,9 @@ def suite() -> tuple[Suite, dict[str, str]]:
     times = Counter(case.name for case in every)
     assert max(times.values()) == 1, times.most_common(3)
     operations = {
-        rows.name_of(cls): Operation(cls.spec, _types(cls), labels(cls)) for cls in all_ops() if not is_custom(cls)
+        rows.name_of(cls): Operation(cls.spec, _types(cls), labels(cls), _commit(cls))
+        for cls in all_ops()
+        if not is_custom(cls)
     }
     used = {case.clause for case in every}
     rules = {code: CODES[code].doc for code in sorted(CODES) if code in used}
@@ -93,6 +99,12 @@ def suite() -> tuple[Suite, dict[str, str]]:
         if isinstance(row, kit.Case):
             names.setdefault(recorded.digest(row), case.name)
     return Suite(operations, rules, sorted(every, key=lambda case: case.name)), names
+
+
+def _commit(cls: type[Op]) -> str:
+    """Return the commit of the page that the sentences about an operation are quoted from."""
+    found = wording(rows.name_of(cls))
+    return "" if found is None else found.commit
 
 
 def _types(cls: type[Op]) -> list[str]:
@@ -104,6 +116,8 @@ def _types(cls: type[Op]) -> list[str]:
 def main() -> None:
     begin = time.monotonic()
     made, names = suite()
+    if wrong := [fault for fault in faults(made) if "no file quotes" not in fault]:
+        sys.exit("\n".join([*wrong, f"not written: {len(wrong)} verdicts are unsound"]))
     size = write_suite(made, SUITE)
     recorded.write(names)
     PAGE.write_text(page(made), "utf-8")

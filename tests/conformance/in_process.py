@@ -24,7 +24,7 @@ class InProcess:
 
     def __init__(self, *, exact: bool, read: Callable[[Any], irrun.Model] = irrun.read_model) -> None:
         self.name = f"irrun {irrun.__version__}"
-        self.properties: dict[str, str] = {}
+        self.properties: Mapping[str, str] = {}
         self.exact = exact
         self.read = read
         self.message = ""

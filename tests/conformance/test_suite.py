@@ -198,7 +198,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_suite(_small(), tmp_path / "suite")
     small = read_suite(tmp_path / "suite")
     assert small == _small()
-    assert small.sentence(small.cases[0]) == "A sentence."
+    assert small.demand(small.cases[0]) == "A sentence."
     assert small.cases[0].steps[0].feeds()[0].tolist() == [1.5]
     assert small.cases[0].steps[0].expected()[0].tolist() == ["a"]
 
@@ -224,7 +224,7 @@ def test_a_damaged_file_is_one_error(damage: str, tmp_path: Path) -> None:
     changed = {
         "cut": path.read_bytes()[:-20],
         "text": b"no suite",
-        "version": lzma.compress(lines.replace(b'"version":1', b'"version":9')),
+        "version": lzma.compress(lines.replace(b'"version":2', b'"version":9')),
         "verdict": lzma.compress(lines.replace(b'"values"', b'"perhaps"')),
         "count": lzma.compress(lines.splitlines(keepends=True)[0]),
     }
