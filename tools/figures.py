@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from benchmarks import tables
-from irrun.conformance.scoreboard import Score, Scoreboard
+from irrun.conformance.scoreboard import Scoreboard
 from places import ROOT
 
 __all__ = ["BLOCKS", "PAGES", "RESULTS", "filled", "main", "stored"]
@@ -34,15 +34,8 @@ def _both() -> list[dict[str, Any]]:
     return [stored(name) for name in _NETWORKS]
 
 
-def _scoreboard() -> Scoreboard:
-    found = stored("scoreboard")
-    engines = [Score(**engine) for engine in found["engines"]]
-    names = ("suite", "suite_cases", "cases", "date", "system", "totals")
-    return Scoreboard(**{name: found[name] for name in names}, engines=engines)
-
-
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
-    "scoreboard": lambda: _scoreboard().markdown(),
+    "scoreboard": lambda: Scoreboard.from_record(stored("scoreboard")).markdown(),
     "figures speed": lambda: tables.speed(_both()),
     "figures means": lambda: tables.means(_both()),
     "figures networks-1-thread": lambda: tables.networks(stored(_NETWORKS[0])),

@@ -7,7 +7,7 @@
 from irrun.conformance.judging import Result, judge
 from irrun.conformance.report import write_report
 from irrun.conformance.running import Run, harness, read_run, run, starter
-from irrun.conformance.scoreboard import Score, markdown, score
+from irrun.conformance.scoreboard import Score, Scoreboard, markdown, score, scoreboard
 from irrun.conformance.suite import Case, Step, Suite, read_suite
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Result",
     "Run",
     "Score",
+    "Scoreboard",
     "Step",
     "Suite",
     "harness",
@@ -24,6 +25,7 @@ __all__ = [
     "read_suite",
     "run",
     "score",
+    "scoreboard",
     "starter",
     "write_report",
 ]

@@ -29,7 +29,8 @@ _MAX_DETAIL_CHARS: Final = 300
 class Result:
     """What an engine did with a case.
 
-    ``status`` is one of ``STATUSES``. ``outcome`` is ``values``, ``refusal``, ``crash`` or ``timeout``, and ``detail``
+    ``status`` is one of ``STATUSES``. ``outcome`` is ``values``, ``unstable`` (values that change from run to run),
+    ``refusal``, ``crash`` or ``timeout``, and ``detail``
     says in words what is wrong, or what an engine does with an open case. ``seconds`` is the time for the case, and
     ``case`` the digest of the case.
     """
@@ -43,9 +44,19 @@ class Result:
 
 
 def judge(case: Case, engine: Engine, folder: Path) -> Result:
-    """Let an engine do a case, and compare what it does with the verdict. The model is written to ``folder``."""
+    """Let an engine do a case, and compare what it does with the verdict. The model is written to ``folder``.
+
+    An engine that gives wrong values does the case again, and once more in a new process: values that change depend on
+    memory that nobody has written.
+    """
     begin = time.monotonic()
-    status, outcome, detail = judged(case, engine, case.write(folder))
+    path = case.write(folder)
+    status, outcome, detail = judged(case, engine, path)
+    if status == "failed" and outcome == "values" and case.verdict == "values":
+        again = judged(case, engine, path)
+        engine.release()
+        if not (status, outcome, detail) == again == judged(case, engine, path):
+            outcome, detail = "unstable", f"{detail}, and other values in another run"
     return Result(case.name, status, outcome, _short(detail), round(time.monotonic() - begin, 4), case.digest)
 
 

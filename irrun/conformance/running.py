@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -39,7 +39,7 @@ class Run:
     """What an engine did with the cases of a suite. ``results`` are by name; a case without one has not been run.
 
     ``engine`` is the name that the engine gives itself, ``suite`` the digest of the suite, ``began`` a date (ISO 8601),
-    and ``cases`` the number of cases that the run is for.
+    and ``cases`` the number of cases that the run is for. ``properties`` are those of the engine in effect.
     """
 
     engine: str
@@ -47,6 +47,7 @@ class Run:
     began: str
     cases: int
     results: Mapping[str, Result]
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     def count(self, status: str) -> int:
         """Return the number of cases of a status. Cases that were not run are skipped."""
@@ -89,7 +90,7 @@ def run(
     and ReadError (IR000) if the file holds something else, the results of another engine, or mostly of other cases.
     """
     with start(limits) as engine:
-        done = _begun(target, _started(engine), suite, cases)
+        done = _begun(target, _started(engine), engine.properties, suite, cases)
         work = _Work([case for case in cases if case.name not in done.results], done, target, len(cases), on_result)
         with ThreadPoolExecutor(jobs) as pool:
             own = pool.submit(work.do, engine)
@@ -102,14 +103,17 @@ def run(
     return read_run(target)
 
 
-def _begun(target: Path, engine: str, suite: Suite, cases: Sequence[Case]) -> Run:
+def _begun(target: Path, engine: str, properties: Mapping[str, str], suite: Suite, cases: Sequence[Case]) -> Run:
     """Return the results that ``target`` has of these cases, and write its head. Raises ReadError (IR000)."""
-    begun = Run(engine, suite.digest, datetime.now(UTC).isoformat(timespec="seconds"), len(cases), {})
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    begun = Run(engine, suite.digest, now, len(cases), {}, properties)
     if not target.exists() or not target.stat().st_size:
         target.write_bytes(_head(begun))
         return begun
     old = read_run(target)
     digests = {case.name: case.digest for case in cases}
+    if old.properties != properties:
+        raise _unreadable(target, f"its results are those of {old.engine} with other properties; pass another file")
     is_same = (old.engine, old.suite, old.cases) == (engine, suite.digest, len(cases))
     if is_same and old.results.keys() <= digests.keys():
         os.truncate(target, target.read_bytes().rfind(b"\n") + 1)  # what a killed run has not completed

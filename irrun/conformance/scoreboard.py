@@ -1,87 +1,83 @@
-"""The scoreboard: a table of what engines passed, for a terminal and for pages of Markdown."""
+"""The scoreboard: what engines did with the rows of the suite, and the root causes of what went wrong."""
 
 from __future__ import annotations
 
 import platform
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from irrun.base.text import printable
+from irrun.conformance.claims import claims_of
+from irrun.conformance.judging import Result
 from irrun.conformance.running import Run
-from irrun.conformance.suite import Case, Suite
+from irrun.conformance.suite import BASES, Case, Suite
 from irrun.diagnostics import ReadError, diagnostic
 
-__all__ = ["Score", "Scoreboard", "markdown", "score", "scoreboard", "with_table"]
+__all__ = ["FINDINGS", "Cause", "Score", "Scoreboard", "finding", "markdown", "score", "scoreboard", "with_table"]
 
 _BEGIN: Final = "<!-- scoreboard -->"
 _END: Final = "<!-- end -->"
-"""The comments between which a page has the table."""
+"""The comments between which a page has the tables."""
+
+FINDINGS: Final = {
+    "crash": "crash",
+    "wrong": "wrong value",
+    "accepts": "accepts what must be refused",
+    "refuses": "refuses what it claims",
+    "right": "right",
+    "unclaimed": "not claimed",
+}
+"""What an engine did with a case or a row, the worst first, with the title of its column. A row has the worst finding
+of its cases; ``unclaimed`` counts if there is no other."""
+_MAX_CAUSES: Final = 20
+"""The most causes that a table lists for an engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A root cause of findings of an engine: how many rows and cases show it, and the case with the smallest model."""
+
+    finding: str
+    words: str
+    rows: int
+    cases: int
+    smallest: str
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What an engine did with the cases that have a verdict, in numbers.
+    """What an engine did with the rows of the suite.
 
-    ``passed`` cases have expected values, by declaration (``static``, ``dims``, ``rank``), or are to refuse
-    (``refuse``). Of the other cases, ``wrong`` gave wrong values or accepted what an engine must refuse, and with
-    ``crashed`` the engine crashed, hung, or took too much memory.
+    ``rows`` counts the rows by basis of their expected values (``page`` or ``engine``) and finding. ``unknown_rank``
+    is the number of cases with inputs of unknown rank that it did right: these count in no row. ``properties`` are
+    those in effect.
     """
 
     engine: str
-    passed: int
-    static: int
-    dims: int
-    rank: int
-    refuse: int
-    refused: int
-    wrong: int
-    crashed: int
-    skipped: int
+    vendor: str
+    properties: Mapping[str, str]
+    rows: Mapping[str, Mapping[str, int]]
+    unknown_rank: int
+    causes: Sequence[Cause]
 
-
-_TITLES: Final = {
-    "passed": "passed",
-    "static": "static",
-    "dims": "unknown dims",
-    "rank": "unknown rank",
-    "refuse": "to refuse",
-    "refused": "refused",
-    "wrong": "wrong",
-    "crashed": "crashed",
-    "skipped": "skipped",
-}
-"""The title of the column of each number."""
-_OUTCOMES: Final = {"refusal": "refused", "values": "wrong", "crash": "crashed", "timeout": "crashed"}
-
-
-def score(cases: Sequence[Case], run: Run) -> Score:
-    """Return what an engine did with cases. A case that it has no result of is skipped."""
-    numbers = dict.fromkeys(_TITLES, 0)
-    for case in cases:
-        if case.verdict == "open":
-            continue
-        result = run.results.get(case.name)
-        if result is None or result.status == "skipped":
-            numbers["skipped"] += 1
-        elif result.status == "passed":
-            numbers["passed"] += 1
-            numbers["refuse" if case.verdict == "refuse" else case.declaration] += 1
-        else:
-            numbers[_OUTCOMES[result.outcome]] += 1
-    return Score(run.engine, **numbers)
+    @property
+    def is_own(self) -> bool:
+        """Whether this is irrun, whose tests made the suite."""
+        return self.engine.startswith("irrun ")
 
 
 @dataclass(frozen=True, slots=True)
 class Scoreboard:
-    """What several engines did with the same cases. ``totals`` counts the cases with a verdict, as ``Score`` does.
+    """What several engines did with the same cases.
 
-    ``suite`` is the digest of the suite, ``suite_cases`` the number of its cases, and ``cases`` that of those chosen.
-    ``date`` (ISO 8601) is the day of the last run, and ``system`` the operating system and the processor.
+    ``suite`` is the digest of the suite, ``suite_cases`` the number of its cases, and ``cases`` the number chosen.
+    ``rows`` counts the rows by basis, and ``unknown_rank`` the cases of unknown rank. ``date`` (ISO 8601) is the day of
+    the last run, and ``system`` the operating system and the processor.
     """
 
     suite: str
@@ -89,37 +85,184 @@ class Scoreboard:
     cases: int
     date: str
     system: str
-    totals: Mapping[str, int]
+    rows: Mapping[str, int]
+    unknown_rank: int
     engines: Sequence[Score]
 
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Scoreboard:
+        """Return the scoreboard that ``dataclasses.asdict`` has made a record of."""
+        engines = [
+            Score(**{**engine, "causes": [Cause(**cause) for cause in engine["causes"]]})
+            for engine in record["engines"]
+        ]
+        return cls(**{**{field.name: record[field.name] for field in fields(cls)}, "engines": engines})
+
     def markdown(self) -> str:
-        """Return a sentence on when and where the runs were made, and a table with a row for each engine."""
-        return f"{self._sentence()}\n\n" + "".join(f"{line}\n" for line in self._table())
+        """Return a sentence on when and where the runs were made, and the tables."""
+        return "".join(f"{line}\n" for line in self._lines())
 
-    def _sentence(self) -> str:
+    def _lines(self) -> Iterator[str]:
         day = date.fromisoformat(self.date)
-        part = "" if self.cases == self.suite_cases else f" of the {self.suite_cases:,} cases of the suite"
-        when, where = f"{day.day} {day:%B %Y}", self.system
-        return f"{self.totals['passed']:,} cases with a verdict{part}, {when}, {where}, suite `{self.suite}`:"
+        part = "" if self.cases == self.suite_cases else f", a sample of {self.suite_cases:,}"
+        yield f"{self.cases:,} cases{part}, {day.day} {day:%B %Y}, {self.system}, suite `{self.suite}`."
+        judged = [engine for engine in self.engines if not engine.is_own]
+        for engine in judged:
+            if engine.properties:
+                shown = ", ".join(f"{name}={_cell(value)}" for name, value in engine.properties.items())
+                yield from ("", f"{_cell(engine.engine)} ran with {shown}.")
+        titles = {
+            "page": f"{self.rows['page']:,} rows whose verdict rests on the page alone:",
+            "engine": f"{self.rows['engine']:,} rows whose values OpenVINO and irrun both give:",
+        }
+        for basis in BASES:
+            yield from ("", titles[basis], "", *self._table(judged, basis))
+        yield from self._own()
+        yield from ("", f"Inputs of unknown rank, {self.unknown_rank:,} cases, which count in no row:", "")
+        yield from ("| engine | right |", "| --- | ---: |")
+        yield from (f"| {_cell(engine.engine)} | {engine.unknown_rank:,} |" for engine in judged)
+        for engine in judged:
+            yield from self._causes(engine)
 
-    def _table(self) -> Iterator[str]:
-        titles = [f"{title} of {self.totals[key]:,}" if key in self.totals else title for key, title in _TITLES.items()]
-        yield "| engine | share | " + " | ".join(titles) + " |"
-        yield "| --- |" + " ---: |" * (1 + len(titles))
-        for found in self.engines:
-            name, share = (
-                printable(found.engine).replace("|", "\\|"),
-                100 * found.passed / max(self.totals["passed"], 1),
-            )
-            cells = [name, f"{share:.1f} %", *(f"{getattr(found, number):,}" for number in _TITLES)]
-            yield "| " + " | ".join(cells) + " |"
+    def _table(self, engines: Sequence[Score], basis: str) -> Iterator[str]:
+        yield "| engine | " + " | ".join(FINDINGS.values()) + " |"
+        yield "| --- |" + " ---: |" * len(FINDINGS)
+        for engine in engines:
+            yield f"| {_cell(engine.engine)} | {' | '.join(f'{engine.rows[basis][key]:,}' for key in FINDINGS)} |"
+
+    def _own(self) -> Iterator[str]:
+        """Yield a sentence on irrun itself, whose tests the suite was made from."""
+        for engine in self.engines:
+            if engine.is_own:
+                wrong = sum(engine.rows[basis][key] for basis in BASES for key in FINDINGS if key != "right")
+                yield from (
+                    "",
+                    f"{_cell(engine.engine)}, from whose tests the suite is made: {wrong:,} rows not right.",
+                )
+
+    def _causes(self, engine: Score) -> Iterator[str]:
+        if not engine.causes:
+            return
+        shown = engine.causes[:_MAX_CAUSES]
+        title = f"{_cell(engine.engine)}: {len(engine.causes):,} causes"
+        yield from ("", title + (f", the {len(shown)} largest" if len(shown) < len(engine.causes) else "") + ":", "")
+        yield "| what | cause | rows | cases | smallest model (`irrun conformance show`) |"
+        yield "| --- | --- | ---: | ---: | --- |"
+        for cause in shown:
+            what = FINDINGS[cause.finding]
+            yield f"| {what} | {_cell(cause.words)} | {cause.rows:,} | {cause.cases:,} | `{cause.smallest}` |"
+
+
+def _cell(text: str) -> str:
+    return printable(text).replace("|", "\\|")
+
+
+# ---------------------------------------------------------------------------------------------
+# counting
+
+
+def finding(case: Case, result: Result, *, is_claimed: bool) -> str:
+    """Return what an engine did with a case with a verdict, as a key of ``FINDINGS``."""
+    if not is_claimed:
+        return "unclaimed"
+    if result.status == "passed":
+        return "right"
+    if result.outcome in ("crash", "timeout"):
+        return "crash"
+    if result.outcome == "refusal":
+        return "refuses"
+    return "accepts" if case.verdict == "refuse" else "wrong"
+
+
+def score(cases: Sequence[Case], run: Run) -> Score:
+    """Return what an engine did with cases. Open cases, and cases that were not run, do not count.
+
+    An engine of whose vendor irrun knows no claims claims what it does not answer with ``unavailable``.
+    """
+    claims = claims_of(run.engine)
+    found: dict[str, str] = {}
+    for case in cases:
+        result = run.results.get(case.name)
+        if case.verdict != "open" and result is not None:
+            is_claimed = result.status != "skipped" if claims is None else claims.covers(case, run.engine)
+            found[case.name] = finding(case, result, is_claimed=is_claimed)
+    return Score(
+        run.engine,
+        "" if claims is None else claims.vendor,
+        run.properties,
+        _rows(cases, found),
+        sum(_is_right(case, run) for case in cases if case.declaration == "rank"),
+        _causes([case for case in cases if found.get(case.name, "right") not in ("right", "unclaimed")], found, run),
+    )
+
+
+def _is_right(case: Case, run: Run) -> bool:
+    result = run.results.get(case.name)
+    return result is not None and result.status == "passed"
+
+
+def _rows(cases: Sequence[Case], found: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """Return the number of rows by basis and finding."""
+    order = list(FINDINGS)
+    worst: dict[tuple[str, str], str] = {}
+    for case in cases:
+        if case.declaration != "rank" and case.name in found:
+            key = case.basis, case.row
+            worst[key] = min(worst.get(key, order[-1]), found[case.name], key=order.index)
+    counts = Counter((basis, what) for (basis, _), what in worst.items())
+    return {basis: {what: counts[basis, what] for what in order} for basis in BASES}
+
+
+def _causes(cases: Sequence[Case], found: Mapping[str, str], run: Run) -> list[Cause]:
+    """Return the root causes of what went wrong, those of most rows first."""
+    groups: dict[tuple[str, str], list[Case]] = defaultdict(list)
+    for case in cases:
+        if case.declaration != "rank":
+            groups[found[case.name], _cause(case, found[case.name], run.results[case.name])].append(case)
+    causes = [
+        Cause(what, words, len({case.row for case in own}), len(own), min(own, key=_size).name)
+        for (what, words), own in groups.items()
+    ]
+    return sorted(causes, key=lambda cause: (-cause.rows, cause.finding, cause.words))
+
+
+def _size(case: Case) -> tuple[int, str]:
+    return len(case.xml) + len(case.bin), case.name
+
+
+_NOISE: Final = (
+    (r"Exception from [^:]+:\d+:?", ""),
+    (r"(src|inference|core|plugins?)/[\w/.-]+:\d+:?", ""),
+    (r"\"[^\"]*\"|'[^']*'|\[[^\]]*\]|\([^)]*\)|\{[^}]*\}", "…"),
+    (r"\b\w*\d[\w.:]*", "…"),
+    (r"(…[\s,:;]*)+", "… "),
+)
+"""What differs between messages of one cause, and what replaces it."""
+_MAX_CAUSE_CHARS: Final = 110
+"""The most characters of a message that tell causes apart."""
+
+
+def _cause(case: Case, what: str, result: Result) -> str:
+    """Return the root cause of a finding in words.
+
+    Refusals have the engine's message in common, without names and numbers. Wrong values, crashes and what is accepted
+    have the operation and, if there is one, the clause.
+    """
+    if what != "refuses":
+        type = case.operation.rpartition("-")[0]
+        detail = {"wrong": " gives other values", "accepts": " is accepted", "crash": ""}[what]
+        unstable = ", which change from run to run" if result.outcome == "unstable" else ""
+        return f"{type} {case.clause}".rstrip() + detail + unstable
+    text = result.detail
+    for pattern, new in _NOISE:
+        text = re.sub(pattern, new, text)
+    return " ".join(text.split())[:_MAX_CAUSE_CHARS] or "no message"
 
 
 def scoreboard(suite: Suite, cases: Sequence[Case], runs: Sequence[Run]) -> Scoreboard:
     """Return what engines did with the chosen cases of a suite."""
     judged = [case for case in cases if case.verdict != "open"]
-    counts = Counter("refuse" if case.verdict == "refuse" else case.declaration for case in judged)
-    totals = {"passed": len(judged), **{kind: counts[kind] for kind in ("static", "dims", "rank", "refuse")}}
+    counts = Counter(basis for basis, _ in {(case.basis, case.row) for case in judged if case.declaration != "rank"})
     last = max(datetime.fromisoformat(run.began) for run in runs)
     return Scoreboard(
         suite=suite.digest,
@@ -127,18 +270,19 @@ def scoreboard(suite: Suite, cases: Sequence[Case], runs: Sequence[Run]) -> Scor
         cases=len(cases),
         date=last.date().isoformat(),
         system=f"{platform.system()}, {platform.machine()}",
-        totals=totals,
+        rows={basis: counts[basis] for basis in BASES},
+        unknown_rank=sum(case.declaration == "rank" for case in judged),
         engines=[score(judged, run) for run in runs],
     )
 
 
 def markdown(suite: Suite, cases: Sequence[Case], runs: Sequence[Run]) -> str:
-    """Return the table of ``scoreboard`` as Markdown."""
+    """Return the tables of ``scoreboard`` as Markdown."""
     return scoreboard(suite, cases, runs).markdown()
 
 
 def with_table(page: Path, text: str) -> bytes:
-    """Return the contents of a page with the table between the lines ``<!-- scoreboard -->`` and ``<!-- end -->``.
+    """Return the contents of a page with the tables between the lines ``<!-- scoreboard -->`` and ``<!-- end -->``.
 
     Raises ReadError (IR000) if the page cannot be read or has no such lines.
     """

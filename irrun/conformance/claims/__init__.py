@@ -1,0 +1,108 @@
+"""What engines claim to run: one file for each vendor, whose lines quote the vendor's pages.
+
+A case that an engine does not claim is not charged to it, whatever it does. The rules are the same for all engines. An
+example:
+
+    vendor = "OpenVINO's CPU plugin"
+    names = "OpenVINO (?P<version>[0-9.]+) CPU .*"
+
+    [[claim]]
+    says = "CPU provides full functional support for models with dynamic shapes in terms of the opset coverage."
+    page = "https://github.com/openvinotoolkit/openvino/blob/…/cpu-device.rst"
+    operations = ["*"]
+    declarations = ["static", "dims"]
+
+    [opsets]
+    "2024.6" = 15
+
+``names`` is a pattern of the names that the engine gives itself. ``operations`` are patterns of versions (``Tile-1``),
+``without`` those that a page excludes, ``types`` element types, ``declarations`` how inputs are declared. A case is
+claimed if claims cover its operation, all its element types and its declaration; what no claim of a file mentions
+(``types``, say) is not restricted. ``opsets`` is the newest operation set of a version.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from irrun.conformance.suite import Case
+
+__all__ = ["FOLDER", "Claim", "Claims", "claims_of", "parsed"]
+
+FOLDER: Final = Path(__file__).parent
+"""The folder of the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of a vendor's page, and what it claims or excludes. The docstring of the module has each field."""
+
+    says: str
+    page: str
+    operations: Sequence[str] = ()
+    without: Sequence[str] = ()
+    types: Sequence[str] = ()
+    declarations: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The claims of a vendor. ``opsets`` are the newest operation sets by the beginning of a version."""
+
+    vendor: str
+    names: str
+    claims: Sequence[Claim]
+    opsets: tuple[tuple[str, int], ...] = ()
+
+    def covers(self, case: Case, engine: str) -> bool:
+        """Return whether the engine of this name claims to do a case."""
+        return (
+            any(_matches(case.operation, claim.operations) for claim in self.claims)
+            and not any(_matches(case.operation, claim.without) for claim in self.claims)
+            and self._has_opset(case, engine)
+            and _within(case.types, [type for claim in self.claims for type in claim.types])
+            and _within([case.declaration], [kind for claim in self.claims for kind in claim.declarations])
+        )
+
+    def _has_opset(self, case: Case, engine: str) -> bool:
+        """Return whether the engine's version has the operation set that added the operation."""
+        match = re.fullmatch(self.names, engine)
+        version = "" if match is None else match.groupdict().get("version") or ""
+        newest = next((opset for start, opset in self.opsets if f"{version}.".startswith(f"{start}.")), None)
+        return newest is None or int(case.operation.rpartition("-")[2]) <= newest
+
+
+def _matches(operation: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(operation, pattern) for pattern in patterns)
+
+
+def _within(found: Sequence[str], claimed: Sequence[str]) -> bool:
+    return not claimed or set(found) <= set(claimed)
+
+
+@cache
+def _every() -> tuple[Claims, ...]:
+    return tuple(parsed(path.stem, path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.toml")))
+
+
+def claims_of(engine: str) -> Claims | None:
+    """Return the claims of the engine of this name, or None if irrun knows no page that claims anything."""
+    return next((claims for claims in _every() if re.fullmatch(claims.names, engine)), None)
+
+
+def parsed(name: str, text: str) -> Claims:
+    """Return the claims in the text of a file. Raises ValueError, which names the file, if a field is wrong."""
+    try:
+        fields: dict[str, Any] = tomllib.loads(text)
+        claims = tuple(Claim(**claim) for claim in fields.pop("claim", ()))
+        opsets = tuple(fields.pop("opsets", {}).items())
+        return Claims(claims=claims, opsets=opsets, **fields)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}.toml: {error}") from None
