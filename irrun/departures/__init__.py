@@ -19,17 +19,22 @@ fuzzer are made from these files. An example:
     irrun = [2]
     openvino = [3]
 
+Where OpenVINO gives other values, ``NAME.py`` has a function ``openvino(layer)``. It returns the outputs that OpenVINO
+gives for a layer (``irrun.fuzz.predicting.Layer``), masked where they are unrelated memory, or None if the departure
+does not concern the layer. The fuzzer explains a disagreement only if every element is as predicted.
+
 A tensor is a number, a text or an array of TOML. A table gives what an array cannot say: ``{ shape = [0, 4] }`` has no
 elements, ``{ shape = [2, 3], fill = nan }`` repeats one, and ``{ type = "f32", values = [2] }`` names the element type.
 """
 
 from __future__ import annotations
 
+import importlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,6 +139,13 @@ class Departure:
     """Departures and reasons whose patterns are tried after those of this one."""
     general: bool = False
     """Whether the patterns are tried after those of all other departures."""
+
+    @cached_property
+    def predicts(self) -> Callable[[Any], Any] | None:
+        """The function that computes what OpenVINO gives for a layer, or None if there is no ``NAME.py``."""
+        if not (FOLDER / f"{self.name}.py").exists():
+            return None
+        return importlib.import_module(f"{__name__}.{self.name}").openvino
 
     @property
     def model(self) -> Path:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
 
 from irrun.diagnostics import IrrunError
 from irrun.engines.engine import Engine
 from irrun.fuzz.judging import Disagreement, Invalid, judge
 from irrun.fuzz.known import NOT_REPEATED, described, explained
-from irrun.fuzz.reducing import opened, reduced, single_layers
+from irrun.fuzz.predicting import predicted
+from irrun.fuzz.reducing import opened, reduced, single_layers, without
 from irrun.growing.graphs import Graph
 
 __all__ = ["Verdict", "explain"]
+
+_MAX_ROUNDS: Final = 4
+"""The most times that explained layers are taken out of a graph, whose rest is judged again."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +34,40 @@ class Verdict:
 def explain(graph: Graph, found: Disagreement, engine: Engine | None) -> Verdict:
     """Return what explains a disagreement about a graph, or the smallest graph that nothing explains.
 
-    Only an engine has departures. Of irrun, what is known about ``check`` explains.
+    Only an engine has departures. Of irrun, what is known about ``check`` explains. A layer that is explained is taken
+    out of the graph, and the engine's values take its place: what disagrees then needs an explanation of its own.
     """
-    again = _Again(found, engine)
     if found.judge != "engine":
-        small = _reduce(graph, again)
-        return _by_line(small) if small.disagreement.judge == "check" else small
-    if found.kind == "refusal" and (name := explained(f"refusal | {found.detail}")):
-        return Verdict(graph, found, frozenset([name]))
-    return _explain_layers(graph, again) or _explain_whole(graph, again)
+        small = _reduce(graph, _Again(found, engine))
+        return _named(small) if small.disagreement.judge == "check" else small
+    names: set[str] = set()
+    first = Verdict(graph, found)
+    for _ in range(_MAX_ROUNDS):
+        layers = _explain_layers(graph, _Again(found, engine))
+        if isinstance(layers, Verdict):
+            return layers
+        if not layers:
+            whole = _explain_whole(graph, _Again(found, engine))
+            return Verdict(first.graph, first.disagreement, whole.names | names) if whole.names else whole
+        names |= {name for name, _ in layers.values()}
+        rest = without(graph, found.call, {number: values for number, (_, values) in layers.items()})
+        again = None if rest is None else _judged(rest, engine)
+        if rest is None or again is None:
+            break
+        graph, found = rest, again
+    return Verdict(first.graph, first.disagreement, frozenset(names))
+
+
+def _judged(graph: Graph, engine: Engine | None) -> Disagreement | None:
+    """Return the disagreement of an engine about a static graph, or about its dynamic form."""
+    for form in (graph, opened(graph)):
+        try:
+            found = judge(form, engine)
+        except (Invalid, IrrunError, ValueError, KeyError):
+            continue
+        if found is not None and found.judge == "engine":
+            return found
+    return None
 
 
 @dataclass(frozen=True)
@@ -46,7 +78,7 @@ class _Again:
     engine: Engine | None
 
     def judge(self, graph: Graph) -> Disagreement | None:
-        """Return the disagreement about a graph if its judge and its kind are those of ``found``.
+        """Return the disagreement about a graph if its judge is that of ``found``, and its kind is alike.
 
         A crash must come twice: for the first one, memory may be responsible that the graph before has overwritten.
         """
@@ -60,40 +92,46 @@ class _Again:
         return again if again is not None and (again.judge, again.kind) == (found.judge, found.kind) else None
 
 
-def _by_line(verdict: Verdict) -> Verdict:
-    """Return a verdict with the explanation of its description, if there is one."""
-    name = explained(described(verdict.graph, verdict.disagreement))
-    return Verdict(verdict.graph, verdict.disagreement, frozenset([name] if name else []))
+def _named(verdict: Verdict) -> Verdict:
+    """Return a verdict with its explanation, if there is one."""
+    graph, found = verdict.graph, verdict.disagreement
+    is_value = found.judge == "engine" and found.kind == "values"
+    name = predicted(graph, found) if is_value else explained(described(graph, found))
+    return Verdict(graph, found, frozenset([name] if name else []))
 
 
-def _explain_layers(graph: Graph, again: _Again) -> Verdict | None:
-    """Judge each layer alone, with static dims, then with open ones. Return None if none disagrees."""
+_Layers = Mapping[int, "tuple[str, Sequence[np.ndarray] | None]"]
+"""The explanations of layers by number, with the outputs of the engine; None if it gives none."""
+
+
+def _explain_layers(graph: Graph, again: _Again) -> _Layers | Verdict:
+    """Judge each layer alone, with static dims, then with open ones.
+
+    Return the explanations of all layers that disagree, or the verdict on the first one that nothing explains.
+    """
+    known: dict[int, tuple[str, Sequence[np.ndarray] | None]] = {}
     layers = list(single_layers(graph, again.found.call))
-    return _explain_alone(graph, layers, again) or _explain_alone(graph, map(opened, layers), again)
-
-
-def _explain_alone(graph: Graph, layers: Iterable[Graph], again: _Again) -> Verdict | None:
-    """Return the first layer that disagrees without an explanation, or the explanations of all that disagree."""
-    names: set[str] = set()
-    for layer in layers:
-        disagreement = again.judge(layer)
-        if disagreement is None:
+    for number, layer in [*layers, *((number, opened(layer)) for number, layer in layers)]:
+        found = None if number in known else again.judge(layer)
+        if found is None:
             continue
-        verdict = _by_line(Verdict(layer, disagreement))
+        verdict = _named(Verdict(layer, found))
         if not verdict.names:
             return verdict
-        names |= verdict.names
-    return Verdict(graph, again.found, frozenset(names)) if names else None
+        known[number] = next(iter(verdict.names)), found.outputs or None
+    return known
 
 
 def _explain_whole(graph: Graph, again: _Again) -> Verdict:
     """Return a verdict on layers that disagree only together."""
+    if again.found.kind == "refusal" and (name := explained(f"refusal | {again.found.detail}")):
+        return Verdict(graph, again.found, frozenset([name]))
     small = _reduce(graph, again)
     if small.graph is graph and again.found.kind in ("crash", "hang"):
         repeated = judge(graph, again.engine)
         if repeated is None or repeated.kind != again.found.kind:
             return Verdict(graph, again.found, frozenset([NOT_REPEATED]))
-    return _by_line(small)
+    return _named(small)
 
 
 def _reduce(graph: Graph, again: _Again) -> Verdict:

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +27,7 @@ from irrun.model import Model
 from irrun.running.executor import Executable
 from irrun.types import ElementType
 
-__all__ = ["Disagreement", "Invalid", "judge"]
+__all__ = ["Disagreement", "Expected", "Invalid", "differs", "judge"]
 
 _MAX_TENSOR_BYTES: Final = 1 << 26
 """The most bytes of a tensor in a run."""
@@ -54,17 +54,29 @@ _MOVES: Final = frozenset({
 
 
 @dataclass(frozen=True)
+class Expected:
+    """The outputs of a call, with the distance that each element may have."""
+
+    outputs: Sequence[np.ndarray]
+    allowed: Sequence[np.ndarray | None]
+    """None for an output that may have any values."""
+
+
+@dataclass(frozen=True)
 class Disagreement:
     """Two ways that should be equal and are not.
 
     ``judge`` is ``exact``, ``check``, ``twin``, ``threads`` or ``engine``, and ``kind`` is ``values``, ``refusal``,
-    ``crash``, ``hang`` or ``finding``. ``call`` counts the calls before it.
+    ``crash``, ``hang`` or ``finding``. ``call`` counts the calls before it. If an engine gives other values,
+    ``outputs`` are those of the engine in this call, and ``expected`` what they should be.
     """
 
     judge: str
     kind: str
     detail: str
     call: int = 0
+    outputs: Sequence[np.ndarray] = field(default=(), compare=False, repr=False)
+    expected: Expected | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.judge}: {self.kind}: {self.detail}"
@@ -72,15 +84,6 @@ class Disagreement:
 
 class Invalid(Exception):  # noqa: N818
     """The defining kernels refuse the graph in one of its calls: it shows nothing."""
-
-
-@dataclass(frozen=True)
-class _Expected:
-    """The outputs of a call, with the distance that each element may have."""
-
-    outputs: Sequence[np.ndarray]
-    allowed: Sequence[np.ndarray | None]
-    """None for an output that may have any values."""
 
 
 def judge(graph: Graph, engine: Engine | None = None, reached: set[str] | None = None) -> Disagreement | None:
@@ -158,7 +161,7 @@ class _Inputs:
         return moved
 
 
-def _expected(inputs: _Inputs, model: Model, jitters: int, *, narrow: bool) -> list[_Expected]:
+def _expected(inputs: _Inputs, model: Model, jitters: int, *, narrow: bool) -> list[Expected]:
     """Return the outputs of the defining kernels in each call, whose inputs are changed ``jitters`` times. ``narrow``
     counts f64 as f32, in which engines compute it."""
     exact = compile(model, exact=True, max_memory=_MAX_TENSOR_BYTES)
@@ -168,7 +171,7 @@ def _expected(inputs: _Inputs, model: Model, jitters: int, *, narrow: bool) -> l
         for call in range(len(inputs.first)):
             outputs = _arrays(exact, inputs[call])
             expected.append(
-                _Expected(outputs, [None if n in loose else np.zeros(o.shape) for n, o in enumerate(outputs)])
+                Expected(outputs, [None if n in loose else np.zeros(o.shape) for n, o in enumerate(outputs)])
             )
         jittered = [_jittered(inputs, exact, attempt, narrow=narrow) for attempt in range(jitters)]
     except IrrunError as error:
@@ -184,7 +187,7 @@ def _expected(inputs: _Inputs, model: Model, jitters: int, *, narrow: bool) -> l
                 allowed.append(None)
             else:
                 allowed.append(np.zeros(output.shape) if n in moved else _allowed(output, others[n], narrow=narrow))
-        settled.append(_Expected(outputs, allowed))
+        settled.append(Expected(outputs, allowed))
     return settled
 
 
@@ -255,7 +258,7 @@ def _allowed(output: np.ndarray, others: Sequence[np.ndarray], *, narrow: bool) 
     return allowed
 
 
-def _differs(outputs: Sequence[np.ndarray], expected: _Expected) -> str:
+def differs(outputs: Sequence[np.ndarray], expected: Expected) -> str:
     """Return how outputs differ from what is expected, or an empty text."""
     if len(outputs) != len(expected.outputs):
         return f"{len(outputs)} outputs instead of {len(expected.outputs)}"
@@ -278,7 +281,7 @@ def _differs(outputs: Sequence[np.ndarray], expected: _Expected) -> str:
     return ""
 
 
-def _judge_check(model: Model, expected: Sequence[_Expected]) -> Disagreement | None:
+def _judge_check(model: Model, expected: Sequence[Expected]) -> Disagreement | None:
     """No error in a valid model, and what is inferred holds what comes. Warnings are right: the graphs are random."""
     findings = check(model).errors
     if findings:
@@ -291,12 +294,12 @@ def _judge_check(model: Model, expected: Sequence[_Expected]) -> Disagreement | 
     return None
 
 
-def _judge_plan(inputs: _Inputs, model: Model, expected: Sequence[_Expected], reached: set[str]) -> Disagreement | None:
+def _judge_plan(inputs: _Inputs, model: Model, expected: Sequence[Expected], reached: set[str]) -> Disagreement | None:
     """The default plan gives what the defining kernels give, also when two threads use it at once."""
     try:
         executable = compile(model, exact=False, max_memory=_MAX_TENSOR_BYTES)
         for call, wanted in enumerate(expected):
-            if wrong := _differs(_arrays(executable, inputs[call]), wanted):
+            if wrong := differs(_arrays(executable, inputs[call]), wanted):
                 return Disagreement("exact", "values", f"call {call + 1}: {wrong}")
     except IrrunError as error:
         return Disagreement("exact", "refusal", str(error))
@@ -304,14 +307,14 @@ def _judge_plan(inputs: _Inputs, model: Model, expected: Sequence[_Expected], re
     return None if inputs.graph.is_stateful() else _judge_threads(inputs, executable, expected)
 
 
-def _judge_threads(inputs: _Inputs, executable: Executable, expected: Sequence[_Expected]) -> Disagreement | None:
+def _judge_threads(inputs: _Inputs, executable: Executable, expected: Sequence[Expected]) -> Disagreement | None:
     """Two threads give the same at once: one goes from the first call on, one from the last call back."""
     found: list[Disagreement] = []
 
     def work(calls: Sequence[int]) -> None:
         for call in calls:
             try:
-                wrong = _differs(_arrays(executable, inputs[call]), expected[call])
+                wrong = differs(_arrays(executable, inputs[call]), expected[call])
             except Exception as error:
                 found.append(Disagreement("threads", "crash", f"call {call + 1}: {type(error).__name__}: {error}"))
                 return
@@ -336,19 +339,19 @@ def _short(text: str) -> str:
     return f"{text[:start]} … {text[start - _MAX_MESSAGE_CHARS :]}"
 
 
-def _judge_twins(inputs: _Inputs, expected: Sequence[_Expected]) -> Disagreement | None:
+def _judge_twins(inputs: _Inputs, expected: Sequence[Expected]) -> Disagreement | None:
     """The model with the static shapes of each call gives the same."""
     for call in sorted({*inputs.first}):
         try:
             twin = compile(inputs.graph.model(inputs.graph.calls[call]), exact=False, max_memory=_MAX_TENSOR_BYTES)
-            if wrong := _differs(_arrays(twin, inputs[call]), expected[call]):
+            if wrong := differs(_arrays(twin, inputs[call]), expected[call]):
                 return Disagreement("twin", "values", f"with the shapes of call {call + 1}: {wrong}")
         except IrrunError as error:
             return Disagreement("twin", "refusal", f"with the shapes of call {call + 1}: {error}")
     return None
 
 
-def _judge_engine(inputs: _Inputs, model: Model, expected: Sequence[_Expected], engine: Engine) -> Disagreement | None:
+def _judge_engine(inputs: _Inputs, model: Model, expected: Sequence[Expected], engine: Engine) -> Disagreement | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.xml")
         save_model(model, path)
@@ -358,8 +361,9 @@ def _judge_engine(inputs: _Inputs, model: Model, expected: Sequence[_Expected], 
             outcome = engine.infer(dict(enumerate(inputs[call])))
             if not isinstance(outcome, Outputs):
                 break
-            if wrong := _differs([output.array for output in outcome.outputs], wanted):
-                return Disagreement("engine", "values", f"call {call + 1}: {wrong}", call)
+            arrays = [output.array for output in outcome.outputs]
+            if wrong := differs(arrays, wanted):
+                return Disagreement("engine", "values", f"call {call + 1}: {wrong}", call, arrays, wanted)
     match outcome:
         case Refusal(message=message):
             lines = [line for line in message.splitlines() if line.strip()]

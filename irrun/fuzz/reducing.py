@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
+
+import numpy as np
 
 from irrun.api import compile
 from irrun.diagnostics import IrrunError
 from irrun.growing.graphs import Graph, Node, Ref
 from irrun.types import ELEMENT_TYPES
 
-__all__ = ["opened", "reduced", "single_layers"]
+__all__ = ["opened", "reduced", "single_layers", "without"]
 
 _MAX_TRIALS: Final = 120
 """The most graphs that are tried to make one small."""
@@ -32,8 +34,9 @@ def reduced(graph: Graph, fails: Callable[[Graph], bool]) -> Graph:
     return graph
 
 
-def single_layers(graph: Graph, call: int) -> Iterator[Graph]:
-    """Yield a static graph for each layer, body or variable, with the values that its inputs have in a call.
+def single_layers(graph: Graph, call: int) -> Iterator[tuple[int, Graph]]:
+    """Yield the number of each layer, body or variable, and a static graph of it alone, with the values that its inputs
+    have in a call.
 
     Constants stay constants. Yields nothing if the shapes of the call cannot be declared.
     """
@@ -49,7 +52,7 @@ def single_layers(graph: Graph, call: int) -> Iterator[Graph]:
         values = dict(zip(refs, compile(model, exact=True)(graph.feeds(call)).arrays, strict=True))
     except (IrrunError, ValueError, KeyError):
         return
-    for node in graph.nodes:
+    for number, node in enumerate(graph.nodes):
         if node.is_input:
             continue
         inputs = [
@@ -59,7 +62,19 @@ def single_layers(graph: Graph, call: int) -> Iterator[Graph]:
         ]  # fmt: skip
         layer = replace(node, inputs=[Ref(position) for position in range(len(inputs))])
         results = [Ref(len(inputs), port) for port in range(node.outputs)]
-        yield Graph(graph.seed, [*inputs, layer], results, [{}] * (3 if node.kind == "state" else 1))
+        yield number, Graph(graph.seed, [*inputs, layer], results, [{}] * (3 if node.kind == "state" else 1))
+
+
+def without(graph: Graph, call: int, values: Mapping[int, Sequence[np.ndarray] | None]) -> Graph | None:
+    """Return the static graph of a call in which parameters take the place of some nodes.
+
+    ``values`` are the outputs of each, None for those of the defining kernels. Returns None if nothing is left, or if
+    the rest does not accept the values.
+    """
+    rest: Graph | None = replace(_made_static(graph, graph.calls[call] if graph.calls else {}), calls=[{}])
+    for number in sorted(values, reverse=True):  # the nodes before keep their numbers
+        rest = rest and _cut(rest, number, values[number])
+    return rest and _pruned(rest)
 
 
 def opened(graph: Graph) -> Graph:
@@ -89,7 +104,7 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
         if not graph.is_dynamic() and any(Ref(number, p) in n.inputs for n in graph.nodes for p in range(node.outputs)):
             cut = _cut(graph, number)
             if cut is not None:
-                yield cut
+                yield _pruned(cut)
         used = [ref for ref in node.inputs if not graph.nodes[ref.node].is_input]
         if used and any(ref.node == number for ref in graph.results):
             yield _pruned(replace(graph, results=used))
@@ -105,12 +120,14 @@ def _with(graph: Graph, number: int, node: Node) -> Graph:
     return replace(graph, nodes=[*graph.nodes[:number], node, *graph.nodes[number + 1 :]])
 
 
-def _cut(graph: Graph, number: int) -> Graph | None:
-    """Return a static graph in which parameters with its values take the place of a node."""
+def _cut(graph: Graph, number: int, values: Sequence[np.ndarray] | None = None) -> Graph | None:
+    """Return a static graph in which parameters take the place of a node: with ``values``, or with its own."""
     node = graph.nodes[number]
     refs = [Ref(number, port) for port in range(node.outputs)]
     try:
-        arrays = compile(replace(graph, results=refs).model(), exact=True)(graph.feeds()).arrays
+        arrays = values
+        if arrays is None:
+            arrays = compile(replace(graph, results=refs).model(), exact=True)(graph.feeds()).arrays
         tensors, _, _ = graph.built(graph.calls[0] if graph.calls else None)
     except (IrrunError, ValueError, KeyError):
         return None
@@ -130,7 +147,7 @@ def _cut(graph: Graph, number: int) -> Graph | None:
     results = [moved(ref) for ref in graph.results if ref.node != number]
     if not results:
         return None
-    return _pruned(replace(graph, nodes=nodes, results=results, calls=[{}], open={}, unranked=frozenset()))
+    return replace(graph, nodes=nodes, results=results, calls=[{}], open={}, unranked=frozenset())
 
 
 def _pruned(graph: Graph) -> Graph:

@@ -16,6 +16,7 @@ from departure_calls import feeds, want
 from departures_page import PAGE, page
 from grouped import each
 from irrun.departures import FOLDER, Departure, Either, Expected, Outcome, Tensor, departures, parsed
+from irrun.fuzz.predicting import Layer, last_layer
 from irrun.opdef import find
 from irrun.types import ELEMENT_TYPES
 from oracle import Oracle, OracleError
@@ -62,6 +63,28 @@ def _assert_is(got: np.ndarray, expected: Expected, departure: Departure) -> Non
     assert got.dtype == wanted.dtype
     rtol = 1e-6 if got.dtype.kind not in "iub" else 0
     np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=rtol)
+
+
+PREDICTED = [departure for departure in departures() if departure.predicts is not None]
+
+
+@each("departure", PREDICTED, ids=lambda departure: departure.name)
+def test_a_prediction_is_what_openvino_gives(departure: Departure) -> None:
+    """``NAME.py`` computes what ``NAME.toml`` records, and says nothing about a layer that the departure spares."""
+    predicts, expected = departure.predicts, departure.shown.openvino
+    assert predicts is not None
+    layer = last_layer(irrun.read_model(departure.model), feeds(departure))
+    assert layer is not None
+    outputs = predicts(layer)
+    assert outputs is not None
+    assert len(outputs) == len(layer.outputs)
+    if isinstance(expected, Tensor):
+        wanted = want(expected, departure)
+        assert outputs[0].shape == wanted.shape
+        known = ~np.ma.getmaskarray(outputs[0])
+        np.testing.assert_allclose(np.ma.getdata(outputs[0])[known], wanted[known], rtol=1e-5)
+    x = np.array([1.5, -2], np.float32)
+    assert predicts(Layer(find("Tanh")[1](), [x], [np.tanh(x)], [False], False)) is None
 
 
 # ---------------------------------------------------------------------------------------------

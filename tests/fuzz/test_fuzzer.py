@@ -263,7 +263,7 @@ def test_a_crash_after_another_layer_has_overwritten_memory_is_not_blamed_on_a_l
 def test_each_layer_is_shown_with_the_values_that_it_gets() -> None:
     graph = _chain("Tanh", "Exp")
     graph.nodes[0].data = np.full((2, 3), 0.5, np.float32)
-    first, second = single_layers(graph, 0)
+    (_, first), (_, second) = single_layers(graph, 0)
     assert (first.signature(), second.signature()) == ("Tanh-1 of f32", "Exp-1 of f32")
     np.testing.assert_allclose(second.feeds()[0], np.tanh(np.full((2, 3), 0.5)), rtol=1e-6)
 
