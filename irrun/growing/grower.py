@@ -16,7 +16,9 @@ from irrun.growing.chain import Axis, Chain, Tensor, fixed
 from irrun.growing.choices import Dice
 from irrun.growing.converted import CONVERTED
 from irrun.growing.drafts import MAX_ELEMENTS, STRUCTURE, Draft, Port, random_contents, versions
+from irrun.growing.frequencies import weight
 from irrun.growing.graphs import Graph, Node, Ref, Stored
+from irrun.growing.idioms import IDIOMS
 from irrun.growing.layers import LAYERS
 from irrun.growing.solver import Solver
 from irrun.growing.starts import STARTS
@@ -38,6 +40,8 @@ _MAX_CHAIN_LAYERS: Final = 12
 """The most layers of a chain."""
 _MAX_STARTED_ELEMENTS: Final = 1 << 20
 """The most elements of a tensor in a graph that begins with a start: its kernels have thresholds."""
+_FREQUENT: Final = 0.7
+"""The share of solved layers that are drawn by how often networks use them. The others are those drawn least often."""
 _SHOWN: Final = 0.1
 """The share of tensors that are outputs although a layer reads them."""
 _MAX_TRIALS: Final = 6
@@ -57,6 +61,7 @@ class Grower:
         self.solver = Solver(random.Random(seed))
         self.reached: Counter[str] = Counter()
         self.names = [name for name, cls in sorted(versions().items()) if cls.type not in STRUCTURE]
+        self.weights = [weight(versions()[name].type) for name in self.names]
 
     def grow(self, number: int) -> Graph:
         """Return the graph of a number."""
@@ -127,8 +132,10 @@ class Grower:
                     hosts += _readable([Ref(number, port) for port in range(node.outputs)], built)
 
     def _solve_layer(self, graph: Graph, built: dict[Ref, Any], host: Tensor | None, rng: random.Random) -> None:
-        name = rng.choice(self.names) if rng.random() < 0.5 else min(
-            rng.sample(self.names, 12), key=lambda name: self.reached[name])  # fmt: skip
+        if rng.random() < _FREQUENT:
+            (name,) = rng.choices(self.names, self.weights)
+        else:
+            name = min(rng.sample(self.names, 12), key=lambda name: self.reached[name])
         cls = versions()[name]
         draft = None
         if host is not None and cls.inputs:
@@ -142,8 +149,8 @@ class Grower:
             _drop_unless_built(graph, built, before)  # contents that the draft knew may be those of a Parameter
 
 
-_PLAIN: Final = (*LAYERS, *CONVERTED)
-_ALL: Final = (*LAYERS, *LAYERS, *CONVERTED, *BODIES, *BODIES)
+_PLAIN: Final = (*LAYERS, *CONVERTED, *IDIOMS)
+_ALL: Final = (*LAYERS, *LAYERS, *CONVERTED, *IDIOMS, *BODIES, *BODIES)
 
 
 def _readable(refs: Sequence[Ref], built: Mapping[Ref, Any]) -> list[Tensor]:
