@@ -26,5 +26,6 @@ PROGRAMS: Final = {
     "record_tokenizers": "tools/record_tokenizers.py",
     "sizes": "tools/sizes.py",
     "snapshots": "tests/cli/test_widths.py",
+    "suite_release": "tools/suite_release.py",
     "train_tokenizers": "tools/train_tokenizers.py",
 }

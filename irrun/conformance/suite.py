@@ -27,12 +27,15 @@ from irrun.files import write_file, write_pair
 from irrun.types import ELEMENT_TYPES
 
 __all__ = [
-    "BASES", "SUITE", "Case", "Operation", "Step", "Suite", "read_suite", "tensor_record", "write_suite",
+    "BASES", "CONTENT", "SUITE", "Case", "Operation", "Step", "Suite", "read_suite", "tensor_record", "write_suite",
 ]  # fmt: skip
 
 FORMAT: Final = "OpenVINO IR conformance suite"
 VERSION: Final = 2
 """The version of the format. It changes when a reader of the old version would misunderstand the file."""
+CONTENT: Final = "2026.11"
+"""The version of the contents. It changes with any verdict; ``docs/conformance-changes.md`` says which."""
+LICENCE: Final = "Apache-2.0"
 SUITE: Final = Path(__file__).with_name("suite.jsonl.xz")
 """The suite that is part of irrun."""
 
@@ -139,11 +142,15 @@ class Operation:
 
 @dataclass(frozen=True)
 class Suite:
-    """All cases, sorted by name, the operations by name (``Tile-1``), and the general rules by code."""
+    """All cases, sorted by name, the operations by name (``Tile-1``), and the general rules by code.
+
+    ``content`` is the version of the contents.
+    """
 
     operations: Mapping[str, Operation]
     rules: Mapping[str, str]
     cases: Sequence[Case]
+    content: str = CONTENT
 
     @cached_property
     def digest(self) -> str:
@@ -186,7 +193,7 @@ def read_suite(path: str | os.PathLike[str] = SUITE) -> Suite:
         operations = {
             name: Operation(o["page"], o["types"], o["clauses"], o["commit"]) for name, o in head["operations"].items()
         }
-        return Suite(operations, head["rules"], cases)
+        return Suite(operations, head["rules"], cases, head.get("content", ""))
     except OSError as error:
         raise _unreadable(path, (error.strerror or str(error)).lower()) from None
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, lzma.LZMAError, RecursionError) as error:
@@ -205,6 +212,8 @@ def _lines(suite: Suite) -> list[bytes]:
     head = {
         "format": FORMAT,
         "version": VERSION,
+        "content": suite.content,
+        "licence": LICENCE,
         "cases": len(suite.cases),
         "operations": operations,
         "rules": suite.rules,
