@@ -23,7 +23,7 @@ class AdaptiveBase(Op):
     """
 
     inputs = ports(data="T", output_shape="T_SHAPE")
-    types = {"T": "numeric boolean", "T_SHAPE": "int"}  # OpenVINO pools integers and booleans, too
+    types = {"T": "float", "T_SHAPE": "i32 i64"}
     channels_last = True
 
     def pooled(self, at: Site, data: Value, output_shape: Value) -> Value:

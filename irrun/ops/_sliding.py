@@ -120,7 +120,7 @@ class Pooling(Sliding):
     kernel = attr.ints()
     rounding_type = attr.choice("floor", "ceil", default="floor")
     inputs = ports(data="T")
-    types = {"T": "numeric boolean"}  # OpenVINO pools booleans, too
+    types = {"T": "numeric"}
     channels_last = True
 
     def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, opt, ports
-from irrun.types import Dim, PartialShape
+from irrun.types import Dim, PartialShape, type_set
 
 
 @op("Eye", since=9, spec="generation/eye-9")
@@ -15,7 +15,7 @@ class Eye(Op):
     C1  ``num_rows``, ``num_columns`` and ``diagonal_index`` have one element each, as a scalar or 1D.
     C2  ``num_rows``, ``num_columns`` and the entries of ``batch_shape`` are not negative.
     C3  ``batch_shape`` is 1D.
-    C4  ``output_type`` is boolean or numeric.
+    C4  ``output_type`` is numeric.
     """
 
     output_type = attr.element_type()
@@ -26,9 +26,8 @@ class Eye(Op):
     def infer(
         self, at: Site, num_rows: Value, num_columns: Value, diagonal_index: Value, batch_shape: Value | None = None
     ) -> Value:
-        # OpenVINO gives booleans, too
-        supported = self.output_type.kind not in ("string", "dynamic")
-        at.require(supported, "C4", f"output_type is {self.output_type}, not boolean or numeric")
+        numeric = self.output_type in type_set("numeric")
+        at.require(numeric, "C4", f"output_type is {self.output_type}, not numeric")
         dims: list[Dim] = []
         for name, value in ("num_rows", num_rows), ("num_columns", num_columns), ("diagonal_index", diagonal_index):
             single = value.rank in (None, 0, 1) and value.shape.count().fits(1)

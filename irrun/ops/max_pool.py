@@ -23,7 +23,7 @@ class MaxPool14(Pooling):
     C3  Strides, dilations and the kernel are positive, pads not negative.
     C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
     C5  ``axis`` is at least -rank and less than the rank of ``data``.
-    C6  ``index_element_type`` is an integer type.
+    C6  ``index_element_type`` is i32 or i64.
     """
 
     dilations = attr.ints(())
@@ -35,11 +35,10 @@ class MaxPool14(Pooling):
     def infer(self, at: Site, data: Value) -> tuple[Value, Value]:
         pooled = self.pooled(at, data)
         at.axis(self.axis, pooled.rank, "C5")
-        # OpenVINO takes any integer type, the specification only i32 and i64
         at.require(
-            self.index_element_type.is_integer,
+            self.index_element_type.name in ("i32", "i64"),
             "C6",
-            f"index_element_type is {self.index_element_type}, not an integer type",
+            f"index_element_type is {self.index_element_type}, not i32 or i64",
         )
         return pooled, pooled.typed(self.index_element_type)
 
@@ -67,7 +66,7 @@ class MaxPool8(MaxPool14):
     C3  Strides, dilations and the kernel are positive, pads not negative.
     C4  The dilated kernel fits into the padded data. With same_upper and same_lower, it always does.
     C5  ``axis`` is at least -rank and less than the rank of ``data``.
-    C6  ``index_element_type`` is an integer type.
+    C6  ``index_element_type`` is i32 or i64.
     """
 
     rounding_type = attr.choice("floor", "ceil", default="floor")
@@ -148,8 +147,7 @@ def _lowest(dtype: np.dtype) -> np.generic:
     """Return the value of a pad: minus infinity, or the least value of a type without infinity."""
     # OpenVINO pads f32 with the lowest finite number
     kind = ElementType.of(dtype)
-    if kind is None or kind.kind == "boolean":
-        return np.False_
+    assert kind is not None
     if kind.is_integer:
         return dtype.type(ml_dtypes.iinfo(dtype).min)
     lowest = dtype.type(-np.inf)

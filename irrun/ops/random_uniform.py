@@ -27,7 +27,7 @@ class RandomUniform(Op):
     op_seed = attr.int(default=0)
     alignment = attr.choice("tensorflow", "pytorch", default="tensorflow")
     inputs = ports(shape="T_SHAPE", minval="T_VALUE", maxval="T_VALUE")
-    types = {"T_SHAPE": "i32 i64", "T_VALUE": "numeric"}
+    types = {"T_SHAPE": "i32 i64", "T_VALUE": "i32 i64 f16 bf16 f32 f64"}
     pure = False
     needs = ("stream",)
 

@@ -13,10 +13,6 @@ VALUES = [
     Values("overlapping", "AdaptiveAvgPool-8", [[[[1.0, 2, 3, 4, 5]]], i64(3)], [[[1.5, 3, 4.5]]]),
     Values("more-windows-than-elements", "AdaptiveAvgPool-8", [[[[1.0, 2, 3]]], i64(5)], [[[1, 1.5, 2, 2.5, 3]]]),
     Values("2d", "AdaptiveAvgPool-8", [arange(1, 2, 2, 3, start=1), i64(1, 2)], np.array([[[[3, 4]], [[9, 10]]]], np.float32)),
-    Values("half-to-even", "AdaptiveAvgPool-8", [[[[1, 2, 3, 4]]], i64(3)], [[[2, 2, 4]]]),
-    Values("i64-sum-beyond-i64", "AdaptiveAvgPool-8", [[[[2**63 - 1, 2**63 - 3]]], i64(1)], [[[2**63 - 2]]]),
-    Values("u64-sum-beyond-u64", "AdaptiveAvgPool-8", [np.array([[[2**64 - 1, 1]]], np.uint64), i64(1)], np.array([[[2**63]]], np.uint64)),
-    Values("i64-beyond-2**53", "AdaptiveAvgPool-8", [[[[2**53 + 1, 2**53 + 1]]], i64(1)], [[[2**53 + 1]]]),
     Values("f16-rounds-once", "AdaptiveAvgPool-8", [np.array([[[2048, 1, 1, 2]]], np.float16), i64(1)], np.array([[[513]]], np.float16)),
     Values("bf16", "AdaptiveAvgPool-8", [np.array([[[256, 1, 3, 4]]], ml_dtypes.bfloat16), i64(1)], np.array([[[66]]], ml_dtypes.bfloat16)),
     Values("nan", "AdaptiveAvgPool-8", [[[[1.0, np.nan, 2, 4]]], i64(2)], [[[np.nan, 3]]]),
@@ -43,6 +39,8 @@ REFUSALS = [
     Refusal("c2-negative", "AdaptiveAvgPool-8", ["f32[1,3,4]", "i64{-1}"]),
     Refusal("c3-nothing", "AdaptiveAvgPool-8", ["f32[1,3,0]", "i64{1}"]),
     Refusal("ir301-float-shape", "AdaptiveAvgPool-8", ["f32[1,3,4]", "f32[1]"]),
+    Refusal("ir301-u8-shape", "AdaptiveAvgPool-8", ["f32[1,3,4]", "u8[1]"]),
+    Refusal("ir301-integers", "AdaptiveAvgPool-8", ["i64[1,3,4]", "i64{1}"]),
 ]
 
 _MODELS = [
@@ -57,7 +55,10 @@ _MODELS = [
 CASES = [
     Case(f"{shape}-{wanted}", "AdaptiveAvgPool-8", [random(*shape), i64(*wanted)], shapes=[1])
     for shape, wanted in _MODELS
-] + [Case(np.dtype(t).name, "AdaptiveAvgPool-8", [random(1, 2, 7, dtype=t), i64(3)], shapes=[1]) for t in NUMERIC]
+] + [
+    Case(np.dtype(t).name, "AdaptiveAvgPool-8", [random(1, 2, 7, dtype=t), i64(3)], shapes=[1])
+    for t in (np.float32, np.float16)
+]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

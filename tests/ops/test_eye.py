@@ -22,7 +22,6 @@ VALUES = [
     Values("1d", "Eye-9", [i64(1), i64(2), i64(1)], [[0, 1]], F32),
     Values("bf16", "Eye-9", _inputs(1, 2, 0), np.array([[1, 0]], ml_dtypes.bfloat16), {"output_type": "bf16"}),
     Values("i4", "Eye-9", _inputs(1, 2, 0), np.array([[1, 0]], ml_dtypes.int4), {"output_type": "i4"}),
-    Values("boolean", "Eye-9", _inputs(1, 2, 0), [[True, False]], {"output_type": "boolean"}),
 ]
 
 SHAPES = [
@@ -40,6 +39,7 @@ REFUSALS = [
     Refusal("c2-rows", "Eye-9", ["i64[]{-2}", "i64[]{2}", "i64[]{0}"], F32),
     Refusal("c2-batch", "Eye-9", ["i64[]{2}", "i64[]{2}", "i64[]{0}", "i64{-1}"], F32),
     Refusal("c3-batch", "Eye-9", ["i64[]{2}", "i64[]{2}", "i64[]{0}", "i64[]{2}"], F32),
+    Refusal("c4-boolean", "Eye-9", ["i64[]{2}", "i64[]{2}", "i64[]{0}"], {"output_type": "boolean"}),
     Refusal("c4-string", "Eye-9", ["i64[]{2}", "i64[]{2}", "i64[]{0}"], {"output_type": "string"}),
     Refusal("ir301-float", "Eye-9", ["f32[]", "i64[]{2}", "i64[]{0}"], F32),
 ]
