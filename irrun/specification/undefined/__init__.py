@@ -1,0 +1,25 @@
+"""What the pages leave open: for each behaviour, which elements of an operation's outputs no page determines.
+
+A behaviour is a function of the operation and the arrays of its inputs, None for an input that is left out or is not
+known. It returns a bool, or an array of bools that broadcasts with each output: True where the page gives no answer.
+It returns a tuple with one of these for each output where the outputs differ. The files of ``irrun/specification``
+name the behaviours of a version, with the sentence of its page. Several versions may share a behaviour. Each module
+of this package holds a family of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from irrun.specification.undefined import generators, numbers, windows
+from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined
+
+__all__ = ["BEHAVIOURS", "Behaviour", "Inputs", "Undefined"]
+
+BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
+    **generators.BEHAVIOURS,
+    **numbers.BEHAVIOURS,
+    **windows.BEHAVIOURS,
+}
+"""The behaviours by the names that the files of ``irrun/specification`` use."""
