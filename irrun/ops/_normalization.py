@@ -1,4 +1,4 @@
-"""Shared by normalisations: the axes along which they run."""
+"""Shared by normalisations: the axes along which they run, and the numbers that keep a divisor above 0."""
 
 import numpy as np
 
@@ -17,6 +17,11 @@ def check_count(at: Site, label: str, data: Value, axes: Value) -> None:
     count = axes.shape.count()
     message = f"axes has length {count}, but data is {data.shape}"
     at.require(data.rank is None or count.lo <= data.rank, label, message)
+
+
+def check_positive(at: Site, label: str, name: str, number: float) -> None:
+    """Refuse an attribute that is not positive."""
+    at.require(number > 0, label, f"{name} is {number}, not positive")
 
 
 def places(axes: np.ndarray, rank: int) -> Axes:

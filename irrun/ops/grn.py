@@ -4,6 +4,7 @@ import numpy as np
 
 from irrun.kernels.normalization import total
 from irrun.opdef import Op, Site, Value, attr, op, ports
+from irrun.ops._normalization import check_positive
 from irrun.ops._unary import through_floats
 
 
@@ -12,15 +13,16 @@ class GRN(Op):
     """Divide ``data`` by the root of ``bias`` plus the sum of squares along the channels (axis 1).
 
     C1  The rank of ``data`` is 2 to 4.
+    C2  ``bias`` is positive.
     """
 
     bias = attr.float()
     inputs = ports(data="T")
-    # OpenVINO takes integers and booleans, too
-    types = {"T": "boolean numeric"}
+    types = {"T": "float"}
 
     def infer(self, at: Site, data: Value) -> Value:
         at.require(data.rank in (None, 2, 3, 4), "C1", f"data is {data.shape}, not 2D, 3D or 4D")
+        check_positive(at, "C2", "bias", self.bias)
         return data.reshaped(data.shape)
 
     def run(self, data: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from irrun.kernels.blocks import SMALL_BLOCK_BYTES, blocks
 from irrun.kernels.elementwise import native
 from irrun.kernels.normalization import standardise, standardised
 from irrun.opdef import Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, ports
+from irrun.ops._normalization import check_positive
 from irrun.ops._unary import through_floats
 
 
@@ -16,14 +17,14 @@ class GroupNormalization(Op):
     C1  ``data`` has at least rank 2.
     C2  ``scale`` and ``bias`` are 1D and have one element for each channel.
     C3  ``num_groups`` is positive and divides the number of channels.
+    C4  ``epsilon`` is positive.
     """
 
     per_element = 7
     num_groups = attr.int()
     epsilon = attr.float()
     inputs = ports(data="T", scale="T", bias="T")
-    # OpenVINO takes integers, too
-    types = {"T": "numeric"}
+    types = {"T": "float"}
     channels_last = True
 
     def infer(self, at: Site, data: Value, scale: Value, bias: Value) -> Value:
@@ -40,6 +41,7 @@ class GroupNormalization(Op):
         at.require(groups >= 1, "C3", f"num_groups is {groups}, not positive")
         divided = channels.hi >= groups and (channels.value or 0) % groups == 0
         at.require(divided, "C3", f"{channels} channels cannot be divided into {groups} groups")
+        check_positive(at, "C4", "epsilon", self.epsilon)
         return data if data.rank is None else data.reshaped(data.shape.replace(1, channels))
 
     def prepare(self, request: Request) -> Kernel | None:

@@ -300,7 +300,7 @@ class Interpolate1(Op):
     pads_begin = attr.ints((0,))
     pads_end = attr.ints((0,))
     inputs = ports(data="T", target_spatial_shape="T_SIZE")
-    types = {"T": "numeric", "T_SIZE": "int"}  # OpenVINO takes integers, too, the specification floats
+    types = {"T": "float", "T_SIZE": "int"}
     channels_last = True
 
     def infer(self, at: Site, data: Value, target_spatial_shape: Value) -> Value:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._normalization import check_axes, check_count, places
+from irrun.ops._normalization import check_axes, check_count, check_positive, places
 from irrun.ops._unary import through_floats
 
 
@@ -17,6 +17,7 @@ class LRN(Op):
     C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     C3  ``size`` is positive.
     C4  ``axes`` has at most as many entries as ``data`` has axes.
+    C5  ``beta`` is positive.
     """
 
     alpha = attr.float()
@@ -24,8 +25,7 @@ class LRN(Op):
     bias = attr.float()
     size = attr.int()
     inputs = ports(data="T", axes="T_IND")
-    # OpenVINO takes integers and booleans, too
-    types = {"T": "boolean numeric", "T_IND": "int"}
+    types = {"T": "float", "T_IND": "int"}
     channels_last = {"axes": "axes"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
@@ -33,6 +33,7 @@ class LRN(Op):
         at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}, not 1D")
         check_axes(at, data, axes)
         check_count(at, "C4", data, axes)
+        check_positive(at, "C5", "beta", self.beta)
         return data.reshaped(data.shape)
 
     def run(self, data: np.ndarray, axes: np.ndarray) -> np.ndarray:

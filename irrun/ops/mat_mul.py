@@ -41,7 +41,7 @@ class MatMul(Op):
     transpose_a = attr.bool(False)
     transpose_b = attr.bool(False)
     inputs = ports(a="T", b="T")
-    types = {"T": "numeric boolean"}  # OpenVINO multiplies booleans, too
+    types = {"T": "numeric"}
     takes_stored = 1
 
     def infer(self, at: Site, a: Value, b: Value) -> Value:

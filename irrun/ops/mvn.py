@@ -6,7 +6,7 @@ from irrun.kernels.blocks import whole_along
 from irrun.kernels.elementwise import native
 from irrun.kernels.normalization import mean, standardise, standardised
 from irrun.opdef import CHANNELS_LAST, Kernel, Op, Request, Site, Value, attr, op, ports
-from irrun.ops._normalization import check_axes, check_count, places
+from irrun.ops._normalization import check_axes, check_count, check_positive, places
 from irrun.ops._unary import through_floats
 
 
@@ -17,6 +17,7 @@ class MVN6(Op):
     C1  ``axes`` is 1D.
     C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     C3  ``axes`` has at most as many entries as ``data`` has axes.
+    C4  ``eps`` is positive.
     """
 
     per_element = 5
@@ -24,14 +25,14 @@ class MVN6(Op):
     eps = attr.float()
     eps_mode = attr.choice("inside_sqrt", "outside_sqrt")
     inputs = ports(data="T", axes="T_IND")
-    # OpenVINO takes integers, too
-    types = {"T": "numeric", "T_IND": "i32 i64"}
+    types = {"T": "float", "T_IND": "i32 i64"}
     channels_last = {"axes": "axes"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
         at.require(axes.rank in (None, 1), "C1", f"axes is {axes.shape}, not 1D")
         check_axes(at, data, axes)
         check_count(at, "C3", data, axes)
+        check_positive(at, "C4", "eps", self.eps)
         return data.reshaped(data.shape)
 
     def prepare(self, request: Request) -> Kernel | None:
@@ -58,6 +59,7 @@ class MVN2(Op):
     Without ``reduction_axes``, the axes are all from 1 on with ``across_channels``, and all from 2 on otherwise.
 
     C1  Each entry of ``reduction_axes`` is at least -rank and less than the rank of ``data``.
+    C2  ``eps`` is positive.
     """
 
     per_element = 5
@@ -67,13 +69,13 @@ class MVN2(Op):
     normalize_variance = attr.bool()
     eps = attr.float()
     inputs = ports(data="T")
-    # OpenVINO takes integers and booleans, too
-    types = {"T": "boolean numeric"}
+    types = {"T": "float"}
     channels_last = True
 
     def infer(self, at: Site, data: Value) -> Value:
         for axis in self.reduction_axes:
             at.axis(axis, data.rank, "C1")
+        check_positive(at, "C2", "eps", self.eps)
         return data.reshaped(data.shape)
 
     def prepare(self, request: Request) -> Kernel | None:

@@ -7,7 +7,7 @@ from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import row_sums
 from irrun.kernels.normalization import total
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, op, ports
-from irrun.ops._normalization import check_axes, places
+from irrun.ops._normalization import check_axes, check_positive, places
 from irrun.ops._unary import through_floats
 
 
@@ -21,14 +21,14 @@ class NormalizeL2(Op):
     C1  ``axes`` is a scalar or 1D.
     C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     C3  ``axes`` has no duplicates.
+    C4  ``eps`` is positive.
     """
 
     per_element = 3
     eps = attr.float()
     eps_mode = attr.choice("add", "max")
     inputs = ports(data="T", axes="T_IND")
-    # OpenVINO takes integers and booleans, too
-    types = {"T": "boolean numeric", "T_IND": "int"}
+    types = {"T": "float", "T_IND": "int"}
     channels_last = {"axes": "axes"}
 
     def infer(self, at: Site, data: Value, axes: Value) -> Value:
@@ -38,6 +38,7 @@ class NormalizeL2(Op):
         if known is not None and data.rank is not None:
             distinct = {axis % data.rank for axis in known}
             at.require(len(distinct) == len(known), "C3", f"axes {list(known)} names an axis more than once")
+        check_positive(at, "C4", "eps", self.eps)
         return data.reshaped(data.shape)
 
     def prepare(self, request: Request) -> Kernel | None:

@@ -49,6 +49,8 @@ REFUSALS = [
     Refusal("c3-divide", OP, ["f32[1,4]", "f32[4]", "f32[4]"], _groups(3)),
     Refusal("c3-more-than-channels", OP, ["f32[1,..4]", "f32[?]", "f32[?]"], _groups(5)),
     Refusal("c3-none", OP, ["f32[1,4]", "f32[4]", "f32[4]"], _groups(0)),
+    Refusal("c4-epsilon", OP, ["f32[1,4]", "f32[4]", "f32[4]"], _groups(2) | {"epsilon": 0}),
+    Refusal("ir301-integers", OP, ["i32[1,4]", "i32[4]", "i32[4]"], _groups(2)),
     Refusal("ir301-boolean", OP, ["boolean[1,4]", "boolean[4]", "boolean[4]"], _groups(2)),
     Refusal("ir302-types", OP, ["f16[1,4]", "f32[4]", "f32[4]"], _groups(2)),
 ]

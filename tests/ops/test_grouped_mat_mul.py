@@ -38,7 +38,7 @@ REFUSALS = [
     Refusal("c3-descend", "GroupedMatMul-17", ["f32[10,4]", "f32[3,5,4]", "i64{8,3,10}"]),
     Refusal("c3-too-few", "GroupedMatMul-17", ["f32[10,4]", "f32[3,5,4]", "i64{3,8,9}"]),
     Refusal("c3-negative", "GroupedMatMul-17", ["f32[?,4]", "f32[3,5,4]", "i64{-1,8,9}"]),
-    Refusal("c4-inner", "GroupedMatMul-17", ["f32[10,4]", "f32[3,4,5]", "i64[3]"]),
+    Refusal("c4-inner", "GroupedMatMul-17", ["f32[10,4]", "f32[3,5,6]", "i64[3]"]),
     Refusal("c5-groups", "GroupedMatMul-17", ["f32[2,10,4]", "f32[3,5,4]"]),
     Refusal("ir301-u8-offsets", "GroupedMatMul-17", ["f32[10,4]", "f32[3,5,4]", "u8[3]"]),
     Refusal("ir302-types", "GroupedMatMul-17", ["f32[10,4]", "f16[3,5,4]", "i64[3]"]),

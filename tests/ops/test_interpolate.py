@@ -99,6 +99,7 @@ REFUSALS = [
     Refusal("c2-opset1", _OLDEST, ["f32[2,3]", "i64[1]"], {"mode": "nearest", "axes": 2}),
     Refusal("c3-opset1", _OLDEST, ["f32[2,3]", "i64{-1}"], {"mode": "nearest", "axes": 1}),
     Refusal("c4-opset1", _OLDEST, ["f32[2,0]", "i64{1}"], {"mode": "nearest", "axes": 1}),
+    Refusal("ir301-opset1-integers", _OLDEST, ["i32[2,3]", "i64[1]"], {"mode": "nearest", "axes": 0}),
     Refusal("c5-opset1-area", _OLDEST, ["f32[2,3]", "i64[1]"], {"mode": "area", "axes": 0}),
     Refusal("ir301-boolean", _NEW, ["boolean[2]", "i64[1]"], _sizes()),
 ]  # fmt: skip

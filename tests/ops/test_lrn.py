@@ -61,6 +61,8 @@ REFUSALS = [
     Refusal("c4-more-axes-than-data", OP, ["f32[2,3]", "i64{0,0,1}"], _attributes(5)),
     Refusal("c4-unknown-axes", OP, ["f32[2,3]", "i64[3]"], _attributes(5)),
     Refusal("c3-size", OP, ["f32[2,3]", "i64{1}"], _attributes(0)),
+    Refusal("c5-beta", OP, ["f32[2,3]", "i64{1}"], _attributes(5) | {"beta": 0}),
+    Refusal("ir301-integers", OP, ["i32[2,3]", "i64{1}"], _attributes(5)),
     Refusal("ir301-string", OP, ["string[2,3]", "i64{1}"], _attributes(5)),
     Refusal("ir301-axes", OP, ["f32[2,3]", "f32[1]"], _attributes(5)),
 ]

@@ -30,9 +30,6 @@ VALUES = [
     Values("bf16", OP, [np.array([3, 4], ml_dtypes.bfloat16), i64(0)], np.array([0.6, 0.8], ml_dtypes.bfloat16), _eps(1e-12)),
     Values("f64", OP, [np.array([1, 1.0]), i64(0)], np.full(2, 0.5**0.5), _eps(1e-300), rtol=1e-15),
     Values("no-elements", OP, [np.zeros((2, 0), np.float32), i64(1)], np.zeros((2, 0)), _eps(1e-12)),
-    # OpenVINO: takes integers and booleans as well
-    Values("i32", OP, [np.array([3, -4], np.int32), i64(0)], np.array([1, -1], np.int32), _eps(1e-12)),
-    Values("boolean", OP, [[True, False], i64(0)], [True, False], _eps(1e-12)),
 ]  # fmt: skip
 
 SHAPES = [
@@ -47,6 +44,8 @@ REFUSALS = [
     Refusal("c2-outside", OP, ["f32[2,3]", "i64{2}"], _eps(1)),
     Refusal("c2-scalar-data", OP, ["f32[]", "i64{0}"], _eps(1)),
     Refusal("c3-twice", OP, ["f32[2,3]", "i64{1,-1}"], _eps(1)),
+    Refusal("c4-eps", OP, ["f32[2]", "i64{0}"], _eps(0)),
+    Refusal("ir301-integers", OP, ["i32[2]", "i64{0}"], _eps(1)),
     Refusal("ir301-string", OP, ["string[2]", "i64{0}"], _eps(1)),
     Refusal("ir301-axes", OP, ["f32[2]", "f32[1]"], _eps(1)),
 ]
