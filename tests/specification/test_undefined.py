@@ -104,8 +104,91 @@ GENERATORS: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
     ("accumulated", "Range-4", {"output_type": "i32"}, _range(0, 2, 1), False),
 ]  # fmt: skip
 
+_NEAREST = {"mode": "nearest"}
+_ROW = kit.f32([1, 2, 3, 4])
+_SIZES = {"mode": "nearest", "shape_calculation_mode": "sizes"}
+_SCALES = {"mode": "linear", "shape_calculation_mode": "scales"}
+_IMAGE = kit.arange(1, 1, 2, 2)
+_HW = [kit.i64(1, 1), kit.i64(2, 3)]
 
-@each("behaviour, name, attributes, inputs, expected", [*WINDOWS, *GENERATORS])
+
+def _grid(*x: float) -> np.ndarray:
+    return kit.f32([[[[place, 0] for place in x]]])
+
+
+def _norm(*variance: float) -> list[Any]:
+    rest = [kit.f32([1] * len(variance))] * 3
+    return [kit.f32([[1] * len(variance)]), *rest, kit.f32(variance)]
+
+
+_MVN = {"eps": 1, "normalize_variance": True}
+_L2 = {"eps": 1, "eps_mode": "add"}
+_LRN = {"alpha": 1, "beta": 1, "bias": 1}
+_GRU = {"hidden_size": 1}
+
+IMAGES: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
+    ("either-corner", "GridSample-9", {}, [_PIXELS, _grid(0, 1)], [[[[False, True]]]]),
+    ("either-corner", "GridSample-9", {}, [_PIXELS, None], True),
+    ("half-way", "GridSample-9", _NEAREST, [_PIXELS, _grid(0, 0.5)], [[[[True, False]]]]),
+    ("half-way", "GridSample-9", {}, [_PIXELS, _grid(0)], False),
+    ("cubic-between", "GridSample-9", {"mode": "bicubic"}, [_PIXELS, _grid(0, 0.5)], [[[[True, False]]]]),
+    ("cubic-between", "GridSample-9", {}, [_PIXELS, _grid(0)], False),
+    ("no-point", "GridSample-9", {}, [_PIXELS, _grid(0, np.nan)], [[[[False, True]]]]),
+    ("no-point", "GridSample-9", {"padding_mode": "border"}, [_PIXELS[..., :0], _grid(0)], [[[[True]]]]),
+    ("rounded-integer", "NV12toRGB-8", {}, [np.full((1, 3, 2, 1), 128, np.uint8)], np.ones((1, 2, 2, 3), bool)),
+    ("no-formula", "Interpolate-1", {"mode": "linear", "axes": 0}, [_ROW, kit.i64(7)], False),
+    ("no-formula", "Interpolate-1", {"mode": "linear", "axes": 0, "align_corners": False}, [_ROW, kit.i64(7)], True),
+    ("no-formula", "Interpolate-1", {"mode": "cubic", "axes": 0}, [_ROW, kit.i64(7)], True),
+    ("other-axes", "Interpolate-11", _SIZES | {"mode": "linear_onnx"}, [_IMAGE, *_HW], False),
+    ("other-axes", "Interpolate-11", _SIZES | {"mode": "linear_onnx"}, [_ROW, kit.i64(7)], True),
+    ("other-axes", "Interpolate-11", _SIZES | {"mode": "bilinear_pillow"}, [_IMAGE, *_HW], False),
+    ("other-axes", "Interpolate-11", _SIZES | {"mode": "bilinear_pillow"}, [_ROW, kit.i64(7)], True),
+    ("other-axes", "Interpolate-11", _SIZES, [_ROW, kit.i64(7)], False),
+    ("other-axes", "Interpolate-4", _SIZES | {"mode": "linear_onnx"}, [_IMAGE, _HW[0], None, _HW[1]], False),
+    ("same-size", "Interpolate-11", _SIZES | {"coordinate_transformation_mode": "tf_half_pixel_for_nn"}, [_ROW, kit.i64(4)], True),
+    ("same-size", "Interpolate-11", _SIZES | {"coordinate_transformation_mode": "tf_half_pixel_for_nn"}, [_ROW, kit.i64(5)], False),
+    ("same-size", "Interpolate-11", _SIZES, [_ROW, kit.i64(4)], False),
+    ("either-scale", "Interpolate-4", _SCALES, [_ROW, None, kit.f32([0.75])], False),
+    ("either-scale", "Interpolate-4", _SCALES, [_ROW, None, kit.f32([0.7])], True),
+    ("either-scale", "Interpolate-11", _SIZES, [_ROW, kit.i64(3)], False),
+    ("antialiased", "Interpolate-11", _SIZES | {"mode": "linear", "antialias": True}, [_ROW, kit.i64(2)], True),
+    ("antialiased", "Interpolate-11", _SIZES | {"mode": "bilinear_pillow", "antialias": True}, [_ROW, kit.i64(2)], False),
+    # coordinates 0.5 and 2.5
+    ("near-a-decision", "Interpolate-11", _SIZES, [_ROW, kit.i64(2)], [False, False]),
+    ("near-a-decision", "Interpolate-11", _SIZES | {"nearest_mode": "round_prefer_ceil"}, [_ROW, kit.i64(2)], [True, True]),
+    # 9 / (18 / 14) is 7, but not in f64
+    ("near-a-decision", "Interpolate-11", _SIZES | {"nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}, [kit.arange(14), kit.i64(18)], np.arange(18) == 9),
+    ("near-a-decision", "Interpolate-11", _SIZES | {"mode": "linear"}, [_ROW, kit.i64(2)], False),
+]  # fmt: skip
+
+ALGEBRA: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
+    ("other-inputs", "GroupedMatMul-17", {}, [None, None], True),
+    ("singular", "Inverse-14", {}, [kit.f32([[[1, 1], [1, 1]], [[1, 0], [0, 1]]])], [[[True]], [[False]]]),
+    ("singular", "Inverse-14", {}, [np.ones((2, 0, 0))], False),
+    ("adjoint", "Inverse-14", {"adjoint": True}, [None], True),
+    ("adjoint", "Inverse-14", {}, [None], False),
+    ("no-deviation", "BatchNormInference-5", {"epsilon": 0}, _norm(0, 1), [[True, False]]),
+    ("no-deviation", "BatchNormInference-5", {"epsilon": 1}, _norm(0, -1), [[False, True]]),
+    ("even-size", "LRN-1", _LRN | {"size": 2}, [None, None], True),
+    ("even-size", "LRN-1", _LRN | {"size": 3}, [None, None], False),
+    ("negative-axes", "LRN-1", _LRN | {"size": 3}, [_ROW, kit.i64(-1)], True),
+    ("negative-axes", "LRN-1", _LRN | {"size": 3}, [_ROW, kit.i64(0)], False),
+    ("both-ways", "MVN-2", _MVN | {"across_channels": True, "reduction_axes": [1]}, [None], True),
+    ("both-ways", "MVN-2", _MVN | {"reduction_axes": [1]}, [None], False),
+    ("axis-twice", "MVN-6", _MVN | {"eps_mode": "inside_sqrt"}, [_ROW, kit.i64(0, -1)], True),
+    ("axis-twice", "MVN-6", _MVN | {"eps_mode": "inside_sqrt"}, [_ROW, kit.i64(0)], False),
+    ("zeros-of-no-axes", "NormalizeL2-1", _L2, [kit.f32([0, 1]), kit.i64()], [True, False]),
+    ("zeros-of-no-axes", "NormalizeL2-1", _L2, [kit.f32([0, 1]), kit.i64(0)], False),
+    ("integer-overflow", "Einsum-7", {"equation": "i->"}, [np.array([100, 28], np.int8)], True),
+    ("integer-overflow", "Einsum-7", {"equation": "i->"}, [np.array([100, 27], np.int8)], False),
+    ("beyond-the-ranges", "AUGRUCell-5", _GRU, [], False),
+    ("beyond-the-ranges", "AUGRUCell-5", _GRU | {"clip": 1}, [], True),
+    ("beyond-the-ranges", "AUGRUCell-5", _GRU | {"activations": "sigmoid,relu"}, [], True),
+    ("beyond-the-sequence", "AUGRUSequence-5", _GRU, [np.ones((2, 2, 1)), None, kit.i64(0, 1)], (np.array([[[[True], [True]]], [[[False], [True]]]]), np.array([[[True]], [[False]]]))),
+]  # fmt: skip
+
+
+@each("behaviour, name, attributes, inputs, expected", [*WINDOWS, *GENERATORS, *IMAGES, *ALGEBRA])
 def test_what_a_behaviour_names(
     behaviour: str, name: str, attributes: dict[str, Any], inputs: list[np.ndarray | None], expected: Any
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,7 +103,7 @@ def _op(name: str, attributes: dict[str, object] | None = None) -> Op:
 def test_what_a_page_leaves_open(
     name: str, attributes: dict[str, object], inputs: list[np.ndarray | None], expected: object
 ) -> None:
-    found = [BEHAVIOURS[behaviour](_op(name, attributes), inputs) for behaviour in _wording(name).undefined]
+    found: list[Any] = [BEHAVIOURS[each](_op(name, attributes), inputs) for each in _wording(name).undefined]
     assert any(np.array_equal(undefined, np.asarray(expected)) for undefined in found)
 
 

@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from irrun.specification.undefined import generators, numbers, windows
+from irrun.specification.undefined import algebra, generators, images, numbers, states, windows
 from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined
 
 __all__ = ["BEHAVIOURS", "Behaviour", "Inputs", "Undefined"]
 
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
+    **algebra.BEHAVIOURS,
     **generators.BEHAVIOURS,
+    **images.BEHAVIOURS,
     **numbers.BEHAVIOURS,
+    **states.BEHAVIOURS,
     **windows.BEHAVIOURS,
 }
 """The behaviours by the names that the files of ``irrun/specification`` use."""

@@ -86,7 +86,8 @@ def _fractional_offsets(op: Any, inputs: Inputs) -> Undefined:
     if known is None:
         return True
     (y, x), _ = known
-    return ((y != np.floor(y)) | (x != np.floor(x)) | ~np.isfinite(y + x)).any((1, 2, 3))[:, None]
+    between = (y != np.floor(y)) | (x != np.floor(x)) | ~np.isfinite(y + x)
+    return np.any(between, axis=(1, 2, 3))[:, None]
 
 
 def _before_the_first_pixel(op: Any, inputs: Inputs) -> Undefined:
@@ -101,7 +102,7 @@ def _before_the_first_pixel(op: Any, inputs: Inputs) -> Undefined:
     near = (y > -1) & (y < height) & (x > -1) & (x < width) & ((y < 0) | (x < 0))
     if op.bilinear_interpolation_pad:
         near[...] = False
-    return (near | ~np.isfinite(y + x)).any((1, 2, 3))[:, None]
+    return np.any(near | ~np.isfinite(y + x), axis=(1, 2, 3))[:, None]
 
 
 # ---------------------------------------------------------------------------------------------
