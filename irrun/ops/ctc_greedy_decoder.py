@@ -18,8 +18,8 @@ class CTCGreedyDecoder(Op):
     """
 
     ctc_merge_repeated = attr.bool(True)
-    inputs = ports(data="T", sequence_mask="T_MASK")
-    types = {"T": "float", "T_MASK": "float"}  # OpenVINO allows two different types
+    inputs = ports(data="T", sequence_mask="T")
+    types = {"T": "float"}
 
     def infer(self, at: Site, data: Value, sequence_mask: Value) -> Value:
         at.require(data.rank in (None, 3), "C1", f"data is {data.shape}, not 3D")

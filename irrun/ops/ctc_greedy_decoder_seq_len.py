@@ -22,11 +22,8 @@ class CTCGreedyDecoderSeqLen(Op):
     classes_index_type = attr.element_type("i32")
     sequence_length_type = attr.element_type("i32")
     inputs = ports(data="T_F", sequence_length="T_LEN", blank_index=opt("T_BLANK"))
-    types = {
-        "T_F": "float",
-        "T_LEN": "int",
-        "T_BLANK": "int",
-    }  # OpenVINO takes any integer types, different ones as well
+    # OpenVINO takes two different types
+    types = {"T_F": "float", "T_LEN": "i32 i64", "T_BLANK": "i32 i64"}
     outputs = 2
 
     def infer(

@@ -10,14 +10,14 @@ from irrun.types import Dim, PartialShape
 class _OneHot(Op):
     axis = attr.int()
     inputs = ports(indices="T1", depth="T_DEPTH", on_value="T2", off_value="T2")
-    # OpenVINO takes any integers, and a depth of another type than the indices
-    types = {"T1": "int", "T_DEPTH": "int", "T2": "any"}
+    # OpenVINO takes a depth of another type than the indices
+    types = {"T1": "i32 i64", "T_DEPTH": "i32 i64", "T2": "any"}
 
     def infer(self, at: Site, indices: Value, depth: Value, on_value: Value, off_value: Value) -> Value:
         for name, value in ("depth", depth), ("on_value", on_value), ("off_value", off_value):
             at.require(value.rank in (None, 0), "C1", f"{name} is {value.shape}, not a scalar")
         classes = (depth.dims() or (Dim.unknown(),))[0]
-        at.require(classes.hi >= 0, "C2", f"depth {classes} is negative")
+        at.require(classes.hi >= 1, "C2", f"depth {classes} is not positive")
         element_type = off_value.type if on_value.type.kind == "dynamic" else on_value.type
         if indices.shape.dims is None:
             return Value(element_type, indices.shape)
@@ -43,7 +43,7 @@ class OneHot16(_OneHot):
     end.
 
     C1  ``depth``, ``on_value`` and ``off_value`` are scalars.
-    C2  ``depth`` is not negative.
+    C2  ``depth`` is positive.
     C3  ``axis`` is at least -rank and less than the rank of the output.
     """
 
@@ -65,6 +65,6 @@ class OneHot1(_OneHot):
     An index outside ``depth`` gives ``off_value`` only.
 
     C1  ``depth``, ``on_value`` and ``off_value`` are scalars.
-    C2  ``depth`` is not negative.
+    C2  ``depth`` is positive.
     C3  ``axis`` is at least -rank and less than the rank of the output.
     """

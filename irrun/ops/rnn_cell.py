@@ -1,6 +1,6 @@
 """RNNCell: one element through an RNN.  Spec: sequence/rnn-cell-3."""
 
-from irrun.opdef import attr, op, opt, ports
+from irrun.opdef import attr, op, ports
 from irrun.ops._rnn import RNN, Cell
 
 
@@ -15,5 +15,5 @@ class RNNCell1(Cell):
     """
 
     activations = attr.str("tanh")
-    inputs = ports(X="T", initial_hidden_state="T", W="T", R="T", B=opt("T"))
+    inputs = ports(X="T", initial_hidden_state="T", W="T", R="T", B="T")
     kind = RNN

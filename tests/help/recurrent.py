@@ -176,9 +176,10 @@ def values_of(op: str) -> list[Values]:
         rows.append(("no-batch", inputs(op, ()), _attributes(op)))
     for t in (np.float16, ml_dtypes.bfloat16):
         rows.append((np.dtype(t).name, inputs(op, dtype=t), _attributes(op)))
+    # in low precision, the state may be rounded after each element
+    rtol = {"float16": 1e-2, "bfloat16": 5e-2}
     return [
-        # in low precision, all but the last rounding may differ by one bit
-        Values(id, op, arrays, expected(op, arrays, attributes), attributes, 1e-4 if arrays[0].itemsize > 2 else 1e-2)
+        Values(id, op, arrays, expected(op, arrays, attributes), attributes, rtol.get(arrays[0].dtype.name, 1e-4))
         for id, arrays, attributes in rows
     ]
 

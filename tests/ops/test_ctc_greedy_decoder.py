@@ -33,7 +33,6 @@ VALUES = [
         Values(np.dtype(t).name, _OP, [_data("abb", dtype=t), _mask(3, 3).astype(t)], _out([0, 1, -1]).astype(t))
         for t in (np.float16, ml_dtypes.bfloat16, np.float64)
     ],
-    Values("f16-mask", _OP, [_data("abb"), _mask(3, 3).astype(np.float16)], _out([0, 1, -1])),
     Values("no-batch", _OP, [np.ones((3, 0, 2), np.float32), _mask(3)], np.ones((0, 3, 1, 1), np.float32)),
     Values("no-time", _OP, [np.ones((0, 2, 2), np.float32), _mask(0, 0, 0)], np.ones((2, 0, 1, 1), np.float32)),
 ]  # fmt: skip
@@ -51,6 +50,7 @@ REFUSALS = [
     Refusal("c2-time", _OP, ["f32[20,8,128]", "f32[19,8]"]),
     Refusal("c2-batch", _OP, ["f32[20,8,128]", "f32[20,7]"]),
     Refusal("ir301-integers", _OP, ["i32[20,8,128]", "f32[20,8]"]),
+    Refusal("ir302-f16-mask", _OP, ["f32[20,8,128]", "f16[20,8]"]),
     Refusal("ir205-no-mask", _OP, ["f32[20,8,128]"]),
 ]
 

@@ -60,6 +60,7 @@ REFUSALS = [
     Refusal("c4-negative", _OP, ["f32[2,20,128]", "i32{-1,20}"]),
     Refusal("ir301-integers", _OP, ["i32[8,20,128]", "i32[8]"]),
     Refusal("ir301-float-length", _OP, ["f32[8,20,128]", "f32[8]"]),
+    Refusal("ir301-u8-length", _OP, ["f32[8,20,128]", "u8[8]"]),
 ]
 
 _MODES: list[dict[str, Any]] = [{"merge_repeated": True}, {"merge_repeated": False} | _I64]
