@@ -8,8 +8,10 @@ import ml_dtypes
 import numpy as np
 
 import kit
+import tables
 from grouped import each
-from irrun.specification import wording
+from irrun.opdef import resolve
+from irrun.specification import FOLDER, wording
 from irrun.specification.undefined import BEHAVIOURS
 
 _CONVOLVED = {"strides": [1], "pads_begin": [0], "pads_end": [0], "dilations": [1]}
@@ -39,10 +41,10 @@ def _range(*numbers: float) -> list[np.ndarray]:
 
 
 WINDOWS: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
-    ("integer-overflow", "Convolution-1", _CONVOLVED, [_U8, _ONES], [[[False, False]]]),
-    ("integer-overflow", "Convolution-1", _CONVOLVED, [_U8 + 1, _ONES], [[[True, False]]]),
-    ("integer-overflow", "Convolution-1", _CONVOLVED, [kit.f32([[[1, 2]]]), kit.f32([[[9]]])], False),
-    ("integer-overflow", "Convolution-1", _CONVOLVED, [_U8, None], False),
+    ("overflowing-sum", "Convolution-1", _CONVOLVED, [_U8, _ONES], [[[False, False]]]),
+    ("overflowing-sum", "Convolution-1", _CONVOLVED, [_U8 + 1, _ONES], [[[True, False]]]),
+    ("overflowing-sum", "Convolution-1", _CONVOLVED, [kit.f32([[[1, 2]]]), kit.f32([[[9]]])], False),
+    ("overflowing-sum", "Convolution-1", _CONVOLVED, [_U8, None], False),
     ("pads-of-bits", "BinaryConvolution-1", _BITS | {"pads_end": [0, 1]}, [_PIXELS, np.ones((1, 1, 1, 1))], [[False, False, True]]),
     ("pads-of-bits", "BinaryConvolution-1", _BITS, [None, None], True),
     ("pads-of-output-shape", "ConvolutionBackpropData-1", _CONVOLVED, [_U8, _ONES], False),
@@ -179,16 +181,58 @@ ALGEBRA: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
     ("axis-twice", "MVN-6", _MVN | {"eps_mode": "inside_sqrt"}, [_ROW, kit.i64(0)], False),
     ("zeros-of-no-axes", "NormalizeL2-1", _L2, [kit.f32([0, 1]), kit.i64()], [True, False]),
     ("zeros-of-no-axes", "NormalizeL2-1", _L2, [kit.f32([0, 1]), kit.i64(0)], False),
-    ("integer-overflow", "Einsum-7", {"equation": "i->"}, [np.array([100, 28], np.int8)], True),
-    ("integer-overflow", "Einsum-7", {"equation": "i->"}, [np.array([100, 27], np.int8)], False),
+    ("overflowing-sum", "Einsum-7", {"equation": "i->"}, [np.array([100, 28], np.int8)], True),
+    ("overflowing-sum", "Einsum-7", {"equation": "i->"}, [np.array([100, 27], np.int8)], False),
     ("beyond-the-ranges", "AUGRUCell-5", _GRU, [], False),
     ("beyond-the-ranges", "AUGRUCell-5", _GRU | {"clip": 1}, [], True),
     ("beyond-the-ranges", "AUGRUCell-5", _GRU | {"activations": "sigmoid,relu"}, [], True),
     ("beyond-the-sequence", "AUGRUSequence-5", _GRU, [np.ones((2, 2, 1)), None, kit.i64(0, 1)], (np.array([[[[True], [True]]], [[[False], [True]]]]), np.array([[[True]], [[False]]]))),
 ]  # fmt: skip
 
+_LSTM = {"hidden_size": 1}
+_BEYOND = ("beyond-the-sequence", "RNNSequence-5", _GRU)
+_STEPS = np.ones((1, 2, 1), np.float32)
+_TIES = kit.f32([[[1, 2], [3, 4]], [[1, 1], [3, 4]]])
+_ONE_HOT = {"axis": -1}
+_QUERY, _KEYS = np.ones((1, 1, 1), np.float32), np.ones((1, 2, 1), np.float32)
+_FRAMES = {"transpose_frames": False}
+_PARTS = np.ones((2, 3, 2), np.float32)
+_INVERSE = {"center": False, "normalized": False}
 
-@each("behaviour, name, attributes, inputs, expected", [*WINDOWS, *GENERATORS, *IMAGES, *ALGEBRA])
+SEQUENCES: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
+    (*_BEYOND, [_STEPS, None, kit.i64(2)], (np.zeros((1, 1, 2, 1), bool), np.array([[[False]]]))),
+    (*_BEYOND, [_STEPS, None, kit.i64(3)], (np.ones((1, 1, 2, 1), bool), np.array([[[True]]]))),
+    (*_BEYOND, [_STEPS, None, kit.i64(-1)], (np.ones((1, 1, 2, 1), bool), np.array([[[True]]]))),
+    ("beyond-the-sequence", "LSTMSequence-5", _LSTM, [_STEPS, None, None, None], (True, True, True)),
+    ("more-than-the-page", "LSTMCell-1", _LSTM, [None] * 6, False),
+    ("more-than-the-page", "LSTMCell-1", _LSTM, [None] * 7, True),
+    ("more-than-the-page", "LSTMCell-1", _LSTM | {"weights_format": "icof"}, [None] * 6, True),
+    ("equal-classes", "CTCGreedyDecoder-1", {}, [_TIES, None], [[[[True]]], [[[False]]]]),
+    ("equal-classes", "CTCGreedyDecoderSeqLen-6", {}, [_TIES, None], (np.array([[False], [True]]), np.array([False, True]))),
+    ("gap-in-mask", "CTCGreedyDecoder-1", {}, [None, kit.f32([[1, 1], [0, 1], [1, 0]])], [[[[True]]], [[[False]]]]),
+    ("no-path", "CTCLoss-4", {}, [np.ones((2, 2, 2), np.float32), kit.i64(2, 2), np.zeros((2, 2), np.int64), kit.i64(2, 1)], [True, False]),
+    ("no-path", "CTCLoss-4", {}, [None] * 4, True),
+    ("negative-index", "OneHot-1", _ONE_HOT, [kit.i64(1, -1)], [[False], [True]]),
+    ("no-score", "ScaledDotProductAttention-13", {"causal": False}, [_QUERY, _KEYS, _KEYS], [[[False]]]),
+    ("no-score", "ScaledDotProductAttention-13", {"causal": False}, [_QUERY, _KEYS * np.inf, _KEYS], True),
+    ("no-score", "ScaledDotProductAttention-13", {"causal": False}, [_QUERY, _KEYS, _KEYS, np.zeros((1, 1, 2), bool)], [[[True]]]),
+    ("no-score", "ScaledDotProductAttention-13", {"causal": False}, [_QUERY, _KEYS, _KEYS, None, None, _QUERY], True),
+    ("last-axis-by-minus-one", "DFT-7", {}, [_PARTS, kit.i64(-1)], True),
+    ("last-axis-by-minus-one", "DFT-7", {}, [_PARTS, kit.i64(-2)], False),
+    ("other-signal-size", "IRDFT-9", {}, [_PARTS, kit.i64(0, 1)], False),
+    ("other-signal-size", "IRDFT-9", {}, [_PARTS, kit.i64(0, 1), kit.i64(-1, 4)], False),
+    ("other-signal-size", "IRDFT-9", {}, [_PARTS, kit.i64(0, 1), kit.i64(-1, 5)], True),
+    ("other-signal-size", "IRDFT-9", {}, [_PARTS, kit.i64(0, 1), kit.i64(3, -1)], True),
+    ("shorter-window", "STFT-15", _FRAMES, [None, np.ones(2), np.array(4), None], True),
+    ("shorter-window", "STFT-15", _FRAMES, [None, np.ones(4), np.array(4), None], False),
+    # frames of 2 elements, which begin at 0 and 3
+    ("outside-the-windows", "ISTFT-16", _INVERSE, [np.ones((2, 2, 2)), np.ones(2), np.array(2), np.array(3)], [False, False, True, False, False]),
+    ("outside-the-windows", "ISTFT-16", _INVERSE | {"center": True}, [np.ones((2, 2, 2)), np.ones(2), np.array(2), np.array(3), np.array(5)], [False, True, False, False, True]),
+    ("outside-the-windows", "ISTFT-16", _INVERSE, [None] * 4, True),
+]  # fmt: skip
+
+
+@each("behaviour, name, attributes, inputs, expected", [*WINDOWS, *GENERATORS, *IMAGES, *ALGEBRA, *SEQUENCES])
 def test_what_a_behaviour_names(
     behaviour: str, name: str, attributes: dict[str, Any], inputs: list[np.ndarray | None], expected: Any
 ) -> None:
@@ -200,3 +244,31 @@ def test_what_a_behaviour_names(
     assert len(outputs) == len(wanted)
     for got, want in zip(outputs, wanted):
         np.testing.assert_array_equal(got, want)
+
+
+ROWS = [
+    row
+    for path in sorted(tables.FOLDER.glob("test_*.py"))
+    for row in tables.rows(path)
+    if isinstance(row, kit.Values | kit.Case)
+]
+
+
+@each("name", sorted(path.stem for path in FOLDER.glob("*.toml")))
+def test_behaviours_fit_the_outputs(name: str) -> None:
+    """Each behaviour of a version gives flags that broadcast with the outputs of each row of the tables."""
+    found = wording(name)
+    assert found is not None
+    for row in ROWS:
+        type, opset = row.op.rsplit("-", 1)
+        cls = resolve(type, int(opset))
+        if not found.undefined or cls is None or f"{cls.type}-{cls.since}" != name or row.expected is None:
+            continue
+        op, arrays = kit.operation(row.op, row.attributes), [None if i is None else np.asarray(i) for i in row.inputs]
+        outputs = [np.shape(e) for e in (row.expected if isinstance(row.expected, tuple) else (row.expected,))]
+        for behaviour in found.undefined:
+            undefined: Any = BEHAVIOURS[behaviour](op, arrays)
+            each_output = undefined if isinstance(undefined, tuple) else (undefined,) * len(outputs)
+            assert len(each_output) == len(outputs), f"{row.id}: {behaviour}"
+            for flags, shape in zip(each_output, outputs):
+                assert np.broadcast_shapes(np.shape(flags), shape) == shape, f"{row.id}: {behaviour}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from irrun.specification.undefined import algebra, generators, images, numbers, states, windows
+from irrun.specification.undefined import algebra, generators, images, numbers, signals, states, windows
 from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined
 
 __all__ = ["BEHAVIOURS", "Behaviour", "Inputs", "Undefined"]
@@ -22,6 +22,7 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     **generators.BEHAVIOURS,
     **images.BEHAVIOURS,
     **numbers.BEHAVIOURS,
+    **signals.BEHAVIOURS,
     **states.BEHAVIOURS,
     **windows.BEHAVIOURS,
 }

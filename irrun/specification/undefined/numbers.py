@@ -14,12 +14,12 @@ __all__ = ["BEHAVIOURS"]
 
 def _zero_divisor(op: Any, inputs: Inputs) -> Undefined:
     """A quotient or remainder whose divisor is 0."""
-    divisor = inputs[1]
-    return divisor is not None and divisor == 0
+    first, divisor = inputs
+    return divisor is not None and (divisor if first is None else op.aligned(first, divisor)) == 0
 
 
-def _integer_overflow(op: Any, inputs: Inputs) -> Undefined:
-    """A number beyond the range of the integer type of the output, which is the type of the first input."""
+def _overflowing_sum(op: Any, inputs: Inputs) -> Undefined:
+    """A sum of products beyond the range of the integer type of the output, which is the type of the first input."""
     data = inputs[0]
     if data is None or not is_integer(data) or any(array is None for array in inputs):
         return False
@@ -38,7 +38,7 @@ def _rounded_integer(op: Any, inputs: Inputs) -> Undefined:
 
 
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
-    "integer-overflow": _integer_overflow,
+    "overflowing-sum": _overflowing_sum,
     "rounded-integer": _rounded_integer,
     "zero-divisor": _zero_divisor,
 }

@@ -1,4 +1,4 @@
-"""Behaviours of recurrent cells and sequences."""
+"""Behaviours of sequences: recurrent cells, decoders, attention and one-hot vectors."""
 
 from __future__ import annotations
 
@@ -18,17 +18,75 @@ def _beyond_the_ranges(op: Any, inputs: Inputs) -> Undefined:
     return not names <= {"sigmoid", "tanh"} or op.clip != 0 or op.linear_before_reset
 
 
+def _more_than_the_page(op: Any, inputs: Inputs) -> Undefined:
+    """Orders of gates, coupled gates and peepholes of LSTMCell-1, of which the page does not speak."""
+    return op.weights_format != "fico" or op.input_forget or len(inputs) > 6
+
+
 def _beyond_the_sequence(op: Any, inputs: Inputs) -> Undefined:
-    """Outputs of elements beyond the length of a sequence, and the last states of a sequence of length 0."""
+    """Outputs of elements beyond the length of a sequence, the last states of a sequence of length 0, and all outputs
+    of a sequence whose length is negative or longer than the data."""
     x, lengths = inputs[0], inputs[[port.name for port in op.inputs].index("sequence_lengths")]
     states = (op.outputs or 2) - 1
     if x is None or lengths is None:
         return (True,) * (1 + states)
-    beyond = np.arange(x.shape[1]) >= np.asarray(lengths)[:, None]
-    return (beyond[:, None, :, None], *((np.asarray(lengths) == 0)[:, None, None],) * states)
+    of = np.asarray(lengths).astype(np.int64)[:, None]
+    wrong = (of < 0) | (of > x.shape[1])
+    beyond = (np.arange(x.shape[1]) >= of) | wrong
+    return (beyond[:, None, :, None], *((wrong | (of == 0))[:, :, None],) * states)
+
+
+def _equal_classes(op: Any, inputs: Inputs) -> Undefined:
+    """A sequence in which the most probable class of an element is not the only one: no page says which one counts."""
+    data = inputs[0]
+    if data is None:
+        return True
+    if not data.shape[-1]:
+        return False
+    ties = ((data == data.max(-1, keepdims=True)).sum(-1) > 1) | (data != data).any(-1)
+    if op.type == "CTCGreedyDecoder":
+        return ties.any(0)[:, None, None, None]
+    return ties.any(1)[:, None], ties.any(1)
+
+
+def _gap_in_mask(op: Any, inputs: Inputs) -> Undefined:
+    """A sequence whose mask is 1 again after a 0, or neither 0 nor 1."""
+    mask = inputs[1]
+    if mask is None:
+        return True
+    gaps = (mask[1:] > mask[:-1]).any(0) | ((mask != 0) & (mask != 1)).any(0)
+    return gaps[:, None, None, None]
+
+
+def _no_path(op: Any, inputs: Inputs) -> Undefined:
+    """A target that no path gives: the logarithm of 0."""
+    return True if any(array is None for array in inputs) else np.isinf(op.run(*inputs))
+
+
+def _negative_index(op: Any, inputs: Inputs) -> Undefined:
+    """Negative indices."""
+    indices = inputs[0]
+    return True if indices is None else np.expand_dims(indices < 0, op.axis)
+
+
+def _no_score(op: Any, inputs: Inputs) -> Undefined:
+    """Attention with numbers that are not finite, or with a softmax of infinities alone; and the sink."""
+    arrays = [array for n, array in enumerate(inputs) if n != 3 and array is not None]
+    if any(array is None for array in inputs[:3]) or len(inputs) > 5:
+        return True
+    if not all(np.isfinite(array.astype(np.float64)).all() for array in arrays):
+        return True
+    with np.errstate(all="ignore"):
+        return np.isnan(op.run(*inputs).astype(np.float64))
 
 
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
+    "more-than-the-page": _more_than_the_page,
     "beyond-the-ranges": _beyond_the_ranges,
     "beyond-the-sequence": _beyond_the_sequence,
+    "equal-classes": _equal_classes,
+    "gap-in-mask": _gap_in_mask,
+    "negative-index": _negative_index,
+    "no-path": _no_path,
+    "no-score": _no_score,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -127,7 +128,8 @@ def _of_windows(op: Any, inputs: Inputs, holds: Callable[[np.ndarray], np.ndarra
     result = np.zeros((*data.shape[:2], *map(len, seen)), bool)
     for place in itertools.product(*(range(len(windows)) for windows in seen)):
         index = np.ix_(*(np.asarray(windows[n], int) for windows, n in zip(seen, place)))
-        elements = data[(slice(None), slice(None), *index)].reshape(*data.shape[:2], -1)
+        elements = data[(slice(None), slice(None), *index)]
+        elements = elements.reshape(*data.shape[:2], math.prod(elements.shape[2:]))
         result[(..., *place)] = holds(elements)
     return result
 
