@@ -41,13 +41,13 @@ def _gru(
 
 
 def _gru_linear_before_reset(
-    functions: Sequence[Function], x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray, *score: np.ndarray
+    functions: Sequence[Function], x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray
 ) -> States:
     (f, g), (h,), n = functions, states, r.shape[1]
     recurrent = matmul(h, r.T)
     update, reset = np.split(f(x[:, : 2 * n] + recurrent[:, : 2 * n]), 2, axis=1)
     hidden = g(x[:, 2 * n :] + reset * (recurrent[:, 2 * n :] + b))
-    return _updated(update, hidden, h, *score)
+    return _updated(update, hidden, h)
 
 
 def _updated(update: np.ndarray, hidden: np.ndarray, h: np.ndarray, score: np.ndarray | None = None) -> States:
@@ -110,6 +110,7 @@ class _Recurrent(Op):
     C1  ``activations`` names sigmoid, tanh or relu for each function of the cell.
     C2  Every input has the rank of its layout in the specification.
     C3  Dims with the same name in these layouts are equal, and ``hidden_size`` is the value of the attribute.
+    C4  Where ``has_score``, ``clip`` is 0 and ``linear_before_reset`` false.
     """
 
     hidden_size = attr.int()
@@ -119,6 +120,8 @@ class _Recurrent(Op):
     clip = attr.float(0.0)
     types = {"T": "float"}
     kind: ClassVar[Kind]
+    has_score: ClassVar[bool] = False
+    """Whether the cell has an attention score. Such cells only know sigmoid, tanh and the plain formula."""
     linear_before_reset: bool = False
 
     @property
@@ -167,12 +170,15 @@ class _Recurrent(Op):
 
         ``known`` are dims that are known beforehand. Refuses by C1 to C3.
         """
-        names = self._names()
+        names, allowed = self._names(), [name for name in _ACTIVATIONS if name != "relu" or not self.has_score]
         at.require(
-            len(names) == self.formula.functions and all(name in _ACTIVATIONS for name in names),
+            len(names) == self.formula.functions and all(name in allowed for name in names),
             "C1",
-            f'activations is "{self.activations}", not a list of {self.formula.functions} of {", ".join(_ACTIVATIONS)}',
+            f'activations is "{self.activations}", not a list of {self.formula.functions} of {", ".join(allowed)}',
         )
+        plain = self.clip == 0 and not self.linear_before_reset
+        given = f"clip is {self.clip} and linear_before_reset is {str(self.linear_before_reset).lower()}"
+        at.require(plain or not self.has_score, "C4", f"{given}, but {self.type} knows only 0 and false")
         known = {"hidden_size": Dim(self.hidden_size), "1": Dim(1), **known}
         layout = self.layout()
         for port, value in zip(self.inputs, inputs):

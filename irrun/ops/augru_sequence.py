@@ -11,13 +11,13 @@ class AUGRUSequence(RecurrentSequence):
 
     The order of the gates is z, r, h. The update gate z is multiplied by 1 - ``A``.
 
-    C1  ``activations`` names sigmoid, tanh or relu for each of f and g.
+    C1  ``activations`` names sigmoid or tanh for each of f and g.
     C2  ``X``, the state, ``W``, ``R`` and ``A`` are 3D, ``B`` is 2D, ``sequence_lengths`` is 1D.
     C3  Dims with the same name are equal: ``X`` [batch_size, seq_length, input_size],
         the state [batch_size, num_directions, hidden_size], ``sequence_lengths`` [batch_size],
         ``W`` [num_directions, 3*hidden_size, input_size], ``R`` [num_directions, 3*hidden_size, hidden_size],
-        ``B`` [num_directions, 3*hidden_size] or, with ``linear_before_reset``, [num_directions, 4*hidden_size],
-        ``A`` [batch_size, seq_length, 1]; num_directions is 1.
+        ``B`` [num_directions, 3*hidden_size], ``A`` [batch_size, seq_length, 1]; num_directions is 1.
+    C4  ``clip`` is 0 and ``linear_before_reset`` false.
     """
 
     activations = attr.str("sigmoid,tanh")
@@ -26,3 +26,4 @@ class AUGRUSequence(RecurrentSequence):
     inputs = ports(X="T", initial_hidden_state="T", sequence_lengths="T_LEN", W="T", R="T", B="T", A="T")
     outputs = 2
     kind = GRU
+    has_score = True

@@ -139,6 +139,8 @@ def _attributes(op: str, **more: Any) -> dict[str, Any]:
 
 def _formulas(op: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     """What changes the formula: an id, attributes, and dims of the inputs."""
+    if op.startswith("AUGRU"):
+        return [("plain", _attributes(op), {}), ("mixed", _attributes(op, activations=["tanh", "SIGMOID"]), {})]
     count = len(_ACTIVATIONS[_parts(op)[0]])
     rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("plain", {}, {}),
@@ -233,7 +235,7 @@ def shapes_of(op: str) -> list[Shapes]:
         row("unknown-x", unknown[:1] + static[1:], _outputs(op, "2", "5" if op.startswith("AUGRUS") else "?")),
         row("unknown-weights", static[:-3] + unknown[-3:], _outputs(op)),
     ]
-    if "GRU" in op:
+    if op.startswith("GRU"):
         rows.append(row("linear-before-reset", _texts(op, linear=True), _outputs(op), linear_before_reset=True))
     if "Sequence" in op:
         rows.append(row("time", _texts(op, t="?"), _outputs(op, t="?")))
@@ -267,8 +269,14 @@ def refusals_of(op: str) -> list[Refusal]:
         rows.append(row("c3-first-dim", place, f"{type}[{','.join([str(int(first) + 1), *others])}]"))
         if others and place:
             rows.append(row("c3-last-dim", place, f"{type}[{','.join([first, *others[:-1], '9'])}]"))
-    if "GRU" in op:
+    if op.startswith("GRU"):
         rows.append(Refusal("c3-linear-before-reset", op, static, attributes | {"linear_before_reset": True}))
+    if op.startswith("AUGRU"):
+        rows += [
+            Refusal("c1-relu", op, static, attributes | {"activations": ["sigmoid", "relu"]}),
+            Refusal("c4-clip", op, static, attributes | {"clip": 1}),
+            Refusal("c4-linear-before-reset", op, static, attributes | {"linear_before_reset": True}),
+        ]
     if "Sequence" in op and not op.startswith("AUGRU"):
         rows.append(Refusal("c3-bidirectional", op, static, attributes | {"direction": "bidirectional"}))
     return rows

@@ -4,13 +4,13 @@ from kit import *
 from recurrent import refusals_of, shapes_of, values_of
 
 _OP = "AUGRUCell-5"
-_W, _R, _B = f32([[0], [0], [1]]), f32([[0], [0], [0]]), f32([0, 0, 0])
+_W, _R, _B = f32([[0], [0], [100]]), f32([[0], [0], [0]]), f32([0, 0, 0])
 
 VALUES = [
-    # z = 0.5 * (1 - a), and the new element counts 1 - z
+    # z = 0.5 * (1 - a), and the new element, tanh(200), counts 1 - z
     Values(
-        "by-hand", _OP, [f32([[2], [2]]), f32([[8], [8]]), _W, _R, _B, f32([[0], [0.5]])], f32([[5], [3.5]]),
-        {"hidden_size": 1, "activations": "sigmoid,relu"},
+        "by-hand", _OP, [f32([[2], [2]]), f32([[8], [8]]), _W, _R, _B, f32([[0], [0.5]])], f32([[4.5], [2.75]]),
+        {"hidden_size": 1},
     ),
     *values_of(_OP),
 ]  # fmt: skip

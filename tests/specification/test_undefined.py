@@ -183,9 +183,6 @@ ALGEBRA: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
     ("zeros-of-no-axes", "NormalizeL2-1", _L2, [kit.f32([0, 1]), kit.i64(0)], False),
     ("overflowing-sum", "Einsum-7", {"equation": "i->"}, [np.array([100, 28], np.int8)], True),
     ("overflowing-sum", "Einsum-7", {"equation": "i->"}, [np.array([100, 27], np.int8)], False),
-    ("beyond-the-ranges", "AUGRUCell-5", _GRU, [], False),
-    ("beyond-the-ranges", "AUGRUCell-5", _GRU | {"clip": 1}, [], True),
-    ("beyond-the-ranges", "AUGRUCell-5", _GRU | {"activations": "sigmoid,relu"}, [], True),
     ("beyond-the-sequence", "AUGRUSequence-5", _GRU, [np.ones((2, 2, 1)), None, kit.i64(0, 1)], (np.array([[[[True], [True]]], [[[False], [True]]]]), np.array([[[True]], [[False]]]))),
 ]  # fmt: skip
 

@@ -12,12 +12,6 @@ from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined
 __all__ = ["BEHAVIOURS"]
 
 
-def _beyond_the_ranges(op: Any, inputs: Inputs) -> Undefined:
-    """Attributes outside the ranges of the page, which knows sigmoid and tanh alone, no clipping and one formula."""
-    names = {name.strip().lower() for name in op.activations.split(",")}
-    return not names <= {"sigmoid", "tanh"} or op.clip != 0 or op.linear_before_reset
-
-
 def _more_than_the_page(op: Any, inputs: Inputs) -> Undefined:
     """Orders of gates, coupled gates and peepholes of LSTMCell-1, of which the page does not speak."""
     return op.weights_format != "fico" or op.input_forget or len(inputs) > 6
@@ -82,7 +76,6 @@ def _no_score(op: Any, inputs: Inputs) -> Undefined:
 
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "more-than-the-page": _more_than_the_page,
-    "beyond-the-ranges": _beyond_the_ranges,
     "beyond-the-sequence": _beyond_the_sequence,
     "equal-classes": _equal_classes,
     "gap-in-mask": _gap_in_mask,
