@@ -133,6 +133,7 @@ CODES: Final[dict[str, Code]] = {
         Code("IR704", "nothing-in-common", Kind.UNUSABLE),
         Code("IR705", "bad-comparator", Kind.UNUSABLE),
         Code("IR706", "bad-measurements", Kind.UNUSABLE),
+        Code("IR707", "unpaired-inputs", Kind.UNUSABLE),
         # 8xx folders of language models
         Code("IR801", "bad-folder", Kind.UNUSABLE),
         Code("IR802", "bad-setting", Kind.UNUSABLE),

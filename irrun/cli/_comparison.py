@@ -11,10 +11,10 @@ from rich.text import Text
 
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
-from irrun.debug import Comparison, First, InputError, Layer, Measurement, SideFailure
+from irrun.debug import Comparison, First, InputError, InputPair, Layer, Measurement, SideFailure
 from irrun.engines import Crash, Refusal
 
-__all__ = ["show"]
+__all__ = ["show", "show_inputs"]
 
 _MAX_CURVE_ROWS: Final = 24
 """The most rows of the curve: with more layers, a row shows the worst of several."""
@@ -32,6 +32,7 @@ def show(out: Console, comparison: Comparison) -> None:
     """Print a comparison."""
     for title, (side, engine) in (("reference", comparison.reference), ("candidate", comparison.candidate)):
         out.print(f"{title}  {printable(side)}  ({printable(engine)})")
+    show_inputs(out, comparison.inputs)
     if comparison.outputs:
         out.print()
         _terminal.title(out, "outputs")
@@ -58,6 +59,20 @@ def show(out: Console, comparison: Comparison) -> None:
         _show_first(out, comparison.first, comparison.samples)
     else:
         _show_outputs_only(out, comparison)
+
+
+def show_inputs(out: Console, pairs: Sequence[InputPair]) -> None:
+    """Print which inputs a dump has passed to the other side, and those that are not paired by their names."""
+    lines: list[str] = []
+    if recorded := [f'"{printable(pair.candidate)}"' for pair in pairs if pair.is_recorded]:
+        lines.append(f"from the dump: {', '.join(recorded)}")
+    for by, words in (("map", "paired by --map"), ("position", "paired by position")):
+        if texts := [f'"{printable(p.reference)}" with "{printable(p.candidate)}"' for p in pairs if p.by == by]:
+            lines.append(f"{words}: {', '.join(texts)}")
+    if alone := [f'"{printable(pair.reference)}"' for pair in pairs if not pair.by]:
+        lines.append(f"only in the reference: {', '.join(alone)}")
+    for number, line in enumerate(lines):
+        out.print(f"{'' if number else 'inputs':<11}{line}")
 
 
 def _table(out: Console, layers: Sequence[Layer], *, with_type: bool) -> None:
@@ -194,9 +209,17 @@ def _role(first: First) -> str:
     constants = [i for i in first.inputs if i.kind == "constant" and i.measurement and not i.measurement.agrees]
     if constants:
         return f'the constant "{printable(constants[0].name)}" has other values'
+    fed = [i for i in first.inputs if i.kind != "constant" and i.measurement]
+    unlike = [i for i in fed if i.measurement and i.measurement.problem]
+    if unlike:
+        return f'the layer passes on the difference of its input "{printable(unlike[0].name)}", and makes no error'
+    if first.layer.type == "Parameter":
+        return "the sides ran on other data: if the pairs of inputs are wrong, pass --map REFERENCE=CANDIDATE"
     if not first.inputs:
         return ""
     if first.gain is None:
+        if any(i.measurement and i.measurement.error for i in fed):
+            return "the layer makes the difference, or follows from the small errors of its inputs"
         return "the layer makes the error: its inputs have none"
     error = _number(first.layer.measurement.error, 2)
     if first.gain > 10:

@@ -21,6 +21,7 @@ __all__ = [
     "SampleOptions",
     "ToleranceOptions",
     "limit_options",
+    "map_option",
     "model_options",
     "sample_options",
     "sides",
@@ -43,6 +44,29 @@ model_options: Final = together(
 def sides(reference: str, candidate: str, weights: str | None) -> tuple[Side, Side]:
     """Return the two sides that a user names. Raises EngineError (IR701) if a text describes no side."""
     return parse_side(reference).with_weights(weights), parse_side(candidate).with_weights(weights)
+
+
+def _renames(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
+    """Return the name in the candidate of each name of the reference."""
+    renames: dict[str, str] = {}
+    for text in texts:
+        name, _, other = text.partition("=")
+        if not name or not other:
+            raise click.BadParameter(f"{text} is not REFERENCE=CANDIDATE; write it as ids=input_ids")
+        if renames.setdefault(name, other) != other:
+            raise click.BadParameter(f'"{name}" is paired with "{renames[name]}" and with "{other}"; pair it once')
+    return renames
+
+
+map_option: Final = click.option(
+    "--map",
+    "renames",
+    metavar="REFERENCE=CANDIDATE",
+    multiple=True,
+    callback=_renames,
+    help="Pair an input, an output or a layer of both sides that have other names. May be repeated.",
+)
+"""``renames``: the names in the candidate by those in the reference."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,11 +12,13 @@ from rich.console import Console
 
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
+from irrun.cli._comparison import show_inputs
 from irrun.cli._comparison_options import (
     LimitOptions,
     SampleOptions,
     ToleranceOptions,
     limit_options,
+    map_option,
     model_options,
     sample_options,
     sides,
@@ -43,6 +46,7 @@ class Settings:
     candidate: str
     weights: str | None
     sample: SampleOptions
+    renames: Mapping[str, str]
     tolerance: ToleranceOptions
     folder: str | None
     anonymize: bool
@@ -55,6 +59,7 @@ class Settings:
 @click.argument("candidate", metavar="CANDIDATE")
 @model_options
 @sample_options
+@map_option
 @tolerance_options
 @click.option(
     "-o",
@@ -92,6 +97,7 @@ def command(settings: Settings) -> int:
             candidate,
             settings.sample.drawn(settings.limit.memory),
             tolerances=tolerances,
+            renames=settings.renames,
             limits=limits,
             on_run=lambda runs, layers: status.update(f"run {runs}: {counted(layers, 'layer')}"),
         )
@@ -124,6 +130,7 @@ def _print(bisection: Bisection, form: str) -> None:
     out = _terminal.console()
     out.print(f"candidate  {bisection.candidate}")
     out.print(f"runs       {bisection.runs}")
+    show_inputs(out, bisection.pairs)
     out.print()
     if bisection.verdict == "agree":
         out.print("agree: the outputs are within the tolerances")

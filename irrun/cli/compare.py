@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from irrun.cli._comparison_options import (
     SampleOptions,
     ToleranceOptions,
     limit_options,
+    map_option,
     model_options,
     sample_options,
     sides,
@@ -66,6 +68,7 @@ class Settings:
     candidate: str | None
     weights: str | None
     sample: SampleOptions
+    renames: Mapping[str, str]
     keep_state: bool
     outputs_only: bool
     tolerance: ToleranceOptions
@@ -81,6 +84,7 @@ class Settings:
 @click.argument("candidate", metavar="[CANDIDATE]", required=False)
 @model_options
 @sample_options
+@map_option
 @click.option("--keep-state", is_flag=True, help="Keep the state of a model from sample to sample.")
 @click.option("--outputs-only", is_flag=True, help="Compare no inner values.")
 @tolerance_options
@@ -113,6 +117,7 @@ def _compare(settings: Settings, tolerances: Tolerances) -> Comparison:
             layers=not settings.outputs_only,
             keep_state=settings.keep_state,
             tolerances=tolerances,
+            renames=settings.renames,
             comparator=None if settings.comparator is None else _imported(settings.comparator),
             limits=settings.limit.limits,
             frontier=target is not None,

@@ -6,7 +6,7 @@ from irrun.debug.difference import diff, match
 from irrun.debug.inputs import Feeds, Inputs
 from irrun.debug.low_precision import Kept, Precision, Sensitivity, precision
 from irrun.debug.metrics import Measurement, measure
-from irrun.debug.pairing import Pairing, by_name, by_name_or_structure
+from irrun.debug.pairing import InputPair, Pairing, by_name, by_name_or_structure
 from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, record
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
@@ -19,6 +19,7 @@ __all__ = [
     "Feeds",
     "First",
     "InputError",
+    "InputPair",
     "Inputs",
     "Kept",
     "Layer",

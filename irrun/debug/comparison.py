@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import Final
 
-from irrun.debug.inputs import Inputs, samples_of
-from irrun.debug.pairing import Pairing, by_name_or_structure
+from irrun.debug.inputs import Feeding, Inputs
+from irrun.debug.pairing import Pairing, Renames, by_name_or_structure, in_common
 from irrun.debug.results import VERDICTS, Comparison, SideFailure
 from irrun.debug.rounds import OnValue, Role, Rounds
 from irrun.debug.shelf import Shelf
-from irrun.debug.subjects import Subject, model_of, stand_in
+from irrun.debug.subjects import Subject, model_of
 from irrun.debug.tallies import Comparator, Settings, Tallies
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import EngineError, diagnostic
@@ -27,7 +27,6 @@ from irrun.engines import (
     parse_side,
     private_folder,
 )
-from irrun.model import Model
 
 __all__ = ["Comparator", "compare"]
 
@@ -45,6 +44,7 @@ def compare(
     comparator: Comparator | None = None,
     limits: Limits | None = None,
     pairing: Pairing = by_name_or_structure,
+    renames: Renames | None = None,
     frontier: bool = False,
     running: tuple[Engine, Engine] | None = None,
     on_value: OnValue | None = None,
@@ -54,18 +54,22 @@ def compare(
     - ``reference`` and ``candidate`` are sides, such as ``model.xml`` or ``openvino[precision=f16]:model.xml``.
     - ``inputs`` are those of one sample, or of several; or a function that returns the samples for a model with the
       inputs of the reference. An input that is not passed is random, drawn with ``seed``, and with the next number for
-      each further sample. ``samples`` is their number if ``inputs`` does not say it.
+      each further sample. ``samples`` is their number if ``inputs`` does not say it. If a side is a dump that holds its
+      inputs, the other side runs on them.
     - ``layers`` compares inner values as well, paired by ``pairing``. The values of the reference wait on disk, at most
       1 GiB of them. Its process ends before the candidate runs, so that memory is needed for one model at a time.
     - ``keep_state`` keeps the state of a model from sample to sample. Otherwise each sample begins with a reset.
     - ``tolerances`` are those of each value. ``comparator`` decides instead of them.
     - ``limits`` are those of each engine. A side that refuses the model, crashes or takes too long gives a verdict.
+    - ``renames`` are the names in the candidate of inputs, outputs and layers of the reference. The other inputs are
+      paired by a common name, and the rest by position.
     - ``frontier`` keeps what is needed to apply other tolerances to the result.
     - ``running`` are engines of both sides that are open already, to save the time of their start. They stay open.
     - ``on_value`` is called for each inner value that a side has computed, to show the progress: see ``OnValue``.
 
     Raises EngineError: IR701 for a text that is no side, IR702 for an engine that does not start, IR704 if the sides
-    have nothing in common, IR705 for a comparator that fails. Raises ReadError for a file that cannot be read, and
+    have nothing in common, IR705 for a comparator that fails, IR707 if inputs cannot
+    be paired. Raises ReadError for a file that cannot be read, and
     FeedError for inputs that do not fit.
     """
     sides = [parse_side(side) if isinstance(side, str) else side for side in (reference, candidate)]
@@ -83,11 +87,12 @@ def compare(
             for side, engine, answer, model in zip(sides, opened, loaded, models)
             if isinstance(answer, Loaded)
         ]
-        tallies = Tallies(subjects[0], subjects[1], settings, pairing if layers else None)
+        pairs, outputs = in_common(subjects[0], subjects[1], pairing if layers else None, renames or {})
+        feeding = Feeding.of(subjects[0], subjects[1], renames or {})
+        tallies = Tallies(feeding, settings, pairs, outputs)
         shelf = stack.enter_context(closing(Shelf(folder)))
-        model = _model_of_inputs(subjects)
-        rounds = Rounds(tallies, shelf, model, keep_state=keep_state, stay=running is not None, on_value=on_value)
-        failure = rounds.run(samples_of(model, inputs, samples, seed))
+        rounds = Rounds(tallies, shelf, keep_state=keep_state, stay=running is not None, on_value=on_value)
+        failure = rounds.run(feeding.samples(inputs, samples, seed))
         comparison = tallies.comparison(rounds.count, failure)
         if failure is None and not comparison.outputs and not comparison.layers:
             message = f"{sides[0]} and {sides[1]} gave no value that both have: nothing was compared"
@@ -106,14 +111,6 @@ def _loaded(engines: Sequence[Engine], sides: Sequence[Side]) -> list[Loaded | F
         return engine.load(None if isinstance(engine, Recording) else side.path, inner=True)
 
     return at_once(load, engines, sides)
-
-
-def _model_of_inputs(subjects: Sequence[Subject]) -> Model:
-    """Return a model that has the inputs of the sides."""
-    for subject in subjects:
-        if subject.model is not None:
-            return subject.model
-    return stand_in(max((subject.loaded for subject in subjects), key=lambda loaded: len(loaded.inputs)))
 
 
 def _failed(sides: Sequence[Side], running: Sequence[Engine], failure: SideFailure) -> Comparison:

@@ -40,7 +40,7 @@ def first_divergence(
     sides = (reference, theirs) if node is ours and theirs is not None else None
     owner = candidate if node is ours else reference
     inputs = [_input((owner, node), position, measured, sides) for position in _positions(node)]
-    worst = max((i.measurement.error for i in inputs if i.measurement and i.kind == "layer"), default=0.0)
+    worst = max((i.measurement.error for i in inputs if i.measurement and i.kind != "constant"), default=0.0)
     finite = 0 < worst < math.inf and at.measurement.error < math.inf
     differences = _differences(theirs, ours) if theirs is not None and ours is not None else ()
     return First(at, tuple(inputs), at.measurement.error / worst if finite else None, differences)
@@ -69,17 +69,20 @@ def _input(
     name = source.name if port == 0 else f"{source.name}:{source.layer.outputs[port].id}"
     head = name, source.layer.type
     if (error := measured.get(Place(source.name, port))) is not None:
-        return InputError(*head, "layer", source.line, error)
+        return InputError(*head, _kind(source), source.line, error)
     own = _constant(side, source)
     if own is None:
-        kind = "input" if source.layer.type.lower() == "parameter" else "layer"
-        return InputError(*head, kind, source.line, None)
+        return InputError(*head, _kind(source), source.line, None)
     measurement: Measurement | None = None
     if other is not None and position < len(_positions(other[1])):
         fed = other[1].producer(position)
         theirs = None if fed is None else _constant(other[0], fed[0])
         measurement = None if theirs is None else measure(theirs, own, 0, 0)
     return InputError(*head, "constant", source.line, measurement)
+
+
+def _kind(source: Node) -> str:
+    return "input" if source.layer.type.lower() == "parameter" else "layer"
 
 
 def _constant(side: Subject, node: Node) -> np.ndarray | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irrun.debug.metrics import Measurement, is_outside
+from irrun.debug.pairing import InputPair
 from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, verdict
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import EngineError, diagnostic
@@ -105,6 +106,7 @@ def _comparison(fields: dict[str, Any]) -> Comparison:
         tuple(map(_layer, fields["layers"])),
         fields["samples"],
         None if failure is None else _failure(failure),
+        tuple(InputPair(**pair) for pair in fields.get("inputs", ())),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from irrun.debug.metrics import Measurement
+from irrun.debug.pairing import InputPair
 from irrun.engines import Failure
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Layer",
     "SideFailure",
     "Verdict",
+    "input_records",
     "json_number",
     "layer_record",
     "record",
@@ -87,7 +89,7 @@ class First:
 
     ``layer`` holds its figures for the sample and iteration in which it is first outside. ``inputs`` are the errors of
     the layer's inputs. ``gain`` is the error divided by the greatest of those that other layers compute; it is None if
-    these have no error. ``differences`` say in which attributes the two layers differ.
+    these have no error, or if shapes differ. ``differences`` say in which attributes the two layers differ.
     """
 
     layer: Layer
@@ -122,6 +124,8 @@ class Comparison:
     layers: tuple[Layer, ...]
     samples: int
     failure: SideFailure | None = None
+    inputs: tuple[InputPair, ...] = ()
+    """The inputs that get the same values."""
 
     @property
     def agrees(self) -> bool:
@@ -130,7 +134,7 @@ class Comparison:
 
 
 def record(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as a dict for JSON: ``verdict``, ``first``, ``outputs``, ``layers``.
+    """Return a comparison as a dict for JSON: ``verdict``, ``first``, ``outputs``, ``layers``, ``inputs``.
 
     A side that failed adds ``failure``. A number that is infinite or not defined is null.
     """
@@ -140,12 +144,26 @@ def record(comparison: Comparison) -> dict[str, Any]:
         "first": None if first is None else _first(first),
         "outputs": [layer_record(output, is_output=True) for output in comparison.outputs],
         "layers": [layer_record(layer) for layer in comparison.layers],
+        "inputs": input_records(comparison.inputs),
     }
     if comparison.failure is None:
         return fields
     outcome = comparison.failure.outcome
     details = {name: getattr(outcome, name) for name in outcome.__slots__}
     return {**fields, "failure": {"side": comparison.failure.side, "sample": comparison.failure.sample, **details}}
+
+
+def input_records(pairs: Sequence[InputPair]) -> list[dict[str, Any]]:
+    """Return pairs of inputs as dicts for JSON. The name is null for a side that has no such input."""
+    return [
+        {
+            "reference": pair.reference or None,
+            "candidate": pair.candidate or None,
+            "by": pair.by or None,
+            "recorded": pair.is_recorded,
+        }
+        for pair in pairs
+    ]
 
 
 def _first(first: First) -> dict[str, Any]:

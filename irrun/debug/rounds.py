@@ -9,13 +9,11 @@ from typing import Final, Literal
 
 import numpy as np
 
-from irrun.debug.inputs import feeds_of
 from irrun.debug.results import SideFailure
 from irrun.debug.shelf import Kept, Shelf
 from irrun.debug.subjects import Subject
 from irrun.debug.tallies import Tallies
 from irrun.engines import Failure, Loaded, Outputs, Place, Recording, Timeout, Value
-from irrun.model import Model
 
 __all__ = ["OnValue", "Role", "Rounds"]
 
@@ -72,6 +70,8 @@ class _Sample:
     left: dict[tuple[Place, int], int] = field(default_factory=dict)
     """The ordinals of the values that have no room in this round."""
     seen: int = 0
+    last: int = 0
+    """The ordinal of the value that was compared last."""
 
     def arrays(self) -> dict[int, np.ndarray]:
         """Return the inputs by position."""
@@ -99,9 +99,9 @@ class Rounds:
     """
 
     def __init__(
-        self, tallies: Tallies, shelf: Shelf, model: Model, *, keep_state: bool, stay: bool, on_value: OnValue | None
+        self, tallies: Tallies, shelf: Shelf, *, keep_state: bool, stay: bool, on_value: OnValue | None
     ) -> None:
-        self.tallies, self.shelf, self.model = tallies, shelf, model
+        self.tallies, self.shelf = tallies, shelf
         self.reference, self.candidate = _Side("reference", tallies.reference), _Side("candidate", tallies.candidate)
         self.keep_state, self.stay = keep_state, stay
         self.on_value = on_value or (lambda role, sample, values, places: None)
@@ -202,7 +202,8 @@ class Rounds:
 
     def _run(self, side: _Side, sample: _Sample, *, inner: bool) -> Failure | None:
         """Run a side on a sample. Keep the values of the reference, and compare those of the candidate."""
-        feeds = feeds_of(self.model, side.subject.loaded, sample.arrays())
+        arrays = sample.arrays()
+        feeds = self.tallies.feeding.feeds(side.role, arrays)
         without = {place for place, _ in sample.left}
         taps = [place for place in sample.taps if place not in without] if inner else []
         sample.seen = 0
@@ -217,6 +218,8 @@ class Rounds:
             outcome = side.subject.engine.infer(feeds, taps, keep)
         else:
             self.tallies.begin(sample.number)
+            if sample.is_first and inner:
+                self.tallies.add_inputs(arrays, sample.number)
             outcome = side.subject.engine.infer(feeds, [self.tallies.pairs[place] for place in taps], measure)
         if not isinstance(outcome, Outputs):
             return outcome
@@ -255,10 +258,10 @@ class Rounds:
         array = value.array()
         value.drop()
         if (place, value.iteration) not in sample.waiting:
-            later = len(self.tallies.tallies)
-            self.tallies.add_missing(place, "reference", sample.number, later, value.iteration)
+            self.tallies.add_missing(place, "reference", sample.number, sample.last, value.iteration)
             return
         ordinal, kept = sample.waiting.pop((place, value.iteration))
+        sample.last = ordinal
         self.tallies.add(place, kept.take(), array, sample.number, ordinal, value.iteration)
 
     def _outputs(self, side: _Side, sample: _Sample, outcome: Outputs) -> None:

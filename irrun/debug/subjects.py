@@ -56,10 +56,27 @@ class Subject:
 
     @cached_property
     def nodes(self) -> Mapping[str, Node]:
-        """The layers of the model that compute values, also those of bodies, by name."""
+        """The inputs of the model, and the layers that compute values, also those of bodies, by name."""
         if self.model is None:
             return {}
-        return {name: Node(name, model, layer) for name, model, layer in computing_layers(self.model)}
+        model, names = self.model, self.model.unique_names
+        inputs = {names[layer.id]: Node(names[layer.id], model, layer) for layer in model.parameters}
+        return inputs | {name: Node(name, own, layer) for name, own, layer in computing_layers(model)}
+
+    @cached_property
+    def inputs(self) -> Mapping[Place, int]:
+        """The position of each input of the engine, by place. An IR file names its inputs as it names layers."""
+        model = self.model
+        names = (
+            {}
+            if model is None
+            else {n: model.unique_names[p.id] for p in model.parameters for n in model.input_names(p)}
+        )
+        places: dict[Place, int] = {}
+        for position, input in enumerate(self.loaded.inputs):
+            own = next((names[name] for name in input.names if name in names), None)
+            places[Place(own or (input.names[0] if input.names else f"input {position}"))] = position
+        return places
 
     def shown(self, place: Place) -> str:
         """Return the name by which users refer to a place: the layer, with the id of any port but the first."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
+from irrun.base.text import counted
 from irrun.debug.divergence import first_divergence
+from irrun.debug.inputs import Feeding
 from irrun.debug.metrics import Measurement, measure
-from irrun.debug.pairing import Pairing, pair_outputs
-from irrun.debug.results import VERDICTS, Comparison, Layer, SideFailure, verdict
-from irrun.debug.subjects import Subject
+from irrun.debug.results import VERDICTS, Comparison, First, Layer, SideFailure, verdict
+from irrun.debug.subjects import Node
 from irrun.debug.tolerances import TOLERANCES, Tolerances
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import Place
@@ -59,6 +60,18 @@ def _bad_comparator(why: str, name: str) -> EngineError:
     return EngineError(diagnostic("IR705", message, help=help))
 
 
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """The first value of a place that was outside. ``ordinal`` counts the values of a run."""
+
+    sample: int
+    ordinal: int
+    iteration: int
+    measurement: Measurement
+    missing: str
+    """The role of the side that did not compute the value, or empty."""
+
+
 @dataclass
 class Tally:
     """The measurements of one value so far: the worst one, and the first that was outside."""
@@ -69,18 +82,18 @@ class Tally:
     worst: Measurement | None = None
     at: tuple[int, int] = (0, 0)
     """The sample and iteration of the worst."""
-    first: tuple[int, int, int, Measurement] | None = None
-    """Sample, ordinal in the run, iteration and measurement of the first value that was outside."""
+    first: _Beginning | None = None
+    """The first value that was outside."""
     frontiers: set[tuple[float, float]] = field(default_factory=set)
     iterations: int = 0
 
-    def add(self, measurement: Measurement, sample: int, ordinal: int, iteration: int) -> None:
+    def add(self, measurement: Measurement, sample: int, ordinal: int, iteration: int, missing: str = "") -> None:
         self.iterations = max(self.iterations, iteration + 1)
         self.frontiers.update(measurement.frontier)
         if self.worst is None or _badness(measurement) > _badness(self.worst):
             self.worst, self.at = measurement, (sample, iteration)
         if not measurement.agrees and self.first is None:
-            self.first = sample, ordinal, iteration, measurement
+            self.first = _Beginning(sample, ordinal, iteration, measurement, missing)
 
 
 def _badness(measurement: Measurement) -> tuple[bool, float, float]:
@@ -90,28 +103,26 @@ def _badness(measurement: Measurement) -> tuple[bool, float, float]:
 class Tallies:
     """The measurements of the pairs of values of two sides.
 
-    ``pairs`` are the places in the candidate by those in the reference, ``outputs`` the positions of the outputs.
-    Raises EngineError (IR704) if the sides have nothing in common.
+    ``pairs`` are the places in the candidate by those in the reference, ``inputs`` those of inputs that may have other
+    data, and ``outputs`` the positions of the outputs.
     """
 
-    def __init__(self, reference: Subject, candidate: Subject, settings: Settings, pairing: Pairing | None) -> None:
-        self.reference, self.candidate, self.settings = reference, candidate, settings
-        origins = reference.loaded.places
-        # the inputs of bodies, which other uses of the engines need, err only where the layers before them do
-        paired = {} if pairing is None else pairing(reference, candidate)
-        self.pairs = {place: other for place, other in paired.items() if origins[place].type != "Parameter"}
-        self.back = {place: other for other, place in self.pairs.items()}
-        self.outputs = pair_outputs(reference.loaded.outputs, candidate.loaded.outputs)
+    def __init__(
+        self, feeding: Feeding, settings: Settings, pairs: Mapping[Place, Place], outputs: Mapping[int, int]
+    ) -> None:
+        self.feeding, self.settings = feeding, settings
+        self.reference, self.candidate = feeding.reference, feeding.candidate
+        self.pairs, self.outputs = pairs, outputs
+        self.inputs = feeding.doubtful(pairs) if pairs else {}
+        self.back = {place: other for other, place in pairs.items()}
         self.tallies: dict[Place, Tally] = {}
         self.output_tallies: dict[int, Tally] = {}
         self.current: dict[tuple[Place, int], Measurement] = {}
         """The measurements of the last sample or, once one has differed, of the first that did."""
+        self._visits: dict[tuple[int, Place], int] = {}
+        """How often one side computes a value that the other side does not compute, by sample and place."""
         self._sample = -1
         """The sample of ``current``."""
-        if not self.pairs and not self.outputs:
-            help = "pass two forms of the same model; outputs and layers are matched by name"
-            message = f"{reference.side} and {candidate.side} have no output and no layer in common"
-            raise EngineError(diagnostic("IR704", message, help=help))
 
     def begin(self, sample: int) -> None:
         """Begin to measure the inner values of a sample."""
@@ -137,7 +148,16 @@ class Tallies:
         """Report a value that one side did not compute: its loop ended earlier, or it took another branch."""
         missing = replace(_NOTHING, problem=f"the {role} did not compute the value")
         limit = self.settings.tolerances.of_layer(place.layer, "f32")
-        self.tallies.setdefault(place, Tally(limit, "", ordinal)).add(missing, sample, ordinal, iteration)
+        self.tallies.setdefault(place, Tally(limit, "", ordinal)).add(missing, sample, ordinal, iteration, role)
+        self._visits[sample, place] = max(self._visits.get((sample, place), 0), iteration + 1)
+
+    def add_inputs(self, arrays: Mapping[int, np.ndarray], sample: int) -> None:
+        """Measure the inputs that may have other data, from the inputs by position in the model of the feeding."""
+        first, second = (self.feeding.shown(role, arrays) for role in ("reference", "candidate"))
+        for place, other in self.inputs.items():
+            at, at_other = self.reference.inputs[place], self.candidate.inputs[other]
+            if at in first and at_other in second:
+                self.add(place, first[at], second[at_other], sample, -1, 0)
 
     def add_output(
         self, position: int, first: np.ndarray, second: np.ndarray, types: Sequence[str], sample: int
@@ -153,25 +173,15 @@ class Tallies:
 
     def comparison(self, samples: int, failure: SideFailure | None = None) -> Comparison:
         """Return the result of all samples."""
-        layers = {p: self.layer(p, t) for p, t in sorted(self.tallies.items(), key=lambda item: item[1].order)}
+        guessed = self.inputs.keys() if self._is_right_but_for_inputs() else ()
+        tallies = {place: tally for place, tally in self.tallies.items() if place not in guessed}
+        layers = {p: self.layer(p, t) for p, t in sorted(tallies.items(), key=lambda item: item[1].order)}
         outputs = [self.output(position, tally) for position, tally in sorted(self.output_tallies.items())]
-        beginnings = [(t.first[:2], place) for place, t in self.tallies.items() if t.first is not None]
+        beginnings = [(tally.first, place) for place, tally in tallies.items() if tally.first is not None]
         first = None
         if beginnings:
-            _, place = min(beginnings, key=lambda item: item[0])
-            tally = self.tallies[place]
-            assert tally.first is not None
-            sample, _, iteration, measurement = tally.first
-            at = replace(
-                layers[place],
-                measurement=measurement,
-                sample=sample,
-                iteration=None if layers[place].iteration is None else iteration,
-            )
-            measured = {
-                other: self.current.get((other, iteration)) or self.current.get((other, 0)) for other in self.pairs
-            }
-            first = first_divergence(self.reference, self.candidate, place, self.pairs, at, measured)
+            begun, place = min(beginnings, key=lambda item: (item[0].sample, item[0].ordinal, item[0].missing))
+            first = self._first(begun, place, layers)
         own = verdict(outputs, list(layers.values()))
         sides = [(str(subject.side), subject.engine.name) for subject in (self.reference, self.candidate)]
         return Comparison(
@@ -183,17 +193,79 @@ class Tallies:
             tuple(layers.values()),
             samples,
             failure,
+            self.feeding.pairs,
         )
+
+    def _is_right_but_for_inputs(self) -> bool:
+        """Return whether all values agree but inputs that were paired by position, which were then paired rightly."""
+        inner = (tally for place, tally in self.tallies.items() if place not in self.inputs)
+        is_guess = not self.feeding.is_replayed
+        return is_guess and all(tally.first is None for tally in (*inner, *self.output_tallies.values()))
+
+    def _first(self, begun: _Beginning, place: Place, layers: Mapping[Place, Layer]) -> First:
+        """Return the explanation of a divergence.
+
+        If one side does not compute the value, the loop or If around it is the first divergence: it runs its body less
+        often.
+        """
+        pairs, iteration = {**self.pairs, **self.inputs}, begun.iteration
+        at = replace(layers[place], measurement=begun.measurement, sample=begun.sample)
+        at = replace(at, iteration=None if at.iteration is None else iteration)
+        around = self._around(place, begun.sample) if begun.missing else None
+        if around is not None:
+            place, inner = around
+            problem = self._runs_otherwise(place, inner, begun)
+            at = replace(layers[place], measurement=replace(_NOTHING, problem=problem), sample=begun.sample)
+            at, iteration = replace(at, iteration=None), 0
+        measured = {other: self.current.get((other, iteration)) or self.current.get((other, 0)) for other in pairs}
+        return first_divergence(self.reference, self.candidate, place, pairs, at, measured)
+
+    def _around(self, place: Place, sample: int) -> tuple[Place, Place] | None:
+        """Return the outermost loop or If whose body one side runs less often, and a value in it; None if unknown."""
+        found, origins = None, self.reference.loaded.places
+        parts = place.layer.split("/")
+        for length in range(len(parts) - 1, 0, -1):
+            outer = next((p for p in self.tallies if p.layer == "/".join(parts[:length])), None)
+            if outer is None or outer not in origins or origins[outer].type.lower() not in _WITH_BODIES:
+                continue
+            found = outer, place
+            begun = self.tallies[outer].first
+            if begun is None or not begun.missing or begun.sample != sample:
+                break
+            place = outer
+        return found
+
+    def _runs_otherwise(self, place: Place, inner: Place, begun: _Beginning) -> str:
+        """Return how often both sides run the body of a layer, or which branch they do not run."""
+        subject = self.reference if self.reference.nodes else self.candidate
+        names = (
+            (place.layer, inner.layer)
+            if subject is self.reference
+            else (self.pairs[place].layer, self.pairs[inner].layer)
+        )
+        outer, node = (subject.nodes.get(name) for name in names)
+        is_missing = begun.missing == "candidate"
+        if self.reference.loaded.places[place].type.lower() == "if":
+            bodies = {} if outer is None or node is None else outer.layer.bodies
+            branch = next((tag for tag, body in bodies.items() if node is not None and body is node.model), "branch")
+            if is_missing:
+                return f"it does not run its {branch}, which the reference runs"
+            return f"it runs its {branch}, which the reference does not run"
+        first = self.tallies[inner].first
+        least = begun.iteration if first is None else first.iteration
+        counts = least, self._visits[begun.sample, inner]
+        own, theirs = counts if is_missing else counts[::-1]
+        return f"its body runs {counted(own, 'time')}, in the reference {counted(theirs, 'time')}"
 
     def layer(self, place: Place, tally: Tally) -> Layer:
         """Return what was measured of an inner value. Its place is that in the candidate's file, if that is IR."""
-        other = self.pairs[place]
+        other = self.inputs.get(place) or self.pairs[place]
         subject, own = (self.candidate, other) if other.layer in self.candidate.nodes else (self.reference, place)
         node = subject.nodes.get(own.layer)
         in_loop = tally.iterations > 1 or (node is not None and node.model is not subject.model)
         return Layer(
             place.layer,
-            node.layer.type if node else self.reference.loaded.places[place].type,
+            node.layer.type if node else self._type(place),
             subject.port(own),
             place.port == 0,
             str(subject.side.path) if node else None,
@@ -205,6 +277,12 @@ class Tallies:
             tally.at[0],
             tally.at[1] if in_loop else None,
         )
+
+    def _paired_node(self, place: Place) -> Node | None:
+        return self.candidate.nodes.get(self.pairs[place].layer)
+
+    def _type(self, place: Place) -> str:
+        return "Parameter" if place in self.inputs else self.reference.loaded.places[place].type
 
     def output(self, position: int, tally: Tally) -> Layer:
         """Return what was measured of an output. Its line is that of the Result in the candidate's file."""
@@ -228,6 +306,7 @@ class Tallies:
         )
 
 
+_WITH_BODIES: Final = ("loop", "tensoriterator", "if")
 _NOTHING: Final = Measurement(0, 0, math.inf, None, math.inf, math.inf, None, None, math.inf, (0, 0), (0, 0))
 
 

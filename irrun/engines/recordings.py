@@ -13,7 +13,7 @@ import numpy as np
 
 from irrun.diagnostics import ReadError, diagnostic
 from irrun.engines.kinds import DUMP, KINDS
-from irrun.engines.outcomes import Failure, Loaded, Origin, Output, Outputs, Place, Refusal
+from irrun.engines.outcomes import Failure, Input, Loaded, Origin, Output, Outputs, Place, Refusal
 from irrun.engines.sides import Side
 from irrun.engines.tensors import stored
 from irrun.engines.values import Value
@@ -25,20 +25,23 @@ __all__ = ["Recording"]
 class Recording:
     """The values of a run in the past. Whatever the inputs are, it gives the same values.
 
-    A folder shows inner values, an array file outputs. Raises ReadError (IR000) if the file or folder cannot be read.
+    A folder shows inner values, an array file outputs. ``inputs`` are the values of the inputs that a folder holds, in
+    the order of ``Loaded.inputs``. Raises ReadError (IR000) if the file or folder cannot be read.
     """
 
     def __init__(self, side: Side) -> None:
         is_dump = DUMP in KINDS[side.kind].reads
         self.name = f"{'values' if is_dump else 'arrays'} of {side.path}"
         self.properties: Mapping[str, str] = {}
+        self.inputs: list[Value] = []
+        self._inputs: list[Input] = []
         self._outputs: list[Output] = []
         self._values: list[tuple[Place, Origin, Callable[[], np.ndarray]]] = []
         if side.path is None:
             raise _unreadable(side, "no path was passed")
         try:
             if is_dump:
-                self._values = list(_dumped(side.path))
+                self._read(side.path)
             else:
                 self._outputs = list(_archived(side.path))
         except OSError as error:
@@ -54,7 +57,7 @@ class Recording:
         if path is not None:
             return Refusal("recorded values run no model")
         places = {place: origin for place, origin, _ in self._values} if inner else {}
-        return Loaded((), tuple(output.names for output in self._outputs), places, neutral=True)
+        return Loaded(tuple(self._inputs), tuple(output.names for output in self._outputs), places, neutral=True)
 
     def infer(
         self,
@@ -70,6 +73,15 @@ class Recording:
                 visits[place] += 1
         return Outputs(tuple(self._outputs), 0)
 
+    def _read(self, folder: Path) -> None:
+        """Read the index of a dump. Raises OSError or ValueError."""
+        for row, place, read in _dumped(folder):
+            if row["operation"].lower() != "parameter":
+                self._values.append((place, Origin(row["operation"], ()), read))
+            elif "iteration" not in row and place.layer not in {value.place.layer for value in self.inputs}:
+                self.inputs.append(Value(place, 0, read))
+                self._inputs.append(Input((place.layer,), row["type"], f"[{','.join(map(str, row['shape']))}]"))
+
     def reset(self) -> Failure | None:
         """Do nothing: a recording has no state."""
         return None
@@ -78,8 +90,8 @@ class Recording:
         """Do nothing: a recording has no process."""
 
 
-def _dumped(folder: Path) -> Iterator[tuple[Place, Origin, Callable[[], np.ndarray]]]:
-    """Yield place and origin of each value of a dump, and a function that reads it. Raises OSError or ValueError."""
+def _dumped(folder: Path) -> Iterator[tuple[Mapping[str, Any], Place, Callable[[], np.ndarray]]]:
+    """Yield row and place of each value of a dump, and a function that reads it. Raises OSError or ValueError."""
     rows: list[dict[str, Any]] = json.loads((folder / "index.json").read_text("utf-8"))
     ports: dict[str, list[int]] = {}
     for row in rows:
@@ -93,8 +105,7 @@ def _dumped(folder: Path) -> Iterator[tuple[Place, Origin, Callable[[], np.ndarr
                 raise ValueError(f"{row['file']} lies outside of the dump")
             return stored(np.load(file, allow_pickle=False), row["type"])
 
-        if row["operation"].lower() != "parameter":
-            yield Place(row["layer"], ids.index(row["port"])), Origin(row["operation"], ()), read
+        yield row, Place(row["layer"], ids.index(row["port"])), read
 
 
 def _archived(path: Path) -> Iterator[Output]:

@@ -73,7 +73,7 @@ def test_json(call):
     result = call("compare", RIGHT, WRONG, *INPUTS, "--format", "json")
     assert result.exit_code == 1
     fields = json.loads(result.stdout)
-    assert list(fields) == ["version", "command", "verdict", "first", "outputs", "layers"]
+    assert list(fields) == ["version", "command", "verdict", "first", "outputs", "layers", "inputs"]
     assert (fields["verdict"], fields["first"]["layer"], fields["first"]["line"]) == ("differ", "multiply", 31)
 
 

@@ -22,7 +22,7 @@ def test_one_code(name, call):
 
 @pytest.mark.parametrize(("beginning", "ids"), [
     ("IR4", ["IR401", "IR402", "IR403", "IR404", "IR405", "IR406", "IR407"]), ("ir4xx", "as above"), ("4", "as above"),
-    ("IR70", ["IR701", "IR702", "IR703", "IR704", "IR705", "IR706"]),
+    ("IR70", ["IR701", "IR702", "IR703", "IR704", "IR705", "IR706", "IR707"]),
     ("dims", ["IR401", "IR402", "IR405"]), ("edge-", ["IR304", "IR402"]),
 ])  # fmt: skip
 def test_the_beginning_of_a_code_lists_the_group(beginning, ids, call):

@@ -178,7 +178,7 @@ def test_json(run: Compare, tmp_path: Path) -> None:
     fault = next(f for f in _faults(CONVNET) if f.kind == "type")
     planted.plant(CONVNET, fault, tmp_path / "faulty.xml")
     fields = json.loads(json.dumps(record(run(str(CONVNET), str(tmp_path / "faulty.xml"))), allow_nan=False))
-    assert list(fields) == ["verdict", "first", "outputs", "layers"]
+    assert list(fields) == ["verdict", "first", "outputs", "layers", "inputs"]
     assert fields["verdict"] == "differ"
     assert {"layer", "type", "port", "line"} <= fields["first"].keys()
     assert (fields["first"]["layer"], fields["first"]["file"]) == (fault.layer, str(tmp_path / "faulty.xml"))
@@ -272,8 +272,9 @@ def test_loops_of_different_lengths(run: Compare, tmp_path: Path) -> None:
     for paths, role in (((right, wrong), "candidate"), ((wrong, right), "reference")):
         comparison = run(*paths)
         assert comparison.first is not None
-        assert (comparison.first.layer.name, comparison.first.layer.iteration) == ("loop/same", 3)
-        assert comparison.first.layer.measurement.problem == f"the {role} did not compute the value"
+        assert (comparison.first.layer.name, comparison.first.layer.type) == ("loop", "Loop")
+        counts = "3 times, in the reference 4 times" if role == "candidate" else "4 times, in the reference 3 times"
+        assert comparison.first.layer.measurement.problem == f"its body runs {counts}"
 
 
 def test_a_side_that_refuses(run: Compare, tmp_path: Path) -> None:

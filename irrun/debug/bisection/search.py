@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from irrun.api import read_model
 from irrun.debug.bisection.judging import Question, Wrong, judge
 from irrun.debug.bisection.regions import Output, Part, Region
 from irrun.debug.bisection.truth import Truth, interface, load_reference
-from irrun.debug.inputs import Inputs, samples_of
-from irrun.debug.pairing import Pairing, by_name_or_structure
-from irrun.debug.results import Verdict
+from irrun.debug.inputs import Feeding, Inputs
+from irrun.debug.pairing import InputPair, Pairing, Renames, by_name_or_structure, renamed
+from irrun.debug.results import Verdict, input_records
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import EngineError, diagnostic
@@ -67,9 +67,11 @@ class Bisection:
     expected: tuple[Mapping[str, np.ndarray], ...] = ()
     candidate: str = ""
     """The name of the candidate's engine, with its version."""
+    pairs: tuple[InputPair, ...] = ()
+    """The inputs that get the same values."""
 
     def record(self) -> dict[str, Any]:
-        """Return the bisection as a dict for JSON: ``verdict``, ``layers``, ``message``, ``runs``, ``candidate``."""
+        """Return the bisection as a dict for JSON, with the pairs of inputs."""
         layers = [{"name": c.name, "type": c.type, "line": c.line, "file": c.file} for c in self.layers]
         message = "" if self.wrong is None else self.wrong.message
         return {
@@ -78,6 +80,7 @@ class Bisection:
             "message": message,
             "runs": self.runs,
             "candidate": self.candidate,
+            "inputs": input_records(self.pairs),
         }
 
 
@@ -91,18 +94,19 @@ def bisect(
     tolerances: Tolerances | None = None,
     limits: Limits | None = None,
     pairing: Pairing = by_name_or_structure,
+    renames: Renames | None = None,
     on_run: Callable[[int, int], None] | None = None,
 ) -> Bisection:
     """Find the smallest part of the candidate's model that it computes otherwise than the reference.
 
-    The sides, inputs, tolerances and limits are those of ``compare``. The candidate needs an IR: its kind is irrun,
-    exact or openvino. The reference shows inner values, which ``pairing`` pairs with those of the candidate. The
-    samples are run in order, and the state of a model is kept from one to the next. ``on_run(runs, layers)`` is called
-    before each run of the candidate with the number of layers in the part.
+    The sides, inputs, tolerances, limits and ``renames`` are those of ``compare``. The candidate needs an IR: its kind
+    is irrun, exact or openvino. The reference shows inner values, which ``pairing`` pairs with those of the candidate.
+    The samples are run in order, and the state of a model is kept from one to the next. ``on_run(runs, layers)`` is
+    called before each run of the candidate with the number of layers in the part.
 
     Raises EngineError: IR701 for a side that cannot be bisected, IR702 for an engine that does not start, IR704 if the
-    reference fails or shows no values. Raises the errors of ``irrun.read_model`` for the candidate's model, and
-    FeedError for inputs that do not fit.
+    reference fails or shows no values, IR707 if inputs cannot be paired. Raises the errors of ``irrun.read_model`` for
+    the candidate's model, and FeedError for inputs that do not fit.
     """
     of_candidate = parse_side(candidate) if isinstance(candidate, str) else candidate
     if not KINDS[of_candidate.kind].is_bisected or of_candidate.path is None:
@@ -114,12 +118,15 @@ def bisect(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irrun-")))
         engine = stack.enter_context(open_engine(of_candidate.without_model(), limits))
-        arrays = list(samples_of(model, inputs, samples, seed))
         of_reference = parse_side(reference) if isinstance(reference, str) else reference
         subject = load_reference(of_reference, stack.enter_context(open_engine(of_reference, limits)))
-        pairs = pairing(subject, Subject(of_candidate, engine, interface(model), model))
-        truth = Truth(subject, model, arrays, {place: other for other, place in pairs.items()})
-        return _Search(truth, engine, tolerances or Tolerances(), folder, on_run).bisect(model)
+        own = Subject(of_candidate, engine, interface(model), model)
+        feeding = Feeding.of(subject, own, renames or {})
+        arrays = list(feeding.samples(inputs, samples, seed))
+        pairs = renamed(pairing(subject, own), subject, own, renames or {})
+        truth = Truth(feeding, model, arrays, {other: place for place, other in pairs.items()}, renames or {})
+        search = _Search(truth, engine, tolerances or Tolerances(), folder, on_run)
+        return replace(search.bisect(model), pairs=feeding.pairs)
 
 
 class _Search:
@@ -142,9 +149,20 @@ class _Search:
         wrong = self._whole(model)
         if wrong is None:
             return Bisection("agree", None, (), self.runs, candidate=self.engine.name)
+        self._require_right_inputs()
         results = [model.results[at].id for at in wrong.outputs] or [result.id for result in model.results]
         region = Region.of(model, self._known(model, ""), results)
         return self._narrowed(region, "", wrong)
+
+    def _require_right_inputs(self) -> None:
+        """Raise EngineError (IR707) if inputs that were paired by position feed other layers than in the reference."""
+        feeding = self.truth.feeding
+        doubtful = feeding.doubtful({place: other for other, place in self.truth.places.items()})
+        if doubtful and not feeding.is_replayed:
+            texts = ", ".join(f'"{place}" feeds what "{other}" feeds' for place, other in doubtful.items())
+            message = f"the inputs have other names, and by position they do not fit: {texts}"
+            options = " ".join(f"--map {place}={other}" for place, other in doubtful.items())
+            raise EngineError(diagnostic("IR707", message, help=f"pass {options}"))
 
     def _whole(self, model: Model) -> Wrong | None:
         """Return what is wrong with the model itself, or None."""
@@ -155,7 +173,7 @@ class _Search:
         outputs_named = [model.result_name(result) for result in model.results]
         of_output = self.tolerances.of_output
         question = Question(model.source.path, names, feeds, outputs_named, expected, of_output)
-        return self._judge(question, len(model.layers))
+        return self.judge(question, len(model.layers))
 
     def _known(self, model: Model, prefix: str) -> dict[Output, Place | None]:
         """Return the outputs of layers whose true values the reference can show, each with its place there.
@@ -174,10 +192,18 @@ class _Search:
 
     def _narrowed(self, region: Region, prefix: str, wrong: Wrong) -> Bisection:
         """Return the smallest part of a region that is as wrong as the whole."""
-        best = self._ask(region, 0, None)
-        if best is None or not self._same(wrong, best.wrong):
+        narrowed, best = self._search(region, wrong)
+        if best is None:
             # the values at the cuts do not show the fault: the whole model is the smallest part
             return self._result(region, prefix, None, wrong)
+        inner = self._inside(narrowed, prefix, wrong)
+        return inner if inner is not None else self._result(narrowed, prefix, best, best.wrong or wrong)
+
+    def _search(self, region: Region, wrong: Wrong) -> tuple[Region, _Answer | None]:
+        """Return the smallest part of a region that is evidence, with its answer, or None if there is none."""
+        best = self._ask(region, 0, None)
+        if not self._is_evidence(region, best, wrong):
+            return region, None
         while True:
             begin = self._first(region, wrong)
             end = self._last(region, begin, wrong)
@@ -185,21 +211,19 @@ class _Search:
             if len(smaller.layers) > 1:
                 smaller = self._connected(smaller, wrong)
             answer = self._ask(smaller, 0, None)
-            if answer is None or not self._same(wrong, answer.wrong):
-                break
+            if not self._is_evidence(smaller, answer, wrong):
+                return region, best
             best, progress = answer, len(smaller.layers) < len(region.layers)
             region = smaller
             if not progress or len(region.layers) == 1:
-                break
-        inner = self._inside(region, prefix, wrong)
-        return inner if inner is not None else self._result(region, prefix, best, best.wrong or wrong)
+                return region, best
 
     def _first(self, region: Region, wrong: Wrong) -> int:
         """Return the last position such that the layers from there on are wrong."""
         low, high = 0, len(region.layers)
         while (middle := _middle(region, low, high)) is not None:
             answer = self._ask(region, middle, None)
-            if answer is not None and self._same(wrong, answer.wrong):
+            if self._is_evidence(region, answer, wrong):
                 low = middle
             else:
                 high = middle
@@ -210,7 +234,7 @@ class _Search:
         low, high = begin, len(region.layers)
         while (middle := _middle(region, low, high)) is not None:
             answer = self._ask(region, begin, middle)
-            if answer is not None and self._same(wrong, answer.wrong):
+            if self._is_evidence(region, answer, wrong):
                 high = middle
             else:
                 low = middle
@@ -225,7 +249,7 @@ class _Search:
         if not between or len(between) == len(region.layers):
             return region
         answer = self._ask(smaller, 0, None)
-        return smaller if answer is not None and self._same(wrong, answer.wrong) else region
+        return smaller if self._is_evidence(smaller, answer, wrong) else region
 
     def _inside(self, region: Region, prefix: str, wrong: Wrong) -> Bisection | None:
         """Return the smallest wrong part of a body, if the region is a loop or If with a body that is wrong."""
@@ -236,7 +260,7 @@ class _Search:
         for body in layer.bodies.values():
             inner = Region.of(body, self._known(body, inside), [result.id for result in body.results])
             answer = self._ask(inner, 0, None)
-            if answer is not None and answer.wrong is not None and answer.wrong.verdict == "differ":
+            if answer is not None and answer.wrong is not None and self._is_evidence(inner, answer, wrong):
                 return self._narrowed(inner, inside, answer.wrong)
         return None
 
@@ -254,23 +278,23 @@ class _Search:
         names = [parameter.name for parameter in part.model.parameters]
         layers = [region.model.output_name(*output) for output in part.outputs]
         question = Question(str(path), names, feeds, layers, expected, self.tolerances.of_layer)
-        return _Answer(part, self._judge(question, len(part.model.layers)), question)
+        return _Answer(part, self.judge(question, len(part.model.layers)), question)
 
     def _values(self, region: Region, output: Output, values: Mapping[Place, list[np.ndarray]]) -> list[np.ndarray]:
         """Return the true values of an output of a layer."""
         place = region.known[output]
         return self.truth.of_input(region.model.layers[output[0]]) if place is None else values[place]
 
-    def _judge(self, question: Question, layers: int) -> Wrong | None:
+    def judge(self, question: Question, layers: int) -> Wrong | None:
         """Let the candidate run a model of so many layers, count the run, and return what is wrong, or None."""
         self.runs += 1
         self.on_run(self.runs, layers)
         return judge(self.engine, question)
 
     @staticmethod
-    def _same(whole: Wrong, part: Wrong | None) -> bool:
-        """Return whether a part fails as the whole does."""
-        return part is not None and part.verdict == whole.verdict
+    def _is_evidence(region: Region, answer: _Answer | None, wrong: Wrong) -> bool:
+        """Return whether a part of a region fails as the whole does."""
+        return answer is not None and answer.wrong is not None and answer.wrong.verdict == wrong.verdict
 
     def _result(self, region: Region, prefix: str, answer: _Answer | None, wrong: Wrong) -> Bisection:
         model = region.model

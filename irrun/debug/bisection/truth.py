@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from irrun.debug.bisection.judging import said
-from irrun.debug.inputs import feeds_of
-from irrun.debug.pairing import pair_outputs
+from irrun.debug.inputs import Feeding
+from irrun.debug.pairing import Renames, pair_outputs
 from irrun.debug.subjects import Subject, model_of
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import KINDS, Engine, Failure, Input, Loaded, Origin, Outputs, Place, Side, Value
@@ -22,18 +22,20 @@ __all__ = ["Truth", "interface", "load_reference"]
 class Truth:
     """The values of the reference, for each sample and, in a body, for each iteration.
 
-    ``samples`` are the inputs by position in ``model``, and ``places`` the places of the candidate's values in the
-    reference.
+    ``model`` is that of the candidate. ``samples`` are the inputs as ``feeding`` yields them, ``places`` the places of
+    the candidate's values in the reference, and ``renames`` the names in the candidate of outputs of the reference.
     """
 
     def __init__(
         self,
-        reference: Subject,
+        feeding: Feeding,
         model: Model,
         samples: Sequence[Mapping[int, np.ndarray]],
         places: Mapping[Place, Place],
+        renames: Renames,
     ) -> None:
-        self.reference, self.model, self.samples, self.places = reference, model, samples, places
+        self.feeding, self.reference, self.model = feeding, feeding.reference, model
+        self.samples, self.places, self.renames = samples, places, renames
 
     def run(self, places: Sequence[Place]) -> tuple[list[Outputs], dict[Place, list[np.ndarray]]]:
         """Return the outputs of each sample, and the values at ``places``, of all samples one after the other.
@@ -50,7 +52,7 @@ class Truth:
         engine = self.reference.engine
         engine.reset()
         for sample in self.samples:
-            outcome = engine.infer(feeds_of(self.model, self.reference.loaded, sample), places, keep)
+            outcome = engine.infer(self.feeding.feeds("reference", sample), places, keep)
             if not isinstance(outcome, Outputs):
                 raise _unusable(engine, outcome)
             outputs.append(outcome)
@@ -65,7 +67,7 @@ class Truth:
     def of_input(self, parameter: Layer) -> list[np.ndarray]:
         """Return the values of an input of the candidate's model."""
         position = self.model.parameters.index(parameter)
-        return [sample[position] for sample in self.samples]
+        return [self.feeding.feeds("candidate", sample)[position] for sample in self.samples]
 
     def outputs(self) -> dict[int, list[np.ndarray]]:
         """Return the values of each output of the candidate's model that the reference has.
@@ -83,7 +85,7 @@ class Truth:
             runs, _ = self.run(())
             self._load(inner=True)
         names = [self.model.result_names(result) for result in self.model.results]
-        pairs = pair_outputs(self.reference.loaded.outputs, names)
+        pairs = pair_outputs(self.reference.loaded.outputs, names, self.renames)
         outputs = {own: [run.outputs[position].array for run in runs] for position, own in pairs.items()}
         found = {at: values[place] for at, place in computed.items() if values.get(place)} | outputs
         if not any(found.values()):
