@@ -185,6 +185,19 @@ def test_a_candidate_that_refuses(tmp_path: Path) -> None:
     assert (bisection.verdict, names(bisection)) == ("refused", ["a3"])
 
 
+def test_an_anonymous_refusal(tmp_path: Path) -> None:
+    """The message of the engine names layers, too: it is that of the part with new names."""
+    good, bad = planted(chain(), tmp_path, ('name="a3" type="Add"', 'name="a3" type="Addition"'))
+    bisection = bisect(good, bad)
+    anonymous, _ = anonymized(bisection, parse_side(bad), Tolerances())
+    write_reproduction(anonymous, parse_side(bad), tmp_path / "published", 1e-4, 1e-5)
+    assert anonymous.wrong is not None
+    assert "Addition" in anonymous.wrong.message
+    for file in ("issue.md", "model.xml"):
+        text = (tmp_path / "published" / file).read_text()
+        assert not re.search(r"\ba3\b|joined|bad\.xml", text), text
+
+
 def call(*arguments: str) -> Any:
     return CliRunner().invoke(cli, ["bisect", *arguments])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from irrun.api import compile, read_model
-from irrun.debug.bisection.judging import Question, judge
+from irrun.debug.bisection.judging import Question, Wrong, is_alike, judge
 from irrun.debug.bisection.search import Bisection
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import IrrunError
@@ -49,9 +50,19 @@ def anonymized(
         expected=tuple(_with_names(outputs, run) for run in bisection.expected),
         layers=tuple(replace(culprit, name="") for culprit in bisection.layers),
     )
-    with tempfile.TemporaryDirectory(prefix="irrun-") as folder:
-        path = Path(folder) / "part.xml"
+    with ExitStack() as stack:
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irrun-"))) / "part.xml"
+        engine = stack.enter_context(open_engine(side.without_model(), limits))
+        names = [parameter.name for parameter in part.parameters]
+
+        def judged(feeds: Sequence[Mapping[str, np.ndarray]], expected: Sequence[Sequence[np.ndarray]]) -> Wrong | None:
+            values = [[run[name] for run in feeds] for name in names]
+            return judge(engine, Question(str(path), names, values, outputs, expected, tolerances.of_layer))
+
         save_model(part, path, compact=True)
+        true = [[run[name] for run in named.expected if name in run] for name in outputs]
+        # its message has the new names, and must not have the old ones
+        named = replace(named, wrong=judged(inputs, true) or replace(bisection.wrong, message=""))
         rng = np.random.default_rng(0)
         small = read_model(path)
         random = replace(small, weights=Weights(data=_random_weights(small, rng)))
@@ -63,12 +74,8 @@ def anonymized(
         except IrrunError:
             return named, False
         save_model(random, path, compact=True)
-        expected = [[array] for array in arrays]
-        with open_engine(side.without_model(), limits) as engine:
-            names = [parameter.name for parameter in random.parameters]
-            values = [[feeds[0][name]] for name in names]
-            wrong = judge(engine, Question(str(path), names, values, outputs, expected, tolerances.of_layer))
-        if wrong is None or wrong.verdict != bisection.wrong.verdict:
+        wrong = judged(feeds, [[array] for array in arrays])
+        if wrong is None or named.wrong is None or not is_alike(named.wrong, wrong):
             return named, False
         results = (dict(zip(outputs, arrays)),)
         return replace(named, part=read_in_memory(path), inputs=tuple(feeds), expected=results, wrong=wrong), True

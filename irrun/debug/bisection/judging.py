@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from irrun.debug.metrics import measure
 from irrun.debug.results import VERDICTS, Verdict
 from irrun.engines import Crash, Engine, Failure, Loaded, Outputs, Refusal
 
-__all__ = ["Question", "Wrong", "judge", "said"]
+__all__ = ["Question", "Wrong", "is_alike", "judge", "said"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,41 @@ def judge(engine: Engine, question: Question) -> Wrong | None:
                     outside[at] = max(outside.get(at, 0), measurement.excess)
                     problem = problem or measurement.problem
     return Wrong("differ", tuple(sorted(outside)), max(outside.values()), problem) if outside else None
+
+
+_SOURCE_PLACE: Final = re.compile(r"[\w./-]+\.(?:c|cc|cpp|h|hpp|py|rs):\d+")
+"""A line of the source of an engine, which says where a check has failed."""
+_QUOTED: Final = re.compile(r"""'([^'\n]*)'|"([^"\n]*)\"""")
+_FILE_PLACE: Final = re.compile(r"^.*?:\d+:\d+: ", re.MULTILINE)
+"""A place in the file of a model, in front of a message. It is another one in each part."""
+_DIMS: Final = re.compile(r"[\[({][\d?., -]*[\])}]")
+
+
+def is_alike(whole: Wrong, part: Wrong | None) -> bool:
+    """Return whether a part fails as the whole model does: in the same way and, unless values differ, for one cause.
+
+    Messages have one cause if they name the same line of the engine's source and quote the same names. Without such a
+    line, the first line of the part's message is one of the whole's. Dims and places in files are left out.
+    """
+    if part is None or part.verdict != whole.verdict:
+        return False
+    if whole.verdict == "differ":
+        return True
+    sources = [_SOURCE_PLACE.findall(wrong.message) for wrong in (whole, part)]
+    if all(sources):
+        first, second = (
+            (places[-1], {"".join(quoted) for quoted in _QUOTED.findall(wrong.message)})
+            for places, wrong in zip(sources, (whole, part))
+        )
+        return first == second
+    lines = _lines(part.message)
+    return not any(sources) and (lines[0] in _lines(whole.message) if lines else not whole.message)
+
+
+def _lines(message: str) -> list[str]:
+    """Return the lines of a message without dims, and without places in files."""
+    plain = _DIMS.sub("[]", _FILE_PLACE.sub("", message))
+    return [line.strip() for line in plain.splitlines() if line.strip()]
 
 
 def _failed(failure: Failure) -> Wrong:

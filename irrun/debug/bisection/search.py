@@ -19,11 +19,12 @@ import networkx as nx
 import numpy as np
 
 from irrun.api import read_model
-from irrun.debug.bisection.judging import Question, Wrong, judge
+from irrun.debug.bisection.judging import Question, Wrong, is_alike, judge
 from irrun.debug.bisection.regions import Output, Part, Region
 from irrun.debug.bisection.truth import Truth, interface, load_reference
+from irrun.debug.bisection.twins import Twins
 from irrun.debug.inputs import Feeding, Inputs
-from irrun.debug.pairing import InputPair, Pairing, Renames, by_name_or_structure, renamed
+from irrun.debug.pairing import InputPair, Pairing, Renames, by_name_or_structure, pair_outputs, renamed
 from irrun.debug.results import Verdict, input_records
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Tolerances
@@ -126,6 +127,7 @@ def bisect(
         pairs = renamed(pairing(subject, own), subject, own, renames or {})
         truth = Truth(feeding, model, arrays, {other: place for place, other in pairs.items()}, renames or {})
         search = _Search(truth, engine, tolerances or Tolerances(), folder, on_run)
+        search.twins = Twins(subject, of_candidate, search.judge, folder, limits, stack)
         return replace(search.bisect(model), pairs=feeding.pairs)
 
 
@@ -143,6 +145,9 @@ class _Search:
         self.truth, self.engine, self.tolerances, self.folder = truth, engine, tolerances, folder
         self.on_run = on_run or (lambda runs, layers: None)
         self.runs = 0
+        self.twins: Twins | None = None
+        self.is_strict = False
+        """Whether each part that fails has a healthy twin. If not, the last one alone has."""
 
     def bisect(self, model: Model) -> Bisection:
         """Return the smallest wrong part of a model."""
@@ -173,7 +178,22 @@ class _Search:
         outputs_named = [model.result_name(result) for result in model.results]
         of_output = self.tolerances.of_output
         question = Question(model.source.path, names, feeds, outputs_named, expected, of_output)
-        return self.judge(question, len(model.layers))
+        wrong = self.judge(question, len(model.layers))
+        if wrong is not None and self.twins is not None:
+            self.twins.begin(self._of_reference(expected), wrong)
+        return wrong
+
+    def _of_reference(self, expected: Sequence[Sequence[np.ndarray]]) -> Question:
+        """Return the question about the model of the reference, whose outputs are those that the candidate has."""
+        loaded, feeding = self.truth.reference.loaded, self.truth.feeding
+        samples = [feeding.feeds("reference", sample) for sample in self.truth.samples]
+        feeds = [[sample[at] for sample in samples if at in sample] for at in range(len(loaded.inputs))]
+        names = [self.truth.model.result_names(result) for result in self.truth.model.results]
+        pairs = pair_outputs(loaded.outputs, names, self.truth.renames)
+        outputs = [names[0] if names else "" for names in loaded.outputs]
+        true = [expected[pairs[at]] if at in pairs else [] for at in range(len(outputs))]
+        inputs = [input.names[0] for input in loaded.inputs]
+        return Question("", inputs, feeds, outputs, true, self.tolerances.of_output)
 
     def _known(self, model: Model, prefix: str) -> dict[Output, Place | None]:
         """Return the outputs of layers whose true values the reference can show, each with its place there.
@@ -193,6 +213,9 @@ class _Search:
     def _narrowed(self, region: Region, prefix: str, wrong: Wrong) -> Bisection:
         """Return the smallest part of a region that is as wrong as the whole."""
         narrowed, best = self._search(region, wrong)
+        if best is not None and not self.is_strict and not self._has_healthy_twin(narrowed, best):
+            self.is_strict = True
+            narrowed, best = self._search(region, wrong)
         if best is None:
             # the values at the cuts do not show the fault: the whole model is the smallest part
             return self._result(region, prefix, None, wrong)
@@ -291,10 +314,15 @@ class _Search:
         self.on_run(self.runs, layers)
         return judge(self.engine, question)
 
-    @staticmethod
-    def _is_evidence(region: Region, answer: _Answer | None, wrong: Wrong) -> bool:
-        """Return whether a part of a region fails as the whole does."""
-        return answer is not None and answer.wrong is not None and answer.wrong.verdict == wrong.verdict
+    def _is_evidence(self, region: Region, answer: _Answer | None, wrong: Wrong) -> bool:
+        """Return whether a part fails as the whole does and, in a strict search, its twin does not."""
+        if answer is None or not is_alike(wrong, answer.wrong):
+            return False
+        return not self.is_strict or self._has_healthy_twin(region, answer)
+
+    def _has_healthy_twin(self, region: Region, answer: _Answer) -> bool:
+        save_model(answer.part.model, answer.question.path, compact=True)  # other parts were asked about since
+        return self.twins is None or self.twins.is_healthy(region, answer.part, answer.question)
 
     def _result(self, region: Region, prefix: str, answer: _Answer | None, wrong: Wrong) -> Bisection:
         model = region.model
