@@ -49,6 +49,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     for pattern in config.getini("irrun_models"):
         paths = [Path(path) for path in glob.glob(str(folder / pattern), recursive=True)]
         models = [p for path in paths for p in (sorted(path.rglob("*.xml")) if path.is_dir() else [path])]
+        models = [path for path in models if path.suffix == ".xml"]
         if not models:
             raise pytest.UsageError(f"irrun_models: no model in {folder} matches {pattern!r}; correct the path or glob")
         selected.update(path.resolve() for path in models)

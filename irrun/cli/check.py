@@ -165,6 +165,9 @@ def command(settings: Settings) -> int:
     refuse(_EXCLUSIONS, *(fact for fact, holds in facts.items() if holds))
     project = _config.read_config()
     selection = _Selection(settings.select or project.select, settings.ignore or project.ignore, project)
+    select, ignore = tuple(selection.select) or ("IR",), tuple(selection.ignore)
+    if not any(code.startswith(select) and not code.startswith(ignore) for code in CODES):
+        raise click.UsageError("--select and --ignore leave no code: nothing would be checked")
     files = settings.tree.files(settings.paths, folders=True)
     if settings.weights is not None and len(files) > 1:
         raise click.UsageError(f"-w names one .bin, but there are {len(files)} models: check them one by one")

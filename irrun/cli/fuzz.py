@@ -80,7 +80,8 @@ def command(settings: Settings) -> int:
     `irrun check` must find no error. With --against, the engine must give the same. A disagreement is reduced to a
     small model. It is shown once, unless a departure of OpenVINO explains it: those are counted.
 
-    Exit status: 0 no finding, 1 findings, 2 bad usage, 130 interrupted by Ctrl-C, after the figures so far.
+    Exit status: 0 no finding, 1 findings, 2 bad usage or no model compared, 130 interrupted by Ctrl-C, after the
+    figures so far.
     """
     refuse(_EXCLUSIONS)
     folder = None if settings.output is None else folder_to_write(settings.output)
@@ -107,7 +108,16 @@ def command(settings: Settings) -> int:
             out.print(line)
         for line in absent:
             out.print(f"not reached often enough: {line}")
-    return 130 if figures.interrupted else int(bool(figures.findings or absent))
+    if figures.interrupted:
+        return 130
+    if figures.findings or absent:
+        return 1
+    judged = figures.graphs - figures.invalid
+    if not judged or (settings.side is not None and figures.refused == judged):
+        whom = settings.side if judged else "irrun"
+        err.print(f"no model was compared: {figures.graphs} were grown, and {whom} refused them")
+        return 2
+    return 0
 
 
 def _judge_models(settings: Settings, folder: Path | None, figures: Figures) -> Iterator[list[Finding]]:

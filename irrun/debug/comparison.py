@@ -8,7 +8,7 @@ from typing import Final
 
 from irrun.debug.inputs import Feeding, Inputs
 from irrun.debug.pairing import Pairing, Renames, by_name_or_structure, in_common
-from irrun.debug.results import VERDICTS, Comparison, SideFailure
+from irrun.debug.results import VERDICTS, Comparison, SideFailure, nothing_to_compare
 from irrun.debug.rounds import OnValue, Role, Rounds
 from irrun.debug.shelf import Shelf
 from irrun.debug.subjects import Subject, model_of
@@ -68,7 +68,7 @@ def compare(
     - ``on_value`` is called for each inner value that a side has computed, to show the progress: see ``OnValue``.
 
     Raises EngineError: IR701 for a text that is no side, IR702 for an engine that does not start, IR704 if the sides
-    have nothing in common, IR705 for a comparator that fails, IR707 if inputs cannot
+    have nothing in common, or no number to compare, IR705 for a comparator that fails, IR707 if inputs cannot
     be paired. Raises ReadError for a file that cannot be read, and
     FeedError for inputs that do not fit.
     """
@@ -98,6 +98,8 @@ def compare(
             message = f"{sides[0]} and {sides[1]} gave no value that both have: nothing was compared"
             help = "pass at least one sample, and two forms of the same model"
             raise EngineError(diagnostic("IR704", message, help=help))
+        if comparison.agrees and comparator is None and not tallies.has_numbers:
+            raise nothing_to_compare(f"{sides[0]} and {sides[1]}")
         return comparison
 
 

@@ -66,6 +66,9 @@ def apply_tolerances(comparison: Comparison, tolerances: Tolerances) -> Comparis
         first = replace(known, layer=beginning)
     else:
         first = First(beginning, (), None, ())
+    if comparison.failure is None and not outputs and not layers:
+        message, help = "the measurements have no value: nothing was compared", "compare the sides again"
+        raise EngineError(diagnostic("IR704", message, help=help))
     own = comparison.verdict if comparison.failure is not None else verdict(outputs, layers)
     return replace(comparison, verdict=own, first=first, outputs=outputs, layers=layers)
 

@@ -60,6 +60,11 @@ class Measurement:
         return not self.outside and not self.problem
 
     @property
+    def numbers(self) -> int:
+        """The number of elements that can differ: those that are not NaN on both sides."""
+        return self.size - min(self.nan)
+
+    @property
     def share(self) -> float:
         """The share of the elements that are outside."""
         return self.outside / self.size if self.size else float(bool(self.problem))

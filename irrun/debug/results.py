@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from irrun.debug.metrics import Measurement
 from irrun.debug.pairing import InputPair
+from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import Failure
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "input_records",
     "json_number",
     "layer_record",
+    "nothing_to_compare",
     "record",
     "verdict",
 ]
@@ -218,6 +220,13 @@ def _figures(measurement: Measurement | None) -> dict[str, Any]:
 def json_number(value: float | None) -> float | None:
     """Return a number as JSON can hold it: None if it is infinite or not defined."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def nothing_to_compare(sides: str) -> EngineError:
+    """Return the error (IR704) for outputs that are empty, or NaN on both sides, so that they cannot differ."""
+    message = f"the outputs of {sides} have no number: they are empty, or NaN on both sides, and nothing was compared"
+    help = "pass other inputs (-i NAME=SPEC); `irrun run --nan` finds the layer that makes NaN"
+    return EngineError(diagnostic("IR704", message, help=help))
 
 
 def verdict(outputs: Sequence[Layer], layers: Sequence[Layer]) -> Verdict:

@@ -86,10 +86,13 @@ class Tally:
     """The first value that was outside."""
     frontiers: set[tuple[float, float]] = field(default_factory=set)
     iterations: int = 0
+    numbers: int = 0
+    """The elements of all samples and iterations that are not NaN on both sides."""
 
     def add(self, measurement: Measurement, sample: int, ordinal: int, iteration: int, missing: str = "") -> None:
         self.iterations = max(self.iterations, iteration + 1)
         self.frontiers.update(measurement.frontier)
+        self.numbers += measurement.numbers
         if self.worst is None or _badness(measurement) > _badness(self.worst):
             self.worst, self.at = measurement, (sample, iteration)
         if not measurement.agrees and self.first is None:
@@ -170,6 +173,11 @@ class Tallies:
             limit = self.settings.tolerances.of_output(name, type)
             tally = self.output_tallies[position] = Tally(limit, type, position)
         tally.add(self.settings.measured(first, second, name, tally.limit), sample, position, 0)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the outputs or, without any, the inner values have an element that is not NaN on both sides."""
+        return any(tally.numbers for tally in (self.output_tallies or self.tallies).values())
 
     def comparison(self, samples: int, failure: SideFailure | None = None) -> Comparison:
         """Return the result of all samples."""

@@ -87,6 +87,7 @@ def require_equal(
     edited = as_model(edited)
     executable = compile(edited, exact=True)
     none: Mapping[int, np.ndarray] = {}
+    compared = 0
     for seed, given in enumerate([none] * samples if feeds is None else feeds):
         taken: dict[int | str, np.ndarray] = {**given}
         drawn = {**draw(edited, seed, given=taken), **given}
@@ -100,6 +101,7 @@ def require_equal(
             message += error.diagnostics[0].message
             help = "pass inputs that it takes (-i NAME=SPEC), or leave the verification out (--no-verify)"
             raise refused(edited, message, help) from None
+        compared += len(expected)
         _require_same(edited, executable(arrays), expected)
         if executable.state:
             with suppress(IrrunError):
@@ -107,6 +109,9 @@ def require_equal(
                 expected = reference(arrays)
             if expected is not None:
                 _require_same(edited, executable(arrays), expected)
+    if not compared:
+        message = "there is no sample or no output, so that the edit cannot be verified"
+        raise refused(edited, message, "pass a sample, or leave the verification out (--no-verify)")
 
 
 def _require_same(edited: Model, outputs: Outputs, expected: Sequence[np.ndarray]) -> None:

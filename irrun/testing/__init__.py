@@ -59,6 +59,8 @@ def assert_matches(
     is_first = not actual.state and not (reference and reference.state)
     outputs = actual(feeds)
     wanted = _by_position(actual, outputs, reference(feeds) if reference else expected)
+    if not wanted:
+        raise AssertionError(f"{actual.model.source.path}: no output is expected, so that nothing was compared")
     failures: list[str] = []
     for position, array in wanted.items():
         lines = difference(outputs[position], array, rtol, atol)

@@ -129,7 +129,7 @@ def test_exit_zero(call, tmp_path):
         (["--select", "IR3,IR401"], ["IR303", "IR401"], 1),
         (["--select", "IR3", "--select", "IR4"], ["IR303", "IR401"], 1),
         (["--ignore", "IR303"], ["IR401"], 1),
-        (["--ignore", "IR"], [], 0),
+        (["--ignore", "IR3,IR4"], [], 0),
         (["--select", "IR3", "--ignore", "IR303"], [], 0),
         (["--select", "IR1"], [], 0),
     ],

@@ -191,6 +191,8 @@ def test_models_must_be_there(project: Path, run: Run) -> None:
     said = run(status=4)
     assert "irrun_models: no model in" in said
     assert "matches 'nets/*.xml'" in said
+    ini(project, "irrun_models = models/*.bin")  # a file that is no model would never be collected
+    assert "matches 'models/*.bin'" in run(status=4)
 
 
 def test_unreadable(project: Path, run: Run) -> None:

@@ -93,7 +93,9 @@ class WorkOptions:
         whole = read_suite(self.suite or SUITE)
         cases = [case for case in whole.cases if not self.only or any(fnmatchcase(case.name, p) for p in self.only)]
         if not cases:
-            message = f"no case has a name like {self.only[0]!r}; write 'Tile-1/*'"
+            message = "the suite has no case"
+            if self.only:
+                message = f"no case has a name like {self.only[0]!r}; write 'Tile-1/*'"
             raise click.BadParameter(message, param_hint="--only")
         return whole, cases[:: self.every]
 

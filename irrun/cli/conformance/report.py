@@ -28,7 +28,11 @@ def command(files: Sequence[str], output: str, suite: str | None, form: str) -> 
     The folder gets index.html, a page for each operation, and badges for https://shields.io. They need no server.
     """
     folder = folder_to_write(output)
-    pages = write_report(read_suite(suite or SUITE), [read_run(file) for file in files], folder)
+    cases, runs = read_suite(suite or SUITE), [read_run(file) for file in files]
+    for file, run in zip(files, runs):
+        if not run.results.keys() & {case.name for case in cases.cases}:
+            raise click.UsageError(f"{file} has the result of no case of the suite")
+    pages = write_report(cases, runs, folder)
     if form == "json":
         _terminal.print_json({"wrote": output, "pages": pages})
         return 0

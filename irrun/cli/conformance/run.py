@@ -35,7 +35,8 @@ def command(settings: Settings) -> int:
 
     Each result is written as soon as it is there. A crash, a hang, or too much memory is the result of one case.
 
-    Exit status: 0 every case with a verdict passed, 1 others did not, 2 bad usage or an unreadable input.
+    Exit status: 0 every case with a verdict passed, 1 others did not, or no case has a verdict, 2 bad usage or an
+    unreadable input.
     """
     start, target = settings.engine.start, new_file(settings.output, "-o")
     suite, cases = settings.work.cases()
@@ -46,4 +47,6 @@ def command(settings: Settings) -> int:
         _terminal.print_json({"engine": found.engine, "cases": found.cases, **counts})
     else:
         _terminal.console().print(f"{found.engine}: {summary(found)}")
-    return 0 if found.count("failed") + found.count("skipped") == 0 else 1
+    if found.count("recorded") == found.cases:
+        _terminal.console(stderr=True).print("no case has a verdict: nothing was judged; choose others with --only")
+    return 0 if found.count("passed") == found.cases - found.count("recorded") > 0 else 1

@@ -41,6 +41,8 @@ def command(settings: Settings) -> int:
     """
     start, suite = settings.engine.start, read_suite(settings.suite or SUITE)
     purposes = smoke_cases(suite)
+    if not purposes:
+        raise click.UsageError(f"the suite {settings.suite} has none of the cases of a smoke test")
     with TemporaryDirectory() as folder:
         target = Path(folder, "results")
         found = run(suite, [case for _, case in purposes], start, target, limits=settings.engine.limit.limits)

@@ -24,8 +24,9 @@ from irrun.debug.bisection.regions import Output, Part, Region
 from irrun.debug.bisection.truth import Truth, interface, load_reference
 from irrun.debug.bisection.twins import Twins
 from irrun.debug.inputs import Feeding, Inputs
+from irrun.debug.metrics import measure
 from irrun.debug.pairing import InputPair, Pairing, Renames, by_name_or_structure, pair_outputs, renamed
-from irrun.debug.results import Verdict, input_records
+from irrun.debug.results import Verdict, input_records, nothing_to_compare
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import EngineError, diagnostic
@@ -181,6 +182,8 @@ class _Search:
         wrong = self.judge(question, len(model.layers))
         if wrong is not None and self.twins is not None:
             self.twins.begin(self._of_reference(expected), wrong)
+        if wrong is None and all(measure(array, array, 0, 0).numbers == 0 for runs in expected for array in runs):
+            raise nothing_to_compare(f"{self.truth.reference.side} and {model.source.path}")
         return wrong
 
     def _of_reference(self, expected: Sequence[Sequence[np.ndarray]]) -> Question:

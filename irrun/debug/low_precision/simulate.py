@@ -14,6 +14,8 @@ from irrun.debug.low_precision.outputs import Outputs
 from irrun.debug.low_precision.results import Kept, Precision, Sensitivity
 from irrun.debug.low_precision.search import restoring
 from irrun.debug.low_precision.simulation import Deployed, Simulation, Style
+from irrun.debug.metrics import measure
+from irrun.debug.results import nothing_to_compare
 from irrun.debug.tolerances import Tolerances
 from irrun.model import Model
 from irrun.running.live import default_max_memory
@@ -54,7 +56,7 @@ def precision(
     - ``on_run`` is called before each run over all samples, with the number of such runs so far.
 
     Raises ValueError for an unknown precision or accumulator, the errors of ``irrun.compile`` for the model, FeedError
-    for inputs that do not fit, and ExecutionError for a run that fails.
+    for inputs that do not fit, EngineError (IR704) if no output has a number, and ExecutionError for a run that fails.
     """
     if to not in FORMATS:
         raise ValueError(f"{to!r} is no precision that can be simulated; use one of {', '.join(FORMATS)}")
@@ -65,7 +67,11 @@ def precision(
         model = read_model(model, weights)
     simulation = Simulation(model, max_memory or default_max_memory())
     drawn = list(samples_of(model, inputs, samples, seed))
+    if not drawn:
+        raise nothing_to_compare(f"0 samples of {model.source.path}")
     outputs = Outputs(simulation, drawn, format, tolerances or Tolerances())
+    if not any(measure(array, array, 0, 0).numbers for arrays in outputs.true for array in arrays):
+        raise nothing_to_compare(model.source.path)
     count = 0
 
     def counted() -> None:
