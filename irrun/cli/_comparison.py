@@ -69,8 +69,10 @@ def show_inputs(out: Console, pairs: Sequence[InputPair]) -> None:
     for by, words in (("map", "paired by --map"), ("position", "paired by position")):
         if texts := [f'"{printable(p.reference)}" with "{printable(p.candidate)}"' for p in pairs if p.by == by]:
             lines.append(f"{words}: {', '.join(texts)}")
-    if alone := [f'"{printable(pair.reference)}"' for pair in pairs if not pair.by]:
-        lines.append(f"only in the reference: {', '.join(alone)}")
+    alone = {side: [getattr(p, side) for p in pairs if not p.by] for side in ("reference", "candidate")}
+    for side, names in alone.items():
+        texts = [f'"{printable(name)}"' for name in names if name]
+        lines += [f"only in the {side}: {', '.join(texts)}"] if texts else []
     for number, line in enumerate(lines):
         out.print(f"{'' if number else 'inputs':<11}{line}")
 

@@ -275,7 +275,8 @@ def pair_inputs(reference: Subject, candidate: Subject, renames: Renames) -> tup
         lists = (", ".join(f'"{_first_name(side, at)}"' for at in rest) or "none" for side, rest in zip(sides, left))
         message = "the inputs {} of the reference cannot be paired with {} of the candidate".format(*lists)
         raise _unpaired(message, "pair them with --map REFERENCE=CANDIDATE")
-    pairs += [InputPair(_first_name(sides[0], at), "", "", (at, None)) for at in left[0] if sides[1]]
+    pairs += [InputPair(_first_name(sides[0], at), "", "", (at, None)) for at in left[0]]
+    pairs += [InputPair("", _first_name(sides[1], at), "", (None, at)) for at in left[1]]
     return tuple(sorted(pairs, key=lambda item: item.positions[0] or 0))
 
 

@@ -266,3 +266,16 @@ def test_two_dumps_of_other_inputs(files: dict[str, str], dumped: tuple[str, Any
     same = compare(dump, dump)
     assert same.agrees
     assert [layer.name for layer in same.layers][:3] == list(MAP)
+
+
+def test_recordings_without_inputs(files: dict[str, str], tmp_path: Path) -> None:
+    """The outputs of `irrun run -o`, and the dump of the hook, have no inputs: the result says so."""
+    outputs, folder = str(tmp_path / "out.npz"), str(tmp_path / "dump")
+    assert CliRunner().invoke(cli, ["run", files["good"], "-o", outputs]).exit_code == 0
+    with irrun.Dump(folder) as dump:
+        irrun.compile(files["good"])([np.full((1, 4), n, np.int64) for n in (3, 2, 1)], hooks=[dump])
+    for side in (outputs, folder):
+        result = CliRunner().invoke(cli, ["compare", side, files["good"]])
+        assert 'inputs     only in the candidate: "ids", "mask", "segments"' in result.stdout
+    arguments = ["-i", "ids=[[3,3,3,3]]", "-i", "mask=[[2,2,2,2]]", "-i", "segments=[[1,1,1,1]]"]
+    assert CliRunner().invoke(cli, ["compare", folder, files["good"], *arguments]).exit_code == 0
