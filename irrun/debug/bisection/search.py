@@ -57,7 +57,7 @@ class Bisection:
 
     ``layers`` are those of the smallest part that shows the same fault as the whole model; there are none if the sides
     agree. ``part`` is that part, ``inputs`` its true inputs and ``expected`` its true outputs, both by name for each
-    run. ``runs`` counts the parts that the candidate was asked to run.
+    run. ``runs`` counts the parts that the candidate was asked to run, without their twins.
     """
 
     verdict: Verdict
@@ -128,7 +128,7 @@ def bisect(
         pairs = renamed(pairing(subject, own), subject, own, renames or {})
         truth = Truth(feeding, model, arrays, {other: place for place, other in pairs.items()}, renames or {})
         search = _Search(truth, engine, tolerances or Tolerances(), folder, on_run)
-        search.twins = Twins(subject, of_candidate, search.judge, folder, limits, stack)
+        search.twins = Twins(subject, of_candidate, engine, folder, limits, stack)
         return replace(search.bisect(model), pairs=feeding.pairs)
 
 
@@ -179,7 +179,7 @@ class _Search:
         outputs_named = [model.result_name(result) for result in model.results]
         of_output = self.tolerances.of_output
         question = Question(model.source.path, names, feeds, outputs_named, expected, of_output)
-        wrong = self.judge(question, len(model.layers))
+        wrong = self._judge(question, len(model.layers))
         if wrong is not None and self.twins is not None:
             self.twins.begin(self._of_reference(expected), wrong)
         if wrong is None and all(measure(array, array, 0, 0).numbers == 0 for runs in expected for array in runs):
@@ -304,14 +304,14 @@ class _Search:
         names = [parameter.name for parameter in part.model.parameters]
         layers = [region.model.output_name(*output) for output in part.outputs]
         question = Question(str(path), names, feeds, layers, expected, self.tolerances.of_layer)
-        return _Answer(part, self.judge(question, len(part.model.layers)), question)
+        return _Answer(part, self._judge(question, len(part.model.layers)), question)
 
     def _values(self, region: Region, output: Output, values: Mapping[Place, list[np.ndarray]]) -> list[np.ndarray]:
         """Return the true values of an output of a layer."""
         place = region.known[output]
         return self.truth.of_input(region.model.layers[output[0]]) if place is None else values[place]
 
-    def judge(self, question: Question, layers: int) -> Wrong | None:
+    def _judge(self, question: Question, layers: int) -> Wrong | None:
         """Let the candidate run a model of so many layers, count the run, and return what is wrong, or None."""
         self.runs += 1
         self.on_run(self.runs, layers)

@@ -6,7 +6,7 @@ Then its twin fails as well, and the part is no evidence of the fault of the who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -24,22 +24,19 @@ from irrun.model import Model
 
 __all__ = ["Twins"]
 
-Ask = Callable[[Question, int], Wrong | None]
-"""A function that lets the candidate run a model of so many layers, and returns what is wrong."""
-
 
 class Twins:
     """Runs the twins of parts of ``candidate``.
 
     If the reference is the same file, or fails as the candidate does when the candidate's engine runs it, the engine is
     to blame: then the engine of the reference runs the part itself. Otherwise the file is to blame: then the engine of
-    the candidate runs the part of the reference. ``ask`` is that engine.
+    the candidate runs the part of the reference. ``engine`` is that of the candidate.
     """
 
     def __init__(
-        self, reference: Subject, candidate: Side, ask: Ask, folder: Path, limits: Limits | None, stack: ExitStack
+        self, reference: Subject, candidate: Side, engine: Engine, folder: Path, limits: Limits | None, stack: ExitStack
     ) -> None:
-        self.reference, self.candidate, self.ask = reference, candidate, ask
+        self.reference, self.candidate, self.engine = reference, candidate, engine
         self.folder, self.limits, self.stack = folder, limits, stack
         self._whole: tuple[Question, Wrong] | None = None
 
@@ -58,7 +55,7 @@ class Twins:
             return True
         files = [Path(path).with_suffix(ending) for path in (question.path, twin.path) for ending in (".xml", ".bin")]
         first, second = (tuple(file.read_bytes() for file in pair) for pair in (files[:2], files[2:]))
-        return first != second and self.ask(twin, len(region.layers)) is None
+        return first != second and judge(self.engine, twin) is None
 
     @cached_property
     def _blames_engine(self) -> bool:
@@ -71,7 +68,7 @@ class Twins:
         question, wrong = self._whole
         path = self.folder / "reference.xml"
         save_model(model, path)
-        return is_alike(wrong, self.ask(replace(question, path=str(path)), len(model.layers)))
+        return is_alike(wrong, judge(self.engine, replace(question, path=str(path))))
 
     @property
     def _is_same_file(self) -> bool:
