@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 import irrun
 from irrun import build as b
 from irrun.cli import cli
-from irrun.debug import Comparison, bisect, compare
+from irrun.cli._comparison import show
+from irrun.debug import Comparison, First, InputError, bisect, compare
 from irrun.engines import Engine
 
 Compare = Callable[..., Comparison]
@@ -213,3 +217,15 @@ def test_the_command(tmp_path: Path) -> None:
     assert "= its body runs 4 times, in the reference 5 times" in result.stdout
     assert "has other values" in result.stdout
     assert "makes the error" not in result.stdout
+
+
+def test_a_layer_passes_on_a_difference_of_shape(run: Compare, tmp_path: Path) -> None:
+    """Even if it is the first that was compared, a ShapeOf makes no error if the shape of its input differs."""
+    right, wrong = saved(counted, tmp_path)
+    comparison = run(right, wrong, {"x": np.zeros((1, 4), np.float32)})
+    layers = {layer.name: layer for layer in comparison.layers}
+    fed = InputError("range", "Range", "layer", 1, layers["range"].measurement)
+    later = replace(comparison, first=First(layers["shape"], (fed,), None, ()))
+    text = io.StringIO()
+    show(Console(file=text, width=120), later)
+    assert 'the layer passes on the difference of its input "range", and makes no error' in text.getvalue()
