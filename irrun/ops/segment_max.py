@@ -18,13 +18,13 @@ class SegmentMax(Op):
     C2  ``segment_ids`` is 1D, with one entry for each row of ``data``.
     C3  The entries of ``segment_ids`` are in ascending order and not negative.
     C4  ``num_segments`` is a scalar that is not negative.
+    C5  The entries of ``segment_ids`` are less than ``num_segments``.
     """
 
     # the specification's list of attributes calls it empty_segment_value
     fill_mode = attr.choice("zero", "lowest", aliases=("empty_segment_value",))
     inputs = ports(data="T", segment_ids="T_IDX1", num_segments=opt("T_IDX2"))
-    # OpenVINO takes booleans, too
-    types = {"T": "boolean numeric", "T_IDX1": "i32 i64", "T_IDX2": "i32 i64"}
+    types = {"T": "numeric", "T_IDX1": "i32 i64", "T_IDX2": "i32 i64"}
 
     def infer(self, at: Site, data: Value, segment_ids: Value, num_segments: Value | None = None) -> Value:
         at.require(data.rank != 0, "C1", "data is a scalar")
@@ -41,19 +41,22 @@ class SegmentMax(Op):
             at.require(num_segments.rank in (None, 0), "C4", f"num_segments is {num_segments.shape}, not a scalar")
             segments = (num_segments.dims() or (Dim.unknown(),))[0]
             at.require(segments.hi >= 0, "C4", f"num_segments {segments} is negative")
-            segments = segments.max(0)
+            last = max(ids or (), default=-1)
+            at.require(last < segments.hi, "C5", f"segment_ids has {last}, but num_segments is {segments}")
+            segments = segments.max(last + 1)
         return data.reshaped(data.shape if data.shape.dims is None else data.shape.replace(0, segments))
 
     def run(self, data: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray | None = None) -> np.ndarray:
         if (np.diff(segment_ids, prepend=0) < 0).any():
             raise Refused(f"segment_ids {segment_ids.tolist()} is not in ascending order from 0 on", "C3")
-        count = int(segment_ids.max(initial=-1)) + 1 if num_segments is None else int(num_segments)
+        last = int(segment_ids.max(initial=-1))
+        count = last + 1 if num_segments is None else int(num_segments)
+        if last >= count:
+            raise Refused(f"segment_ids has {last}, but num_segments is {count}", "C5")
         out = np.full((count, *data.shape[1:]), 0 if self.fill_mode == "zero" else _lowest(data.dtype), data.dtype)
-        # in OpenVINO, num_segments may cut off the last segments
-        ids = segment_ids[segment_ids < count]
-        starts = np.flatnonzero(np.diff(ids, prepend=-1))
+        starts = np.flatnonzero(np.diff(segment_ids, prepend=-1))
         if len(starts):
-            out[ids[starts]] = np.maximum.reduceat(plain(data[: len(ids)]), starts, axis=0)
+            out[segment_ids[starts]] = np.maximum.reduceat(plain(data), starts, axis=0)
         return out
 
 
