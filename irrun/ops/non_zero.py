@@ -24,9 +24,8 @@ class NonZero(Op):
             count = Dim(int(np.count_nonzero(plain(data.exact))))
         else:
             count = Dim(0, data.shape.count().hi)
-        # a scalar is treated as 1D
-        rank = Dim.unknown() if data.rank is None else Dim(max(data.rank, 1))
+        rank = Dim.unknown() if data.rank is None else Dim(data.rank)
         return Value(self.output_type, PartialShape((rank, count)))
 
     def run(self, data: np.ndarray) -> np.ndarray:
-        return np.stack(np.nonzero(np.atleast_1d(plain(data)))).astype(self.output_type.dtype, copy=False)
+        return np.argwhere(plain(data)).T.astype(self.output_type.dtype, order="C", copy=False)
