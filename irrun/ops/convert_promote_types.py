@@ -76,8 +76,7 @@ class ConvertPromoteTypes(Op):
 
     def _of_tensor(self, at: Site, scalar: ElementType, tensor: ElementType) -> ElementType:
         """Return the type of the tensor, to which the scalar is converted. Refuses a scalar that may not fit (C2)."""
-        # OpenVINO also accepts a signed integer of half the bits of an unsigned one
-        bits = tensor.bits if tensor.kind == scalar.kind else 2 * tensor.bits if tensor.kind == "int" else 0
+        bits = tensor.bits if tensor.kind == scalar.kind else tensor.bits // 2 if tensor.kind == "int" else 0
         fits = bits >= scalar.bits
         at.require(
             fits or self.promote_unsafe,
