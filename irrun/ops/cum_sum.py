@@ -22,8 +22,7 @@ class CumSum(Op):
     exclusive = attr.bool(default=False)
     reverse = attr.bool(default=False)
     inputs = ports(data="T", axis=opt("T_AXIS"))
-    # OpenVINO takes booleans, too
-    types = {"T": "boolean numeric", "T_AXIS": "i32 i64"}
+    types = {"T": "numeric", "T_AXIS": "i32 i64"}
 
     def infer(self, at: Site, data: Value, axis: Value | None = None) -> Value:
         at.require(data.rank != 0, "C1", "data is a scalar")

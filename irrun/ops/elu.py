@@ -5,17 +5,23 @@ from collections.abc import Callable
 import numpy as np
 
 from irrun.kernels.elementwise import elu, has_elu, in_blocks
-from irrun.opdef import Value, attr, op
+from irrun.opdef import Site, Value, attr, op
 from irrun.ops._unary import Unary
 
 
 @op("Elu", since=1, spec="activation/elu-1")
 class Elu(Unary):
-    """Compute x where x is positive, and ``alpha * (exp(x) - 1)`` elsewhere."""
+    """Compute x where x is positive, and ``alpha * (exp(x) - 1)`` elsewhere.
+
+    C1  ``alpha`` is not negative.
+    """
 
     alpha = attr.float()
-    # OpenVINO takes integers and booleans, too
-    types = {"T": "boolean numeric"}
+    types = {"T": "float"}
+
+    def infer(self, at: Site, data: Value) -> Value:
+        at.require(not self.alpha < 0, "C1", f"alpha is {self.alpha}, less than 0")
+        return super().infer(at, data)
 
     def kernel(self, x: np.ndarray) -> np.ndarray:
         return np.where(x > 0, x, np.expm1(np.minimum(x, 0)) * x.dtype.type(self.alpha))

@@ -7,7 +7,7 @@ import numpy as np
 from irrun.kernels.cast import cast, plain
 from irrun.kernels.elementwise import elementwise, native
 from irrun.opdef import Kernel, Request, Site, Value, attr, op, ports
-from irrun.ops._elementwise import Elementwise, is_integer, reaches
+from irrun.ops._elementwise import Elementwise, reaches
 from irrun.types import ElementType, PartialShape
 
 
@@ -24,8 +24,7 @@ class FakeQuantize(Elementwise):
 
     levels = attr.int()
     inputs = ports(data="T", input_low="T", input_high="T", output_low="T", output_high="T")
-    # OpenVINO takes integers of these types, too
-    types = {"T": "float i16 i32 i64 u16 u32 u64"}
+    types = {"T": "float"}
 
     def infer(self, at: Site, data: Value, *limits: Value) -> Value:
         at.require(self.levels >= 2, "C4", f"levels is {self.levels}, less than 2")
@@ -81,14 +80,11 @@ class FakeQuantize(Elementwise):
     def run(self, data: np.ndarray, *limits: np.ndarray) -> np.ndarray:
         element_type = ElementType.of(data.dtype)
         assert element_type is not None
-        integers = is_integer(data)
-        x, *ranges = (a.astype(np.float64) if integers else plain(a) for a in (data, *limits))
+        x, *ranges = map(plain, (data, *limits))
         in_low, in_high, out_low, out_high = (self._onto(x, limit) for limit in ranges)
         steps = x.dtype.type(self.levels - 1)
         with np.errstate(all="ignore"):
             share = (x - in_low) / (in_high - in_low)
-            if integers:
-                share = np.trunc(share)  # OpenVINO divides integers as C does
             result = np.rint(share * steps) / steps * (out_high - out_low) + out_low
         result = np.where(x > np.maximum(in_low, in_high), out_high, result)
         return cast(np.where(x <= np.minimum(in_low, in_high), out_low, result), element_type)

@@ -16,8 +16,7 @@ class HardSigmoid(Op):
 
     per_element = 4
     inputs = ports(data="T", alpha="T", beta="T")
-    # OpenVINO takes integers and booleans, too
-    types = {"T": "boolean numeric"}
+    types = {"T": "float"}
 
     def infer(self, at: Site, data: Value, alpha: Value, beta: Value) -> Value:
         for name, value in ("alpha", alpha), ("beta", beta):

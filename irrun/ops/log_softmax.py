@@ -14,8 +14,7 @@ class LogSoftmax(AlongAxis):
     C1  ``axis`` is at least -rank and less than the rank of ``data``.
     """
 
-    # OpenVINO takes integers, too
-    types = {"T": "numeric"}
+    types = {"T": "float"}
 
     def kernel(self, x: np.ndarray, axis: int) -> np.ndarray:
         result = shifted(x, axis)

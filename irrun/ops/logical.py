@@ -26,14 +26,13 @@ Xor = _logical("Xor", np.logical_xor, doc="Whether exactly one input is true.", 
 
 
 def _not(x: Dim) -> Dim:
-    """Return the range of the results for elements in the range ``x``, which may be numbers."""
+    """Return the range of the results for elements in the range ``x``."""
     if x == 0:
         return Dim(1)
     return Dim(0, 1) if x.fits(0) else Dim(0)
 
 
-# OpenVINO takes numbers, too, and gives 0 and 1 of their type
 LogicalNot = unary(
-    "LogicalNot", np.logical_not, _not, exact=True, types="boolean numeric",
+    "LogicalNot", np.logical_not, _not, exact=True, types="boolean",
     doc="Whether the element is false.", spec="logical/logical-not-1",
 )  # fmt: skip

@@ -18,8 +18,7 @@ class PReLU(Op):
 
     per_element = 1
     inputs = ports(data="T", slope="T")
-    # OpenVINO takes integers and booleans, too
-    types = {"T": "boolean numeric"}
+    types = {"T": "float"}
 
     def infer(self, at: Site, data: Value, slope: Value) -> Value:
         at.require(

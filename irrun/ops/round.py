@@ -14,8 +14,6 @@ class Round(Unary):
     """Round to the nearest integer. ``mode`` decides between two integers that are equally near."""
 
     mode = attr.choice("half_to_even", "half_away_from_zero", default="half_to_even")
-    # OpenVINO takes booleans, too
-    types = {"T": "boolean numeric"}
     exact = True
 
     def fast(self, data: Value) -> Callable[..., np.ndarray] | None:

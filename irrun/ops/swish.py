@@ -3,7 +3,7 @@
 import numpy as np
 
 from irrun.kernels.elementwise import elementwise, in_blocks, native, swish
-from irrun.opdef import Kernel, Op, Request, Site, Value, op, opt, ports
+from irrun.opdef import Kernel, Op, Refused, Request, Site, Value, op, opt, ports
 from irrun.ops._unary import through_floats
 
 
@@ -12,6 +12,7 @@ class Swish(Op):
     """Compute ``x / (1 + exp(-beta * x))``. ``beta`` is 1 by default.
 
     C1  ``beta`` is a scalar.
+    C2  ``beta`` is not negative.
     """
 
     per_element = 2
@@ -20,6 +21,8 @@ class Swish(Op):
 
     def infer(self, at: Site, data: Value, beta: Value | None = None) -> Value:
         at.require(beta is None or beta.rank in (None, 0), "C1", f"beta is {beta and beta.shape}, not a scalar")
+        exact = None if beta is None else beta.exact
+        at.require(exact is None or not exact < 0, "C2", f"beta is {exact}, less than 0")
         return data.reshaped(data.shape)
 
     def prepare(self, request: Request) -> Kernel | None:
@@ -32,4 +35,6 @@ class Swish(Op):
     def run(self, data: np.ndarray, beta: np.ndarray | None = None) -> np.ndarray:
         if beta is None:
             return through_floats(lambda x: x / (1 + np.exp(-x)), data)
+        if beta < 0:
+            raise Refused(f"beta is {beta}, less than 0", "C2")
         return through_floats(lambda x, beta: x / (1 + np.exp(-beta * x)), data, beta)

@@ -5,12 +5,12 @@ from functools import partial
 
 import numpy as np
 
-from irrun.kernels.cast import is_float
+from irrun.kernels.cast import is_float, limits, plain
 from irrun.kernels.elementwise import hsigmoid, hswish, in_blocks, mish, relu, sigmoid, soft_plus
 from irrun.kernels.erf import erf, erf_into, erfinv
 from irrun.opdef import Formula, Site, Value
 from irrun.ops._unary import Unary, unary
-from irrun.types import ELEMENT_TYPES, Dim
+from irrun.types import ELEMENT_TYPES, Dim, ElementType
 
 _BOOLEAN = ELEMENT_TYPES["boolean"]
 
@@ -65,10 +65,12 @@ Floor = unary(
     "Floor", _floor, _same, exact=True, fast=np.floor,
     doc="Compute the greatest integer that is not greater than x.", spec="arithmetic/floor-1",
 )  # fmt: skip
-Negative = unary("Negative", np.negative, Dim.__neg__, exact=True, doc="``-x``.", spec="arithmetic/negative-1")
+Negative = unary(
+    "Negative", np.negative, Dim.__neg__, exact=True, types="signed", doc="``-x``.", spec="arithmetic/negative-1"
+)
 Sign = unary("Sign", np.sign, exact=True, doc="Return -1, 0 or 1, and NaN for NaN.", spec="arithmetic/sign-1")
 
-Exp = unary("Exp", np.exp, doc="e to the power of x.", spec="activation/exp-1")
+Exp = _of_floats("Exp", np.exp, doc="e to the power of x.", spec="activation/exp-1")
 Log = unary("Log", np.log, doc="The natural logarithm.", spec="arithmetic/log-1")
 Sqrt = unary("Sqrt", np.sqrt, doc="The square root.", spec="arithmetic/sqrt-1")
 Erf = unary(
@@ -94,7 +96,25 @@ Cosh = unary("Cosh", np.cosh, doc="The hyperbolic cosine.", spec="arithmetic/cos
 Tanh = unary("Tanh", np.tanh, doc="The hyperbolic tangent.", spec="arithmetic/tanh-1")
 Asinh = unary("Asinh", np.arcsinh, doc="The inverse hyperbolic sine.", spec="arithmetic/asinh-3", since=4)
 Acosh = unary("Acosh", np.arccosh, doc="The inverse hyperbolic cosine.", spec="arithmetic/acosh-3", since=4)
-Atanh = unary("Atanh", np.arctanh, doc="The inverse hyperbolic tangent.", spec="arithmetic/atanh-3", since=4)
+
+
+class _Atanh(Unary):
+    """Base of Atanh, which has only the result for 0 among the integers."""
+
+    def run(self, data: np.ndarray) -> np.ndarray:
+        element_type = ElementType.of(data.dtype)
+        if element_type is None or not element_type.is_integer:
+            return super().run(data)
+        out = np.zeros_like(data)
+        for end, where in zip(limits(element_type), (plain(data) < 0, plain(data) > 0)):
+            out[where] = end
+        return out
+
+
+Atanh = unary(
+    "Atanh", np.arctanh, base=_Atanh, since=4, spec="arithmetic/atanh-3",
+    doc="The inverse hyperbolic tangent. For integers, the least number below 0, and the greatest above.",
+)  # fmt: skip
 
 
 class _AtLeastZero(Unary):
@@ -109,15 +129,15 @@ ReLU = unary(
     "ReLU", _relu, lambda x: x.max(0), exact=True, base=_AtLeastZero, fast=relu,
     doc="``max(x, 0)``.", spec="activation/relu-1",
 )  # fmt: skip
-Sigmoid = unary(
+Sigmoid = _of_floats(
     "Sigmoid", _sigmoid, fast=in_blocks(sigmoid),
     doc="``1 / (1 + exp(-x))``.", spec="activation/sigmoid-1",
 )  # fmt: skip
-HSigmoid = unary(
+HSigmoid = _of_floats(
     "HSigmoid", _hsigmoid, since=5, fast=in_blocks(hsigmoid),
     doc="``min(max(x + 3, 0), 6) / 6``.", spec="activation/hsigmoid-5",
 )  # fmt: skip
-HSwish = unary(
+HSwish = _of_floats(
     "HSwish", lambda x: x * _hsigmoid(x), since=4, fast=in_blocks(hswish),
     doc="``x * min(max(x + 3, 0), 6) / 6``.", spec="activation/hswish-4",
 )  # fmt: skip

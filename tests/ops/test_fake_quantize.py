@@ -36,8 +36,6 @@ VALUES = [
     Values("limits-of-each-column", OP, [[_ROW, _ROW], f(0, 0, 0), _ROW, f(0, 0, 0), _ROW * 2], [_ROW * 2, _ROW * 2], {"levels": 2}),
     Values("leading-1s-dropped", OP, [_ROW, np.zeros((1, 1), np.float32), *_limits(1, -1, 1)], f(-1, -1, 1), {"levels": 2}),
     Values("scalars", OP, [np.float32(2), np.float32(0), np.float32(1), np.float32(3), np.float32(4)], 4, {"levels": 2}),
-    # OpenVINO: takes integers as well, and divides them as C does before it rounds
-    Values("i32", OP, [np.arange(-1, 10, dtype=np.int32), *_limits(0, 8, 0, 100, dtype=np.int32)], [0] * 9 + [100] * 2, {"levels": 5}),
     *(
         Values(f"rules-pdpd-{a}-{b}-{axis}", OP, [np.ones(a, np.float32), np.zeros(b, np.float32), *_limits(1, 0), arange(*b)], np.broadcast_to(arange(*b).reshape(aligned), a), {"levels": 2} | pdpd(axis))
         for a, b, axis, aligned in PDPD if axis in (-1, len(a) - 1)
@@ -71,7 +69,7 @@ REFUSALS = [
     _refusal("c2-rank-would-grow", (2, 3), (4, 2, 3), {}),
     *(Refusal(f"c3-{why}", OP, [f"f32{list(a)}", *[f"f32{list(b)}"] * 4], {"levels": 2} | pdpd(axis)) for why, a, b, axis in PDPD_REFUSED),
     Refusal("c4-levels", OP, ["f32[2]", *["f32[1]"] * 4], {"levels": 1}),
-    Refusal("ir301-u8", OP, ["u8[2]", *["u8[1]"] * 4], {"levels": 2}),
+    *(Refusal(f"ir301-{type}", OP, [f"{type}[2]", *[f"{type}[1]"] * 4], {"levels": 2}) for type in ("u8", "i32")),
     Refusal("ir302-types", OP, ["f32[2]", *["f16[1]"] * 4], {"levels": 2}),
     Refusal("ir205-arity", OP, ["f32[2]", *["f32[1]"] * 3], {"levels": 2}),
 ]  # fmt: skip
@@ -88,13 +86,10 @@ def _case(levels: int, dtype: type, data: Shape, low: Shape, out: Shape, attribu
     one, two = x.dtype.type(1), x.dtype.type(2)
     inputs = [x, in_low, in_low + two, out_low, out_low + one]
     name = f"{levels}-{np.dtype(dtype).name}-{list(data)}-{list(low)}-{list(out)}-{'-'.join(map(str, attributes.values()))}"
-    # OpenVINO: the CPU plugin takes output_low above the range where the limits are constant integers
-    constants = [1, 2, 3, 4] if np.dtype(dtype).kind == "f" else []
-    return Case(name, OP, inputs, {"levels": levels} | attributes, shapes=constants)
+    return Case(name, OP, inputs, {"levels": levels} | attributes, shapes=[1, 2, 3, 4])
 
 
 CASES = [
     *(_case(levels, dtype, *row, {}) for levels in (2, 16, 256) for dtype in (np.float32, np.float16) for row in _SHAPES),
-    *(_case(5, dtype, *row, {}) for dtype in (np.int32, np.int64) for row in _SHAPES[1:5:2]),
     *(_case(16, np.float32, s, s, s, {"auto_broadcast": "none"}) for s in [(), (2, 3), (1, 2, 3, 4)]),
 ]  # fmt: skip

@@ -28,7 +28,7 @@ SHAPES = [
 REFUSALS = [
     Refusal("c1-beyond", "LogSoftmax-5", ["f32[2,3]"], {"axis": 2}),
     Refusal("c1-before", "LogSoftmax-5", ["f32[2,3]"], {"axis": -3}),
-    Refusal("ir301-boolean", "LogSoftmax-5", ["boolean[2,3]"]),
+    *[Refusal(f"ir301-{type}", "LogSoftmax-5", [f"{type}[2,3]"]) for type in ("i32", "boolean")],
 ]
 
 CASES = [

@@ -31,6 +31,7 @@ SHAPES = [
 
 REFUSALS = [
     Refusal("c1-beta", "Swish-4", ["f32[2]", "f32[1]"]),
+    Refusal("c2-beta", "Swish-4", ["f32[2]", "f32[]{-0.5}"]),
     Refusal("ir301-integer", "Swish-4", ["i32[2]"]),
     Refusal("ir302-types", "Swish-4", ["f32[2]", "f16[]"]),
 ]

@@ -72,7 +72,10 @@ TABLE: dict[str, tuple[Callable[[float], float], list[float], tuple[float, ...]]
     "SoftPlus-4": (_softplus, _ANY, (NAN, INF, 0, math.log(2))),
     "SoftSign-9": (lambda x: x / (1 + abs(x)), _ANY, (NAN, NAN, NAN, -0.0)),
 }
-FLOATS_ONLY = {"ErfInv-17", "Mish-4", "SoftPlus-4", "SoftSign-9", "IsFinite-10", "IsNaN-10"}
+FLOATS_ONLY = {
+    "ErfInv-17", "Exp-1", "HSigmoid-5", "HSwish-4", "IsFinite-10", "IsNaN-10", "Mish-4", "Sigmoid-1", "SoftPlus-4",
+    "SoftSign-9",
+}  # fmt: skip
 TESTS = {"IsFinite-10": [False, False, False, True, True], "IsNaN-10": [True, False, False, False, False]}
 
 _PRECISIONS = [(np.float64, 2e-15), (np.float32, 3e-7), (np.float16, 1e-3), (ml_dtypes.bfloat16, 8e-3)]
@@ -87,16 +90,25 @@ def _rounds(op: str, dtype: type, rtol: float) -> Values:
 def _integers(op: str, dtype: type) -> Values:
     function, samples, _ = TABLE[op]
     inputs = sorted({int(x) for x in samples if dtype is np.int32 or x >= 0} - ({0} if samples is _POSITIVE else set()))
-    if op == "Atanh-4":
-        inputs = [0]
     expected = np.array([round(function(x)) for x in inputs])
     return Values(f"{op}-{np.dtype(dtype).name}", op, [np.array(inputs, dtype)], expected.astype(dtype))
 
 
+def _has(op: str, dtype: type) -> bool:
+    """Return whether an operation on integers has this type: Negative has no unsigned ones, Atanh has rows of its own."""
+    return op != "Atanh-4" and not (op == "Negative-1" and np.dtype(dtype).kind == "u")
+
+
 VALUES = [
     *[_rounds(op, dtype, rtol) for op in TABLE for dtype, rtol in _PRECISIONS],
-    *[_integers(op, dtype) for op in TABLE if op not in FLOATS_ONLY for dtype in (np.int32, np.uint8)],
-    *[_integers(op, t) for op in ("Cos-1", "Negative-1", "Tan-1") for t in (np.uint16, np.uint32, np.uint64)],
+    *[
+        _integers(op, dtype)
+        for op in TABLE
+        if op not in FLOATS_ONLY
+        for dtype in (np.int32, np.uint8)
+        if _has(op, dtype)
+    ],
+    *[_integers(op, t) for op in ("Cos-1", "Tan-1") for t in (np.uint16, np.uint32, np.uint64)],
     *[
         Values(f"{op}-special-{dtype.__name__}", op, [np.array([NAN, INF, -INF, -0.0], dtype)], list(expected))
         for op, (_, _, expected) in TABLE.items()
@@ -117,6 +129,16 @@ VALUES = [
     Values("ErfInv-17-ends", "ErfInv-17", [np.array([1, -1, 1.5, -2], np.float32)], [INF, -INF, NAN, NAN]),
     Values("ErfInv-17-last-f64", "ErfInv-17", [np.array([1 - 2**-53])], [5.863584748755168], rtol=1e-15),
     Values("ErfInv-17-tiny", "ErfInv-17", [np.array([1e-300])], [math.sqrt(math.pi) / 2 * 1e-300], rtol=1e-15),
+    *[
+        Values(f"Atanh-4-{np.dtype(t).name}", "Atanh-4", [np.array(x, t)], np.array(expected, t), rtol=0)
+        for t, x, expected in (
+            (np.int8, [-128, -1, 0, 1, 2], [-128, -128, 0, 127, 127]),
+            (np.int64, [-2, 0, 1], [-(2**63), 0, 2**63 - 1]),
+            (np.uint64, [0, 1, 7], [0, 2**64 - 1, 2**64 - 1]),
+            (ml_dtypes.int4, [-1, 0, 1], [-8, 0, 7]),
+            (ml_dtypes.uint4, [0, 1], [0, 15]),
+        )
+    ],
     Values("Atanh-4-ends", "Atanh-4", [np.array([1, -1, 2], np.float32)], [INF, -INF, NAN]),
     Values("Exp-1-ends", "Exp-1", [np.array([1000, -1000], np.float32)], [INF, 0]),
     Values("Sigmoid-1-ends", "Sigmoid-1", [np.array([1000, -1000], np.float32)], [1, 0]),
@@ -128,7 +150,8 @@ VALUES = [
     Values(
         "Negative-1-exact", "Negative-1", [np.array([2**53 + 1, -(2**63)])], np.array([-(2**53) - 1, -(2**63)]), rtol=0
     ),
-    Values("Negative-1-unsigned", "Negative-1", [np.array([1, 0], np.uint8)], np.array([255, 0], np.uint8)),
+    Values("Tan-1-spec", "Tan-1", [np.array([-2, -1, 0, 1, 2], np.int32)], np.array([2, -2, 0, 2, -2], np.int32)),
+    Values("Sqrt-1-spec", "Sqrt-1", [np.array([4, 7, 9, 10], np.int32)], np.array([2, 3, 3, 3], np.int32)),
     Values(
         "Floor-1-exact", "Floor-1", [np.array([2**53 + 1, -(2**63) + 1])], np.array([2**53 + 1, -(2**63) + 1]), rtol=0
     ),
@@ -158,6 +181,7 @@ SHAPES = [
 REFUSALS = [
     *[Refusal(f"ir301-{op}-boolean", op, ["boolean[2]"]) for op in (*TABLE, *TESTS)],
     *[Refusal(f"ir301-{op}-integer", op, ["i32[2]"]) for op in sorted(FLOATS_ONLY)],
+    *[Refusal(f"ir301-Negative-1-{type}", "Negative-1", [f"{type}[2]"]) for type in ("u8", "u64", "u4")],
     Refusal("ir205-two-inputs", "Abs-1", ["f32[2]", "f32[2]"]),
 ]
 
@@ -187,8 +211,7 @@ CASES = [
         for op in TABLE
         for t in NUMERIC
         if not (op in FLOATS_ONLY and np.dtype(t).kind != "f")
-        # OpenVINO: the CPU plugin cannot negate unsigned integers
-        and not (op == "Negative-1" and t is np.uint8)
+        and not (op == "Negative-1" and np.dtype(t).kind == "u")
     ],
     *[Case(f"{op}-rank-{len(shape)}{'-empty' * (0 in shape)}", op, [_data(op, shape, np.float32)]) for op in ("Exp-1", "Abs-1", "Mish-4", "IsNaN-10") for shape in _RANKS],
     *[Case(f"{op}-{np.dtype(t).name}", op, [np.array([NAN, INF, -INF, 1], t)]) for op in TESTS for t in (np.float32, np.float16)],
