@@ -45,10 +45,14 @@ FOLDER: Final = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """The element types that a page allows: its sentence, and the types as ``irrun.types.type_set`` reads them."""
+    """The element types that a page allows: its sentence, and the types as ``irrun.types.type_set`` reads them.
+
+    ``beyond`` are the types that irrun takes without the page, because networks have them. No row judges them.
+    """
 
     says: str
     types: str
+    beyond: str = ""
 
 
 @dataclass(frozen=True, slots=True)

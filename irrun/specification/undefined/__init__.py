@@ -12,18 +12,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from irrun.specification.undefined import algebra, generators, images, numbers, signals, states, windows
+from irrun.specification.undefined import (
+    algebra,
+    conversions,
+    elements,
+    generators,
+    images,
+    lines,
+    numbers,
+    signals,
+    states,
+    windows,
+)
 from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined
 
 __all__ = ["BEHAVIOURS", "Behaviour", "Inputs", "Undefined"]
 
+_FAMILIES: Final = (
+    algebra, conversions, elements, generators, images, lines, numbers, signals, states, windows,
+)  # fmt: skip
+
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
-    **algebra.BEHAVIOURS,
-    **generators.BEHAVIOURS,
-    **images.BEHAVIOURS,
-    **numbers.BEHAVIOURS,
-    **signals.BEHAVIOURS,
-    **states.BEHAVIOURS,
-    **windows.BEHAVIOURS,
+    name: behaviour for family in _FAMILIES for name, behaviour in family.BEHAVIOURS.items()
 }
 """The behaviours by the names that the files of ``irrun/specification`` use."""
