@@ -47,12 +47,12 @@ FOLDER: Final = Path(__file__).parent
 class Types:
     """The element types that a page allows: its sentence, and the types as ``irrun.types.type_set`` reads them.
 
-    ``beyond`` are the types that irrun takes without the page, because networks have them. No row judges them.
+    ``also`` are further types that networks use and irrun accepts. No verdict rests on them.
     """
 
     says: str
     types: str
-    beyond: str = ""
+    also: str = ""
 
 
 @dataclass(frozen=True, slots=True)
