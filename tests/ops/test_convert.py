@@ -60,6 +60,24 @@ VALUES = [
             ("i4", [-3, 0, 0, 1, 5, 1, 0]),
         )
     ],
+    # what all roundings give, and the unsigned number that is congruent to a negative integer
+    *[
+        _convert(f"f32-to-{to}-near", to, f32(numbers), np.array(numbers).astype(np.int64))
+        for to, numbers in (
+            ("u1", [0.25, 1]),
+            ("u2", [0.25, 3.25]),
+            *((to, [0.25, 5.25, 7]) for to in ("u3", "u4", "u6", "u8", "u16", "u32", "u64")),
+            *((to, [-8, -3.25, 0.25, 7]) for to in ("i4", "i8", "i16", "i32", "i64")),
+        )
+    ],
+    *[
+        _convert(f"i64-to-{to}-congruent", to, np.array([-300, -9, -1, 1]), np.array([-300, -9, -1, 1]) % (1 << bits))
+        for to, bits in (("u1", 1), ("u2", 2), ("u3", 3), ("u4", 4), ("u6", 6), ("u8", 8), ("u16", 16), ("u32", 32))
+    ],
+    _convert("i64-to-i8-ends", "i8", np.array([-128, 127]), [-128, 127]),
+    _convert("f32-to-f16-near", "f16", f32([1 + 2**-11, 1 + 3 * 2**-11, 65504, 1e-8, NAN, -INF]), [1, 1 + 2**-9, 65504, 0, NAN, -INF]),
+    _convert("f32-to-bf16-near", "bf16", f32([1 + 2**-8, 1 + 3 * 2**-8, 0.1, NAN, INF]), [1, 1 + 2**-6, 0.10009765625, NAN, INF]),
+    _convert("0-and-1-to-boolean", "boolean", f32([0, -0.0, 1]), [False, False, True]),
     # boolean
     _convert("f32-to-boolean", "boolean", f32([0, -0.0, 0.4, -2, INF, NAN, 1e-40]), [False, False, True, True, True, True, True]),
     _convert("i64-to-boolean", "boolean", np.array([0, 1, -1, 2**32], np.int64), [False, True, True, True]),

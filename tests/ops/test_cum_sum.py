@@ -20,6 +20,7 @@ VALUES = [
     Values("last-axis", "CumSum-3", [f32(_X), np.array(-1)], [[1, 3, 6], [4, 9, 15]]),
     Values("axis-1d", "CumSum-3", [f32(_X), i64(1)], [[1, 3, 6], [4, 9, 15]]),
     Values("i8-wraps", "CumSum-3", [np.array([100, 100, 100], np.int8)], np.array([100, -56, 44], np.int8)),
+    Values("i8", "CumSum-3", [np.array([100, -100, 27], np.int8)], np.array([100, 0, 27], np.int8)),
     Values("i4-wraps", "CumSum-3", [np.array([5, 5, 5], ml_dtypes.int4)], np.array([5, -6, -1], ml_dtypes.int4)),
     Values("i64-exact", "CumSum-3", [np.array([2**53, 1])], np.array([2**53, 2**53 + 1]), rtol=0),
     Values("f16-rounds-once", "CumSum-3", [np.array([2048, 1, 1], np.float16)], np.array([2048, 2048, 2050], np.float16)),

@@ -19,11 +19,12 @@ def f(*numbers: float, dtype: Any = np.float32) -> np.ndarray:
 _ONE = f(1)
 
 VALUES = [
-    Values("f8e4m3", OP, [f(0, 1, -1, 0.1, 17, 18, 19), _ONE], f(0, 1, -1, 0.1015625, 16, 18, 20), E4M3),
-    Values("f8e4m3-subnormal", OP, [f(2**-10, 1.5 * 2**-10, 2**-9, 2.5 * 2**-9), _ONE], f(0, 2**-9, 2**-9, 2**-8), E4M3),
+    Values("f8e4m3", OP, [f(0, 1, -1, 0.1, 16.9, 18, 448), _ONE], f(0, 1, -1, 0.1015625, 16, 18, 448), E4M3),
+    Values("f8e4m3-subnormal", OP, [f(1.5 * 2**-10, 2**-9, 2.4 * 2**-9), _ONE], f(2**-9, 2**-9, 2**-8), E4M3),
+    Values("halves-to-even", OP, [f(17, 19, 2**-10, 2.5 * 2**-9), _ONE], f(16, 20, 0, 2**-8), E4M3),
     # OpenVINO: keeps the largest of the type
-    Values("f8e4m3-beyond", OP, [f(448, 460, 1000, np.inf, -np.inf, np.nan), _ONE], f(448, 448, 448, 448, -448, np.nan), E4M3),
-    Values("f8e5m2", OP, [f(0, 1, -1, 0.1, 17, 18, 19), _ONE], f(0, 1, -1, 0.09375, 16, 16, 20), E5M2),
+    Values("f8e4m3-beyond", OP, [f(460, 1000, np.inf, -np.inf, np.nan), _ONE], f(448, 448, 448, -448, np.nan), E4M3),
+    Values("f8e5m2", OP, [f(0, 1, -1, 0.1, 17, 19, 57344), _ONE], f(0, 1, -1, 0.09375, 16, 20, 57344), E5M2),
     Values("f8e5m2-beyond", OP, [f(60000, 61440, 70000, -np.inf, np.nan), _ONE], f(57344, 57344, 57344, -57344, np.nan), E5M2),
     Values("scale-shift", OP, [f(1.1, 2.3), f(100), f(3)], f(1.07, 2.27), E4M3),
     Values("scale-of-each-row", OP, [[f(1.1), f(1.1)], [f(1), f(10)]], [f(1.125), f(1.1)], E4M3),

@@ -17,6 +17,7 @@ VALUES = [
     Values("slope-with-leading-1s", "PReLU-1", [_X[0], _SLOPE.reshape(1, 1, 3, 1)], np.broadcast_to([[-1], [-2], [-3]], (3, 3))),
     Values("scalars", "PReLU-1", [np.float32(-2), np.float32(3)], -6),
     Values("nan-inf", "PReLU-1", [np.array([np.nan, -np.inf, np.inf], np.float32), np.array([0], np.float32)], [np.nan, np.nan, np.inf]),
+    Values("infinite", "PReLU-1", [np.array([-np.inf, np.inf], np.float32), np.array([2], np.float32)], [-np.inf, np.inf]),
     Values("bf16", "PReLU-1", [np.array([-2, 2], ml_dtypes.bfloat16), np.array([0.5], ml_dtypes.bfloat16)], [-1, 2]),
     Values("f16", "PReLU-1", [np.array([-2, 2], np.float16), np.array([0.5], np.float16)], [-1, 2]),
 ]  # fmt: skip

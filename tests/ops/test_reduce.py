@@ -34,6 +34,8 @@ VALUES = [
     Values("prod-i64-wraps", "ReduceProd-1", [i64(2**31, 2**31, 2), i64(0)], np.int64(-(2**63))),
     Values("max-i64", "ReduceMax-1", [i64(2**62 + 1, 2**62), i64(0)], np.int64(2**62 + 1)),
     Values("l1-u64", "ReduceL1-4", [np.array([2**63, 1], np.uint64), i64(0)], np.uint64(2**63 + 1)),
+    Values("mean-i32", "ReduceMean-1", [np.array([[-7, 3], [7, -3]], np.int32), i64(1)], np.array([-2, 2], np.int32)),
+    Values("l2-i32", "ReduceL2-4", [np.array([[-3, 4], [0, 7]], np.int32), i64(1)], np.array([5, 7], np.int32)),
     Values("mean-truncates", "ReduceMean-1", [np.array([[-7, 2], [7, -2]], np.int32), i64(1)], np.array([-2, 2], np.int32)),
     *[Values(f"mean-64-bits-{i}", "ReduceMean-1", [np.array(numbers, dtype), i64(0)], np.array(exact, dtype), rtol=0)
       for i, (numbers, dtype, exact) in enumerate([

@@ -19,7 +19,8 @@ def _constants(dtype: type, *shape: int) -> list[np.ndarray]:
 VALUES = [
     *[Values(f"{np.dtype(t).name}", "Selu-1", [np.array(_X, t), *_constants(t, 1)], _EXPECTED, rtol=rtol)
       for t, rtol in ((np.float64, 1e-15), (np.float32, 3e-7), (np.float16, 2e-3), (ml_dtypes.bfloat16, 1e-2))],
-    Values("special", "Selu-1", [f32([np.nan, np.inf, -np.inf]), f32([2]), f32([3])], [np.nan, np.inf, -6]),
+    Values("special", "Selu-1", [f32([np.inf, -np.inf]), f32([2]), f32([3])], [np.inf, -6]),
+    Values("nan", "Selu-1", [f32([np.nan, 9]), f32([2]), f32([3])], [np.nan, 27]),
     *[Values(f"{alpha}-{scale}", "Selu-1", [f32([-2, 0.5, 3]), f32([alpha]), f32([scale])],
              f32([scale * alpha * math.expm1(-2), 0.5 * scale, 3 * scale]))
       for alpha, scale in ((np.nan, 2), (np.inf, 2), (2e38, 1), (2, np.inf), (2, np.nan))],
