@@ -20,7 +20,8 @@ def _mask(*shape: int) -> np.ndarray:
 VALUES = [
     Values("spec", "Select-1", [[[False, False], [True, False], [True, True]], [[-1, 0], [1, 2], [3, 4]], [[11, 10], [9, 8], [7, 6]]], [[11, 10], [1, 8], [3, 4]]),
     *(Values(f"rules-numpy-{a}-{b}", "Select-1", [True, arange(*a), arange(*b)], np.broadcast_to(arange(*a), r)) for a, b, r in NUMPY),
-    *(Values(f"rules-numpy-cond-{a}-{b}", "Select-1", [_mask(*a), 1, np.full(b, -1)], np.where(np.broadcast_to(_mask(*a), r), 1, -1)) for a, b, r in NUMPY),
+    *(Values(f"rules-numpy-cond-{a}-{b}", "Select-1", [_mask(*a), np.full(r, 1), np.full(b, -1)], np.where(np.broadcast_to(_mask(*a), r), 1, -1)) for a, b, r in NUMPY),
+    Values("cond-grows", "Select-1", [[[True], [False]], i64(1, 2), 3], [[1, 2], [3, 3]]),
     *(
         Values(f"rules-pdpd-{a}-{b}-{axis}", "Select-1", [_mask(*b), arange(*a), -arange(*b)], np.where(_mask(*b).reshape(aligned), arange(*a), -arange(*b).reshape(aligned)), pdpd(axis))
         for a, b, axis, aligned in PDPD
