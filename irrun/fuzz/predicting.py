@@ -21,7 +21,7 @@ from irrun.model import Model, is_constant
 from irrun.opdef import Op
 from irrun.planning.steps import Step
 from irrun.specification import wording
-from irrun.specification.undefined import BEHAVIOURS
+from irrun.specification.undefined import shown
 
 __all__ = ["Layer", "instead", "last_layer", "predicted"]
 
@@ -108,18 +108,16 @@ def _behaviours(layer: Layer) -> Iterator[str]:
     """Yield the behaviours that the page leaves open and that the layer shows."""
     page = wording(layer.name)
     for name in () if page is None else page.undefined:
-        with np.errstate(all="ignore"):
-            if np.any(BEHAVIOURS[name](layer.op, layer.inputs)):
-                yield name
+        if any(mask.any() for mask in shown(layer.op, layer.inputs, name, len(layer.outputs))):
+            yield name
 
 
 def _opened(layer: Layer, expected: Expected) -> Expected:
     """Return what is expected of a layer, with any value for the elements that its page leaves open."""
     allowed = list(expected.allowed)
     for name in _behaviours(layer):
-        with np.errstate(all="ignore"):
-            mask = np.asarray(BEHAVIOURS[name](layer.op, layer.inputs))
-        for position, distance in enumerate(allowed):
+        masks = shown(layer.op, layer.inputs, name, len(allowed))
+        for position, (mask, distance) in enumerate(zip(masks, allowed)):
             if mask.all():
                 allowed[position] = None
             elif distance is not None and _fits(mask, distance.shape):

@@ -24,7 +24,7 @@ from irrun.ops._elementwise import Elementwise
 from irrun.ops._unary import Unary
 from irrun.planning.steps import Step
 from irrun.specification import Wording, wording
-from irrun.specification.undefined import BEHAVIOURS
+from irrun.specification.undefined import shown
 from irrun.types import type_set
 
 __all__ = ["LEAST", "faults", "settled", "undefined"]
@@ -130,9 +130,8 @@ def undefined(case: Case, page: Wording) -> str:
             executable.reset_state()
         executable(step.feeds(), hooks=[calls])
     for behaviour in page.undefined:
-        with np.errstate(all="ignore"):
-            if any(np.any(BEHAVIOURS[behaviour](op, inputs)) for op, inputs in calls.found):
-                return behaviour
+        if any(mask.any() for op, inputs in calls.found for mask in shown(op, inputs, behaviour, 1)):
+            return behaviour
     return ""
 
 

@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
+
+from irrun.opdef import Op
 from irrun.specification.undefined import (
     algebra,
     conversions,
@@ -26,7 +29,7 @@ from irrun.specification.undefined import (
 )
 from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined
 
-__all__ = ["BEHAVIOURS", "Behaviour", "Inputs", "Undefined"]
+__all__ = ["BEHAVIOURS", "Behaviour", "Inputs", "Undefined", "shown"]
 
 _FAMILIES: Final = (
     algebra, conversions, elements, generators, images, lines, numbers, signals, states, windows,
@@ -36,3 +39,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     name: behaviour for family in _FAMILIES for name, behaviour in family.BEHAVIOURS.items()
 }
 """The behaviours by the names that the files of ``irrun/specification`` use."""
+
+
+def shown(op: Op, inputs: Inputs, name: str, outputs: int) -> tuple[np.ndarray, ...]:
+    """Return for each output of an operation the elements that a behaviour leaves open: bools that broadcast with it."""
+    with np.errstate(all="ignore"):
+        found = BEHAVIOURS[name](op, inputs)
+    return tuple(map(np.asarray, found if isinstance(found, tuple) else (found,) * outputs))

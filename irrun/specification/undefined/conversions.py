@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from irrun.opdef import Op
-from irrun.specification.undefined._arrays import (
+from irrun.specification.undefined.forms import (
     Behaviour,
     Inputs,
     aligned,

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.opdef import Op
-from irrun.specification.undefined._arrays import (
+from irrun.specification.undefined.forms import (
     Behaviour,
     Inputs,
     doubles,

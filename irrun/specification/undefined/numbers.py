@@ -1,4 +1,4 @@
-"""Behaviours of arithmetic: divisors of 0, and integers that a formula for real numbers does not give."""
+"""Behaviours of integers that a formula for real numbers does not give."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ import numpy as np
 from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined, in_reals, is_integer, limits
 
 __all__ = ["BEHAVIOURS"]
-
-
-def _zero_divisor(op: Any, inputs: Inputs) -> Undefined:
-    """A quotient or remainder whose divisor is 0."""
-    first, divisor = inputs
-    return divisor is not None and (divisor if first is None else op.aligned(first, divisor)) == 0
 
 
 def _overflowing_sum(op: Any, inputs: Inputs) -> Undefined:
@@ -40,5 +34,4 @@ def _rounded_integer(op: Any, inputs: Inputs) -> Undefined:
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "overflowing-sum": _overflowing_sum,
     "rounded-integer": _rounded_integer,
-    "zero-divisor": _zero_divisor,
 }
