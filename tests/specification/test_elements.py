@@ -10,7 +10,7 @@ import numpy as np
 import kit
 from grouped import each
 from irrun.specification import wording
-from irrun.specification.undefined import BEHAVIOURS
+from irrun.specification.undefined import BEHAVIOURS, shown
 
 INF, NAN = np.inf, np.nan
 PDPD = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 0}
@@ -193,4 +193,5 @@ def test_each_behaviour_holds_somewhere_and_not_everywhere(behaviour: str) -> No
 def test_nothing_is_open_where_no_input_is_known(
     behaviour: str, name: str, attributes: dict[str, Any], inputs: list[np.ndarray | None], expected: object
 ) -> None:
-    assert not np.any(BEHAVIOURS[behaviour](kit.operation(name, attributes), [None] * len(inputs)))
+    masks = shown(kit.operation(name, attributes), [None] * len(inputs), behaviour, 1)
+    assert not any(mask.any() for mask in masks)

@@ -42,7 +42,7 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
 
 
 def shown(op: Op, inputs: Inputs, name: str, outputs: int) -> tuple[np.ndarray, ...]:
-    """Return for each output of an operation the elements that a behaviour leaves open: bools that broadcast with it."""
+    """Return the elements that a behaviour leaves open: for each output, bools that broadcast with it."""
     with np.errstate(all="ignore"):
         found = BEHAVIOURS[name](op, inputs)
     return tuple(map(np.asarray, found if isinstance(found, tuple) else (found,) * outputs))
