@@ -11,7 +11,7 @@ from irrun.kernels.cast import plain
 from irrun.kernels.matmul import narrow
 from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.ops._boxes import common_dim, proposals
-from irrun.ops._nms import iou, suppress
+from irrun.ops._nms import best_first, iou, suppress
 
 
 @op(
@@ -27,7 +27,7 @@ class ExperimentalDetectronGenerateProposalsSingleImage(Op):
     C1  ``im_info`` is [3], ``anchors`` is [n, 4], ``deltas`` and ``scores`` are 3D.
     C2  If ``scores`` is [anchors, height, width], ``deltas`` is [anchors * 4, height, width], and n is
         height * width * anchors.
-    C3  ``pre_nms_count`` and ``post_nms_count`` are not negative.
+    C3  ``pre_nms_count``, ``post_nms_count``, ``min_size`` and ``nms_threshold`` are not negative.
     """
 
     min_size = attr.float()
@@ -50,9 +50,9 @@ class ExperimentalDetectronGenerateProposalsSingleImage(Op):
         count = common_dim(of_anchors[0] * 4, of_deltas.count(), of_scores.count() * 4)
         message = f"anchors {of_anchors}, deltas {of_deltas} and scores {of_scores} do not fit together"
         at.require(None not in (depth, rows, columns, count), "C2", message)
-        pre, post = self.pre_nms_count, self.post_nms_count
-        at.require(pre >= 0 and post >= 0, "C3", f"pre_nms_count {pre} or post_nms_count {post} is negative")
-        return scores.reshaped([post, 4]), scores.reshaped([post])
+        for name in ("pre_nms_count", "post_nms_count", "min_size", "nms_threshold"):
+            at.require(getattr(self, name) >= 0, "C3", f"{name} {getattr(self, name):g} is negative")
+        return scores.reshaped([self.post_nms_count, 4]), scores.reshaped([self.post_nms_count])
 
     def run(
         self, im_info: np.ndarray, anchors: np.ndarray, deltas: np.ndarray, scores: np.ndarray
@@ -60,8 +60,7 @@ class ExperimentalDetectronGenerateProposalsSingleImage(Op):
         grid = plain(anchors).reshape(*scores.shape[1:], len(scores), 4)
         limits, least = plain(im_info)[1::-1], np.full(2, self.min_size)
         boxes, ranking, large = proposals(grid, plain(deltas), plain(scores), limits, least, 1)
-        ranking = np.where(large, ranking, 0)  # OpenVINO does not remove boxes that are too small: they come last
-        order = np.argsort(-ranking, kind="stable")[: self.pre_nms_count]
+        order = best_first(ranking, large)[: self.pre_nms_count]
         # OpenVINO computes the IoU without the margin
         places = suppress(order, iou(boxes), self.post_nms_count, repeat(self.nms_threshold))
         result = np.zeros((self.post_nms_count, 5), ranking.dtype)

@@ -1,6 +1,7 @@
 """Proposal: the best boxes around the points of a feature map.  Spec: detection/proposal-{1,4}."""
 
 from itertools import repeat
+from typing import Final
 
 import numpy as np
 
@@ -8,6 +9,11 @@ from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Op, Site, Value, attr, op, ports
 from irrun.ops._nms import best_first, iou, suppress
 from irrun.types import Dim, PartialShape
+
+_POSITIVE: Final = (
+    "base_size", "pre_nms_topn", "post_nms_topn", "nms_thresh", "feat_stride", "min_size", "box_size_scale",
+    "box_coordinate_scale",
+)  # fmt: skip
 
 
 @op("Proposal", since=4, spec="detection/proposal-4")
@@ -20,7 +26,8 @@ class Proposal4(Op):
     C2  batch_size, H and W are the same in ``class_probs`` [batch_size, 2*K, H, W] and ``bbox_deltas``
         [batch_size, 4*K, H, W].
     C3  K, the number of anchors, is the length of ``ratio`` times the length of ``scale``.
-    C4  ``pre_nms_topn`` and ``post_nms_topn`` are positive.
+    C4  ``base_size``, ``pre_nms_topn``, ``post_nms_topn``, ``nms_thresh``, ``feat_stride``, ``min_size``,
+        ``box_size_scale`` and ``box_coordinate_scale`` are positive.
     """
 
     base_size = attr.int()
@@ -37,14 +44,14 @@ class Proposal4(Op):
     box_size_scale = attr.float(1.0)
     box_coordinate_scale = attr.float(1.0)
     framework = attr.choice("", "tensorflow", default="", also={"caffe": ""})
-    # OpenVINO takes inputs of different types
-    inputs = ports(class_probs="float", bbox_deltas="float", image_shape="float")
+    inputs = ports(class_probs="T", bbox_deltas="T", image_shape="T")
+    types = {"T": "float"}
     outputs = 2
 
     def infer(self, at: Site, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> tuple[Value, ...]:
-        for name in ("pre_nms_topn", "post_nms_topn"):
+        for name in _POSITIVE:
             number = getattr(self, name)
-            at.require(number > 0, "C4", f"{name} is {number}, not positive")
+            at.require(number > 0, "C4", f"{name} is {number:g}, not positive")
         for name, value in (("class_probs", class_probs), ("bbox_deltas", bbox_deltas)):
             at.require(value.rank in (None, 4), "C1", f"{name} is {value.shape}, not 4D")
         size = image_shape.shape.count()
@@ -83,11 +90,10 @@ class Proposal4(Op):
         boxes = self._boxes(deltas, image)
         least = self.min_size * np.array([scales[-1], scales[0]], work)
         large = (boxes[..., 2:] - boxes[..., :2] + self._offset >= least).all(axis=-1)
-        scores = scores * large  # boxes that are too small come last
         rows = np.zeros((batches, self.post_nms_topn, 5), work)
         probabilities = np.zeros((batches, self.post_nms_topn), work)
         for batch in range(batches):
-            selected = self._select(boxes[batch].reshape(-1, 4), scores[batch].ravel())
+            selected = self._select(boxes[batch].reshape(-1, 4), scores[batch].ravel(), large[batch].ravel())
             kept = boxes[batch].reshape(-1, 4)[selected]
             if self.clip_after_nms:
                 kept = kept.clip(0, image)
@@ -136,9 +142,9 @@ class Proposal4(Op):
         center = 0 if self.framework == "tensorflow" else (self.base_size - 1) / 2
         return np.concatenate([center - half, center + half], axis=-1)
 
-    def _select(self, boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Return the indices of the boxes that non-maximum suppression keeps, best first."""
-        order = best_first(scores, np.ones(len(scores), bool))[: self.pre_nms_topn]
+    def _select(self, boxes: np.ndarray, scores: np.ndarray, large: np.ndarray) -> np.ndarray:
+        """Return the indices of the large boxes that non-maximum suppression keeps, best first."""
+        order = best_first(scores, large)[: self.pre_nms_topn]
         overlap = iou(boxes, self._offset, apart=True)
         return suppress(order, overlap, self.post_nms_topn, repeat(self.nms_thresh))
 
@@ -151,7 +157,8 @@ class Proposal1(Proposal4):
     C2  batch_size, H and W are the same in ``class_probs`` [batch_size, 2*K, H, W] and ``bbox_deltas``
         [batch_size, 4*K, H, W].
     C3  K, the number of anchors, is the length of ``ratio`` times the length of ``scale``.
-    C4  ``pre_nms_topn`` and ``post_nms_topn`` are positive.
+    C4  ``base_size``, ``pre_nms_topn``, ``post_nms_topn``, ``nms_thresh``, ``feat_stride``, ``min_size``,
+        ``box_size_scale`` and ``box_coordinate_scale`` are positive.
     """
 
     outputs = 1

@@ -27,7 +27,7 @@ VALUES = [
     Values("pre-nms", OP, THREE, (f32([MIDDLE, ZERO, ZERO, ZERO]), f32([0.3, 0, 0, 0])), {**SOME, "pre_nms_count": 1}),
     Values("post-nms", OP, THREE, (f32([MIDDLE]), f32([0.3])), {**SOME, "post_nms_count": 1}),
     Values("none", OP, THREE, (f32([]).reshape(0, 4), f32([])), {**SOME, "post_nms_count": 0}),
-    Values("small-last", OP, [INFO, f32([LEFT, [10, 10, 19, 18]]), deltas(ZERO, ZERO), f32([[[0.9, 0.1]]])], (f32([[10, 10, 19, 18], LEFT, ZERO, ZERO]), f32([0.1, 0, 0, 0])), {**SOME, "min_size": 6}),
+    Values("too-small", OP, [INFO, f32([LEFT, [10, 10, 19, 18]]), deltas(ZERO, ZERO), f32([[[0.9, 0.1]]])], (f32([[10, 10, 19, 18], ZERO, ZERO, ZERO]), f32([0.1, 0, 0, 0])), {**SOME, "min_size": 6}),
     Values("moved", OP, [INFO, f32([[10, 10, 13, 17]]), deltas([0.5, -0.5, np.log(2), 0]), f32([[[0.5]]])], (f32([[10, 6, 17, 13]]), f32([0.5])), {**SOME, "post_nms_count": 1}),
     Values("clipped", OP, [INFO, f32([RIGHT]), deltas([0, 0, 9, 9]), f32([[[0.5]]])], (f32([[0, 0, 39, 19]]), f32([0.5])), {**SOME, "post_nms_count": 1}),
 ]  # fmt: skip
@@ -53,6 +53,8 @@ REFUSALS = [
         ("c2-anchors", ["f32[3]", "f32[30,4]", "f32[?,5,6]", "f32[2,5,6]"], {}),
         ("c3-pre", ["f32[3]", "f32[60,4]", "f32[8,5,6]", "f32[2,5,6]"], {"pre_nms_count": -1}),
         ("c3-post", ["f32[3]", "f32[60,4]", "f32[8,5,6]", "f32[2,5,6]"], {"post_nms_count": -1}),
+        ("c3-size", ["f32[3]", "f32[60,4]", "f32[8,5,6]", "f32[2,5,6]"], {"min_size": -1}),
+        ("c3-iou", ["f32[3]", "f32[60,4]", "f32[8,5,6]", "f32[2,5,6]"], {"nms_threshold": -0.5}),
         ("ir302-types", ["f16[3]", "f32[60,4]", "f32[8,5,6]", "f32[2,5,6]"], {}),
     ]
 ]  # fmt: skip
