@@ -32,7 +32,7 @@ class DeformablePSROIPooling(Op):
     trans_std = attr.float(1)
     part_size = attr.int(1)
     inputs = ports(data="T", rois="T", offsets=opt("T"))
-    types = {"T": "numeric"}  # OpenVINO takes integers, too
+    types = {"T": "float"}
 
     def infer(self, at: Site, data: Value, rois: Value, offsets: Value | None = None) -> Value:
         for name in ("output_dim", "group_size", "spatial_bins_x", "spatial_bins_y", "part_size"):
@@ -57,14 +57,14 @@ class DeformablePSROIPooling(Op):
         return data.reshaped([count, self.output_dim, self.group_size, self.group_size])
 
     def run(self, data: np.ndarray, rois: np.ndarray, offsets: np.ndarray | None = None) -> np.ndarray:
-        work = np.dtype(np.float64) if wide(data.dtype).kind == "i" else wide(data.dtype)
+        work = wide(data.dtype)
         out = np.zeros((len(rois), self.output_dim, self.group_size, self.group_size), work)
         boxes = regions(rois).astype(work)
         check_batches(boxes[:, 0], len(data), "C4")
         for n, (batch, *box) in enumerate(boxes):
             shifts = np.zeros((1, 2, 1, 1), work) if offsets is None else self._scaled_offsets(offsets[n].astype(work))
             out[n] = self._pool(data[int(batch)].astype(work, copy=False), np.array(box), shifts)
-        return narrow(np.rint(out) if wide(data.dtype).kind == "i" else out, data.dtype)
+        return narrow(out, data.dtype)
 
     def _scaled_offsets(self, offsets: np.ndarray) -> np.ndarray:
         """Return the offsets of one region, scaled by ``trans_std``: (outputs, x and y, bin rows, bin columns)."""

@@ -26,6 +26,7 @@ class DetectionOutput8(Op):
     C5  Either both additional inputs are connected, or neither is.
     C6  ``keep_top_k`` has at least one entry.
     C7  ``input_height`` and ``input_width`` are positive, unless ``normalized`` makes them unused.
+    C8  ``objectness_score`` is not negative.
     """
 
     background_label_id = attr.int(0)
@@ -68,6 +69,9 @@ class DetectionOutput8(Op):
         for name in ("input_height", "input_width"):
             size = getattr(self, name)
             at.require(self.normalized or size > 0, "C7", f"{name} is {size}, and normalized is false")
+        at.require(self.objectness_score >= 0, "C8", f"objectness_score {self.objectness_score:g} is negative")
+        if self.num_classes is not None:
+            at.require(self.num_classes > 0, "C9", f"num_classes is {self.num_classes}, not positive")
         values = (box_logits, class_preds, proposals, additional_class_preds, additional_box_preds)
         named = {port.name: value for port, value in zip(self.inputs, values) if value is not None}
         batch = Dim.unknown()
@@ -252,6 +256,8 @@ class DetectionOutput1(DetectionOutput8):
     C5  Either both additional inputs are connected, or neither is.
     C6  ``keep_top_k`` has at least one entry.
     C7  ``input_height`` and ``input_width`` are positive, unless ``normalized`` makes them unused.
+    C8  ``objectness_score`` is not negative.
+    C9  ``num_classes`` is positive.
     """
 
     num_classes = attr.int()

@@ -24,7 +24,8 @@ class ExperimentalDetectronDetectionOutput(Op):
     C1  ``rois`` is [n, 4], ``deltas`` [n, num_classes * 4], ``scores`` [n, num_classes] and ``im_info`` [1, 3].
     C2  ``deltas`` and ``scores`` have a row for each region.
     C3  ``deltas_weights`` has four entries.
-    C4  ``max_detections_per_image`` is not negative.
+    C4  ``num_classes``, ``post_nms_count``, ``max_detections_per_image``, the thresholds and ``deltas_weights`` are not
+        negative.
     """
 
     score_threshold = attr.float()
@@ -41,6 +42,10 @@ class ExperimentalDetectronDetectionOutput(Op):
     outputs = 3
 
     def infer(self, at: Site, rois: Value, deltas: Value, scores: Value, im_info: Value) -> tuple[Value, Value, Value]:
+        for name in ("num_classes", "post_nms_count", "max_detections_per_image", "score_threshold", "nms_threshold"):
+            at.require(getattr(self, name) >= 0, "C4", f"{name} {getattr(self, name):g} is negative")
+        weights = list(self.deltas_weights)
+        at.require(all(weight >= 0 for weight in weights), "C4", f"deltas_weights {weights} has a negative entry")
         tables = ("rois", rois, 4), ("deltas", deltas, self.num_classes * 4), ("scores", scores, self.num_classes)
         for name, value, columns in tables:
             fits = value.rank in (None, 2) and value.shape[1].fits(columns)
@@ -54,7 +59,6 @@ class ExperimentalDetectronDetectionOutput(Op):
         at.require(count is not None, "C2", message)
         at.require(len(self.deltas_weights) == 4, "C3", f"deltas_weights has length {len(self.deltas_weights)}, not 4")
         most = self.max_detections_per_image
-        at.require(most >= 0, "C4", f"max_detections_per_image {most} is negative")
         return rois.reshaped([most, 4]), rois.reshaped([most]).typed(ELEMENT_TYPES["i32"]), rois.reshaped([most])
 
     def run(
@@ -66,11 +70,13 @@ class ExperimentalDetectronDetectionOutput(Op):
         boxes = apply_deltas(boxes[:, np.newaxis], weighted, 1, self.max_delta_log_wh)
         boxes = np.maximum(boxes, 0)  # OpenVINO clips at 0 only, the specification to the image
         candidates = (probabilities > self.score_threshold) & (sides[:, :1] > 0) & (sides[:, 1:] > 0)
-        count, kept = None if self.post_nms_count < 0 else self.post_nms_count, []
+        kept = []
         for label in range(1, self.num_classes):  # class 0 is the background
             order = best_first(probabilities[:, label], candidates[:, label])
             overlap = iou(boxes[:, label], 1, apart=True)
-            kept += [(place, label) for place in suppress(order, overlap, count, repeat(self.nms_threshold))]
+            kept += [
+                (place, label) for place in suppress(order, overlap, self.post_nms_count, repeat(self.nms_threshold))
+            ]
         places, labels = np.array(kept, np.int64).reshape(-1, 2).T
         most = self.max_detections_per_image
         if len(kept) > most:

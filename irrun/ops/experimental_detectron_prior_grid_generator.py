@@ -8,7 +8,6 @@ import numpy as np
 from irrun.kernels.cast import plain
 from irrun.kernels.matmul import narrow
 from irrun.opdef import Op, Site, Value, attr, op, ports
-from irrun.ops._boxes import common_dim
 from irrun.types import product
 
 
@@ -23,8 +22,9 @@ class ExperimentalDetectronPriorGridGenerator(Op):
     If there are fewer cells than in the feature map, zeros follow the last box.
 
     C1  ``priors`` is [n, 4], ``feature_map`` and ``im_data`` are 4D.
-    C2  ``feature_map`` and ``im_data`` have the same batch size.
+    C2  The batch size of ``feature_map`` and ``im_data`` is 1.
     C3  ``h`` and ``w`` are not negative and at most the height and width of ``feature_map``.
+    C4  ``stride_x`` and ``stride_y`` are not negative.
     """
 
     # OpenVINO leaves the default of flatten undefined
@@ -40,15 +40,12 @@ class ExperimentalDetectronPriorGridGenerator(Op):
         at.require(priors.rank in (None, 2) and priors.shape[1].fits(4), "C1", f"priors is {priors.shape}, not [n, 4]")
         for name, value in ("feature_map", feature_map), ("im_data", im_data):
             at.require(value.rank in (None, 4), "C1", f"{name} is {value.shape}, not 4D")
-        batch = common_dim(feature_map.shape[0], im_data.shape[0])
-        at.require(
-            batch is not None,
-            "C2",
-            f"feature_map {feature_map.shape} and im_data {im_data.shape} differ in the batch size",
-        )
+            at.require(value.shape[0].fits(1), "C2", f"the batch size of {name} {value.shape} is not 1")
         grid = [feature_map.shape[2], feature_map.shape[3]]
         fits = all(0 <= cells <= dim.hi for cells, dim in zip((self.h, self.w), grid))
         at.require(fits, "C3", f"h {self.h} or w {self.w} is negative or more than in feature_map {feature_map.shape}")
+        for name in ("stride_x", "stride_y"):
+            at.require(getattr(self, name) >= 0, "C4", f"{name} {getattr(self, name):g} is negative")
         dims = [*grid, priors.shape[0]]
         return priors.reshaped([product(dims), 4] if self.flatten else [*dims, 4])
 

@@ -20,7 +20,8 @@ class GenerateProposals(Op):
     C1  ``im_info`` is [images, 3] or [images, 4]. The other inputs are 4D, and an anchor has four numbers.
     C2  If ``anchors`` is [height, width, anchors, 4], ``boxesdeltas`` is [images, anchors * 4, height, width] and
         ``scores`` is [images, anchors, height, width].
-    C3  ``pre_nms_count`` and ``post_nms_count`` are positive, ``nms_eta`` is between 0 and 1.
+    C3  ``pre_nms_count``, ``post_nms_count``, ``min_size`` and ``nms_threshold`` are not negative, ``nms_eta`` is
+        between 0 and 1.
     C4  ``roi_num_type`` is i32 or i64.
     """
 
@@ -31,8 +32,8 @@ class GenerateProposals(Op):
     normalized = attr.bool(True)
     nms_eta = attr.float(1.0)
     roi_num_type = attr.element_type("i64")
-    # OpenVINO takes integers, too, and inputs of different types
-    inputs = ports(im_info="numeric", anchors="numeric", boxesdeltas="numeric", scores="numeric")
+    inputs = ports(im_info="T", anchors="T", boxesdeltas="T", scores="T")
+    types = {"T": "float"}
     outputs = 3
 
     def infer(
@@ -53,13 +54,13 @@ class GenerateProposals(Op):
             f"anchors {grid}, boxesdeltas {of_deltas}, scores {of_scores} and im_info {info} do not fit together",
         )
         assert images is not None
-        pre, post, eta = self.pre_nms_count, self.post_nms_count, self.nms_eta
-        at.require(pre > 0 and post > 0, "C3", f"pre_nms_count {pre} or post_nms_count {post} is not positive")
-        at.require(0 <= eta <= 1, "C3", f"nms_eta {eta:g} is outside 0 to 1")  # OpenVINO takes only 1
+        for name in ("pre_nms_count", "post_nms_count", "min_size", "nms_threshold"):
+            at.require(getattr(self, name) >= 0, "C3", f"{name} {getattr(self, name):g} is negative")
+        at.require(0 <= self.nms_eta <= 1, "C3", f"nms_eta {self.nms_eta:g} is outside 0 to 1")  # OpenVINO takes only 1
         at.require(
             self.roi_num_type.name in ("i32", "i64"), "C4", f"roi_num_type is {self.roi_num_type}, not i32 or i64"
         )
-        rois = Dim(0, (images * post).hi)
+        rois = Dim(0, (images * self.post_nms_count).hi)
         number = Value(self.roi_num_type, PartialShape((images,)))
         return im_info.reshaped([rois, 4]), im_info.reshaped([rois]), number
 

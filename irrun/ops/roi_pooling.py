@@ -15,7 +15,7 @@ class ROIPooling(Op):
     With method bilinear, the coordinates are fractions of the feature map. Bins outside it are 0.
 
     C1  ``data`` is 4D, ``rois`` is 2D with five columns.
-    C2  ``pooled_h`` and ``pooled_w`` are positive.
+    C2  ``pooled_h`` and ``pooled_w`` are not negative.
     C3  ``spatial_scale`` is positive.
     C4  Each batch index is from 0 to the batch size of ``data`` minus 1.
     C5  ``output_size`` and ``output_roi`` are left out, or hold ``pooled_h`` and ``pooled_w``.
@@ -33,7 +33,7 @@ class ROIPooling(Op):
 
     def infer(self, at: Site, data: Value, rois: Value) -> Value:
         for name in ("pooled_h", "pooled_w"):
-            at.require(getattr(self, name) > 0, "C2", f"{name} is {getattr(self, name)}, not positive")
+            at.require(getattr(self, name) >= 0, "C2", f"{name} {getattr(self, name)} is negative")
         bins = (self.pooled_h, self.pooled_w)
         for name in ("output_size", "output_roi"):
             repeated = getattr(self, name)
@@ -47,6 +47,8 @@ class ROIPooling(Op):
         out = np.zeros((len(rois), data.shape[1], self.pooled_h, self.pooled_w), work)
         boxes = regions(rois).astype(work)
         check_batches(boxes[:, 0], len(data), "C4")
+        if not out.size:
+            return narrow(out, data.dtype)
         pool = self._largest if self.method == "max" else self._between
         for n, (batch, *box) in enumerate(boxes):
             out[n] = pool(data[int(batch)].astype(work, copy=False), np.array(box))

@@ -52,7 +52,6 @@ VALUES = [
     Values("half-outside", "DeformablePSROIPooling-1", [_DATA, _rois([0, 0, 2, 0, 2]), _move(-0.5, 0)], _one(7.5), _attributes(1, 1, 2, 1)),
     # OpenVINO: a batch index of -1 ends the list
     Values("end-of-list", "DeformablePSROIPooling-1", [_DATA, _rois([-1, 2, 2, 2, 2], [0, 2, 2, 2, 2])], np.zeros((2, 1, 1, 1), np.float32), _attributes(1, 1)),
-    Values("integers", "DeformablePSROIPooling-1", [_DATA.astype(np.int32), _MIDDLE.astype(np.int32)], [[[[10]]]] * np.ones(1, np.int32), _attributes(1, 1, 2, 2)),
     Values("f16", "DeformablePSROIPooling-1", [_DATA.astype(np.float16), _MIDDLE.astype(np.float16)], _one(9).astype(np.float16), _attributes(1, 1)),
     Values("no-rois", "DeformablePSROIPooling-1", [_DATA, np.ones((0, 5), np.float32)], np.ones((0, 1, 1, 1), np.float32), _attributes(1, 1)),
 ]  # fmt: skip
@@ -75,9 +74,10 @@ REFUSALS = [
     Refusal("c4-batch-index", "DeformablePSROIPooling-1", [_X, "f32[1,5]{1,0,0,3,3}"], _attributes(2, 2)),
     Refusal("c5-channels", "DeformablePSROIPooling-1", [_X, _R], _attributes(3, 2)),
     Refusal("c6-rois", "DeformablePSROIPooling-1", [_X, _R, "f32[4,2,1,1]"], _attributes(2, 2)),
-    Refusal("c6-parts", "DeformablePSROIPooling-1", [_X, _R, "f32[3,2,2,2]"], _attributes(2, 2)),
+    Refusal("c6-parts", "DeformablePSROIPooling-1", [_X, _R, "f32[3,2,3,3]"], _attributes(2, 2)),
     Refusal("c6-odd", "DeformablePSROIPooling-1", [_X, _R, "f32[3,3,1,1]"], _attributes(2, 2)),
     Refusal("c6-classes", "DeformablePSROIPooling-1", [_X, _R, "f32[3,6,1,1]"], _attributes(2, 2)),
+    Refusal("ir301-integers", "DeformablePSROIPooling-1", ["i32[1,8,9,9]", "i32[3,5]"], _attributes(2, 2)),
     Refusal("ir302-types", "DeformablePSROIPooling-1", [_X, "f16[3,5]"], _attributes(2, 2)),
 ]
 
@@ -100,6 +100,5 @@ CASES = [
     for classes in all_classes
     for scale in (1.0, 0.25)
 ] + [
-    Case("integers", "DeformablePSROIPooling-1", [random(2, 9, 8, 9, dtype=np.int32), _regions(1).astype(np.int32)], _attributes(1, 3, 3, 2)),
     Case("f64", "DeformablePSROIPooling-1", [random(2, 9, 8, 9, dtype=np.float64), _regions(1).astype(np.float64)], _attributes(1, 3, 3, 2)),
 ]  # fmt: skip

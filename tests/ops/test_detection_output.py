@@ -171,11 +171,17 @@ REFUSALS = [
         ("c6", _GIVEN, {"keep_top_k": ""}),
         ("c7-height", [*_GIVEN[:2], "f32[2,2,6720]"], {"normalized": False, "input_height": 0}),
         ("c7-width", [*_GIVEN[:2], "f32[2,2,6720]"], {"normalized": False, "input_width": -1}),
+        ("c8-objectness", _GIVEN, {"objectness_score": -0.5}),
         ("ir301-integers", ["i32[2,5376]", "i32[2,2688]", "f32[1,2,5376]"], {}),
         ("ir302-types", ["f16[2,5376]", *_GIVEN[1:]], {}),
     ]
 ]  # fmt: skip
-REFUSALS.append(Refusal("c4-num-classes", "DetectionOutput-1", _GIVEN, _SPEC | {"num_classes": 3}))
+REFUSALS += [
+    Refusal("c4-num-classes", "DetectionOutput-1", _GIVEN, _SPEC | {"num_classes": 3}),
+    Refusal(
+        "c9-no-classes", "DetectionOutput-1", ["f32[2,5376]", "f32[2,0]", "f32[1,2,5376]"], _SPEC | {"num_classes": 0}
+    ),
+]
 
 
 def _random(batch: int, priors: int, classes: int, *, shared: bool = True, pixels: bool = False, encoded: bool = False, own: bool = False, additional: bool = False, end: int | None = None, dtype: Any = np.float32) -> list[np.ndarray]:  # fmt: skip

@@ -38,10 +38,13 @@ REFUSALS = [
     Refusal("c1-priors", OP, ["f32[3,5]", "f32[1,3,5,6]", "f32[1,3,5,6]"]),
     Refusal("c1-map-rank", OP, ["f32[3,4]", "f32[3,5,6]", "f32[1,3,5,6]"]),
     Refusal("c1-image-rank", OP, ["f32[3,4]", "f32[1,3,5,6]", "f32[5,6]"]),
-    Refusal("c2-batch", OP, ["f32[3,4]", "f32[1,3,5,6]", "f32[2,3,5,6]"]),
+    Refusal("c2-image", OP, ["f32[3,4]", "f32[1,3,5,6]", "f32[2,3,5,6]"]),
+    Refusal("c2-map", OP, ["f32[3,4]", "f32[2,3,5,6]", "f32[1,3,5,6]"]),
     Refusal("c3-h", OP, ["f32[3,4]", "f32[1,3,5,6]", "f32[1,3,5,6]"], {"h": 6}),
     Refusal("c3-w", OP, ["f32[3,4]", "f32[1,3,5,6]", "f32[1,3,5,6]"], {"w": 7}),
     Refusal("c3-negative", OP, ["f32[3,4]", "f32[1,3,5,6]", "f32[1,3,5,6]"], {"w": -1}),
+    Refusal("c4-x", OP, ["f32[3,4]", "f32[1,3,5,6]", "f32[1,3,5,6]"], {"stride_x": -1}),
+    Refusal("c4-y", OP, ["f32[3,4]", "f32[1,3,5,6]", "f32[1,3,5,6]"], {"stride_y": -1}),
     Refusal("ir301-int", OP, ["i32[3,4]", "i32[1,3,5,6]", "i32[1,3,5,6]"]),
     Refusal("ir302-types", OP, ["f32[3,4]", "f16[1,3,5,6]", "f32[1,3,5,6]"]),
 ]
@@ -50,7 +53,7 @@ CASES = [
     Case(f"{id}-{flatten}-{t.__name__}", OP, [random(2, 4, dtype=t), np.zeros((batch, 3, *cells), t), np.zeros((batch, 5, 30, 41), t)], {"flatten": flatten, **attributes})
     for id, batch, cells, attributes in [
         ("image", 1, (3, 4), {}),
-        ("batch", 2, (5, 2), {}),
+        ("high", 1, (5, 2), {}),
         ("strides", 1, (3, 4), {"stride_x": 3.0, "stride_y": 2.5}),
         ("one-stride", 1, (3, 4), {"stride_y": 2.5}),
         ("whole-grid", 1, (3, 4), {"h": 3, "w": 4}),

@@ -50,7 +50,8 @@ VALUES = [
     # with each box kept the threshold of 0.7 falls below 0.6: LEFT goes
     Values("falling-threshold", "GenerateProposals-9", THREE, (f32([MIDDLE, RIGHT]), f32([0.3, 0.1]), i64(2)), {**SOME, "nms_eta": 0.8}),
     Values("images", "GenerateProposals-9", [np.tile(INFO, (2, 1)), THREE[1], np.tile(STILL, (2, 1, 1, 1)), f32([[[[0.2, 0.3, 0.1]]], [[[0.1, 0.2, 0.4]]]])], (f32([MIDDLE, RIGHT, RIGHT, MIDDLE]), f32([0.3, 0.1, 0.4, 0.2]), i32([2, 2])), {**SOME, "nms_threshold": 0.5, "roi_num_type": "i32"}),
-    Values("i32", "GenerateProposals-9", [i32([[20, 40, 1]]), i32([[[[0, 0, 3, 4]]]]), np.zeros((1, 4, 1, 1), np.int32), i32([[[[7]]]])], (i32([[0, 0, 3, 4]]), i32([7]), i64(1)), SOME),
+    Values("none-before", "GenerateProposals-9", THREE, (np.zeros((0, 4), np.float32), np.zeros(0, np.float32), i64(0)), {**SOME, "pre_nms_count": 0}),
+    Values("none-after", "GenerateProposals-9", THREE, (np.zeros((0, 4), np.float32), np.zeros(0, np.float32), i64(0)), {**SOME, "post_nms_count": 0}),
 ]  # fmt: skip
 
 SHAPES = [
@@ -58,7 +59,6 @@ SHAPES = [
     Shapes("batch-from-others", "GenerateProposals-9", ["f16[?,?]", "f16[?,?,?,?]", "f16[?,?,?,?]", "f16[2,3,50,84]"], ["f16[..6,4]", "f16[..6]", "i64[2]"], SOME),
     Shapes("unknown-ranks", "GenerateProposals-9", ["f32[...]", "f32[...]", "f32[...]", "f32[...]"], ["f32[?,4]", "f32[?]", "i64[?]"], SOME),
     Shapes("batch-within-bounds", "GenerateProposals-9", ["f32[2..5,4]", "f32[...]", "f32[...]", "f32[...]"], ["f32[..15,4]", "f32[..15]", "i64[2..5]"], SOME),
-    Shapes("types-differ", "GenerateProposals-9", ["f16[1,3]", "f32[1,1,1,4]", "i32[1,4,1,1]", "f64[1,1,1,1]"], ["f16[..3,4]", "f16[..3]", "i64[1]"], SOME),
 ]  # fmt: skip
 
 REFUSALS = [
@@ -76,11 +76,14 @@ REFUSALS = [
         ("c2-width", ["f32[1,3]", "f32[5,6,2,4]", "f32[1,8,5,6]", "f32[1,2,5,7]"], {}),
         ("c2-anchors", ["f32[1,3]", "f32[5,6,3,4]", "f32[1,?,5,6]", "f32[1,2,5,6]"], {}),
         ("c2-deltas", ["f32[1,3]", "f32[5,6,?,4]", "f32[1,6,5,6]", "f32[1,2,5,6]"], {}),
-        ("c3-pre", ["f32[1,3]", "f32[5,6,2,4]", "f32[1,8,5,6]", "f32[1,2,5,6]"], {"pre_nms_count": 0}),
-        ("c3-post", ["f32[1,3]", "f32[5,6,2,4]", "f32[1,8,5,6]", "f32[1,2,5,6]"], {"post_nms_count": 0}),
+        ("c3-pre", ["f32[1,3]", "f32[5,6,2,4]", "f32[1,8,5,6]", "f32[1,2,5,6]"], {"pre_nms_count": -1}),
+        ("c3-post", ["f32[1,3]", "f32[5,6,2,4]", "f32[1,8,5,6]", "f32[1,2,5,6]"], {"post_nms_count": -1}),
+        ("c3-size", ["f32[1,3]", "f32[5,6,2,4]", "f32[1,8,5,6]", "f32[1,2,5,6]"], {"min_size": -1}),
+        ("c3-iou", ["f32[1,3]", "f32[5,6,2,4]", "f32[1,8,5,6]", "f32[1,2,5,6]"], {"nms_threshold": -0.5}),
         ("c3-eta", ["f32[1,3]", "f32[5,6,2,4]", "f32[1,8,5,6]", "f32[1,2,5,6]"], {"nms_eta": 1.5}),
         ("c4-type", ["f32[1,3]", "f32[5,6,2,4]", "f32[1,8,5,6]", "f32[1,2,5,6]"], {"roi_num_type": "u8"}),
-        ("ir301-boolean", ["boolean[1,3]", "f32[5,6,2,4]", "f32[1,8,5,6]", "f32[1,2,5,6]"], {}),
+        ("ir301-integers", ["i32[1,3]", "i32[5,6,2,4]", "i32[1,8,5,6]", "i32[1,2,5,6]"], {}),
+        ("ir302-types", ["f16[1,3]", "f32[5,6,2,4]", "f32[1,8,5,6]", "f32[1,2,5,6]"], {}),
     ]
 ]  # fmt: skip
 

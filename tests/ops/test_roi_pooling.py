@@ -39,6 +39,7 @@ VALUES = [
     # OpenVINO: a batch index of -1 ends the list
     Values("end-of-list", "ROIPooling-2", [_DATA, _rois([0, 0, 0, 3, 3], [-1, 0, 0, 3, 3], [0, 0, 0, 3, 3])], _expected([[[7, 9], [17, 19]]], _NOTHING, _NOTHING), _attributes(2, 2)),
     Values("f64", "ROIPooling-2", [_DATA.astype(np.float64), _rois([0, 0, 0, 3, 3]).astype(np.float64)], [[[[7, 9], [17, 19]]]], _attributes(2, 2)),
+    *(Values(f"no-bins-{method}", "ROIPooling-2", [_DATA, _rois([0, 0, 0, 3, 3])], np.zeros((1, 1, 2, 0), np.float32), _attributes(2, 0, method)) for method in ("max", "bilinear")),
     Values("no-rois", "ROIPooling-2", [_DATA, np.ones((0, 5), np.float32)], np.ones((0, 1, 2, 2), np.float32), _attributes(2, 2)),
 ]  # fmt: skip
 
@@ -52,7 +53,7 @@ REFUSALS = [
     Refusal("c1-data", "ROIPooling-2", ["f32[1,3,4]", "f32[1,5]"], _attributes(2, 2)),
     Refusal("c1-rois", "ROIPooling-2", ["f32[1,3,4,4]", "f32[5]"], _attributes(2, 2)),
     Refusal("c1-columns", "ROIPooling-2", ["f32[1,3,4,4]", "f32[1,4]"], _attributes(2, 2)),
-    Refusal("c2-no-rows", "ROIPooling-2", ["f32[1,3,4,4]", "f32[1,5]"], _attributes(0, 2)),
+    Refusal("c2-no-rows", "ROIPooling-2", ["f32[1,3,4,4]", "f32[1,5]"], _attributes(-1, 2)),
     Refusal("c3-scale", "ROIPooling-2", ["f32[1,3,4,4]", "f32[1,5]"], _attributes(2, 2, scale=0)),
     Refusal("c4-batch-index", "ROIPooling-2", ["f32[1,3,4,4]", "f32[1,5]{1,0,0,3,3}"], _attributes(2, 2)),
     Refusal("c5-one-size", "ROIPooling-2", ["f32[1,3,4,4]", "f32[1,5]"], _attributes(2, 2) | {"output_size": [2]}),
