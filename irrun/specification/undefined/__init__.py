@@ -19,10 +19,12 @@ from irrun.specification.undefined import (
     algebra,
     conversions,
     elements,
+    general,
     generators,
     images,
     lines,
     numbers,
+    regions,
     signals,
     states,
     windows,
@@ -32,7 +34,7 @@ from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined
 __all__ = ["BEHAVIOURS", "Behaviour", "Inputs", "Undefined", "shown"]
 
 _FAMILIES: Final = (
-    algebra, conversions, elements, generators, images, lines, numbers, signals, states, windows,
+    algebra, conversions, elements, general, generators, images, lines, numbers, regions, signals, states, windows,
 )  # fmt: skip
 
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
