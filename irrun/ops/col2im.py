@@ -18,8 +18,7 @@ class Col2Im(Op):
     C1  ``data`` is 2D or 3D.
     C2  ``output_size`` and ``kernel_size`` have two entries, either as an input or as an attribute. Entries of
         ``output_size`` are not negative, those of ``kernel_size`` are positive.
-    C3  ``strides``, ``dilations`` and pads have two entries each. Strides and dilations are positive, pads are not
-        negative.
+    C3  ``strides``, ``dilations`` and pads have two entries each. Strides are positive, the others are not negative.
     C4  The product of ``kernel_size`` divides the first dim of the blocks, C * kernel.
     C5  The number of blocks, L, is the one that follows from the sizes, strides, dilations and pads.
     """
@@ -37,7 +36,7 @@ class Col2Im(Op):
     def infer(self, at: Site, data: Value, output_size: Value | None = None, kernel_size: Value | None = None) -> Value:
         sizes = _two(at, "output_size", output_size, self.output_size, 0)
         kernel = _two(at, "kernel_size", kernel_size, self.kernel_size, 1)
-        for name, least in (("strides", 1), ("dilations", 1), ("pads_begin", 0), ("pads_end", 0)):
+        for name, least in (("strides", 1), ("dilations", 0), ("pads_begin", 0), ("pads_end", 0)):
             pair = getattr(self, name)
             at.require(
                 len(pair) == 2 and min(pair) >= least,

@@ -12,6 +12,7 @@ class Reverse(Op):
     C1  ``axis`` is 1D and holds integers in mode index, booleans in mode mask.
     C2  Mode index: each of ``axis`` is at least -rank and less than the rank of ``data``.
     C3  Mode mask: ``axis`` has one entry for each axis of ``data``.
+    C4  Mode index: ``axis`` has at most as many entries as ``data`` has axes.
     """
 
     mode = attr.choice("index", "mask")
@@ -32,6 +33,8 @@ class Reverse(Op):
             count = axis.shape.count()
             at.require(count.fits(data.rank), "C3", f"axis has length {count}, but data has rank {data.rank}")
         if data.rank is not None and self.mode == "index":
+            count = axis.shape.count()
+            at.require(count.lo <= data.rank, "C4", f"axis has length {count}, but data has rank {data.rank}")
             for a in axis.ints() or ():
                 at.axis(a, data.rank, "C2")
         return data.reshaped(data.shape)

@@ -1,7 +1,5 @@
 """ReverseSequence: the beginning of each sequence of a batch in reverse order.  Spec: movement/reverse-sequence-1."""
 
-import math
-
 import numpy as np
 
 from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
@@ -12,9 +10,9 @@ class ReverseSequence(Op):
     """Reverse the first ``seq_lengths[i]`` elements along ``seq_axis`` in slice ``i`` along ``batch_axis``.
 
     C1  The rank of ``data`` is at least 2.
-    C2  ``batch_axis`` and ``seq_axis`` are two different axes within the rank of ``data``.
+    C2  ``batch_axis`` and ``seq_axis`` are at least -rank and less than the rank of ``data``.
     C3  ``seq_lengths`` is 1D, with one entry for each slice along ``batch_axis``.
-    C4  Each entry of ``seq_lengths`` is from 0 to the dim of ``seq_axis``.
+    C4  Each entry of ``seq_lengths`` is a whole number from 0 to the dim of ``seq_axis``.
     """
 
     batch_axis = attr.int(0)
@@ -28,7 +26,6 @@ class ReverseSequence(Op):
             return data.reshaped(data.shape)
         at.require(len(data.shape) >= 2, "C1", f"data {data.shape} has rank {data.rank}, less than 2")
         batch, along = (at.axis(a, data.rank, "C2") for a in (self.batch_axis, self.seq_axis))
-        at.require(batch != along, "C2", f"batch_axis and seq_axis are both {batch}")
         count = data.shape[batch].meet(seq_lengths.shape.count())
         at.require(
             count is not None,
@@ -41,17 +38,16 @@ class ReverseSequence(Op):
         return data.reshaped(data.shape.replace(batch, count))
 
     def run(self, data: np.ndarray, seq_lengths: np.ndarray) -> np.ndarray:
-        rows = np.moveaxis(data, (self.batch_axis, self.seq_axis), (0, 1))
-        count, steps = rows.shape[:2]
+        batch, along = self.batch_axis % data.ndim, self.seq_axis % data.ndim
         for n in seq_lengths.tolist():
-            _check_length(int(n) if math.isfinite(n) else n, steps)
-        lengths = seq_lengths.astype(np.int64)[:, None]
-        at = np.arange(steps)
-        reversed_rows = rows[np.arange(count)[:, None], np.where(at < lengths, lengths - 1 - at, at)]
-        return np.moveaxis(reversed_rows, (0, 1), (self.batch_axis, self.seq_axis))
+            _check_length(n, data.shape[along])
+        lengths = seq_lengths.astype(np.int64).reshape([-1 if axis == batch else 1 for axis in range(data.ndim)])
+        at = np.arange(data.shape[along]).reshape([-1 if axis == along else 1 for axis in range(data.ndim)])
+        places = np.where(at < lengths, lengths - 1 - at, at)
+        return np.take_along_axis(data, places, along)
 
 
 def _check_length(length: float, steps: int) -> None:
     # OpenVINO treats a length of 0 as 1; in the specification, lengths begin at 1
-    if not 0 <= length <= steps:
+    if not 0 <= length <= steps or length != int(length):
         raise Refused(f"seq_lengths has the entry {length}, but the sequences have {steps} elements", "C4")

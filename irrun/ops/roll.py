@@ -10,7 +10,7 @@ class Roll(Op):
     """Shift ``data`` along each of ``axes`` by its entry of ``shift``, or by a scalar ``shift``.
 
     C1  ``shift`` and ``axes`` are scalars or 1D.
-    C2  ``shift`` is a scalar, or it has the shape of ``axes``.
+    C2  ``shift`` is a scalar, or it has the shape of ``axes``. One entry may also stand for a scalar if ``axes`` is 1D.
     C3  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
     """
 
@@ -22,7 +22,9 @@ class Roll(Op):
         for name, value in (("shift", shift), ("axes", axes)):
             at.require(value.rank in (None, 0, 1), "C1", f"{name} is {value.shape}, not a scalar or 1D")
         at.require(
-            shift.rank in (None, 0) or shift.shape.meet(axes.shape) is not None,
+            shift.rank in (None, 0)
+            or shift.shape.meet(axes.shape) is not None
+            or (axes.rank in (None, 1) and shift.shape.count().fits(1)),
             "C2",
             f"shift is {shift.shape}, but axes is {axes.shape}",
         )

@@ -71,6 +71,8 @@ VALUES = [
         [[[[9, 0, 15, 0], [0, 0, 0, 0], [11, 0, 17, 0], [0, 0, 0, 0]]]],
         {"strides": "2,2", "dilations": "2,2", "pads_begin": "2,0", "pads_end": "2,0"},
     ),
+    # both pixels of a block lie at one place
+    Values("no-distance", "Col2Im-15", [arange(1, 2, 3, start=1), i64(1, 3), i64(1, 2)], [[[[5, 7, 9]]]], {"dilations": "1,0"}),
     Values("i8-wraps", "Col2Im-15", [np.full((1, 2, 2), 100, np.int8), i64(3, 1), i64(2, 1)], [[[[100], [-56], [100]]]]),
     Values("f16-rounded-once", "Col2Im-15", [np.array([[[2048], [1], [1]]], np.float16), i64(3, 1), i64(3, 1)], np.array([[[[2048], [1], [1]]]], np.float16)),
     Values("no-blocks", "Col2Im-15", [np.empty((1, 4, 0)), i64(1, 3), i64(2, 2)], [[[[0, 0, 0]]]]),
@@ -124,6 +126,7 @@ REFUSALS = [
     Refusal("c2-negative", "Col2Im-15", ["f32[3,12,225]", "i64{16,-1}", "i64{2,2}"]),
     Refusal("c2-no-kernel", "Col2Im-15", ["f32[3,12,225]", "i64{16,16}", "i64{2,0}"]),
     Refusal("c3-stride", "Col2Im-15", ["f32[3,12,225]", "i64{16,16}", "i64{2,2}"], {"strides": "0,1"}),
+    Refusal("c3-dilation", "Col2Im-15", ["f32[3,12,225]", "i64{16,16}", "i64{2,2}"], {"dilations": "-1,1"}),
     Refusal("c3-pads", "Col2Im-15", ["f32[3,12,225]", "i64{16,16}", "i64{2,2}"], {"pads_end": "1"}),
     Refusal("c4-uneven", "Col2Im-15", ["f32[3,13,225]", "i64{16,16}", "i64{2,2}"]),
     Refusal("c5-blocks", "Col2Im-15", ["f32[3,12,224]", "i64{16,16}", "i64{2,2}"]),

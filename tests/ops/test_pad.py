@@ -105,6 +105,6 @@ CASES = [
     if not (o == "Pad-1" and min(begin + end) < 0) and not (m == "reflect" and 0 in shape)
 ] + [
     Case("no-value", "Pad-12", [arange(2, 3), i64(1, 1), i64(0, 1)], {"pad_mode": "constant"}, shapes=[1, 2]),
-    Case("i32-pads", "Pad-12", [arange(2, 3), np.array([1, 1], np.int32), i64(0, 1)], {"pad_mode": "edge"}, shapes=[1, 2]),
+    Case("i32-pads", "Pad-12", [arange(2, 3), np.array([1, 1], np.int32), np.array([0, 1], np.int32)], {"pad_mode": "edge"}, shapes=[1, 2]),
     Case("value-as-parameter", "Pad-12", [arange(2), i64(1), i64(0), f32(7)], {"pad_mode": "constant"}, shapes=[1, 2], how="core"),
 ]  # fmt: skip

@@ -18,7 +18,7 @@ VALUES = [
     Values("negative", "Reverse-1", [[[1, 2], [3, 4]], i64(-2)], [[3, 4], [1, 2]], INDEX),
     Values("both", "Reverse-1", [[[1, 2], [3, 4]], i64(1, 0)], [[4, 3], [2, 1]], INDEX),
     Values("none", "Reverse-1", [[[1, 2], [3, 4]], i64()], [[1, 2], [3, 4]], INDEX),
-    Values("twice", "Reverse-1", [[[1, 2], [3, 4]], i64(0, 0, -2)], [[3, 4], [1, 2]], INDEX),
+    Values("twice", "Reverse-1", [[[1, 2], [3, 4]], i64(0, -2)], [[3, 4], [1, 2]], INDEX),
     Values("mask", "Reverse-1", [[[1, 2], [3, 4]], mask(0, 1)], [[2, 1], [4, 3]], MASK),
     Values("mask-none", "Reverse-1", [[[1, 2], [3, 4]], mask(0, 0)], [[1, 2], [3, 4]], MASK),
     Values("scalar", "Reverse-1", [7, mask()], 7, MASK),
@@ -38,6 +38,7 @@ REFUSALS = [
     Refusal("c1-index-of-booleans", "Reverse-1", ["f32[3]", "boolean[1]"], INDEX),
     Refusal("c2-outside", "Reverse-1", ["f32[2,3]", "i64{0,2}"], INDEX),
     Refusal("c3-too-short", "Reverse-1", ["f32[2,3]", "boolean[1]"], MASK),
+    Refusal("c4-too-long", "Reverse-1", ["f32[2,3]", "i64{0,1,0}"], INDEX),
     Refusal("ir301-float-axis", "Reverse-1", ["f32[2,3]", "f32[1]"], INDEX),
 ]
 

@@ -19,6 +19,7 @@ VALUES = [
         {"batch_axis": 1, "seq_axis": 0},
     ),
     Values("float-lengths", "ReverseSequence-1", [ROWS, np.array([4, 2], np.float32)], [[4, 3, 2, 1], [6, 5, 7, 8]]),
+    Values("one-axis", "ReverseSequence-1", [ROWS, i64(2, 2)], [ROWS[1], ROWS[0]], {"batch_axis": 0, "seq_axis": -2}),
     Values(
         "inner",
         "ReverseSequence-1",
@@ -44,7 +45,7 @@ SHAPES = [
 REFUSALS = [
     Refusal("c1-rank", "ReverseSequence-1", ["f32[3]", "i64[3]"]),
     Refusal("c2-outside", "ReverseSequence-1", ["f32[3,4]", "i64[3]"], {"seq_axis": 2}),
-    Refusal("c2-one-axis", "ReverseSequence-1", ["f32[3,4]", "i64[3]"], {"seq_axis": -2}),
+    Refusal("c2-batch", "ReverseSequence-1", ["f32[3,4]", "i64[3]"], {"batch_axis": -3}),
     Refusal("c3-scalar", "ReverseSequence-1", ["f32[3,4]", "i64[]"]),
     Refusal("c3-count", "ReverseSequence-1", ["f32[3,4]", "i64[4]"]),
     Refusal("c4-too-long", "ReverseSequence-1", ["f32[3,4]", "i64{1,5,1}"]),
@@ -77,7 +78,7 @@ def test_a_length_seen_by_the_run_only():
     assert caught.value.label == "C4"
 
 
-@pytest.mark.parametrize("length", [np.nan, np.inf])
+@pytest.mark.parametrize("length", [np.nan, np.inf, 1.5])
 def test_a_length_that_is_no_number(length: float) -> None:
     with pytest.raises(Refused, match=f"entry {length}") as caught:
         operation("ReverseSequence-1").run(arange(2, 3), np.array([1, length], np.float32))

@@ -14,6 +14,7 @@ VALUES = [
     Values("spec-2", "Roll-7", [DATA, i64(-1, 2), i64(0, 1)], [[5, 6, 4], [8, 9, 7], [11, 12, 10], [2, 3, 1]]),
     Values("spec-3", "Roll-7", [DATA, i64(1, 2, 1), i64(0, 1, 0)], [[8, 9, 7], [11, 12, 10], [2, 3, 1], [5, 6, 4]]),
     Values("one-shift", "Roll-7", [[[1, 2], [3, 4]], SCALAR, i64(0, 1)], [[4, 3], [2, 1]]),
+    Values("one-shift-1d", "Roll-7", [[[1, 2], [3, 4]], i64(1), i64(0, 1)], [[4, 3], [2, 1]]),
     Values("far", "Roll-7", [[1, 2, 3], i64(-(2**62)), i64(-1)], [2, 3, 1]),
     Values("no-axes", "Roll-7", [[1, 2, 3], i64(), i64()], [1, 2, 3]),
     Values("no-elements", "Roll-7", [np.empty((0, 2)), i64(1), i64(0)], np.empty((0, 2))),
@@ -21,8 +22,9 @@ VALUES = [
 
 SHAPES = [
     Shapes("spec-1", "Roll-7", ["f32[3,10,100,200]", "i64[2]", "i64[2]"], "f32[3,10,100,200]"),
-    # the specification shows a shift of shape [1] and says "scalar"
     Shapes("spec-2", "Roll-7", ["f32[3,10,100,200]", "i64[]", "i64[2]"], "f32[3,10,100,200]"),
+    # the specification shows a shift of shape [1], and calls it a scalar
+    Shapes("spec-2-shown", "Roll-7", ["f32[3,10,100,200]", "i64[1]", "i64[2]"], "f32[3,10,100,200]"),
     Shapes("dims", "Roll-7", ["f32[?,2..3]", "i64[?]", "i32[...]"], "f32[?,2..3]"),
     Shapes("unknown-rank", "Roll-7", ["f32[...]", "i64{1}", "i64{3}"], "f32[...]"),
     Shapes("carries-contents", "Roll-7", ["i64{?,3,4}", "i64{1}", "i64{0}"], "i64{4,?,3}"),
@@ -31,7 +33,7 @@ SHAPES = [
 REFUSALS = [
     Refusal("c1-shift", "Roll-7", ["f32[2,3]", "i64[1,1]", "i64[1]"]),
     Refusal("c1-axes", "Roll-7", ["f32[2,3]", "i64[]", "i64[1,1]"]),
-    Refusal("c2-count", "Roll-7", ["f32[2,3]", "i64[1]", "i64[2]"]),
+    Refusal("c2-count", "Roll-7", ["f32[2,3]", "i64[3]", "i64[2]"]),
     Refusal("c2-scalar-axes", "Roll-7", ["f32[2,3]", "i64[1]", "i64[]"]),
     Refusal("c3-outside", "Roll-7", ["f32[2,3]", "i64[2]", "i64{0,2}"]),
     Refusal("c3-negative", "Roll-7", ["f32[2,3]", "i64[1]", "i64{-3}"]),
