@@ -23,6 +23,7 @@ from irrun.specification.undefined import (
     generators,
     images,
     lines,
+    movement,
     numbers,
     regions,
     signals,
@@ -34,7 +35,7 @@ from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined
 __all__ = ["BEHAVIOURS", "Behaviour", "Inputs", "Undefined", "shown"]
 
 _FAMILIES: Final = (
-    algebra, conversions, elements, general, generators, images, lines, numbers, regions, signals, states, windows,
+    algebra, conversions, elements, general, generators, images, lines, movement, numbers, regions, signals, states, windows,
 )  # fmt: skip
 
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {

@@ -1,0 +1,135 @@
+"""What the pages of operations that move elements leave open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.specification.undefined.forms import Behaviour, Inputs
+
+__all__ = ["BEHAVIOURS"]
+
+
+def _axes_of_numpy(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of Broadcast, if the third input is connected in mode numpy."""
+    return op.mode == "numpy" and inputs[2:3] not in ([], [None])
+
+
+def _boolean_sum(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements, if booleans are added."""
+    return inputs[0] is not None and inputs[0].dtype == np.bool_
+
+
+def _sum_overflow(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """Sums of integers of the first input that the element type cannot hold."""
+    data = inputs[0]
+    if data is None or data.dtype.kind not in "iu" or any(array is None for array in inputs):
+        return False
+    exact, limits = op.run(data.astype(np.float64), *inputs[1:]), np.iinfo(data.dtype)
+    return (exact < limits.min) | (exact > limits.max)
+
+
+def _unbatched(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of Col2Im, if the input has no batch axis."""
+    return inputs[0] is not None and inputs[0].ndim == 2
+
+
+def _gathered_outside(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """What Gather takes at an index outside the range of the page. Gather-8 gives 0 there, but not of strings."""
+    data, indices, axis = inputs
+    if data is None or indices is None or axis is None:
+        return False
+    if op.since == 8 and data.dtype != object and data.dtype.kind != "U":
+        return False
+    place, batch = int(axis.item()) % data.ndim, op.batch_dims + (indices.ndim if op.batch_dims < 0 else 0)
+    count = data.shape[place]
+    outside = (indices < (-count if op.since == 8 else 0)) | (indices >= count)
+    outer, inner = (1,) * (place - batch), (1,) * (data.ndim - place - 1)
+    return outside.reshape(indices.shape[:batch] + outer + indices.shape[batch:] + inner)
+
+
+def _negative_index(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """Elements that GatherElements takes at a negative index."""
+    indices = inputs[1]
+    return indices is not None and indices < 0
+
+
+def _negative_tuple(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """Slices that GatherND-5 takes at a tuple with a negative index."""
+    data, indices = inputs
+    if data is None or indices is None:
+        return False
+    batch = op.batch_dims
+    dims = np.broadcast_shapes(data.shape[:batch], indices.shape[:batch])
+    negative = np.broadcast_to((indices < 0).any(-1), dims + indices.shape[batch:-1])
+    flat = ((math.prod(dims),) if batch else ()) + negative.shape[batch:]
+    return negative.reshape(flat + (1,) * (data.ndim - batch - indices.shape[-1]))
+
+
+def _replicated_indices(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of GatherND, if a batch dim of the indices is 1 and that of the data is not."""
+    data, indices = inputs
+    if data is None or indices is None:
+        return False
+    pairs = zip(data.shape[: op.batch_dims], indices.shape[: op.batch_dims])
+    return any(of_indices == 1 != of_data for of_data, of_indices in pairs)
+
+
+def _no_steps(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """Beams of GatherTree in batch elements of no length."""
+    lengths = inputs[2]
+    return lengths is not None and (lengths < 1).reshape(1, -1, 1)
+
+
+def _reflected_nothing(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of Pad in mode reflect, if an axis has no element."""
+    return op.pad_mode == "reflect" and inputs[0] is not None and 0 in inputs[0].shape
+
+
+def _reversed_axes(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of Reverse in mode index, if an axis is negative or listed twice."""
+    axes = inputs[1]
+    return op.mode == "index" and axes is not None and (bool((axes < 0).any()) or np.unique(axes).size < axes.size)
+
+
+def _sequence_of_none(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """Slices of ReverseSequence that have a length of 0."""
+    data, lengths = inputs
+    if data is None or lengths is None:
+        return False
+    return (lengths < 1).reshape([-1 if axis == op.batch_axis % data.ndim else 1 for axis in range(data.ndim)])
+
+
+def _sequence_of_batches(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of ReverseSequence, if the lengths differ along the axis that is reversed."""
+    data, lengths = inputs
+    if data is None or lengths is None or op.batch_axis % data.ndim != op.seq_axis % data.ndim:
+        return False
+    return np.unique(lengths).size > 1
+
+
+def _one_shift(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of Roll, if a 1D shift of one entry meets another number of axes."""
+    _, shift, axes = inputs
+    return shift is not None and axes is not None and shift.shape == (1,) and axes.size != 1
+
+
+BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
+    "axes-of-numpy": _axes_of_numpy,
+    "boolean-sum": _boolean_sum,
+    "gathered-outside": _gathered_outside,
+    "negative-index": _negative_index,
+    "negative-tuple": _negative_tuple,
+    "no-steps": _no_steps,
+    "one-shift": _one_shift,
+    "reflected-nothing": _reflected_nothing,
+    "replicated-indices": _replicated_indices,
+    "reversed-axes": _reversed_axes,
+    "sequence-of-batches": _sequence_of_batches,
+    "sequence-of-none": _sequence_of_none,
+    "sum-overflow": _sum_overflow,
+    "unbatched": _unbatched,
+}

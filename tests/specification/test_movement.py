@@ -1,0 +1,62 @@
+"""Which elements the pages of operations that move elements leave open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from grouped import each
+from kit import arange, f32, i64
+from left_open import check_left_open
+
+_ROWS, _ZERO = arange(2, 3), np.array(0)
+_COL2IM = {"output_size": "1,1", "kernel_size": "1,1"}
+_STEPS = [arange(2, 2, 1), np.zeros((2, 2, 1))]
+
+
+@each(
+    "behaviour, name, attributes, inputs, expected",
+    [
+        ("axes-of-numpy", "Broadcast-1", {}, [f32([1]), i64(2), i64(0)], True),
+        ("axes-of-numpy", "Broadcast-1", {}, [f32([1]), i64(2)], False),
+        ("axes-of-numpy", "Broadcast-1", {}, [f32([1]), i64(2), None], False),
+        ("axes-of-numpy", "Broadcast-1", {"mode": "explicit"}, [f32([1]), i64(2), i64(0)], False),
+        ("boolean-sum", "Col2Im-15", _COL2IM, [np.ones((1, 1, 1), bool)], True),
+        ("boolean-sum", "Col2Im-15", _COL2IM, [np.ones((1, 1, 1))], False),
+        ("sum-overflow", "Col2Im-15", {"output_size": "3,1", "kernel_size": "2,1"}, [np.full((1, 2, 2), 100, np.int8)], [[[[False], [True], [False]]]]),
+        ("sum-overflow", "Col2Im-15", {"output_size": "3,1", "kernel_size": "2,1"}, [np.full((1, 2, 2), 100, np.float32)], False),
+        ("unbatched", "Col2Im-15", _COL2IM, [np.ones((1, 1))], True),
+        ("unbatched", "Col2Im-15", _COL2IM, [np.ones((1, 1, 1))], False),
+        ("gathered-outside", "Gather-1", {}, [_ROWS, i64(1, -1, 2), _ZERO], [[False], [True], [True]]),
+        ("gathered-outside", "Gather-7", {}, [_ROWS, i64(0, 3), np.array([-1])], [[False, True]]),
+        ("gathered-outside", "Gather-7", {"batch_dims": 1}, [_ROWS, i64(0, 3, 2, 1).reshape(2, 2), np.array(1)], [[False, True], [False, False]]),
+        ("gathered-outside", "Gather-8", {}, [_ROWS, i64(1, -3), _ZERO], False),
+        ("gathered-outside", "Gather-8", {}, [np.array(["a"], object), i64(0, -1, 1), _ZERO], [False, False, True]),
+        ("negative-index", "GatherElements-6", {"axis": 0}, [f32([1, 2]), i64(0, -1)], [False, True]),
+        ("negative-tuple", "GatherND-5", {}, [_ROWS, i64(1, -1).reshape(2, 1)], [[False], [True]]),
+        ("negative-tuple", "GatherND-5", {"batch_dims": 1}, [_ROWS, i64(1, -1).reshape(2, 1)], [False, True]),
+        ("replicated-indices", "GatherND-8", {"batch_dims": 1}, [_ROWS, i64(1).reshape(1, 1)], True),
+        ("replicated-indices", "GatherND-8", {"batch_dims": 1}, [_ROWS[:1], i64(1, 0).reshape(2, 1)], False),
+        ("no-steps", "GatherTree-1", {}, [*_STEPS, i64(2, 0), None], [[[False], [True]]]),
+        ("reflected-nothing", "Pad-12", {"pad_mode": "reflect"}, [np.zeros((0, 2)), i64(0, 1), i64(0, 0)], True),
+        ("reflected-nothing", "Pad-12", {"pad_mode": "reflect"}, [_ROWS, i64(0, 1), i64(0, 0)], False),
+        ("reflected-nothing", "Pad-12", {"pad_mode": "edge"}, [np.zeros((0, 2)), i64(0, 1), i64(0, 0)], False),
+        ("reversed-axes", "Reverse-1", {"mode": "index"}, [_ROWS, i64(-1)], True),
+        ("reversed-axes", "Reverse-1", {"mode": "index"}, [_ROWS, i64(1, 1)], True),
+        ("reversed-axes", "Reverse-1", {"mode": "index"}, [_ROWS, i64(1, 0)], False),
+        ("reversed-axes", "Reverse-1", {"mode": "mask"}, [_ROWS, np.array([True, True])], False),
+        ("sequence-of-none", "ReverseSequence-1", {}, [_ROWS, i64(0, 2)], [[True], [False]]),
+        ("sequence-of-none", "ReverseSequence-1", {"batch_axis": -1, "seq_axis": 0}, [_ROWS, i64(0, 2, 1)], [[True, False, False]]),
+        ("sequence-of-batches", "ReverseSequence-1", {"batch_axis": 1}, [_ROWS, i64(1, 2, 1)], True),
+        ("sequence-of-batches", "ReverseSequence-1", {"batch_axis": -1}, [_ROWS, i64(2, 2, 2)], False),
+        ("sequence-of-batches", "ReverseSequence-1", {}, [_ROWS, i64(1, 2)], False),
+        ("one-shift", "Roll-7", {}, [_ROWS, i64(1), i64(0, 1)], True),
+        ("one-shift", "Roll-7", {}, [_ROWS, i64(1), i64(0)], False),
+        ("one-shift", "Roll-7", {}, [_ROWS, np.array(1), i64(0, 1)], False),
+    ],
+)  # fmt: skip
+def test_what_a_page_leaves_open(
+    behaviour: str, name: str, attributes: dict[str, Any], inputs: list[np.ndarray | None], expected: Any
+) -> None:
+    check_left_open(behaviour, name, attributes, inputs, expected)
