@@ -18,7 +18,7 @@ class ShuffleChannels(Op):
     axis = attr.int(1)
     group = attr.int(1)
     inputs = ports(data="T")
-    types = {"T": "any"}
+    types = {"T": "numeric"}
     channels_last = {"axis": "axes"}
 
     def infer(self, at: Site, data: Value) -> Value:

@@ -83,7 +83,6 @@ CASES = [
     for t in ((*NUMERIC, np.bool_) if number in (1, 5) else NUMERIC[:1])
 ] + [
     Case("i32", "Slice-8", [arange(2, 3), *(np.array([n], np.int32) for n in (0, 1, 1, 1))], shapes=[1, 2, 3, 4]),
-    Case("mixed", "Slice-8", [arange(2, 3), np.array([0], np.int8), i64(1), np.array([1], np.int16)], shapes=[1, 2, 3]),
     Case("u8", "Slice-8", [arange(300), *(np.array([n], np.uint8) for n in (253, 255, 1))], shapes=[1, 2, 3]),
 ]  # fmt: skip
 

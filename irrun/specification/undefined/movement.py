@@ -24,11 +24,12 @@ def _boolean_sum(op: Any, inputs: Inputs) -> bool | np.ndarray:
 
 
 def _sum_overflow(op: Any, inputs: Inputs) -> bool | np.ndarray:
-    """Sums of integers of the first input that the element type cannot hold."""
-    data = inputs[0]
+    """Sums or products of integers of the first input's type that this type cannot hold."""
+    data, of_type = inputs[0], [port.type == op.inputs[0].type for port in op.inputs]
     if data is None or data.dtype.kind not in "iu" or any(array is None for array in inputs):
         return False
-    exact, limits = op.run(data.astype(np.float64), *inputs[1:]), np.iinfo(data.dtype)
+    wide = [array.astype(np.float64) if same else array for array, same in zip(inputs, of_type) if array is not None]
+    exact, limits = op.run(*wide), np.iinfo(data.dtype)
     return (exact < limits.min) | (exact > limits.max)
 
 
@@ -111,6 +112,53 @@ def _sequence_of_batches(op: Any, inputs: Inputs) -> bool | np.ndarray:
     return np.unique(lengths).size > 1
 
 
+def _updated_twice(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """Elements of the Scatter family that the order of updates decides: several have one place."""
+    if getattr(op, "reduction", "none") not in ("none", "mean") or any(array is None for array in inputs):
+        return False
+    counts = _updates(op, *inputs)
+    return counts > 1
+
+
+def _updates(op: Any, data: Any, indices: Any, updates: Any, axis: Any = None) -> np.ndarray:
+    """Return how many updates each element of ``data`` gets, in a shape that broadcasts with it."""
+    if axis is None:  # ScatterNDUpdate
+        counts = np.zeros(data.shape[: indices.shape[-1]], np.int64)
+        np.add.at(counts, tuple(np.moveaxis(indices, -1, 0)), 1)
+        return counts.reshape(counts.shape + (1,) * (data.ndim - counts.ndim))
+    place = int(axis.item()) % data.ndim
+    if op.type == "ScatterUpdate":
+        counts = np.bincount(indices.ravel().astype(np.int64), minlength=data.shape[place])
+        return counts.reshape([-1 if at == place else 1 for at in range(data.ndim)])
+    counts = np.zeros(data.shape, np.int64)
+    places: list[np.ndarray] = list(np.ix_(*map(np.arange, indices.shape)))
+    places[place] = indices.astype(np.int64)
+    np.add.at(counts, tuple(places), 1)
+    return counts
+
+
+def _negative_place(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of the Scatter family, if an index is negative."""
+    return inputs[1] is not None and bool((inputs[1] < 0).any())
+
+
+def _nan_in_order(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements, if the least or greatest of numbers with a NaN among them is wanted."""
+    arrays = [array for array in inputs if array is not None and array.dtype.kind == "f"]
+    return op.reduction in ("min", "max") and any(bool(np.isnan(array).any()) for array in arrays)
+
+
+def _updates_of_another_type(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of SliceScatter, if the updates are of another type than the data."""
+    data, updates = inputs[:2]
+    return data is not None and updates is not None and data.dtype != updates.dtype
+
+
+def _no_channels(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of ShuffleChannels, if there are no channels."""
+    return inputs[0] is not None and inputs[0].shape[op.axis] == 0
+
+
 def _one_shift(op: Any, inputs: Inputs) -> bool | np.ndarray:
     """All elements of Roll, if a 1D shift of one entry meets another number of axes."""
     _, shift, axes = inputs
@@ -122,7 +170,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "boolean-sum": _boolean_sum,
     "gathered-outside": _gathered_outside,
     "negative-index": _negative_index,
+    "nan-in-order": _nan_in_order,
+    "negative-place": _negative_place,
     "negative-tuple": _negative_tuple,
+    "no-channels": _no_channels,
     "no-steps": _no_steps,
     "one-shift": _one_shift,
     "reflected-nothing": _reflected_nothing,
@@ -132,4 +183,6 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "sequence-of-none": _sequence_of_none,
     "sum-overflow": _sum_overflow,
     "unbatched": _unbatched,
+    "updated-twice": _updated_twice,
+    "updates-of-another-type": _updates_of_another_type,
 }
