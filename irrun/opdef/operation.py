@@ -94,16 +94,6 @@ class Site:
         """
         raise Refused(message, label, help, notes=notes, dims=dims)
 
-    def require_whole(self, numbers: np.ndarray | None, label: str, what: str) -> None:
-        """Refuse the layer if an element of ``numbers``, which are None if unknown, is NaN or infinite.
-
-        Some operations take axes and lengths as floats, and cut their fractions off.
-        """
-        if numbers is not None and numbers.dtype.kind not in "iub":
-            self.require(
-                bool(np.isfinite(numbers.astype(np.float64)).all()), label, f"{what} has an entry that is no integer"
-            )
-
     def axis(self, axis: int, rank: int | None, label: str, what: str = "axis") -> int:
         """Return ``axis`` counted from the front, or unchanged if ``rank`` is unknown (None).
 

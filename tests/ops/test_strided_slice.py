@@ -118,7 +118,7 @@ CASES = [
     for t in ((*NUMERIC, np.bool_) if number in (5, 11) else NUMERIC[:1])
 ] + [
     Case("no-strides", _OP, [_TWO, i64(1, 0), i64(2, 2)], _masks("00", "00"), shapes=[1, 2]),
-    Case("i32", _OP, [_TWO, np.array([1, 0], np.int32), i64(2, 2)], _masks("00", "00"), shapes=[1, 2]),
+    Case("i32", _OP, [_TWO, np.array([1, 0], np.int32), np.array([2, 2], np.int32)], _masks("00", "00"), shapes=[1, 2]),
 ]
 
 
