@@ -159,6 +159,90 @@ def _no_channels(op: Any, inputs: Inputs) -> bool | np.ndarray:
     return inputs[0] is not None and inputs[0].shape[op.axis] == 0
 
 
+def _split_of_nothing(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of Split, if there are none along the axis."""
+    data, axis = inputs
+    return data is not None and axis is not None and data.shape[int(axis.item())] == 0
+
+
+def _slice_of_contradictions(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of StridedSlice, if an entry is one about which the page contradicts itself or is silent.
+
+    A bound equals the other, a backward slice goes to the end by a mask or begins before the axis, a stride is 0, two
+    masks change the rank, or there are fewer entries than axes.
+    """
+    data, begin, end = inputs[:3]
+    strides = inputs[3] if len(inputs) > 3 else None
+    if data is None or begin is None or end is None:
+        return False
+    steps = np.ones(begin.size, np.int64) if strides is None else strides
+    kinds = [
+        [n for n, m in enumerate((op.ellipsis_mask, op.new_axis_mask, op.shrink_axis_mask)) if _bit(m, i)]
+        for i in range(begin.size)
+    ]
+    of_axes = [kind for kind in kinds if kind in ([], [2])]
+    if (steps == 0).any() or any(len(kind) > 1 for kind in kinds) or (len(of_axes) < data.ndim and [0] not in kinds):
+        return True
+    axis = 0
+    for i, kind in enumerate(kinds):
+        if kind == [0]:
+            axis += data.ndim - len(of_axes)
+        elif kind in ([], [2]):
+            dim, bounds, axis = data.shape[axis], (int(begin[i]), int(end[i])), axis + 1
+            masked = _bit(op.begin_mask, i), _bit(op.end_mask, i)
+            if kind == [] and _contradicts(dim, bounds, int(steps[i]), masked):
+                return True
+    return False
+
+
+def _contradicts(dim: int, bounds: tuple[int, int], step: int, masked: tuple[bool, bool]) -> bool:
+    """Return whether the page of StridedSlice contradicts itself about a slice of ``dim`` elements."""
+    begin, end = bounds
+    if step < 0 and (masked[1] or (begin < -dim and not masked[0])):
+        return True
+    low, high = (min(max(n + dim if n < 0 else n, 0), dim) for n in bounds)
+    return low == high and begin == end and not any(masked)
+
+
+def _bit(mask: tuple[int, ...], i: int) -> bool:
+    return i < len(mask) and mask[i] == 1
+
+
+def _unique_slices(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All outputs of Unique, if slices of several elements are sorted."""
+    data, axis = inputs[0], inputs[1] if len(inputs) > 1 else None
+    return op.sorted and data is not None and axis is not None and data.size > data.shape[int(axis.item())]
+
+
+def _negative_repeats(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of Tile, if an axis is to be repeated less than 0 times."""
+    return inputs[1] is not None and bool((inputs[1] < 0).any())
+
+
+def _inferred_beside_zero(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of Reshape, if another dim than the one to infer is 0: any number is right."""
+    data, shape = inputs
+    if data is None or shape is None or -1 not in shape:
+        return False
+    dims = [data.shape[i] if op.special_zero and n == 0 else int(n) for i, n in enumerate(shape)]
+    return 0 in dims
+
+
+def _squeezed_scalar(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """The scalar of Squeeze, if an axis of it is named."""
+    data, axes = inputs[0], inputs[1] if len(inputs) > 1 else None
+    return data is not None and axes is not None and data.ndim == 0 and axes.size > 0
+
+
+def _unsqueezed_axes(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements of Unsqueeze, if no axis is named, or one twice."""
+    data, axes = inputs
+    if data is None or axes is None:
+        return False
+    rank = data.ndim + np.unique(axes).size
+    return axes.size == 0 or np.unique(axes % rank).size < axes.size
+
+
 def _one_shift(op: Any, inputs: Inputs) -> bool | np.ndarray:
     """All elements of Roll, if a 1D shift of one entry meets another number of axes."""
     _, shift, axes = inputs
@@ -169,9 +253,11 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "axes-of-numpy": _axes_of_numpy,
     "boolean-sum": _boolean_sum,
     "gathered-outside": _gathered_outside,
+    "inferred-beside-zero": _inferred_beside_zero,
     "negative-index": _negative_index,
     "nan-in-order": _nan_in_order,
     "negative-place": _negative_place,
+    "negative-repeats": _negative_repeats,
     "negative-tuple": _negative_tuple,
     "no-channels": _no_channels,
     "no-steps": _no_steps,
@@ -181,8 +267,13 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "reversed-axes": _reversed_axes,
     "sequence-of-batches": _sequence_of_batches,
     "sequence-of-none": _sequence_of_none,
+    "slice-of-contradictions": _slice_of_contradictions,
+    "split-of-nothing": _split_of_nothing,
+    "squeezed-scalar": _squeezed_scalar,
     "sum-overflow": _sum_overflow,
     "unbatched": _unbatched,
+    "unique-slices": _unique_slices,
+    "unsqueezed-axes": _unsqueezed_axes,
     "updated-twice": _updated_twice,
     "updates-of-another-type": _updates_of_another_type,
 }
