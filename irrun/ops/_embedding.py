@@ -17,8 +17,7 @@ class Bags(Op):
     C4  ``per_sample_weights`` has the shape of ``indices``; it is allowed only if ``reduction`` is sum.
     """
 
-    # OpenVINO takes booleans, too, which the specification does not count as numeric
-    types = {"T": "numeric boolean", "T_IND": "i32 i64"}
+    types = {"T": "numeric", "T_IND": "i32 i64"}
     reduction = "sum"
 
     def check(

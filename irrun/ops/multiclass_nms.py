@@ -27,7 +27,8 @@ class MulticlassNms9(Detections):
 
     iou_threshold = attr.float(0.0)
     nms_eta = attr.float(1.0)
-    inputs = ports(boxes="T", scores="T", roisnum=opt("int"))
+    inputs = ports(boxes="T", scores="T", roisnum=opt("T_IND"))
+    types = {"T": "float", "T_IND": "i32 i64"}
 
     def infer(self, at: Site, boxes: Value, scores: Value, roisnum: Value | None = None) -> tuple[Value, ...]:
         at.require(0 <= self.nms_eta <= 1, "C3", f"nms_eta {self.nms_eta:g} is outside 0 to 1")

@@ -48,7 +48,7 @@ class NonMaxSuppression9(Suppression):
         return np.exp(-0.5 * ious * ious / sigma)
 
 
-@op("NonMaxSuppression", since=5, spec="sort/non-max-suppression-5")
+@op("NonMaxSuppression", since=5, spec="sort/no-max-suppression-5")
 class NonMaxSuppression5(NonMaxSuppression9):
     """Compute the same as NonMaxSuppression-9, but apply ``iou_threshold`` also with ``soft_nms_sigma``.
 

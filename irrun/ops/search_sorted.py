@@ -22,8 +22,7 @@ class SearchSorted(Op):
     right_mode = attr.bool(default=False, aliases=("right",))
     output_type = attr.element_type(default="i64")
     inputs = ports(sorted_sequence="T", values="T")
-    # OpenVINO takes booleans, too
-    types = {"T": "boolean numeric"}
+    types = {"T": "numeric"}
 
     def infer(self, at: Site, sorted_sequence: Value, values: Value) -> Value:
         at.require(self.output_type.name in ("i32", "i64"), "C3", f"output_type is {self.output_type}, not i32 or i64")

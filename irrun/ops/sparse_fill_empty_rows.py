@@ -20,8 +20,7 @@ class SparseFillEmptyRows(Op):
     """
 
     inputs = ports(values="T", dense_shape="T_IDX", indices="T_IDX", default_value="T")
-    # OpenVINO takes booleans, too, which the specification does not count as numeric
-    types = {"T": "numeric boolean", "T_IDX": "i32 i64"}
+    types = {"T": "numeric", "T_IDX": "i32 i64"}
     outputs = 3
 
     def infer(

@@ -13,8 +13,7 @@ class _TopK(Op):
     sort = attr.choice("value", "index", "none")
     index_element_type = attr.element_type(default="i32")
     inputs = ports(data="T", k="T_K")
-    # OpenVINO takes booleans, too
-    types = {"T": "boolean numeric", "T_K": "int"}
+    types = {"T": "numeric", "T_K": "int"}
     outputs = 2
 
     def infer(self, at: Site, data: Value, k: Value) -> tuple[Value, Value]:
@@ -109,6 +108,3 @@ class TopK1(TopK3):
     C3  ``k`` is at least 0 and at most the dim of ``axis``.
     C4  ``index_element_type`` is i32 or i64.
     """
-
-    # OpenVINO takes no other types
-    types = {"T": "boolean numeric", "T_K": "i8 i32 i64"}

@@ -37,7 +37,6 @@ def offsets_values(op: str) -> list[Values]:
         ("rank-1", [TABLE[:, 0], INDICES, begins], [-2.1, 0, -0.2]),
         ("rank-3", [TABLE[:, :, None], INDICES, begins], np.array(summed)[:, :, None]),
         ("i8-wraps", [np.array([[100], [29]], np.int8), i64(0, 1), i64(0)], np.array([[-127]], np.int8)),
-        ("boolean", [np.array([[True], [False]]), i64(0, 1, 1), i64(0, 2)], np.array([[True], [False]])),
         (
             "f16-rounded-once",
             [np.array([[2048], [1]], np.float16), i64(0, 1, 1), i64(0)],
@@ -74,6 +73,7 @@ def offsets_refusals(op: str) -> list[Refusal]:
         Refusal("c5-descending", op, ["f32[5,2]", "i64[4]", "i64{0,3,2}"]),
         Refusal("c5-beyond", op, ["f32[5,2]", "i64[4]", "i64{0,5}"]),
         Refusal("c5-negative", op, ["f32[5,2]", "i64[4]", "i64{-1,5}"]),
+        Refusal("ir301-boolean", op, ["boolean[5,2]", "i64[4]", "i64[3]"]),
         Refusal("ir302-indices", op, ["f32[5,2]", "i64[4]", "i32[3]"]),
         Refusal("ir302-weights", op, ["f32[5,2]", "i64[4]", "i64[3]", "i64[]", "f16[4]"]),
     ]
@@ -133,6 +133,7 @@ def packed_refusals(op: str) -> list[Refusal]:
         Refusal("c2-indices", op, ["f32[5,2]", "i64[4]"]),
         Refusal("c3-index", op, ["f32[5,2]", "i64[1,2]{0,5}"]),
         Refusal("c4-weights", op, ["f32[5,2]", "i64[3,2]", "f32[2,3]"]),
+        Refusal("ir301-boolean", op, ["boolean[5,2]", "i64[3,2]"]),
         Refusal("ir301-indices", op, ["f32[5,2]", "u8[3,2]"]),
     ]
 

@@ -53,6 +53,7 @@ REFUSALS = [
     Refusal("c3-default", "SparseFillEmptyRows-16", ["f32[2]", "i64[2]", "i64[2,2]", "f32[1]"]),
     Refusal("c4-row", "SparseFillEmptyRows-16", ["f32[2]", "i64{3,3}", "i64[2,2]{0,0,3,2}", "f32[]"]),
     Refusal("c4-column", "SparseFillEmptyRows-16", ["f32[2]", "i64{3,3}", "i64[2,2]{0,-1,2,2}", "f32[]"]),
+    Refusal("ir301-boolean", "SparseFillEmptyRows-16", ["boolean[2]", "i64[2]", "i64[2,2]", "boolean[]"]),
     Refusal("ir302-types", "SparseFillEmptyRows-16", ["f32[2]", "i64[2]", "i32[2,2]", "f32[]"]),
 ]
 
@@ -63,7 +64,7 @@ ROWS = {
     "out-of-order": ([3, 3], [[1, 2], [1, 0], [0, 1]]),
 }
 TYPES = [
-    (np.float32, np.int32), (np.float16, np.int64), (np.int32, np.int64), (np.int64, np.int32), (np.bool_, np.int64),
+    (np.float32, np.int32), (np.float16, np.int64), (np.int32, np.int64), (np.int64, np.int32),
 ]  # fmt: skip
 
 

@@ -46,7 +46,6 @@ VALUES = [
     Values("nan-max", "TopK-3", [f32([1, NAN, 3, -INF]), np.array(3)], ([3, 1, -INF], _indices(2, 0, 3)), how("max")),
     Values("nan-max-all", "TopK-3", [f32([1, NAN, 3]), np.array(3)], ([3, 1, NAN], _indices(2, 0, 1)), how("max")),
     Values("nan-min", "TopK-3", [f32([1, NAN, -INF, NAN]), np.array(3)], ([NAN, NAN, -INF], _indices(1, 3, 2)), how("min")),
-    Values("booleans", "TopK-3", [np.array([False, True, True]), np.array(2)], ([True, True], _indices(1, 2)), how("max")),
     Values("none-wanted", "TopK-3", [f32([[1, 2]]), np.array(0)], (np.empty((1, 0)), np.empty((1, 0), np.int32)), how("max")),
     Values("of-nothing", "TopK-3", [np.empty((0, 3), np.float32), np.array(2)], (np.empty((0, 2)), np.empty((0, 2), np.int32)), how("max")),
 ]  # fmt: skip
@@ -70,9 +69,10 @@ REFUSALS = [
         ("c3-more", ["f32[2,3]", "i64[]{4}"], how("max")),
         ("c3-negative", ["f32[2,3]", "i64[]{-1}"], how("max")),
         ("c4-u8", ["f32[2,3]", "i64[]{1}"], how("max", index_element_type="u8")),
+        ("ir301-boolean", ["boolean[2,3]", "i64[]"], how("max")),
         ("ir301-float-k", ["f32[2,3]", "f32[]"], how("max")),
     )
-] + [Refusal("ir301-u8-k", "TopK-1", ["f32[2,3]", "u8[]"], how("max"))]
+]
 
 # distinct numbers, so that the order is certain
 _DISTINCT = np.random.default_rng(0).permutation(120)
