@@ -27,6 +27,8 @@ from irrun.specification.undefined import (
     numbers,
     regions,
     signals,
+    sorting,
+    sparse,
     states,
     windows,
 )
@@ -35,7 +37,7 @@ from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined
 __all__ = ["BEHAVIOURS", "Behaviour", "Inputs", "Undefined", "shown"]
 
 _FAMILIES: Final = (
-    algebra, conversions, elements, general, generators, images, lines, movement, numbers, regions, signals, states, windows,
+    algebra, conversions, elements, general, generators, images, lines, movement, numbers, regions, signals, sorting, sparse, states, windows,
 )  # fmt: skip
 
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {

@@ -25,10 +25,13 @@ def _boolean_sum(op: Any, inputs: Inputs) -> bool | np.ndarray:
 
 def _sum_overflow(op: Any, inputs: Inputs) -> bool | np.ndarray:
     """Sums or products of integers of the first input's type that this type cannot hold."""
-    data, of_type = inputs[0], [port.type == op.inputs[0].type for port in op.inputs]
-    if data is None or data.dtype.kind not in "iu" or any(array is None for array in inputs):
+    data = inputs[0]
+    if data is None or data.dtype.kind not in "iu":
         return False
-    wide = [array.astype(np.float64) if same else array for array, same in zip(inputs, of_type) if array is not None]
+    if any(array is None and not port.optional for port, array in zip(op.inputs, inputs)):
+        return False
+    same = [array is not None and port.type == op.inputs[0].type for port, array in zip(op.inputs, inputs)]
+    wide = [np.asarray(array, np.float64) if of_type else array for array, of_type in zip(inputs, same)]
     exact, limits = op.run(*wide), np.iinfo(data.dtype)
     return (exact < limits.min) | (exact > limits.max)
 

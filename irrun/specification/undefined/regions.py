@@ -14,6 +14,7 @@ __all__ = ["BEHAVIOURS"]
 _SCORES: Final[Mapping[str, Callable[[Any, Inputs], np.ndarray | None]]] = {
     "GenerateProposals": lambda op, inputs: inputs[3],
     "ExperimentalDetectronGenerateProposalsSingleImage": lambda op, inputs: _one_row(inputs[3]),
+    "ExperimentalDetectronTopKROIs": lambda op, inputs: _one_row(inputs[1]),
     "Proposal": lambda op, inputs: None if inputs[0] is None else inputs[0][:, inputs[0].shape[1] // 2 :],
 }
 """The scores by which an operation sorts boxes: a row for each image."""
