@@ -13,6 +13,7 @@ class PriorBoxClustered(Priors):
     C1  ``output_size`` and ``image_size`` are 1D and have two elements each.
     C2  ``variance`` has 0, 1 or 4 elements.
     C3  ``width`` and ``height`` have the same number of entries.
+    C4  The entries of ``width`` and ``height`` are positive.
     """
 
     width = attr.floats((1.0,))
@@ -30,6 +31,9 @@ class PriorBoxClustered(Priors):
             "C3",
             f"width has length {len(self.width)}, but height has {len(self.height)}",
         )
+        for name in ("width", "height"):
+            sizes = list(getattr(self, name))
+            at.require(all(size > 0 for size in sizes), "C4", f"{name} {sizes} has an entry that is not positive")
         return self.priors(at, output_size, image_size, len(self.width))
 
     def run(self, output_size: np.ndarray, image_size: np.ndarray) -> np.ndarray:

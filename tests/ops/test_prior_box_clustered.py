@@ -49,6 +49,8 @@ REFUSALS = [
     Refusal("c1-image-size", _OP, ["i64[2]", "i64[3]"], _TWO),
     Refusal("c2", _OP, ["i64[2]", "i64[2]"], _TWO | {"variance": [0.1, 0.2, 0.3]}),
     Refusal("c3", _OP, ["i64[2]", "i64[2]"], _TWO | {"height": [4]}),
+    Refusal("c4-width", _OP, ["i64[2]", "i64[2]"], _TWO | {"width": [4, 0]}),
+    Refusal("c4-height", _OP, ["i64[2]", "i64[2]"], _TWO | {"height": [-1, 4]}),
     Refusal("ir301-floats", _OP, ["f32[2]", "f32[2]"], _TWO),
 ]
 

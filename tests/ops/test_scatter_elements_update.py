@@ -51,8 +51,6 @@ VALUES = [
     *_of(np.int64, 5, [-7], -7, reduction="max", use_init_val=False),
     *_of(np.float32, 5, [-7], -7, reduction="max", use_init_val=False),
     *_of(np.float32, 5, [7, 9], 7, reduction="min", use_init_val=False),
-    *_of(np.float16, 2048, [1, 1], 2050, reduction="sum"),
-    *_of(ml_dtypes.bfloat16, 256, [1, 1], 258, reduction="sum"),
     *_of(np.float64, 1, [2**-40], 1 + 2**-40, reduction="sum"),
     *_of(np.bool_, True, [False, False], True, reduction="sum"),
     *_of(np.bool_, True, [False, True], False, reduction="prod"),
@@ -143,3 +141,10 @@ def test_c5_when_only_a_run_can_see_it(op):
     with pytest.raises(Refused) as caught:
         operation(op).run(f32([1, 2]), i64(2), f32([3]), i64(0))
     assert caught.value.label == "C5"
+
+
+@pytest.mark.parametrize(("t", "whole"), [(np.float16, 2048), (ml_dtypes.bfloat16, 256)])
+def test_sums_are_rounded_once(t, whole):
+    """The page adds one update after the other, in the element type: irrun may lose less."""
+    arrays = np.array([whole], t), i64(0, 0), np.array([1, 1], t), i64(0)
+    assert operation(_OP, _SUM).run(*arrays).tolist() == [whole + 2]

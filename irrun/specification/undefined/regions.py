@@ -47,6 +47,12 @@ def _equal_confidences(op: Any, inputs: Inputs) -> bool | np.ndarray:
     return any(_repeated(row[row >= op.confidence_threshold]) for row in images)
 
 
+def _ended_priors(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All outputs of DetectionOutput, if a prior box in pixels is one of image -1."""
+    proposals = inputs[2]
+    return proposals is not None and not op.normalized and bool((proposals[:, 0, ::5] == -1).any())
+
+
 def _rest_of_detections(op: Any, inputs: Inputs) -> bool | np.ndarray:
     """Rows of DetectionOutput behind the one of batch -1, and what this one holds besides -1."""
     if inputs[0] is None or inputs[1] is None or inputs[2] is None:
@@ -72,6 +78,12 @@ def _behind_the_end(rows: np.ndarray) -> np.ndarray:
     return rest
 
 
+def _scaled_size(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All outputs, if the image has a scale other than 1: the page does not say what it does to ``min_size``."""
+    scales = inputs[2] if op.type == "Proposal" else inputs[0]
+    return op.min_size > 0 and scales is not None and bool((scales[..., 2:] != 1).any())
+
+
 def _tensorflow_boxes(op: Any, inputs: Inputs) -> bool | np.ndarray:
     """All outputs of Proposal with the framework tensorflow, which the page does not describe."""
     return op.framework == "tensorflow"
@@ -94,9 +106,14 @@ def _outside_region(op: Any, inputs: Inputs) -> bool | np.ndarray:
     maps, rois = inputs[:2]
     if maps is None or rois is None:
         return False
-    ends = rois[:, -4:] * op.spatial_scale
-    height, width = maps.shape[2:]
-    return ((ends < 0) | (ends > [width - 1, height - 1] * 2)).any(axis=1).reshape(-1, 1, 1, 1)
+    aligned, scale = getattr(op, "aligned_mode", "asymmetric"), op.spatial_scale
+    shift = {"asymmetric": 0, "half_pixel_for_nn": -0.5, "half_pixel": scale / 2 - 0.5}[aligned]
+    begin, end = rois[:, -4:-2] * scale + shift, rois[:, -2:] * scale + shift
+    if op.type == "ROIAlign" and aligned == "asymmetric":
+        end = np.maximum(end, begin + 1)
+    last = np.array(maps.shape[:1:-1]) - 1
+    outside = (np.minimum(begin, end) < 0) | (np.maximum(begin, end) > last)
+    return outside.any(axis=1).reshape(-1, 1, 1, 1)
 
 
 def _outside_rotated_region(op: Any, inputs: Inputs) -> bool | np.ndarray:
@@ -194,6 +211,7 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "clustered-ends": _clustered_ends,
     "default-variance": _default_variance,
     "end-of-regions": _end_of_regions,
+    "ended-priors": _ended_priors,
     "equal-confidences": _equal_confidences,
     "equal-scores": _equal_scores,
     "malformed-region": _malformed_region,
@@ -206,6 +224,7 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "rest-of-detections": _rest_of_detections,
     "rest-of-grid": _rest_of_grid,
     "rest-of-proposals": _rest_of_proposals,
+    "scaled-size": _scaled_size,
     "tensorflow-boxes": _tensorflow_boxes,
     "yolo-entries": _yolo_entries,
 }
