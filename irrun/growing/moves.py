@@ -138,7 +138,7 @@ def arrange(g: Chain) -> None:
     """Shuffle channels, or move blocks from depth to space."""
     if not (x := g.find(lambda t: t.rank == 4 and not t.axes[1].open and t.dims[1] % 4 == 0 and t.dims[1] > 0)):
         return
-    if g.choices.chance():
+    if x.type in (*FLOATS, *INTEGERS) and g.choices.chance():
         g.add("ShuffleChannels", [x], (x.type, x.axes), axis=1, group=2)
         return
     axes = (x.axes[0], Axis(x.dims[1] // 4), *(Axis(2 * axis.size, axis.open) for axis in x.axes[2:]))
