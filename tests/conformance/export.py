@@ -116,7 +116,7 @@ def _types(cls: type[Op]) -> list[str]:
 def main() -> None:
     begin = time.monotonic()
     made, names = suite()
-    if wrong := [fault for fault in faults(made) if "no file quotes" not in fault]:
+    if wrong := list(faults(made)):
         sys.exit("\n".join([*wrong, f"not written: {len(wrong)} verdicts are unsound"]))
     size = write_suite(made, SUITE)
     recorded.write(names)

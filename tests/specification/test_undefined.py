@@ -209,7 +209,7 @@ SEQUENCES: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
     ("gap-in-mask", "CTCGreedyDecoder-1", {}, [None, kit.f32([[1, 1], [0, 1], [1, 0]])], [[[[True]]], [[[False]]]]),
     ("no-path", "CTCLoss-4", {}, [np.ones((2, 2, 2), np.float32), kit.i64(2, 2), np.zeros((2, 2), np.int64), kit.i64(2, 1)], [True, False]),
     ("no-path", "CTCLoss-4", {}, [None] * 4, True),
-    ("negative-index", "OneHot-1", _ONE_HOT, [kit.i64(1, -1)], [[False], [True]]),
+    ("negative-label", "OneHot-1", _ONE_HOT, [kit.i64(1, -1)], [[False], [True]]),
     ("no-score", "ScaledDotProductAttention-13", {"causal": False}, [_QUERY, _KEYS, _KEYS], [[[False]]]),
     ("no-score", "ScaledDotProductAttention-13", {"causal": False}, [_QUERY, _KEYS * np.inf, _KEYS], True),
     ("no-score", "ScaledDotProductAttention-13", {"causal": False}, [_QUERY, _KEYS, _KEYS, np.zeros((1, 1, 2), bool)], [[[True]]]),

@@ -37,7 +37,8 @@ from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined
 __all__ = ["BEHAVIOURS", "Behaviour", "Inputs", "Undefined", "shown"]
 
 _FAMILIES: Final = (
-    algebra, conversions, elements, general, generators, images, lines, movement, numbers, regions, signals, sorting, sparse, states, windows,
+    algebra, conversions, elements, general, generators, images, lines, movement, numbers,
+    regions, signals, sorting, sparse, states, windows,
 )  # fmt: skip
 
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {

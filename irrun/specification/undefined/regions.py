@@ -41,7 +41,8 @@ def _equal_confidences(op: Any, inputs: Inputs) -> bool | np.ndarray:
     if scores is None or proposals is None:
         return False
     priors = proposals.shape[2] // (4 if op.normalized else 5)
-    scores = scores.reshape(len(scores), priors, -1) if priors else scores[:, :0]
+    classes = scores.shape[1] // max(priors, 1)
+    scores = scores[:, : priors * classes].reshape(len(scores), priors, classes)
     foreground = np.arange(scores.shape[-1]) != op.background_label_id
     images = [row[..., foreground] for row in scores]
     return any(_repeated(row[row >= op.confidence_threshold]) for row in images)

@@ -57,7 +57,7 @@ def _no_path(op: Any, inputs: Inputs) -> Undefined:
     return True if any(array is None for array in inputs) else np.isinf(op.run(*inputs))
 
 
-def _negative_index(op: Any, inputs: Inputs) -> Undefined:
+def _negative_label(op: Any, inputs: Inputs) -> Undefined:
     """Negative indices."""
     indices = inputs[0]
     return True if indices is None else np.expand_dims(indices < 0, op.axis)
@@ -79,7 +79,7 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "beyond-the-sequence": _beyond_the_sequence,
     "equal-classes": _equal_classes,
     "gap-in-mask": _gap_in_mask,
-    "negative-index": _negative_index,
+    "negative-label": _negative_label,
     "no-path": _no_path,
     "no-score": _no_score,
 }
