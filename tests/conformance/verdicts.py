@@ -53,6 +53,11 @@ def settled(case: Case) -> Case:
         return case
     if case.verdict == "values" and (behaviour := undefined(case, page)):
         return _opened(case, page.undefined[behaviour], behaviour)
+    beyond = _beyond(case, page) if case.verdict == "values" or case.clause == "IR301" else set()
+    if case.verdict == "values" and beyond:
+        return _opened(case, "", f"the page does not allow {', '.join(sorted(beyond))}")
+    if case.clause == "IR301" and not beyond:
+        return _opened(case, "", "the page allows these types")
     if sentence := _sentence(case, page):
         least = _least(case) if case.verdict == "values" else 0.0
         return replace(case, sentence=sentence, atol=max(case.atol, float(f"{least:.1e}")))
