@@ -20,6 +20,7 @@ PROGRAMS: Final = {
     "onnx_nodes": "tools/onnx_nodes.py",
     "pages": "tests/repository/test_pages.py",
     "quotations": "tools/quotations.py",
+    "pattern_fuzz": "tools/pattern_fuzz.py",
     "random_faults": "tools/random_faults.py",
     "random_models": "tests/testing/test_testing.py",
     "record_compat": "tests/compat/test_compat.py",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-__all__ = ["OutOfTime", "ends_at", "in_time"]
+__all__ = ["OutOfTime", "ends_at", "in_time", "require_time", "seconds_left"]
 
 T = TypeVar("T")
 _DEADLINE: ContextVar[float] = ContextVar("irrun_deadline", default=math.inf)
@@ -27,6 +27,18 @@ def ends_at(deadline: float) -> Iterator[None]:
         yield
     finally:
         _DEADLINE.reset(before)
+
+
+def seconds_left() -> float:
+    """Return the seconds up to the deadline: infinity if there is none, negative if it is over."""
+    deadline = _DEADLINE.get()
+    return deadline if deadline == math.inf else deadline - time.monotonic()
+
+
+def require_time() -> None:
+    """Raise OutOfTime if the deadline is over."""
+    if time.monotonic() >= _DEADLINE.get():
+        raise OutOfTime
 
 
 def in_time(items: Iterable[T]) -> Iterable[T]:

@@ -349,7 +349,7 @@ def test_the_standard_operations_stay() -> None:
 def test_a_catastrophic_pattern_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     from irrun.extensions.tokenizers import _patterns
 
-    monkeypatch.setattr(_patterns, "_BASE_SECONDS", 0.2)
+    monkeypatch.setattr(_patterns, "MOST_SECONDS", 0.2)
     with pytest.raises(Refused, match=re.escape("'(?:x|x)+[yz]' takes more than")):
         made("RegexSplit").run(*ragged(["x" * 60]), u8("(?:x|x)+[yz]"))
 

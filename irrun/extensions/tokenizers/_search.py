@@ -14,8 +14,9 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.extensions.tokenizers._packages import PackageMissing, package
-from irrun.extensions.tokenizers._patterns import DoesNotCompile, Pattern, compiled, shown, try_compile
+from irrun.extensions.tokenizers._patterns import Pattern, compiled, try_compile
 from irrun.extensions.tokenizers._strings import known_bytes
+from irrun.extensions.tokenizers._translation import DoesNotCompile, shown
 from irrun.opdef import Value
 
 __all__ = [
@@ -75,7 +76,7 @@ def joint(pattern: Pattern) -> Joint | None:
 
 def parts(pattern: Pattern, text: str) -> list[str]:
     """Return a gap of ``text``, a match, a gap, …, a gap. Gaps may be empty; an empty match ends the search."""
-    try:
+    with pattern.searching(text):
         if pattern.separating is not None:
             found = pattern.separating.split(text, timeout=pattern.patience(text))
             if "" not in found[1::2]:
@@ -86,8 +87,6 @@ def parts(pattern: Pattern, text: str) -> list[str]:
                 break
             found += (text[at : match.start()], match[0])
             at = match.end()
-    except TimeoutError:
-        raise pattern.too_slow(text) from None
     return [*found, text[at:]]
 
 
@@ -103,10 +102,8 @@ def tiles(pattern: Pattern, text: str) -> list[str] | None:
     """Return the matches in ``text`` if they follow each other without gaps. This is cheaper than ``parts``."""
     if pattern.compiled.groups:
         return None
-    try:
+    with pattern.searching(text):
         found = pattern.compiled.findall(text, timeout=pattern.patience(text))
-    except TimeoutError:
-        raise pattern.too_slow(text) from None
     return found if sum(map(len, found)) == len(text) and "" not in found else None
 
 

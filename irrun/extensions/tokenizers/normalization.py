@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from irrun.base.deadline import in_time
 from irrun.extensions.tokenizers._charsmap import CharsMap, Form, normal_form, read_charsmap
 from irrun.extensions.tokenizers._strings import (
     STRINGS,
@@ -31,7 +32,7 @@ def each(change: Callable[[bytes], bytes]) -> Change:
     """Return the function that changes strings one by one, and equal ones once."""
 
     def changed_strings(strings: Sequence[bytes]) -> Sequence[bytes]:
-        memo = {text: change(text) for text in dict.fromkeys(strings)}
+        memo = {text: change(text) for text in in_time(dict.fromkeys(strings))}
         return [memo[text] for text in strings]
 
     return changed_strings

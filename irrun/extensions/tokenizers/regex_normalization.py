@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.diagnostics import Refused
-from irrun.extensions.tokenizers._patterns import Pattern, try_compile
+from irrun.extensions.tokenizers._patterns import KEPT, Pattern, try_compile
 from irrun.extensions.tokenizers._search import characters, check_pattern, doubtful_pattern, is_utf8, joint
 from irrun.extensions.tokenizers._strings import STRINGS, known_bytes
 from irrun.extensions.tokenizers.normalization import Change, changed, changed_outputs, each
@@ -70,8 +70,8 @@ class RegexNormalization(Op):
         source, replacement = (known_bytes(port) for port in request.inputs[-2:])
         if source is None or replacement is None:
             return None
-        change = _substitution(source, replacement, self.global_replace)
-        return Kernel(lambda *arrays: self._run(change, *arrays))
+        _substitution(source, replacement, self.global_replace)  # before the first run
+        return Kernel(lambda *arrays: self._run(_substitution(source, replacement, self.global_replace), *arrays))
 
     def run(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         source, replacement = [array.tobytes() for array in arrays if array is not None][-2:]
@@ -111,7 +111,7 @@ class _Unset(Exception):  # noqa: N818  (it ends a substitution, it is no error)
     """A group of the replacement takes no part in a match."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT)
 def _substitution(source: bytes, replacement: bytes, everywhere: bool) -> Change:
     """Return the function that replaces in strings."""
     pattern = try_compile(_OLD.get(source, source))
@@ -181,19 +181,18 @@ def _replaced(pattern: Pattern, template: Template, size: int, count: int, data:
         return "".join(parts)
 
     try:
-        first = compiled.search(text, timeout=patience)
-        if first is None:
-            return data
-        if count and first.start() == 0:
-            changed = (value(first) + text[first.end() :]).encode("utf-8", "surrogateescape")
-            return _grown(data, changed, size * _groups(first))
-        is_text = all(isinstance(part, str) for part in template)
-        by = "".join(map(str, template)).replace("\\", r"\\") if is_text else value
-        changed = compiled.sub(by, text, count, timeout=patience).encode("utf-8", "surrogateescape")
+        with pattern.searching(text):
+            first = compiled.search(text, timeout=patience)
+            if first is None:
+                return data
+            if count and first.start() == 0:
+                changed = (value(first) + text[first.end() :]).encode("utf-8", "surrogateescape")
+                return _grown(data, changed, size * _groups(first))
+            is_text = all(isinstance(part, str) for part in template)
+            by = "".join(map(str, template)).replace("\\", r"\\") if is_text else value
+            changed = compiled.sub(by, text, count, timeout=patience).encode("utf-8", "surrogateescape")
     except _Unset:
         return data
-    except TimeoutError:
-        raise pattern.too_slow(text) from None
     return _grown(data, changed, size * _groups(first))
 
 
@@ -202,7 +201,7 @@ def _spliced(pattern: Pattern, template: Template, size: int, count: int, data: 
     text, offsets = characters(data)
     parts: list[bytes] = []
     at, groups = 0, 0
-    try:
+    with pattern.searching(text):
         found = pattern.compiled.finditer(text, timeout=pattern.patience(text))
         for match in itertools.islice(found, count or None):
             groups = groups or _groups(match)
@@ -216,8 +215,6 @@ def _spliced(pattern: Pattern, template: Template, size: int, count: int, data: 
                 else:
                     parts.append(part.encode("utf-8", "surrogateescape"))
             at = offsets[match.end()]
-    except TimeoutError:
-        raise pattern.too_slow(text) from None
     return _grown(data, b"".join([*parts, data[at:]]), size * groups) if parts else data
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from irrun.base.deadline import in_time
 from irrun.diagnostics import Refused
 from irrun.extensions.tokenizers._patterns import Pattern, try_compile
 from irrun.extensions.tokenizers._search import characters, check_pattern, doubtful_pattern, parts, tiles
@@ -37,8 +38,9 @@ _WORDS: Final = 100_000
 class Cutter:
     """Cuts strings. It keeps the pieces of short strings, since words repeat."""
 
-    def __init__(self, pattern: Pattern | None, behaviour: str, invert: bool, max_splits: int) -> None:
-        self.pattern, self.behaviour, self.invert, self.max_splits = pattern, behaviour, invert, max_splits
+    def __init__(self, source: bytes, behaviour: str, invert: bool, max_splits: int) -> None:
+        try_compile(source)  # before the first run
+        self.source, self.behaviour, self.invert, self.max_splits = source, behaviour, invert, max_splits
         self.keeps_gaps = behaviour in ("isolate", "contiguous") or (behaviour == "remove" and not invert)
         self.keeps_matches = behaviour in ("isolate", "contiguous") or (behaviour == "remove" and invert)
         self.memo: dict[bytes, Pieces] = {}
@@ -46,16 +48,15 @@ class Cutter:
         """Whether the matches in the last string had no gaps: those of most patterns always do, or never do."""
 
     def __call__(self, strings: Sequence[bytes]) -> list[Pieces]:
-        pattern, memo = self.pattern, self.memo
+        pattern, memo = try_compile(self.source), self.memo
         if pattern is None:
             return list(map(_whole, strings))
         found = list(map(memo.get, strings))
-        for index, own in enumerate(found):
-            if own is None:
-                data = strings[index]
-                own = found[index] = memo.get(data) or self._cut(pattern, data)
-                if len(data) <= _WORD and len(memo) < _WORDS:
-                    memo[data] = own
+        for index in in_time([index for index, own in enumerate(found) if own is None]):
+            data = strings[index]
+            own = found[index] = memo.get(data) or self._cut(pattern, data)
+            if len(data) <= _WORD and len(memo) < _WORDS:
+                memo[data] = own
         return cast("list[Pieces]", found)
 
     def _cut(self, pattern: Pattern, data: bytes) -> Pieces:
@@ -195,7 +196,7 @@ class RegexSplit(Op):
     def _cutter(self, source: bytes) -> Cutter:
         if self.behaviour == "contiguous" and not source.endswith(b"+"):
             source = (b"(" if b"(" in source else b"(?:") + source + b")+"
-        return Cutter(try_compile(source), self.behaviour, self.invert, self.max_splits)
+        return Cutter(source, self.behaviour, self.invert, self.max_splits)
 
     def _run(self, cut: Cutter, arrays: Any) -> tuple[np.ndarray, ...]:
         row_begins, row_ends, begins, ends, chars = arrays[:5]

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.base.deadline import in_time
 from irrun.extensions.tokenizers._packages import package
 from irrun.extensions.tokenizers._patterns import Pattern, try_compile
 from irrun.extensions.tokenizers._search import byte_parts
@@ -96,7 +97,7 @@ class SentencepieceTokenizer(Op):
         texts = pieces(*strings, label="C2") if len(strings) == 3 else [encoded(s) for s in strings[0].ravel().tolist()]
         known = dict(zip(pieces(*special[:3], label="C3"), special[3].ravel().tolist())) if special else None
         pattern = try_compile(_special_pattern(known)) if known else None
-        rows = [self._ids(processor, pattern, known, text) for text in texts]
+        rows = [self._ids(processor, pattern, known, text) for text in in_time(texts)]
         lengths = np.array([len(row) for row in rows], np.int64)
         index = np.stack((np.repeat(np.arange(len(rows)), lengths), _columns(lengths)), 1)
         values = np.array([id for row in rows for id in row], np.int32)

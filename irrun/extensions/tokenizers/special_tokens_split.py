@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from irrun.base.deadline import in_time, require_time
 from irrun.diagnostics import Refused
-from irrun.extensions.tokenizers._patterns import try_compile
+from irrun.extensions.tokenizers._patterns import KEPT, try_compile
 from irrun.extensions.tokenizers._search import byte_offsets, check_pattern, doubtful_pattern
 from irrun.extensions.tokenizers._strings import (
     RAGGED,
@@ -80,8 +81,8 @@ class SpecialTokensSplit(Op):
         source = known_bytes(request.inputs[-1])
         if source is None:
             return None
-        finder = _finder(source)
-        return Kernel(lambda *arrays: self._run(finder, arrays))
+        _finder(source)  # before the first run
+        return Kernel(lambda *arrays: self._run(_finder(source), arrays))
 
     def run(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         given = [array for array in arrays if array is not None]
@@ -112,7 +113,7 @@ class SpecialTokensSplit(Op):
         starts = begins.ravel().tolist()
         for row in zip(*rows):
             first = len(out)
-            for index in range(*row):
+            for index in in_time(range(*row)):
                 text, start = strings[index], starts[index]
                 if flags[index]:
                     out.append((start, start + len(text), True))
@@ -127,6 +128,8 @@ class SpecialTokensSplit(Op):
         )  # fmt: skip
 
 
+_LOOKS_BETWEEN_TIMES: Final = 10_000_000
+"""How often a token is compared with a place in the text between two looks at the clock: some 50 ms."""
 Found = tuple[int, int, int, int]
 """A match: where it begins and ends, and where its token begins and ends, in characters."""
 
@@ -155,12 +158,22 @@ class Finder:
         tokens = sorted(_tokens(source.decode("utf-8", "replace")), key=len, reverse=True)
         self.hint = re.compile("|".join(map(re.escape, tokens))) if tokens else None
         self.hint_bytes = re.compile(b"|".join(re.escape(token.encode()) for token in tokens)) if tokens else None
+        self.longest = max((len(token.encode()) for token in tokens), default=0)
+        self.stride = max(self.longest, _LOOKS_BETWEEN_TIMES // max(len(tokens), 1))
 
     def absent(self, chars: np.ndarray) -> bool:
         """Return whether there is no special token in any string: one search for all of them."""
         if self.hint_bytes is None:
             return self.pattern is None
-        return self.hint_bytes.search(chars.tobytes()) is None
+        return self._near(self.hint_bytes, chars.tobytes(), 0) is None
+
+    def _near(self, hint: re.Pattern[Any], text: Any, at: int) -> re.Match[Any] | None:
+        """Return the first match of ``hint`` from ``at`` on. A search compares each token at each place."""
+        for first in in_time(range(at, len(text), self.stride)):
+            match = hint.search(text, first, first + self.stride + self.longest)
+            if match is not None and match.start() < first + self.stride:
+                return match
+        return None
 
     def matches(self, text: str) -> Iterator[Found]:
         """Yield the matches of a pattern.
@@ -175,16 +188,15 @@ class Finder:
         while at <= len(text):
             start = at
             if hint is not None:
-                near = hint.search(text, at)
+                near = self._near(hint, text, at)
                 if near is None:
                     return
                 first = start = near.start()
                 while start > at and (text[start - 1].isspace() or text[start - 1] == "\u180e"):
                     start -= 1
-            try:
+            require_time()
+            with pattern.searching(text):
                 match = compiled.search(text, start, timeout=pattern.patience(text))
-            except TimeoutError:
-                raise pattern.too_slow(text) from None
             if match is None:
                 if hint is None:
                     return
@@ -198,7 +210,7 @@ class Finder:
             at = match.end()
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _finder(source: bytes) -> Finder:
     return Finder(source)
 
