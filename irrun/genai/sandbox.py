@@ -1,139 +1,38 @@
-"""Jinja for the templates of strangers: without access to Python, and bounded in time and memory.
+"""Jinja for the templates of strangers, and the loop of the process that runs them.
 
-This module needs the package jinja2, so it is imported when a template is first read.
+``irrun.genai.rendering`` starts this file as a program. It needs nothing but Python and jinja2. Jinja's sandbox keeps a
+template from Python and from files; the limits of the process bound its time and its memory. This module needs the
+package jinja2, so it is imported when a template is first read.
 """
 
 from __future__ import annotations
 
+import base64
 import datetime
 import json
-import re
+import marshal
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
-from jinja2 import TemplateSyntaxError, nodes
-from jinja2.compiler import CodeGenerator, Frame
+from jinja2 import Template, TemplateSyntaxError, nodes, pass_context
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-__all__ = ["LARGEST", "RaisedError", "TemplateSyntaxError", "TooMuchError", "environment", "limited"]
+__all__ = ["LARGEST", "RaisedError", "TemplateSyntaxError", "compiled", "failure", "rendered"]
 
-LARGEST: Final = 16 << 20
-"""The most characters of a text, and the most elements of a list, that a template may make."""
-_SECONDS: Final = 10.0
-"""The most seconds that a template may run. Those in use take milliseconds."""
-_WIDEST: Final = 100_000
-"""The largest number that a template may pass to a filter or a method: a width, an indentation, a count."""
-_BITS: Final = 100_000
-"""The most bits of an integer."""
+LARGEST: Final = 4 << 20
+"""The most characters of the text of a template."""
 
 
 class RaisedError(Exception):
     """The template has called ``raise_exception``."""
 
 
-class TooMuchError(Exception):
-    """The template takes too much time or memory."""
-
-
-class limited:  # noqa: N801  (used as a function)
-    """Stop the Python code of a template after ``_SECONDS``, by a trace function of this thread.
-
-    A debugger or a measurement of coverage that has this place gets it back.
-    """
-
-    def __enter__(self) -> None:
-        self._end = time.monotonic() + _SECONDS
-        self._steps = 0
-        self._before = sys.gettrace()
-        sys.settrace(self._trace)
-
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(self._before)
-
-    def _trace(self, frame: Any, event: str, _: object) -> Callable[..., Any]:
-        self._steps += 1
-        if self._steps % 64 == 0 and time.monotonic() > self._end:
-            raise TooMuchError(f"it ran for over {_SECONDS:g} s")
-        return self._trace
-
-
-# ---------------------------------------------------------------------------------------------
-# sizes
-
-
-def _require(size: int, most: int = LARGEST) -> None:
-    if size > most:
-        raise TooMuchError(f"it makes more than {most:,} characters or elements at once")
-
-
-def _weigh(*values: object) -> int:
-    """Return the characters and elements of values, those within lists and mappings too. Raises TooMuchError."""
-    size, waiting = 0, list(values)
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, (str, bytes)):
-            size += len(value)
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            size += len(value)
-            waiting += value
-        elif isinstance(value, Mapping):
-            size += len(value)
-            waiting += [*value.keys(), *value.values()]
-        else:
-            size += 1
-        _require(size)
-    return size
-
-
-def _require_narrow(*values: object) -> None:
-    """Raise TooMuchError if one of the arguments of a call is a large number."""
-    for value in values:
-        if isinstance(value, int):
-            _require(abs(value), _WIDEST)
-
-
-def _require_format(text: object) -> None:
-    """Raise TooMuchError if a format (of ``%``, ``format`` or ``strftime``) has a width of more than five digits."""
-    if isinstance(text, str) and re.search(r"[0-9]{6}|%[^a-zA-Z%]*\*", text):
-        raise TooMuchError("it has a format with a huge width")
-
-
-def _replaced(text: str, old: str, new: str) -> None:
-    _require(len(text) + text.count(old) * max(len(new) - len(old), 0))
-
-
-def _call_is_small(function: Any, values: tuple[Any, ...]) -> None:
-    """Raise TooMuchError for a call of a text's method that makes a huge text."""
-    text, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
-    _require_narrow(*values)
-    if not isinstance(text, str):
-        return
-    if name == "replace" and len(values) > 1 and isinstance(values[0], str) and isinstance(values[1], str):
-        _replaced(text, values[0], values[1])
-    elif name == "join" and values and isinstance(values[0], (list, tuple)):
-        _require(_weigh(values[0]) + len(text) * len(values[0]))
-    elif name in ("expandtabs", "translate"):
-        _require(len(text) * 16)
-
-
-# ---------------------------------------------------------------------------------------------
-# the environment
-
-
-class _Generator(CodeGenerator):
-    """Compiles ``a ~ b`` to a call of the environment, which looks at the sizes."""
-
-    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
-        self.write("environment.joined((")
-        for part in node.nodes:
-            self.visit(part, frame)
-            self.write(", ")
-        self.write("))")
+class TooLongError(Exception):
+    """The text is longer than ``LARGEST``."""
 
 
 class _Generation(Extension):
@@ -146,92 +45,30 @@ class _Generation(Extension):
         return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
 
 
-class _Sandbox(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset(["+", "*", "**", "%"])
-    code_generator_class = _Generator
+def compiled(text: str) -> Template:
+    """Return a template in the environment of chat templates, with what Hugging Face's transformers offer them.
 
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        sizes = [len(value) if hasattr(value, "__len__") else 0 for value in (left, right)]
-        if isinstance(left, int) and isinstance(right, int):
-            if operator == "**":
-                _require(left.bit_length() * abs(right), _BITS)
-            elif operator == "*":
-                _require(left.bit_length() + right.bit_length(), _BITS)
-        elif operator == "*":
-            count = left if isinstance(left, int) else right
-            _require(sum(sizes) * max(count, 0) if isinstance(count, int) else 0)
-        elif operator == "+":
-            _require(sum(sizes))
-        elif operator == "%" and isinstance(left, str):
-            _require_format(left)
-            _weigh(right)
-        return super().call_binop(context, operator, left, right)
-
-    def call(self, context: Any, function: Any, *args: Any, **keywords: Any) -> Any:  # type: ignore[override]
-        _call_is_small(function, (*args, *keywords.values()))
-        return super().call(context, function, *args, **keywords)
-
-    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """Return the method ``format`` of a text, which looks at widths and sizes first; None for other values."""
-        wrapped = super().wrap_str_format(value)
-        if wrapped is None:
-            return None
-        format = wrapped
-
-        def checked(*args: Any, **keywords: Any) -> str:
-            _require_format(value.__self__)
-            _require_narrow(*args, *keywords.values())  # a width may be an argument
-            _require(_weigh(*args, *keywords.values()) * (1 + value.__self__.count("{")))
-            return format(*args, **keywords)
-
-        return checked
-
-    def joined(self, parts: tuple[Any, ...]) -> str:
-        """Return the texts of ``a ~ b ~ c``."""
-        _weigh(*parts)
-        return "".join(map(str, parts))
-
-
-def environment() -> _Sandbox:
-    """Return the environment of chat templates, with what Hugging Face's transformers offer them."""
-    made = _Sandbox(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation], finalize=_shown, cache_size=0,
+    Nothing of the template is computed here: Jinja would compute constant expressions, without any limit.
+    """
+    made = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation], optimized=False,
+        finalize=_unchanged, cache_size=0,
     )  # fmt: skip
+    tree = made.parse(text)
+    for node in tree.find_all(nodes.EvalContextModifier):  # Jinja would compute its value now
+        if not all(isinstance(option.value, nodes.Const) for option in node.options):
+            raise TemplateSyntaxError("autoescape takes true or false", node.lineno)
     del made.globals["lipsum"]
-    made.filters = {name: _small(name, function) for name, function in made.filters.items()}
-    made.filters["tojson"] = _small("tojson", _to_json)
+    made.filters["tojson"] = _to_json
     made.globals["raise_exception"] = _raise
     made.globals["strftime_now"] = _now
-    return made
+    return made.from_string(tree)
 
 
-def _shown(value: Any) -> Any:
-    """Look at the size of a value before it becomes text."""
-    if not isinstance(value, (str, int)):
-        _weigh(value)
+@pass_context
+def _unchanged(_: object, value: Any) -> Any:
+    """Return ``value``. A function that takes the context keeps Jinja from computing constants early."""
     return value
-
-
-def _small(name: str, function: Any) -> Any:
-    """Return a filter that looks at the sizes of its arguments first."""
-
-    def checked(*args: Any, **keywords: Any) -> Any:
-        kinds = (str, int, list, tuple, Mapping)
-        own = [arg for arg in (*args, *keywords.values()) if isinstance(arg, kinds) and not isinstance(arg, Context)]
-        _require_narrow(*own[1:])
-        size = _weigh(*own)
-        if name == "replace" and len(own) > 2:
-            _replaced(str(own[0]), str(own[1]), str(own[2]))
-        elif name == "join" and len(own) > 1 and isinstance(own[0], (list, tuple)):
-            _require(size + len(own[0]) * len(str(own[1])))
-        elif name in ("format", "indent", "tojson"):
-            _require_format(own[0] if name == "format" and own else None)
-            widths = [number for number in own[1:] if isinstance(number, int) and name != "format"]
-            _require(size * (1 + max(widths, default=4)))
-        return function(*args, **keywords)
-
-    checked.__dict__.update(getattr(function, "__dict__", {}))  # whether Jinja passes the context or the environment
-    return checked
 
 
 def _to_json(
@@ -251,6 +88,76 @@ def _raise(message: object) -> NoReturn:
 
 def _now(format: str) -> str:
     """Return the local time in a format of ``strftime``."""
-    _require_format(format)
-    _require(len(format), 1000)
     return datetime.datetime.now().strftime(format)
+
+
+def rendered(template: Template, names: Mapping[str, Any]) -> str:
+    """Return the text of a template. Raises whatever the template raises, and TooLongError."""
+    pieces: list[str] = []
+    size = 0
+    for piece in template.generate(names):
+        pieces.append(piece)
+        size += len(piece)
+        if size > LARGEST:
+            raise TooLongError
+    return "".join(pieces)
+
+
+def failure(error: Exception) -> tuple[str, int | None]:
+    """Return the message for an exception of a running template, and the line of the template at which it happened."""
+    line = None
+    trace = error.__traceback__
+    while trace is not None:  # Jinja names the lines of the template in the traceback
+        if trace.tb_frame.f_code.co_filename in ("<template>", "<unknown>"):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    if isinstance(error, RaisedError):
+        return f"the template refuses the messages: {error}", line
+    if isinstance(error, TooLongError):
+        return f"the template was stopped: its text has over {LARGEST:,} characters", line
+    if isinstance(error, RecursionError):
+        return "the template was stopped: it calls itself too deeply", line
+    if isinstance(error, (MemoryError, OverflowError)):
+        return "the template was stopped: it takes too much memory", line
+    return f"the template fails: {str(error)[:1000] or type(error).__name__}", line
+
+
+# ---------------------------------------------------------------------------------------------
+# the process
+
+
+def _limit(seconds: float, memory: int) -> None:
+    """Bound the memory of this process, and its time from now on, where the system can."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    end = int(used.ru_utime + used.ru_stime + seconds) + 2
+    for kind, soft in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, end)):
+        hard = resource.getrlimit(kind)[1]
+        with suppress(OSError, ValueError):  # macOS has no limit of addresses
+            resource.setrlimit(kind, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _serve() -> None:
+    """Answer requests for texts: lines of JSON, whose values are those of Python's ``marshal``."""
+    known = ("", None)
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        if request["cmd"] == "stop":
+            return
+        _limit(request["seconds"], request["memory"])
+        try:
+            if known[0] != request["template"] or known[1] is None:
+                known = request["template"], compiled(request["template"])
+            answer: Any = {"text": rendered(known[1], marshal.loads(base64.b64decode(request["names"])))}
+        except Exception as error:
+            message, number = failure(error)
+            answer = {"message": message, "line": number}
+        sys.stdout.write(json.dumps({"ok": answer}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _serve()

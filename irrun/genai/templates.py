@@ -9,6 +9,7 @@ from typing import Any, Final
 from irrun.base.source import Source, Span
 from irrun.diagnostics import FeedError, ReadError, UnsupportedError, diagnostic
 from irrun.genai.folder import Folder, Json
+from irrun.genai.rendering import Failure, Renderer
 from irrun.ir.parse import read_bytes
 
 __all__ = ["ChatTemplate", "Message"]
@@ -32,14 +33,15 @@ class ChatTemplate:
         self._text, self._source, self._span, self._names = text, source, span, names
         if len(text) > _LONGEST_TEMPLATE:
             raise ReadError(self._diagnostic(f"the template has {len(text):,} characters, more than any", None))
-        self._sandbox = _sandbox(source)
+        sandbox = _sandbox(source)
         try:
-            self._template = self._sandbox.environment().from_string(text)
-        except self._sandbox.TemplateSyntaxError as error:
+            sandbox.compiled(text)
+        except sandbox.TemplateSyntaxError as error:
             raise ReadError(self._diagnostic(error.message or "the template is no Jinja", error.lineno)) from None
         except (RecursionError, MemoryError, OverflowError, SyntaxError, ValueError) as error:
             reason = "it is nested too deeply" if isinstance(error, (RecursionError, MemoryError)) else str(error)
             raise ReadError(self._diagnostic(f"the template cannot be compiled: {reason}", None)) from None
+        self._renderer = Renderer(text, sandbox)
 
     @staticmethod
     def of(folder: Folder, stored: str | None) -> ChatTemplate | None:
@@ -67,7 +69,8 @@ class ChatTemplate:
         """Return the text of messages; with ``add_generation_prompt``, also the beginning of the answer.
 
         ``variables`` are further variables of the template. Raises FeedError (IR806) if the template refuses the
-        messages, fails, or takes too much time or memory.
+        messages, fails, or takes too much time or memory. The template runs in a process of its own, which waits for
+        the next messages as long as this object lives.
         """
         own = {
             "messages": list(messages),
@@ -77,42 +80,9 @@ class ChatTemplate:
         }
         names = {**self._names, **own, **variables}
         try:
-            with self._sandbox.limited():
-                return self._rendered(names)
-        except Exception as error:
-            raise FeedError(self._diagnostic(self._reason(error), self._line(error))) from None
-
-    def _rendered(self, names: Mapping[str, Any]) -> str:
-        pieces: list[str] = []
-        size = 0
-        for piece in self._template.generate(names):
-            pieces.append(piece)
-            size += len(piece)
-            if size > self._sandbox.LARGEST:
-                raise self._sandbox.TooMuchError(f"its text has over {self._sandbox.LARGEST:,} characters")
-        return "".join(pieces)
-
-    def _reason(self, error: Exception) -> str:
-        """Return the message for an exception of the running template."""
-        if isinstance(error, self._sandbox.RaisedError):
-            return f"the template refuses the messages: {error}"
-        if isinstance(error, self._sandbox.TooMuchError):
-            return f"the template was stopped: {error}"
-        if isinstance(error, RecursionError):
-            return "the template was stopped: it calls itself too deeply"
-        if isinstance(error, (MemoryError, OverflowError)):
-            return "the template was stopped: it takes too much memory"
-        return f"the template fails: {error or type(error).__name__}"
-
-    def _line(self, error: Exception) -> int | None:
-        """Return the line of the template at which an exception was raised: Jinja names it in the traceback."""
-        line = None
-        trace = error.__traceback__
-        while trace is not None:
-            if trace.tb_frame.f_code.co_filename in ("<template>", "<unknown>"):
-                line = trace.tb_lineno
-            trace = trace.tb_next
-        return line
+            return self._renderer(names)
+        except Failure as failure:
+            raise FeedError(self._diagnostic(str(failure), failure.line)) from None
 
     def _diagnostic(self, message: str, line: int | None) -> Any:
         """Return a diagnostic (IR806) at a line of the template."""

@@ -35,10 +35,10 @@ FOLDERS: dict[str, set[str]] = {
     "running": {"base", "kernels", "inference", "planning"},
     "api": {"base", "inference", "ir", "checking", "running"},
     "surgery": {"base", "inference", "ir", "running", "api"},
-    "genai": {"base", "inference", "ir", "running", "api"},
     "arrays": {"base", "ir", "running"},
-    "fleet": {"base", "arrays", "ir", "checking", "running", "api", "genai"},
     "engines": {"base", "planning", "api"},
+    "genai": {"base", "inference", "ir", "running", "api", "engines"},
+    "fleet": {"base", "arrays", "ir", "checking", "running", "api", "genai"},
     "conformance": {"base", "engines"},
     "growing": {"base", "inference", "api"},
     "fuzz": {
