@@ -11,7 +11,8 @@ import os
 import re
 import secrets
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -23,7 +24,17 @@ try:
 except ImportError:  # Windows, where nobody can remove a file that is open, so that no lock is needed
     fcntl = None
 
-__all__ = ["NewFile", "cache_folder", "lock", "replace_pair", "require_own", "sweep", "write_file", "write_pair"]
+__all__ = [
+    "NewFile",
+    "cache_folder",
+    "lock",
+    "replace_pair",
+    "require_own",
+    "sweep",
+    "write_file",
+    "write_pair",
+    "writing",
+]
 
 _LONGEST: Final = 200
 """The most bytes of the target's name in a temporary name: file systems allow names of 255 bytes."""
@@ -53,7 +64,9 @@ class NewFile:
         while True:
             self.partial = self.path.with_name(f"{_prefix(self.path.name)}{secrets.token_hex(4)}.part")
             try:
-                self.file = self.partial.open("xb")
+                self.file = self.partial.open(
+                    "x+b"
+                )  # numpy drops the errno of the errors of a file opened for writing alone
             except OSError as error:
                 raise WriteError.of(self.path, error) from None
             if lock(self.file) and os.fstat(self.file.fileno()).st_nlink:
@@ -74,8 +87,22 @@ class NewFile:
         self.partial.unlink(missing_ok=True)
         with suppress(OSError):  # what is still in the buffer does not fit on the disk either
             self.file.close()
-        if isinstance(error, OSError) and error.errno in _OF_THE_DISK and not isinstance(error, WriteError):
-            raise WriteError.of(self.path, error) from None
+        with writing(self.path):
+            if isinstance(error, OSError):
+                raise error
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise WriteError (IR011) for ``path`` if the disk is full or broken within the ``with`` block."""
+    try:
+        yield
+    except WriteError:
+        raise
+    except OSError as error:
+        if error.errno in _OF_THE_DISK:
+            raise WriteError.of(path, error) from None
+        raise
 
 
 def write_file(path: str | os.PathLike[str], data: bytes, *, swept: bool = False) -> None:

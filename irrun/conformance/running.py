@@ -22,7 +22,7 @@ from irrun.engines.folder import private_folder
 from irrun.engines.opening import open
 from irrun.engines.outcomes import Crash
 from irrun.engines.process import Limits
-from irrun.files import write_file
+from irrun.files import write_file, writing
 
 __all__ = ["Run", "harness", "read_run", "run", "starter"]
 
@@ -108,7 +108,7 @@ def _begun(target: Path, engine: str, properties: Mapping[str, str], suite: Suit
     now = datetime.now(UTC).isoformat(timespec="seconds")
     begun = Run(engine, suite.digest, now, len(cases), {}, properties)
     if not target.exists() or not target.stat().st_size:
-        target.write_bytes(_head(begun))
+        write_file(target, _head(begun))
         return begun
     old = read_run(target)
     digests = {case.name: case.digest for case in cases}
@@ -163,7 +163,7 @@ class _Work:
 
     def finish(self, result: Result) -> None:
         with self.lock:
-            with self.target.open("ab") as file:
+            with writing(self.target), self.target.open("ab") as file:
                 file.write(_line(asdict(result)))
             self.done += 1
             if self.on_result is not None:

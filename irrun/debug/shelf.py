@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from irrun.diagnostics import WriteError
 from irrun.engines import Value
 from irrun.engines.values import read_tensor, write_tensor
+from irrun.files import writing
 
 __all__ = ["Kept", "Shelf"]
 
@@ -65,7 +67,10 @@ class Shelf:
         source, target = Path(value.record["file"]), self._new()
         try:
             size = source.stat().st_size
-            shutil.move(source, target)
+            with writing(target):
+                shutil.move(source, target)
+        except WriteError:
+            raise
         except OSError:  # the engine has described it wrongly; so says whoever reads it
             return self._counted(Kept(self, value, {}, 0, 0))
         return self._counted(Kept(self, None, {**value.record, "file": str(target)}, 0, size))
@@ -80,7 +85,8 @@ class Shelf:
 
     def small(self, at: int, size: int) -> Mapping[str, Any]:
         """Return the record of a small value."""
-        self._file.seek(at)
+        with writing(self.folder):  # what is still in the buffer
+            self._file.seek(at)
         return json.loads(self._file.read(size))
 
     def forget(self, size: int) -> None:
@@ -88,13 +94,15 @@ class Shelf:
         self.size -= size
         self._kept -= 1
         if not self._kept:
-            self._file.seek(0)
-            self._file.truncate()
+            with writing(self.folder):
+                self._file.seek(0)
+                self._file.truncate()
             self._written = 0
 
     def close(self) -> None:
         """Close the file of the small values. The folder remains."""
-        self._file.close()
+        with suppress(OSError):  # what is still in the buffer does not fit on the disk
+            self._file.close()
 
     def _new(self) -> Path:
         self._number += 1
@@ -102,8 +110,9 @@ class Shelf:
 
     def _keep_small(self, record: Mapping[str, Any]) -> Kept:
         data, at = json.dumps(record).encode(), self._written
-        self._file.seek(at)
-        self._file.write(data)
+        with writing(self.folder):
+            self._file.seek(at)
+            self._file.write(data)
         self._written += len(data)
         return self._counted(Kept(self, None, {}, at, len(data)))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from irrun.engines.outcomes import Place
 from irrun.engines.tensors import decoded, encoded
+from irrun.files import writing
 
 __all__ = ["Value", "read_tensor", "write_tensor"]
 
@@ -75,5 +76,6 @@ def write_tensor(array: np.ndarray, type: str | None, path: Path) -> dict[str, A
         return {**record, "values": data}
     if len(data) <= _MAX_INLINE_BYTES:
         return {**record, "data": base64.b64encode(data).decode("ascii")}
-    path.write_bytes(data)
+    with writing(path):
+        path.write_bytes(data)
     return {**record, "file": str(path)}

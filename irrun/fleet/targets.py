@@ -19,7 +19,7 @@ import numpy as np
 
 from irrun.arrays.writing import write_npy, write_npz
 from irrun.diagnostics import Diagnostic, diagnostic
-from irrun.files import NewFile
+from irrun.files import NewFile, writing
 from irrun.fleet.inputs import Files, Inputs, zarr_package
 from irrun.fleet.session import Result
 from irrun.running.dump import storable
@@ -139,6 +139,7 @@ class Folder:
 _PART: Final = re.compile(r"part-(\d+)-(\d+)\.npz")
 _BAD: Final = "-bad"
 """The key of the numbers of inputs without a result. Outputs have their positions as keys."""
+_ASIDE: Final = "zarr"
 _COMPLETE: Final = "complete"
 """The file that says that the output holds all results. The parts are then removed."""
 
@@ -268,8 +269,15 @@ class Stacked:
 
     def _zarr(self, count: int, kinds: _Kinds, parts: Sequence[_Part]) -> None:
         """Write a Zarr array, or a group of them for several outputs, aside, and rename its folder."""
+        with writing(self.path):
+            self._zarr_aside(count, kinds, parts)
+        if self.path.is_dir():
+            shutil.rmtree(self.path)
+        (self.work / _ASIDE).replace(self.path)
+
+    def _zarr_aside(self, count: int, kinds: _Kinds, parts: Sequence[_Part]) -> None:
         zarr = zarr_package()
-        aside = self.work / "zarr"
+        aside = self.work / _ASIDE
         shutil.rmtree(aside, ignore_errors=True)
         group: Any = None if len(self.names) == 1 else zarr.open_group(str(aside), mode="w")
         for at, (shape, dtype) in enumerate(kinds):
@@ -286,9 +294,6 @@ class Stacked:
                     array[reached : reached + ready] = whole[:ready]
                     kept, reached = [whole[ready:]], reached + ready
             array[reached:count] = np.concatenate(kept)
-        if self.path.is_dir():
-            shutil.rmtree(self.path)
-        aside.replace(self.path)
 
     def discard(self, inputs: Inputs) -> None:
         (self.work / _COMPLETE).unlink(missing_ok=True)
