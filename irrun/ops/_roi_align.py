@@ -59,8 +59,10 @@ class RoiAlignBase(Op):
     def run(self, data: np.ndarray, rois: np.ndarray, batch_indices: np.ndarray) -> np.ndarray:
         work = wide(data.dtype)
         check_batches(batch_indices, len(data), "C4")
+        rois = rois.astype(work)
+        self.refuse_many_samples(rois)
         out = np.zeros((len(rois), data.shape[1], self.pooled_h, self.pooled_w), work)
-        for n, (roi, batch) in enumerate(zip(rois.astype(work), batch_indices.tolist())):
+        for n, (roi, batch) in enumerate(zip(rois, batch_indices.tolist())):
             out[n] = self._pool(data[batch].astype(work, copy=False), roi)
         return narrow(out, data.dtype)
 
@@ -68,8 +70,7 @@ class RoiAlignBase(Op):
         """Return the bins (channels, pooled_h, pooled_w) of one region of ``maps`` (channels, height, width)."""
         height, width = maps.shape[1:]
         x1, y1, wide, high = self.box(roi)
-        rows, columns = self._count(high, self.pooled_h), self._count(wide, self.pooled_w)
-        refuse_samples(rows, columns, "sampling_ratio" if self.sampling_ratio else "spatial_scale")
+        rows, columns = self._counts(roi)
         pooled = np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
         for channel, bin_y, bin_x, sample_y, sample_x in blocks(*pooled.shape, rows, columns):
             # (bin row, bin column, sample row, sample column)
@@ -87,6 +88,16 @@ class RoiAlignBase(Op):
                 part += samples.sum((3, 4))
         # OpenVINO's CPU plugin gives NaN for a bin without samples, the reference kernel 0
         return pooled if self.mode == "max" else pooled / maps.dtype.type(max(1, rows * columns))
+
+    def refuse_many_samples(self, rois: np.ndarray) -> None:
+        """Raise Refused (IR604) if a bin of one of the regions has too many samples."""
+        for roi in rois:
+            refuse_samples(*self._counts(roi), "sampling_ratio" if self.sampling_ratio else "spatial_scale")
+
+    def _counts(self, roi: np.ndarray) -> tuple[int, int]:
+        """Return the rows and the columns of samples in a bin of a region."""
+        _, _, wide, high = self.box(roi)
+        return self._count(high, self.pooled_h), self._count(wide, self.pooled_w)
 
     def _count(self, size: np.floating, bins: int) -> int:
         """Return the number of samples of a bin along one axis: none if its size is NaN, too many if infinite."""

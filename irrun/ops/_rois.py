@@ -62,8 +62,9 @@ def bilinear(maps: np.ndarray, channel: np.ndarray | slice, y: np.ndarray, x: np
     return upper * (1 - down) + lower * down
 
 
-MOST_SAMPLES: Final = 1 << 28
-"""The most samples of one bin, so that an attribute of a hostile file cannot make a run endless."""
+MOST_SAMPLES: Final = 1 << 20
+"""The most samples of one bin, so that an attribute of a hostile file cannot make a run endless. A bin that covers
+1,024 by 1,024 elements of the data has as many."""
 _MOST_ELEMENTS: Final = 1 << 20
 """The most elements of a block of samples. The kernels hold some twenty arrays of this size, or 160 MB of f64."""
 

@@ -57,6 +57,7 @@ class DeformablePSROIPooling(Op):
         return data.reshaped([count, self.output_dim, self.group_size, self.group_size])
 
     def run(self, data: np.ndarray, rois: np.ndarray, offsets: np.ndarray | None = None) -> np.ndarray:
+        refuse_samples(self.spatial_bins_y, self.spatial_bins_x, "spatial_bins_x and spatial_bins_y")
         work = wide(data.dtype)
         out = np.zeros((len(rois), self.output_dim, self.group_size, self.group_size), work)
         boxes = regions(rois).astype(work)
@@ -85,7 +86,6 @@ class DeformablePSROIPooling(Op):
         y = np.broadcast_to(y1 + bins[:, np.newaxis] * (high / size) + shifts[:, 1] * high, shape)
         channels = np.arange(len(maps)).reshape(*shape, 1, 1)
         sums, counts = np.zeros(shape, maps.dtype), np.zeros(shape, np.int64)
-        refuse_samples(self.spatial_bins_y, self.spatial_bins_x, "spatial_bins_x and spatial_bins_y")
         for *bin, rows, columns in blocks(*shape, self.spatial_bins_y, self.spatial_bins_x):
             part = tuple(bin)
             # (output, bin row, bin column), then the samples in a bin

@@ -68,18 +68,21 @@ class ExperimentalDetectronROIFeatureExtractor(Op):
 
     def run(self, rois: np.ndarray, *pyramid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         result = np.zeros((len(rois), pyramid[0].shape[1], self.output_size, self.output_size), rois.dtype)
-        levels = _levels(plain(rois), len(pyramid))
-        for number, (features, scale) in enumerate(zip(pyramid, self.pyramid_scales)):
-            level = _Level(
-                pooled_h=self.output_size,
-                pooled_w=self.output_size,
-                sampling_ratio=self.sampling_ratio,
-                spatial_scale=1 / scale,
-            )
-            level.offset = 0.5 if self.aligned else 0
-            places = np.flatnonzero(levels == number)
+        numbers = _levels(plain(rois), len(pyramid))
+        levels = [self._level(scale) for scale in self.pyramid_scales[: len(pyramid)]]
+        for number, level in enumerate(levels):
+            level.refuse_many_samples(plain(rois[numbers == number]))
+        for number, (features, level) in enumerate(zip(pyramid, levels)):
+            places = np.flatnonzero(numbers == number)
             result[places] = level.run(features, rois[places], np.zeros(len(places), np.int64))
         return result, rois  # OpenVINO keeps the order of the regions; the specification orders them by level
+
+    def _level(self, scale: int) -> _Level:
+        """Return the operation that computes the regions of a level. ``scale`` is the stride of its features."""
+        size = self.output_size
+        level = _Level(pooled_h=size, pooled_w=size, sampling_ratio=self.sampling_ratio, spatial_scale=1 / scale)
+        level.offset = 0.5 if self.aligned else 0
+        return level
 
 
 def _levels(rois: np.ndarray, count: int) -> np.ndarray:

@@ -38,7 +38,7 @@ DEFAULTS: list[tuple[str, Any, str]] = [
     ("axes of a tensor", shapes._MOST_AXES, "64"),
     ("characters of a message", diagnostics._MAX_MESSAGE_CHARS, "600"),
     ("seconds that a model from a pipe may wait", parse._PATIENCE, "5"),
-    ("samples in a bin", _rois.MOST_SAMPLES, "2²⁸"),
+    ("samples in a bin", _rois.MOST_SAMPLES, "2²⁰"),
     ("digits of a dim", _inputs._MAX_DIM_DIGITS, "18"),
     ("bytes that folding may add", planned._MAX_GROWTH, "8 times"),
     ("bytes that folding may add", planned._SMALL_BYTES, "1 MiB"),
@@ -62,7 +62,7 @@ def test_the_page_gives_the_limit_of_the_code(row: str, limit: float, text: str)
     assert re.search(rf"(^|\W){re.escape(text)}(\W|$)", line)
     number = int(re.sub(r"\D", "", text.translate(str.maketrans("⁸", " "))) or 0)
     units = {"KiB": 1 << 10, "MiB": 1 << 20}
-    assert limit == (2**28 if "²" in text else number * units.get(text[-3:], 1))
+    assert limit == (2**20 if "²" in text else number * units.get(text[-3:], 1))
 
 
 def _dims(node: b.Node) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -23,7 +24,7 @@ MOST = 200 << 20
 
 
 def _regions(columns: int) -> tuple[b.Node, b.Node, b.Node]:
-    data = b.parameter([1, 1, 8, 8], name="data")
+    data = b.parameter([1, 9, 8, 8], name="data")
     return data, b.parameter([1, columns], name="rois"), b.constant(np.zeros(1, np.int32))
 
 
@@ -41,7 +42,7 @@ def _deformable(bins: int) -> irrun.Model:
     data, rois, _ = _regions(5)
     return b.model(
         b.DeformablePSROIPooling(
-            data, rois, output_dim=1, spatial_scale=1.0, group_size=1, spatial_bins_x=3000, spatial_bins_y=bins
+            data, rois, output_dim=9, spatial_scale=1.0, group_size=1, spatial_bins_x=1000, spatial_bins_y=bins
         )
     )
 
@@ -52,18 +53,43 @@ def _deformable(bins: int) -> irrun.Model:
     ids=["ROIAlign", "ROIAlignRotated", "DeformablePSROIPooling"],
 )
 def test_many_samples(model: Callable[[int], irrun.Model], roi: list[float]) -> None:
-    feeds = [np.arange(64, dtype=np.float32).reshape(1, 1, 8, 8), np.array([roi], np.float32)]
-    executable = irrun.compile(model(3000), max_memory=MOST)
+    feeds = [np.arange(9 * 64, dtype=np.float32).reshape(1, 9, 8, 8), np.array([roi], np.float32)]
+    executable = irrun.compile(model(1000), max_memory=MOST)
     tracemalloc.start()
     try:
         (many,) = executable(feeds).values()
         assert tracemalloc.get_traced_memory()[1] < MOST
     finally:
         tracemalloc.stop()
-    (few,) = irrun.compile(model(300))(feeds).values()
+    (few,) = irrun.compile(model(100))(feeds).values()
     np.testing.assert_allclose(many, few, rtol=1e-2)
     with pytest.raises(irrun.ExecutionError, match=r"IR604.*(sampling_ratio|spatial_bins_y)"):
         irrun.compile(model(1 << 30))(feeds)
+
+
+def test_too_many_samples_are_refused_before_any_is_computed() -> None:
+    """The last region is too large; a million samples of each of the others would take minutes."""
+    data = b.parameter([1, 64, 8, 8], name="data")
+    rois, batches = b.parameter([100, 4], name="rois"), b.constant(np.zeros(100, np.int32))
+    how = {"pooled_h": 1, "pooled_w": 1, "spatial_scale": 1.0}
+    boxes = np.array([[0, 0, 900, 900]] * 99 + [[0, 0, 1025, 1025]], np.float32)
+    extractor = {"output_size": 1, "pyramid_scales": [1, 1]}
+    small, large = [0, 0, 200, 200], [0, 0, 1025, 1025]
+    cases = [
+        (b.ROIAlign(data, rois, batches, sampling_ratio=0, mode="avg", **how), boxes),
+        (b.ROIAlign(data, rois, batches, sampling_ratio=5000, mode="avg", **how), boxes),
+        (
+            b.ExperimentalDetectronROIFeatureExtractor(rois, data, data, sampling_ratio=0, **extractor)[0],
+            np.array([large] + [small] * 99, np.float32),
+        ),
+    ]
+    for node, regions in cases:
+        feeds = {"data": np.ones((1, 64, 8, 8), np.float32), "rois": regions}
+        executable = irrun.compile(b.model(node))
+        since = time.process_time()
+        with pytest.raises(irrun.ExecutionError, match=r"IR604.*samples in a bin"):
+            executable(feeds)
+        assert time.process_time() - since < 1
 
 
 def test_frames_far_apart() -> None:
