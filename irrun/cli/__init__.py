@@ -59,7 +59,7 @@ class _Commands(click.Group):
             with _printable_errors():
                 context = super().make_context(info_name, args, *more, **options)
         except click.UsageError as error:
-            _report(given, 2, error.format_message())
+            report_error(given, 2, error.format_message())
             raise
         context.meta["irrun.arguments"] = given
         return context
@@ -71,19 +71,19 @@ class _Commands(click.Group):
                 status = super().invoke(ctx)
             sys.stdout.flush()
         except click.ClickException as error:
-            _report(ctx.meta["irrun.arguments"], error.exit_code, error.format_message())
+            report_error(ctx.meta["irrun.arguments"], error.exit_code, error.format_message())
             raise
         except click.exceptions.Exit:
             raise
         except KeyboardInterrupt as error:
             status = 130
-            _report(ctx.meta["irrun.arguments"], status, "interrupted", error)
+            report_error(ctx.meta["irrun.arguments"], status, "interrupted", error)
         except BrokenPipeError:  # the program that reads the output, such as head, has closed the pipe
             _discard_output()
             status = 141
         except Exception as error:
             status = _failed(error)
-            _report(ctx.meta["irrun.arguments"], status, str(error), error)
+            report_error(ctx.meta["irrun.arguments"], status, str(error), error)
         ctx.exit(status or 0)
 
 
@@ -101,7 +101,7 @@ def _printable_errors() -> Iterator[None]:
         raise click.UsageError(printable(message), error.ctx) from None
 
 
-def _report(arguments: list[str], status: int, message: str, error: BaseException | None = None) -> None:
+def report_error(arguments: list[str], status: int, message: str, error: BaseException | None = None) -> None:
     """Print the error of a command as JSON if the ``arguments`` of the command line ask for this format."""
     values = [text.partition("=")[2] for text in arguments if text.startswith("--format=")]
     values += [after for text, after in itertools.pairwise(arguments) if text == "--format"]

@@ -17,6 +17,7 @@ from irrun.base.text import printable
 from irrun.checking.render import concise
 from irrun.cli import _terminal
 from irrun.cli._inputs import Input, gather
+from irrun.cli._last_resort import LastResort
 from irrun.cli._outputs import Output, describe, describe_taps
 from irrun.debug.nonfinite import NonFinite, Report
 from irrun.diagnostics import ExecutionError, ReadError
@@ -123,14 +124,16 @@ def _outputs(
     seconds: list[float] = []
     for number in range(settings.runs - 1):
         if number:
-            since = time.perf_counter()
-            executable(arrays, hooks=measuring)
-            seconds.append(time.perf_counter() - since)
+            with _watch(executable, settings) as watch:
+                since = time.perf_counter()
+                executable(arrays, hooks=[*watch, *measuring])
+                seconds.append(time.perf_counter() - since)
         else:
-            with _bar(executable, err) as bar:
-                executable(arrays, hooks=bar)
+            with _bar(executable, err) as bar, _watch(executable, settings) as watch:
+                executable(arrays, hooks=[*watch, *bar])
         executable.restart()
     hooks: list[Hook] = [*measuring, *([nonfinite] if nonfinite else [])]
+    values = None
     with ExitStack() as stack:
         if settings.dump is not None:
             values = stack.enter_context(Dump(settings.dump))
@@ -140,11 +143,25 @@ def _outputs(
         is_observed = bool(settings.dump or settings.taps or nonfinite)
         if settings.runs == 1:  # the bar would slow down a run that is measured
             hooks += stack.enter_context(_bar(executable, err))
+        watch = stack.enter_context(_watch(executable, settings, values))
         since = time.perf_counter()
-        outputs = executable(arrays, hooks=hooks, taps=settings.taps)
+        outputs = executable(arrays, hooks=[*watch, *hooks], taps=settings.taps)
         if settings.runs > 1 and not is_observed:
             seconds.append(time.perf_counter() - since)
         return outputs, seconds
+
+
+@contextmanager
+def _watch(executable: Executable, settings: Settings, values: Dump | None = None) -> Iterator[Sequence[Hook]]:
+    """Provide the hook of a run that ends the process if the time of the run is over; none without a limit.
+
+    ``values`` then writes its index.
+    """
+    if settings.timeout is None:
+        yield []
+        return
+    with LastResort(executable.model, settings.timeout, values.write_index if values else lambda: None) as watch:
+        yield [watch]
 
 
 @contextmanager

@@ -16,7 +16,15 @@ from irrun.opdef import Op, Value
 if TYPE_CHECKING:
     from irrun.planning.steps import Step
 
-__all__ = ["kernel_failed", "out_of_memory", "refuse_too_large", "refused_by_inputs", "step_failed", "too_much_memory"]
+__all__ = [
+    "kernel_failed",
+    "out_of_memory",
+    "out_of_time",
+    "refuse_too_large",
+    "refused_by_inputs",
+    "step_failed",
+    "too_much_memory",
+]
 
 
 def kernel_failed(model: Model, layer: Layer, op: Op | None, error: Exception, inputs: str) -> Diagnostic:
@@ -38,6 +46,17 @@ def out_of_memory(model: Model, step: Step, inputs: Sequence[np.ndarray | None])
     message = f'{step.layer.type} "{step.layer.name}" ran out of memory; its inputs are {_described(inputs)}'
     return ExecutionError(
         diagnostic("IR604", message, source=model.source, node=step.layer.node, layer=step.layer.name)
+    )
+
+
+def out_of_time(model: Model, layer: Layer | None, when: str, seconds: float) -> ExecutionError:
+    """Return the error (IR607) for a run that was stopped after ``seconds``, ``when``: in a ``layer`` or before it."""
+    place = "" if layer is None else f' {when} {layer.type} "{layer.name}"'
+    message = f"the run took longer than the {seconds:g} s allowed and was stopped{place}"
+    help = "check the number of iterations of loops and the length of sequences, or raise --timeout (timeout=)"
+    node = None if layer is None else layer.node
+    return ExecutionError(
+        diagnostic("IR607", message, source=model.source, node=node, layer=layer and layer.name, help=help)
     )
 
 

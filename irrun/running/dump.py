@@ -45,6 +45,10 @@ class Dump:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.write_index()
+
+    def write_index(self) -> None:
+        """Write the index of the values so far."""
         rows = ",\n".join(json.dumps(row, allow_nan=False) for row in self.rows)
         write_file(self.folder / "index.json", f"[\n{rows}\n]\n".encode("ascii"), swept=True)
 

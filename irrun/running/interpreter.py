@@ -11,12 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.base.deadline import OutOfTime
-from irrun.diagnostics import ExecutionError, IrrunError, Refused, diagnostic
+from irrun.diagnostics import ExecutionError, IrrunError, Refused
 from irrun.inference.layer import infer
 from irrun.inference.propagate import declared_inside, site
 from irrun.model import Layer, Model
 from irrun.opdef import Stream, Value, Variables
-from irrun.planning.failures import out_of_memory, refuse_too_large, refused_by_inputs, step_failed
+from irrun.planning.failures import out_of_memory, out_of_time, refuse_too_large, refused_by_inputs, step_failed
 from irrun.planning.plan import plan as planned
 from irrun.planning.steps import Plan, Step
 from irrun.running.hooks import Hook
@@ -103,7 +103,7 @@ class Interpreter:
             except IrrunError:
                 raise  # a step of a body has failed and reported it
             except OutOfTime:
-                raise self._too_long(step.layer, "in") from None
+                raise out_of_time(self.model, step.layer, "in", self.timeout or 0) from None
             except Exception as error:
                 raise self._failed(plan, step, inputs, error) from error
             if live.pending != pending:
@@ -124,20 +124,7 @@ class Interpreter:
     def _require_time(self, layer: Layer | None, deadline: float) -> None:
         """Raise ExecutionError (IR607) if ``deadline`` is over. ``layer`` is the one that would be next, if known."""
         if time.monotonic() >= deadline:
-            raise self._too_long(layer, "before")
-
-    def _too_long(self, layer: Layer | None, when: str) -> ExecutionError:
-        """Return the error (IR607) for a run that was stopped in a ``layer`` or before it."""
-        place = "" if layer is None else f' {when} {layer.type} "{layer.name}"'
-        message = f"the run took longer than the {self.timeout:g} s allowed and was stopped{place}"
-        node = None if layer is None else layer.node
-        return ExecutionError(
-            diagnostic(
-                "IR607", message, source=self.model.source, node=node, layer=layer and layer.name,
-                help="check the number of iterations of loops and the length of sequences, or raise --timeout"
-                " (timeout=)",
-            )
-        )  # fmt: skip
+            raise out_of_time(self.model, layer, "before", self.timeout or 0)
 
     def body(self, plan: Plan, arrays: Sequence[np.ndarray], run: Run) -> list[np.ndarray]:
         """Run the plan of a body, or one for any inputs if these are not as the Parameters of the body declare."""
