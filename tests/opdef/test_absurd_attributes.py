@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from irrun.conformance import read_suite
 from irrun.diagnostics import IrrunError
 from irrun.running.generate import draw
 
-_NUMBERS = ("1e309", "nan", "-1", "9223372036854775808", "1e-320", "")
+_NUMBERS = ("1e309", "nan", "-1", "9223372036854775808", "1e-320", "", "5000", "2147483647")
 _ATTRIBUTE = re.compile(r'(?<=\s)(?!element_type|offset|size|shape)(\w+)="([^"]*\d[^"]*)"(?=[^<>]*/>)')
 _MEMORY = 1 << 26
+_MOST_SECONDS = 3
+"""Seconds of the processor after which a refusal comes too late: it needs no computation."""
 
 
 def _is_of_data(found: re.Match[str]) -> bool:
@@ -22,13 +25,16 @@ def _is_of_data(found: re.Match[str]) -> bool:
 
 
 def _failure(path: Path) -> str:
-    """Return how a model with random inputs fails with what is no answer, or an empty text."""
+    """Return how a model with random inputs fails with what is no answer, or after long work; or an empty text."""
+    since = time.process_time()
     try:
         irrun.check(path)
         model = irrun.read_model(path)
         irrun.compile(model, max_memory=_MEMORY, timeout=10)(draw(model, 0))
     except IrrunError as error:
-        return "" if error.diagnostics[0].code != "IR603" else error.diagnostics[0].message
+        taken, first = time.process_time() - since, error.diagnostics[0]
+        late = f"{first.code} after {taken:.1f} s" if taken > _MOST_SECONDS and first.code != "IR607" else ""
+        return first.message if first.code == "IR603" else late
     return ""
 
 
