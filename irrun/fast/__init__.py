@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from irrun.base.forking import UNFORKED
 from irrun.opdef import Kernel, Op, Request, is_custom
 
-__all__ = ["OFFERS", "always", "available", "join", "kernel"]
+__all__ = ["OFFERS", "available", "join", "kernel"]
 
 _Flow = TypeVar("_Flow")
 
@@ -57,11 +57,6 @@ def available() -> bool:
     if os.environ.get("IRRUN_FAST", "") == "0" or importlib.util.find_spec("numba") is None:
         return False
     return _module("machine.structures").are_known()
-
-
-def always() -> bool:
-    """Return whether every plan has compiled kernels, however small its model: IRRUN_FAST=always, for tests."""
-    return os.environ.get("IRRUN_FAST", "") == "always"
 
 
 def kernel(op: Op, request: Request) -> Kernel | None:

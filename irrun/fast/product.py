@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from irrun.base.thresholds import least
 from irrun.fast.codes import PackedCodes
 from irrun.fast.machine.processor import HALVES, ROWS
 from irrun.fast.machine.sharing import share
@@ -51,7 +52,7 @@ def offer(op: _MatMul, request: Request) -> Kernel | None:
     if a is None or b is None or (a.rank or 0) < 2 or a.type.name != "f32" or b.type is not a.type or b.rank != 2:
         return None
     source = b.data if b.stored is None else b.stored
-    if source is None or math.prod(b.shape.static or ()) < _MIN_MATRIX_ELEMENTS:
+    if source is None or math.prod(b.shape.static or ()) < least(_MIN_MATRIX_ELEMENTS):
         return None
     shape = op.infer(Site(), a, b).shape.static
     flops = 0 if shape is None else 2 * math.prod(shape) * (a.shape[-2 if op.transpose_a else -1].value or 0)

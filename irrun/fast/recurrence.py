@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from irrun.base.deadline import in_time
+from irrun.base.thresholds import least
 from irrun.fast.functions import contracted, sigmoid, tanh
 from irrun.fast.machine.processor import compiled
 from irrun.fast.panels import multiply_panels
@@ -54,7 +55,7 @@ def offer(op: _Recurrent, request: Request) -> Kernel | None:
     pack = packs.get(op.formula.pack)
     known = request.inputs[op.weights[1]]
     r = None if known is None else known.exact
-    if pack is None or r is None or r.dtype != np.float32 or math.prod(r.shape[-2:]) < _MIN_WEIGHTS_ELEMENTS:
+    if pack is None or r is None or r.dtype != np.float32 or math.prod(r.shape[-2:]) < least(_MIN_WEIGHTS_ELEMENTS):
         return None
     return op.prepared(request, pack)
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
-from irrun.fast import always, available
+from irrun.base.thresholds import always
+from irrun.fast import available
 from irrun.inference.propagate import declared_inside
 from irrun.model import Model
 from irrun.opdef import Value

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from irrun.base.thresholds import least
 from irrun.fast.convolution.windows import convolution_of, geometry_of
 from irrun.kernels.blocks import each_block, scratch
 from irrun.kernels.convolution.windows import Axis
@@ -59,7 +60,7 @@ def chained(first: Kernel, then: Kernel) -> Kernel | None:
     stages = (*first.joins.stages, *then.joins.stages)
     between = first.joins.stages[-1]
     small = all(stage.panels.nbytes <= _MAX_FILTERS_BYTES for stage in stages)
-    if len(stages) > _MAX_STAGES or not small or between.row * between.axes[0].out < _MIN_BETWEEN_BYTES:
+    if len(stages) > _MAX_STAGES or not small or between.row * between.axes[0].out < least(_MIN_BETWEEN_BYTES):
         return None
     return _Chain(stages, first.flops + then.flops).kernel()
 

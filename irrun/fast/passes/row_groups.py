@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.base.thresholds import least
 from irrun.kernels.blocks import BLOCK_BYTES, blocks, each_block, scratch
 from irrun.opdef import Calls, Index, Kernel, Packing, Value
 from irrun.planning.flow import Context, Flow
@@ -61,7 +62,7 @@ class _Groups:
         self.at = list(range(flow.end + 1))
         """The position at which each step will run."""
         for position, step in enumerate(flow.steps):
-            if rows[position] < _MIN_GROUP_ROWS:
+            if rows[position] < least(_MIN_GROUP_ROWS):
                 continue
             self.group[position] = {position}
             near = {flow.made.get(slot, -1) for slot in _read(step)}

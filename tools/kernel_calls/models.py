@@ -1,45 +1,32 @@
-"""Call compiled kernels with random inputs in odd memory, and compare them with ``exact``.
-
-`python -m tools kernel_calls --calls 20000 --seed 7` makes models of one operation, or of a few that kernels join, with
-random attributes and shapes, runs them with compiled kernels and with ``exact``, and reports each call whose results
-differ by more than rounding, or in kind (NaN, an infinity and its sign). The inputs lie in the layouts of
-`tests/help/odd_memory.py`, some of them beside a page that must not be touched; some hold infinities, NaN, huge and
-subnormal numbers. `--form avx2` computes as a processor without AVX-512 does, and `--threads` sets the threads.
-`--only MatMul --at 31` repeats one call. The exit status is 1 if a result is wrong.
-"""
+"""Random models of one operation, or of a few that compiled kernels join."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-import time
-import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
-import irrun
 from irrun import build as b
-from irrun.fast.machine.machine_code import MachineCode
-from odd_memory import odd
 
-SPECIAL: Final = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1e30, -1e30], np.float32)
-"""Numbers that some calls hold among their inputs."""
+__all__ = ["MODELS", "SPECIAL", "Draw"]
+
+SPECIAL: Final[Mapping[str, np.ndarray]] = {
+    "not finite": np.array([np.nan, np.inf, -np.inf], np.float32),
+    "huge": np.array([1e30, -1e30], np.float32),
+    "tiny": np.array([0.0, -0.0, 1e-40, -1e-40, 1e-45, 2e-38], np.float32),
+}
+"""Numbers that some calls hold among their inputs, by kind: next to huge ones, errors of the others do not show."""
 Node = Any
 
 
 @dataclass
 class Draw:
-    """What one call is drawn with, and the inputs of its model."""
+    """What a model is drawn with, and the shapes of its inputs."""
 
     rng: np.random.Generator
-    special: bool
-    inputs: list[np.ndarray] = field(default_factory=list)
+    shapes: list[tuple[int, ...]] = field(default_factory=list)
 
     def one(self, *choices: Any) -> Any:
         return choices[self.rng.integers(len(choices))]
@@ -65,13 +52,18 @@ class Draw:
 
     def input(self, *shape: int, dynamic: float = 0.4) -> Node:
         """Add an input, and return its node. The model does not know its shape in a part ``dynamic`` of the calls."""
-        numbers = self.normal(*shape, scale=3)
-        if self.special and numbers.size:
-            places = self.rng.integers(numbers.size, size=self.rng.integers(1, 4))
-            numbers.reshape(-1)[places] = self.rng.choice(SPECIAL, len(places))
-        self.inputs.append(numbers)
+        self.shapes.append(shape)
         declared = [None] * len(shape) if self.rng.random() < dynamic else list(shape)
-        return b.parameter(declared, "f32", name=f"x{len(self.inputs)}")
+        return b.parameter(declared, "f32", name=f"x{len(self.shapes)}")
+
+    def numbers(self, special: str) -> list[np.ndarray]:
+        """Return contents of the inputs for one call, with a few special numbers of a kind, if it is not empty."""
+        made = [self.normal(*shape, scale=3) for shape in self.shapes]
+        for array in made if special else ():
+            if array.size:
+                places = self.rng.integers(array.size, size=self.rng.integers(1, 4))
+                array.reshape(-1)[places] = self.rng.choice(SPECIAL[special], len(places))
+        return made
 
 
 # ---------------------------------------------------------------------------------------------
@@ -90,34 +82,71 @@ def _after(d: Draw, node: Node, *shape: int) -> Node:
     return b.Add(node, d.input(*shape)) if kind == 3 else node
 
 
-def _product(d: Draw) -> Node:
-    kind, groups = d.one("f32", "f32", "f16", "bf16", "u8", "i8", "u4", "i4"), 1
-    depth, columns = d.size(300), d.size(300, 14)
-    depth = max(depth, -(-(1 << 12) // columns))
+def _matrix(d: Draw, depth: int, columns: int) -> tuple[Node, bool]:
+    """Return a constant matrix of any type, and whether it is transposed. Integers have scales and zeros by groups."""
+    kind = d.one("f32", "f32", "f16", "bf16", "u8", "i8", "u4", "i4")
     ranges = {"u8": (0, 256), "i8": (-128, 128), "u4": (0, 16), "i4": (-8, 8)}
-    if kind in ranges:
-        groups = d.one(1, 2, 4)
-        depth = -(-depth // (groups * 8)) * groups * 8
-        low, high = ranges[kind]
-        codes, zeros = (
-            b.Convert(b.constant(d.rng.integers(low, high, (columns, groups, size)), kind), destination_type="f32")
-            for size in (depth // groups, 1)
-        )
-        scaled = b.Multiply(
-            b.Subtract(codes, zeros), np.abs(d.normal(columns, groups, 1, scale=1 / 512)) + np.float32(0.002)
-        )
-        matrix, flip = b.Reshape(scaled, np.array([columns, depth]), special_zero=False), True
-    elif kind == "f32":
+    if kind == "f32":
         flip = bool(d.rng.integers(2))
-        matrix = d.weights(*((columns, depth) if flip else (depth, columns)))
-    else:
-        matrix, flip = b.Convert(b.constant(d.weights(depth, columns), kind), destination_type="f32"), False
+        return d.weights(*((columns, depth) if flip else (depth, columns))), flip
+    if kind not in ranges:
+        return b.Convert(b.constant(d.weights(depth, columns), kind), destination_type="f32"), False
+    groups = d.one(*(n for n in (1, 2, 4) if depth % n == 0))
+    low, high = ranges[kind]
+    codes, zeros = (
+        b.Convert(b.constant(d.rng.integers(low, high, (columns, groups, size)), kind), destination_type="f32")
+        for size in (depth // groups, 1)
+    )
+    scales = np.abs(d.normal(columns, groups, 1, scale=1 / 512)) + np.float32(0.002)
+    scaled = b.Multiply(b.Subtract(codes, zeros), scales)
+    return b.Reshape(scaled, np.array([columns, depth]), special_zero=False), True
+
+
+def _product(d: Draw) -> Node:
+    depth, columns = d.size(300), d.size(300)
+    if d.rng.random() < 0.5:  # small integers are folded
+        depth = max(depth, -(-(1 << 12) // columns) + 7 & -8)
+    matrix, flip = _matrix(d, depth, columns)
     batch, rows, other = [d.size(3) for _ in range(d.rng.integers(3))], d.size(40), bool(d.rng.integers(2))
     a = d.input(*batch, *((depth, rows) if other else (rows, depth)))
     product = b.MatMul(a, matrix, transpose_a=other, transpose_b=flip)
     if d.rng.random() < 0.5:
         product = b.Add(product, d.normal(columns))
     return _after(d, product, *batch, rows, columns)
+
+
+def _rows(d: Draw) -> Node:
+    """Products, normalisations and element-wise layers in turn, which are joined by rows."""
+    shape = [d.size(3) for _ in range(d.rng.integers(2))] + [d.size(100)]
+    wide = d.one(d.size(100), 72, 96)
+    x, size = d.input(*shape, wide, dynamic=0), wide
+    kept = [(x, wide)]
+    for _ in range(d.rng.integers(2, 9)):
+        kind = d.rng.integers(6)
+        if kind < 2:
+            size, depth = d.one(d.size(100), 72, 96), size
+            matrix, flip = _matrix(d, depth, size)
+            x = b.MatMul(x, matrix, transpose_b=flip)
+        elif kind == 2:
+            x = d.one(b.Gelu, b.Sigmoid, b.Tanh, b.Relu)(x)
+        elif kind == 3:
+            x = _normalised(d, x, size)
+        else:
+            others = [node for node, columns in kept if columns == size]
+            fed = d.rng.random() < 0.3
+            other = d.input(*shape, size, dynamic=0) if fed else d.one(d.normal(size), d.normal(1), *others)
+            x = d.one(b.Add, b.Multiply, b.Subtract, b.Maximum)(x, other)
+        kept.append((x, size))
+    return x
+
+
+def _normalised(d: Draw, x: Node, size: int) -> Node:
+    kind = d.rng.integers(3)
+    if kind == 0:
+        return b.SoftMax(x, opset=8, axis=-1)
+    if kind == 1:
+        return b.RMS(x, d.normal(size), epsilon=1e-3)
+    return b.MVN(x, [-1], normalize_variance=True, eps=1e-3, eps_mode=d.one("inside_sqrt", "outside_sqrt"))
 
 
 def _activation(type: str) -> Callable[[Draw], Node]:
@@ -136,7 +165,7 @@ def _sequence(type: str) -> Callable[[Draw], Node]:
     def draw(d: Draw) -> Node:
         batch, steps, size = d.size(5), d.size(9), d.size(40)
         linear = type.startswith("GRU") and bool(d.rng.integers(2))
-        hidden = d.size(70, 38)
+        hidden = d.size(70)
         biases = gates + linear
         options = {"linear_before_reset": True} if linear else {}
         if type.endswith("Cell"):
@@ -178,17 +207,22 @@ def _convolution(type: str) -> Callable[[Draw], Node]:
         kernel, dilation = [d.one(1, 1, 2, 3, 3, 5) for _ in "hw"], [d.one(1, 1, 1, 2) for _ in "hw"]
         groups = 1 if not type.startswith("Group") else d.one(2, 3, 8)
         ins, outs = d.size(48), d.size(48)
+        winograd = type == "Convolution" and d.rng.random() < 0.4
+        if winograd:
+            kernel, dilation, ins, outs = [3, 3], [1, 1], d.one(16, 32, 48), d.one(16, 32, 48)
         if groups > 1 and d.rng.random() < 0.5:
             ins = outs = 1
             groups = d.size(64, 2)  # depthwise
-        data, _ = _spatial(d, groups * ins, max((k - 1) * s + 1 for k, s in zip(kernel, dilation)))
+        least = max((k - 1) * s + 1 for k, s in zip(kernel, dilation))
+        data, _ = _spatial(d, groups * ins, least)
         pair = (ins, outs) if type.endswith("BackpropData") else (outs, ins)
         filters = d.weights(*([groups] if type.startswith("Group") else []), *pair, *kernel)
         zero = (0, 0)
         pads = [[int(d.rng.integers(0, k)) for k in kernel] for _ in "be"] if d.rng.random() < 0.7 else [zero, zero]
         if type.endswith("BackpropData"):
             pads = [zero, zero]
-        strides = [int(d.rng.integers(1, min(k, 2) + 1)) for k in kernel] if d.rng.random() < 0.5 else [1, 1]
+        strided = d.rng.random() < 0.5 and not winograd
+        strides = [int(d.rng.integers(1, min(k, 2) + 1)) for k in kernel] if strided else [1, 1]
         node = getattr(b, type)(
             data, filters, strides=strides, pads_begin=pads[0], pads_end=pads[1], dilations=dilation
         )
@@ -197,6 +231,28 @@ def _convolution(type: str) -> Callable[[Draw], Node]:
         return _inside(d.one(node, b.Relu(node), b.Clamp(node, min=0.0, max=6.0), b.Swish(node)))
 
     return draw
+
+
+def _convolutions(d: Draw) -> Node:
+    """Convolutions one after the other, with sums of their results: computed in bands, or in one call."""
+    channels = d.size(24)
+    x, shape = _spatial(d, channels, 1)
+    before: list[tuple[Node, int]] = []
+    for _ in range(d.rng.integers(2, 7)):
+        size, ins = d.one(1, 1, 3, 3, 5), channels
+        alone = d.rng.random() < 0.3
+        channels = channels if alone or d.rng.random() < 0.5 else d.size(24)
+        filters = d.weights(*((ins, 1, 1) if alone else (channels, ins)), size, size)
+        pads = [size // 2] * 2
+        x = (b.GroupConvolution if alone else b.Convolution)(
+            x, filters, strides=[1, 1], pads_begin=pads, pads_end=pads, dilations=[1, 1]
+        )
+        x = d.one(x, b.Add(x, d.normal(1, channels, 1, 1)))
+        alike = [node for node, count in before if count == channels]
+        x = b.Add(x, d.one(*alike)) if alike and d.rng.random() < 0.4 else x
+        x = d.one(x, b.Relu(x), b.Clamp(x, min=-1.0, max=6.0))
+        before.append((x, channels))
+    return _inside(b.Add(x, d.input(shape[0], channels, *shape[2:], dynamic=0)) if d.rng.random() < 0.2 else x)
 
 
 def _pool(type: str) -> Callable[[Draw], Node]:
@@ -249,8 +305,8 @@ def _fake_quantize(d: Draw) -> Node:
 
 
 def _attention(d: Draw) -> Node:
-    lead = [d.size(3) for _ in range(d.rng.integers(1, 3))]
-    queries, keys, depth, width = d.size(40), d.size(60), d.size(70), d.size(70)
+    lead = [d.size(3) for _ in range(d.one(1, 2, 2))]
+    queries, keys, depth, width = d.one(d.size(4), d.size(120)), d.size(60), d.size(70), d.size(70)
     some = [d.input(*lead, *size) for size in ((queries, depth), (keys, depth), (keys, width))]
     if d.rng.random() < 0.4:
         return b.ScaledDotProductAttention(*some, causal=True)
@@ -277,137 +333,12 @@ MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
     },
     **{type: _pool(type) for type in ("AvgPool", "MaxPool")},
     **{type: _along_rows(type) for type in ("MVN", "RMS", "SoftMax")},
+    "Convolutions": _convolutions,
     "FakeQuantize": _fake_quantize,
     "GroupNormalization": _group_normalization,
     "MatMul": _product,
     "Multiply": _outer,
+    "Rows": _rows,
     "ScaledDotProductAttention": _attention,
 }  # fmt: skip
-"""What draws the model of a call, by the type of the operation whose compiled kernel it calls."""
-
-
-# ---------------------------------------------------------------------------------------------
-# calls
-
-
-@dataclass(frozen=True)
-class Call:
-    """The results of one call."""
-
-    type: str
-    number: int
-    layouts: tuple[str, ...]
-    kernels: frozenset[str]
-    """The compiled kernels that ran."""
-    wrong: str
-    """What differs, or nothing."""
-
-
-@contextmanager
-def _watched() -> Iterator[set[str]]:
-    """Yield a set to which the names of the compiled kernels that Python calls are added."""
-    ran: set[str] = set()
-    plain = MachineCode._call
-
-    def noted(self: MachineCode, arguments: tuple[Any, ...], place: int | None) -> int:
-        ran.add(self.__name__)
-        return plain(self, arguments, place)
-
-    MachineCode._call = noted
-    try:
-        yield ran
-    finally:
-        MachineCode._call = plain
-
-
-def call(type: str, seed: int, number: int) -> Call:
-    """Make the call of this number, in default mode and in ``exact``."""
-    rng = np.random.default_rng([seed, number, *type.encode()])
-    draw = Draw(rng, special=rng.random() < 0.4)
-    made = MODELS[type](draw)
-    model = b.model(made)
-    placed = [odd(numbers, rng) for numbers in draw.inputs]
-    arrays = [array for _, array in placed]
-    quick, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
-    with warnings.catch_warnings(), np.errstate(all="ignore"), _watched() as ran:
-        warnings.simplefilter("ignore")
-        results = quick(arrays)
-        expected = exact([np.array(array, order="C") for array in arrays])
-    outputs = range(len(model.results))
-    found = (_difference(type, results[n], expected[n], draw.special) for n in outputs)
-    wrong = next(filter(None, found), "")
-    return Call(type, number, tuple(name for name, _ in placed), frozenset(ran), wrong)
-
-
-def _difference(type: str, got: np.ndarray, expected: np.ndarray, special: bool) -> str:
-    """Return what differs by more than rounding, or nothing."""
-    if got.shape != expected.shape or got.dtype != expected.dtype:
-        return f"{got.dtype}{got.shape} is not {expected.dtype}{expected.shape}"
-    finite = np.isfinite(expected)
-    with np.errstate(all="ignore"):
-        kinds = [np.where(np.isnan(a), 2, np.sign(a)) * ~np.isfinite(a) for a in (got, expected)]
-        kinds = [np.nan_to_num(kind, nan=2) for kind in kinds]
-    if (unlike := kinds[0] != kinds[1]).any():
-        place = np.unravel_index(np.argmax(unlike), unlike.shape)
-        return f"{got[place]} is not {expected[place]} at {tuple(map(int, place))}"
-    if not finite.any():
-        return ""
-    a, c = got[finite].astype(np.float64), expected[finite].astype(np.float64)
-    scale = np.abs(c).max()
-    error = np.abs(a - c)
-    if type == "FakeQuantize" and np.mean(error > 1e-5 * scale) < 0.01:
-        return ""  # a number in the middle between two steps may become either
-    worst = int(np.argmax(error))
-    return f"{a[worst]} is not {c[worst]}, of {scale}" if error[worst] > 3e-5 * scale + 1e-37 else ""
-
-
-def calls(types: Sequence[str], count: int, seed: int) -> Iterable[Call]:
-    """Make ``count`` calls, of each type as many."""
-    for number in range(-(-count // len(types))):
-        for type in types:
-            yield call(type, seed, number)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    from processor_forms import FORMS
-
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--calls", type=int, default=2000, help="how many calls to make (default: 2000)")
-    parser.add_argument("--seed", type=int, default=0, help="which calls (default: 0)")
-    parser.add_argument("--form", choices=FORMS, default="native", help="the instruction set (default: native)")
-    parser.add_argument("--threads", type=int, default=1, help="threads of a call (default: 1)")
-    parser.add_argument("--only", choices=MODELS, action="append", help="make calls of this operation alone")
-    parser.add_argument("--at", type=int, help="make the call of this number alone")
-    options = parser.parse_args(arguments)
-    settings = {**FORMS[options.form], "IRRUN_FAST": "always", "IRRUN_THREADS": str(options.threads)}
-    if any(os.environ.get(name) != value for name, value in settings.items()):  # read when irrun is imported
-        given = list(sys.argv[1:] if arguments is None else arguments)
-        os.execve(sys.executable, [sys.executable, "-m", "tools", "kernel_calls", *given], os.environ | settings)
-    types, start = options.only or list(MODELS), time.monotonic()
-    made = (
-        [call(types[0], options.seed, options.at)]
-        if options.at is not None
-        else calls(types, options.calls, options.seed)
-    )
-    counts: Counter[str] = Counter()
-    compiled: Counter[str] = Counter()
-    wrong: Counter[str] = Counter()
-    for one in made:
-        counts[one.type] += 1
-        compiled[one.type] += bool(one.kernels)
-        if one.wrong:
-            wrong[one.type] += 1
-            print(
-                f"{one.type} {one.number} ({', '.join(one.layouts)}; {', '.join(sorted(one.kernels))}): {one.wrong}",
-                flush=True,
-            )
-    for type in types:
-        print(f"{type:<30}{counts[type]:>8} calls {compiled[type]:>8} compiled {wrong[type]:>6} wrong")
-    print(
-        f"{counts.total()} calls, {wrong.total()} wrong, {time.monotonic() - start:.0f} s; {options.form}, {options.threads} threads"
-    )
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+"""What draws a model: for each type of operation that has compiled kernels, and for layers that kernels join."""
