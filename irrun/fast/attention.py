@@ -66,9 +66,8 @@ def attention(
     """Return the same as ``irrun.kernels.attention.attention`` for arrays of f32."""
     query, key, value = asked.query, asked.key, asked.value
     queries, keys, width = query.shape[-2], key.shape[-1], value.shape[-1]
-    # a causal kernel skips hidden keys, which make NaN of an infinity
-    skips = asked.causal and not all(np.isfinite(a).all() for a in (query, key, value))
-    if not (keys and query.shape[-1] and width) or skips:
+    reads_hidden = asked.causal and not asked.hides()
+    if not (keys and query.shape[-1] and width) or reads_hidden:
         return by_numpy.attention(asked, out=out, on_tile_ready=on_tile_ready)
     mask = _sum(asked.masks, keys)
     whole = _result(query, key, value, mask) if out is None else out

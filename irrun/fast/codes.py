@@ -155,15 +155,15 @@ def _multiply_few(
     size = depth // groups
     lda, ldb = a.strides[0] // 4, panels.strides[0]
     sums = np.zeros((rows, groups), np.float32)
-    largest = np.float32(0)
+    is_small = True
     for row in range(rows):
         for group in range(groups):
             sizes = np.float32(0)
             for k in range(group * size, (group + 1) * size):
                 sums[row, group] += a[row, k]
                 sizes += abs(a[row, k])
-            largest = largest if sizes < largest else sizes  # a NaN is the largest
-    if not largest < _MAX_SUM:
+            is_small &= sizes < _MAX_SUM  # which NaN is not
+    if not is_small:
         _multiply_many(a, panels, zeros, scales, out, start, bias, residual, apart, low, high, first, last)
         return
     raw = np.empty((ROWS, 4 * WIDTH), np.float32)  # the product of the rows with the codes of a group

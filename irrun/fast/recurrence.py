@@ -84,10 +84,10 @@ class PackedCell:
 
         The hidden states fill ``y`` [batch, time, hidden]. With ``backwards``, the last element comes first.
         """
-        batch, time, _ = x.shape
+        batch, time, size = x.shape
         projected = np.empty((batch, time, self.w.columns), np.float32)
-        rows = projected.reshape(batch * time, -1)
-        self.w.multiply(np.ascontiguousarray(x).reshape(batch * time, -1), rows)
+        rows = projected.reshape(batch * time, self.w.columns)
+        self.w.multiply(np.ascontiguousarray(x).reshape(batch * time, size), rows)
         rows += self.b
         held = np.ascontiguousarray(np.stack(states))  # stack keeps the order of Fortran
         hidden = y if y.flags.c_contiguous else np.empty(y.shape, np.float32)

@@ -36,6 +36,19 @@ class Attention:
     causal: bool = False
     """Whether query i attends to no key after key i."""
 
+    def hides(self) -> bool:
+        """Return whether hidden keys need not be read: no infinity or NaN of theirs can reach the result.
+
+        An infinite score, also of huge queries and keys, becomes NaN where it is hidden.
+        """
+        if not self.causal:
+            return False
+        query, key, value = (
+            max(float(a.max()), -float(a.min())) if a.size else 0.0 for a in (self.query, self.key, self.value)
+        )
+        score = query * key * self.query.shape[-1] * max(abs(self.scale), 1.0)
+        return score < float(np.finfo(self.query.dtype).max) and math.isfinite(value)
+
 
 class Attend(Protocol):
     """``attention``, or another function that computes the same."""
@@ -65,8 +78,7 @@ def attention(
     query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
     every = slice(None)
 
-    # hidden keys need not be read, unless an infinity or NaN among them reaches the result
-    hides = asked.causal and all(np.isfinite(a).all() for a in (query, key, value))
+    hides = asked.hides()
 
     def fill(index: Index) -> None:
         *at, rows, _ = index

@@ -126,6 +126,15 @@ def test_numbers_that_are_not_finite(number: float) -> None:
         assert_close(got, wanted)
 
 
+def test_a_hidden_score_that_is_infinite() -> None:
+    """Added to -Inf it is NaN, in the rows of its query alone, also if it is the product of huge numbers."""
+    query, key, value = normal(1, 9, 4), normal(1, 9, 4), normal(1, 9, 5)
+    query[0, 2, 1], key[0, 6, 1] = 1e30, 1e30
+    with np.errstate(all="ignore"):
+        got = kernel_of(query, key, value, causal=True).call(query, key, value)
+    assert np.flatnonzero(np.isnan(got[0]).any(1)).tolist() == [2]
+
+
 @pytest.mark.parametrize(
     ("queries", "keys", "depth", "width"), [(0, 3, 4, 5), (3, 0, 4, 5), (3, 4, 5, 0), (0, 0, 4, 4), (1, 2, 3, 0)]
 )

@@ -218,6 +218,9 @@ def attention() -> Iterator[Row]:
         tensors = [normal(2, 300, 8), normal(2, 300, 8), normal(2, 300, 8)]
         tensors[number][1, 250, 3] = np.inf
         yield Row("ScaledDotProductAttention-13", tensors, {"causal": True}, rtol=1e-4)
+    tensors = [normal(2, 300, 8), normal(2, 300, 8), normal(2, 300, 8)]
+    tensors[0][1, 5, 3] = tensors[1][1, 250, 3] = 1e30  # a hidden score that overflows
+    yield Row("ScaledDotProductAttention-13", tensors, {"causal": True}, rtol=1e-4)
     tensors = [normal(2, 5, 4), normal(1, 7, 4), normal(2, 7, 4)]
     yield Row("ScaledDotProductAttention-13", [*tensors, normal(3, 1, 5, 7)], {"causal": False}, rtol=1e-4)
 
