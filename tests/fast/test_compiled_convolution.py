@@ -240,10 +240,11 @@ def stored(array: np.ndarray) -> Any:
     return b.Convert(b.constant(array.astype(np.float16)), destination_type="f32")
 
 
-def conv(x: Any, filters: np.ndarray, stride: int = 1, group: bool = False) -> Any:
+def conv(x: Any, filters: np.ndarray, stride: int = 1, group: bool = False, type: str = "") -> Any:
     pads = [n // 2 for n in filters.shape[-2:]]
     how = {"strides": [stride] * 2, "pads_begin": pads, "pads_end": pads, "dilations": [1, 1]}
-    return (b.GroupConvolution if group else b.Convolution)(x, stored(filters), **how)
+    constant = b.Convert(b.constant(filters, type), destination_type="f32") if type else stored(filters)
+    return (b.GroupConvolution if group else b.Convolution)(x, constant, **how)
 
 
 def bottleneck(x: Any, ins: int, wide: int, stride: int) -> Any:
@@ -308,6 +309,22 @@ def test_sequences(batch: int) -> None:
     (step,) = joined(executable)
     assert "in sequence" in step.kernel.algorithm
     assert [layer.type for layer in step.layers].count("GroupConvolution") == 7
+
+
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("least", [0, 1 << 23], ids=["bands", "sequence"])
+@pytest.mark.parametrize("type", ["f32", "f16", "bf16"])
+def test_filters_of_any_type(type: str, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stay as the file has them. Small constants would be folded to f32."""
+    monkeypatch.setattr(bands, "_MIN_BETWEEN_BYTES", least)
+    y = b.Tanh(image(1, 40, 17, 18))
+    for shape in ((40, 40, 5, 5), (4, 10, 10, 5, 5), (40, 40, 5, 5)):
+        y = conv(y, normal(*shape) / 16, group=len(shape) == 5, type=type)
+    for _ in range(20):  # so that the layout is changed
+        y = b.Negative(y)
+    executable = assert_same(b.model(y), normal(1, 40, 17, 18))
+    (step,) = joined(executable)
+    assert ("in sequence" if least else "in bands") in step.kernel.algorithm
 
 
 @pytest.mark.usefixtures("workers")

@@ -16,8 +16,8 @@ from irrun.fast.convolution.bands import Stage
 from irrun.fast.convolution.windows import convolve, convolve_depthwise, geometry_of
 from irrun.fast.functions import contracted
 from irrun.fast.machine.late import array_at
-from irrun.fast.machine.memory import add_to, data_address, floats_at, halves_at, look_at, row_at
-from irrun.fast.machine.processor import ROWS, compiled
+from irrun.fast.machine.memory import add_to, data_address, floats_at, halves_at, look_at, row_at, shorts_at
+from irrun.fast.machine.processor import HALVES, ROWS, compiled
 from irrun.fast.machine.sharing import YIELD, share, wait
 from irrun.kernels.blocks import scratch
 from irrun.kernels.threads import threads
@@ -48,10 +48,14 @@ class Member:
 
 
 (
-    _DATA, _ROWS, _LINE, _CHANNELS, _PANELS, _COUNT, _TAPS, _WIDTH, _HALVES, _BIAS, _RESIDUAL, _OUT, _HIGH, _BROAD,
+    _DATA, _ROWS, _LINE, _CHANNELS, _PANELS, _COUNT, _TAPS, _WIDTH, _FORM, _BIAS, _RESIDUAL, _OUT, _HIGH, _BROAD,
     _OUTS, _GROUPS, _DEPTH, _PIECES_OF, _CLAMPS,
 ) = range(19)  # fmt: skip
 """The columns of the table of a sequence: addresses, sizes and numbers of each convolution."""
+_FLOATS, _HALVES, _SHORTS = range(3)
+"""The form of panels: f32, f16 or bf16."""
+_FORMS: Final = {"float32": _FLOATS, "uint16": _HALVES, "int16": _SHORTS}
+"""By the dtype of the panels."""
 
 
 def sequence(members: Sequence[Member], batch: int, flops: int, inputs: int, filters: tuple[int, ...]) -> Kernel:
@@ -111,7 +115,7 @@ def _entry(stage: Stage, shape: tuple[int, ...]) -> list[int]:
     panels, ins = stage.panels, stage.depth * stage.groups
     bias = data_address(stage.bias) if stage.bias.size else 0
     return [
-        0, rows.size, line.size, ins, data_address(panels), *panels.shape, panels.dtype == np.uint16, bias, 0, 0,
+        0, rows.size, line.size, ins, data_address(panels), *panels.shape, _FORMS[panels.dtype.name], bias, 0, 0,
         high, broad, outs, stage.groups, stage.depth, pieces, stage.limits.size == 2,
     ]  # fmt: skip
 
@@ -179,18 +183,26 @@ def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: i
     residual = _image(entry[_RESIDUAL] if adds else entry[_OUT], batch, entry[_HIGH], entry[_BROAD], entry[_OUTS])
     bias = row_at(entry[_BIAS], entry[_OUTS] if entry[_BIAS] else 0)
     low = row_at(limits.ctypes.data, 2 if entry[_CLAMPS] else 0)
-    groups, depth = entry[_GROUPS], entry[_DEPTH]
+    groups, depth, place = entry[_GROUPS], entry[_DEPTH], entry[_PANELS]
     shape = (entry[_COUNT], entry[_TAPS], entry[_WIDTH])
-    alone = depth == 1 and groups == entry[_CHANNELS] and groups == entry[_OUTS]
-    if entry[_HALVES]:
-        halves = array_at(halves_at(entry[_PANELS]), shape)
-        if alone:
-            convolve_depthwise(data, halves, bias, residual, out, geometry, adds, low, first, last)
-        else:
-            convolve(data, halves, bias, residual, out, geometry, groups, depth, adds, low, first, last)
+    if entry[_FORM] == _FLOATS:
+        panels = array_at(floats_at(place), shape)
+        _convolve(panels, data, bias, residual, out, geometry, groups, depth, adds, low, first, last)
+    elif entry[_FORM] == _SHORTS:
+        shorts = array_at(shorts_at(place), shape)
+        _convolve(shorts, data, bias, residual, out, geometry, groups, depth, adds, low, first, last)
+    elif HALVES:  # else there are none, and the processor has no instruction that the code for them needs
+        halves = array_at(halves_at(place), shape)
+        _convolve(halves, data, bias, residual, out, geometry, groups, depth, adds, low, first, last)
+
+
+@contracted
+def _convolve(
+    panels: np.ndarray, data: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
+    geometry: np.ndarray, groups: int, depth: int, adds: bool, limits: np.ndarray, first: int, last: int,
+) -> None:  # fmt: skip
+    """Compute windows with panels of any form."""
+    if depth == 1 and groups == data.shape[3] and groups == out.shape[3]:
+        convolve_depthwise(data, panels, bias, residual, out, geometry, adds, limits, first, last)
     else:
-        panels = array_at(floats_at(entry[_PANELS]), shape)
-        if alone:
-            convolve_depthwise(data, panels, bias, residual, out, geometry, adds, low, first, last)
-        else:
-            convolve(data, panels, bias, residual, out, geometry, groups, depth, adds, low, first, last)
+        convolve(data, panels, bias, residual, out, geometry, groups, depth, adds, limits, first, last)

@@ -14,6 +14,7 @@ from irrun.fast.machine.processor import compiled
 
 __all__ = [
     "add_to", "address_of", "data_address", "exchange", "floats_at", "halves_at", "look_at", "lower", "pause", "row_at",
+    "shorts_at",
 ]  # fmt: skip
 
 
@@ -44,6 +45,8 @@ def _pointer(element: str) -> Callable[[int], Any]:
 floats_at: Final = _pointer("float32")
 halves_at: Final = _pointer("uint16")
 """The bits of f16."""
+shorts_at: Final = _pointer("int16")
+"""The bits of bf16."""
 
 
 @inlined
