@@ -20,19 +20,17 @@ from irrun.api import check, compile
 from irrun.diagnostics import IrrunError
 from irrun.engines.engine import Engine
 from irrun.engines.outcomes import Crash, Loaded, Outputs, Refusal, Timeout
+from irrun.fuzz.inputs import Inputs, changed, rounded, type_of
 from irrun.fuzz.reached import algorithms
 from irrun.growing.graphs import Graph
 from irrun.ir.write import save_model
 from irrun.model import Model
 from irrun.running.executor import Executable
-from irrun.types import ElementType
 
 __all__ = ["Disagreement", "Expected", "Invalid", "differs", "judge"]
 
 _MAX_TENSOR_BYTES: Final = 1 << 26
 """The most bytes of a tensor in a run."""
-_JITTER: Final = {"f64": 2.0**-50, "f32": 2.0**-21, "f16": 2.0**-9, "bf16": 2.0**-6}
-"""By how much inputs of each element type are changed, relative to their values: four roundings."""
 _BASE: Final = {"f64": 1e-9, "f32": 1e-4, "f16": 1e-2, "bf16": 6e-2}
 """How far two results may be apart in any case, relative to the largest element: engines round inside of layers."""
 _FLOOR: Final = 1e-7
@@ -118,9 +116,11 @@ def _judge_with(graph: Graph, engine: Engine | None, jitters: int, reached: set[
         if not graph.valid:
             raise
         return Disagreement("check", "refusal", str(error))
-    inputs = _Inputs(graph)
-    expected = _expected(inputs, model, jitters, narrow=engine is not None)
-    found = _judge_check(model, expected) or _judge_plan(inputs, model, expected, reached)
+    inputs = Inputs(graph)
+    reference = _Reference(inputs, model, jitters, narrow=engine is not None)
+    expected = reference.calls()
+    found = _judge_check(model, expected) or reference.judge_layouts(expected[0])
+    found = found or _judge_plan(inputs, model, reference, expected, reached)
     if found is None and graph.is_dynamic() and not graph.is_stateful():
         found = _judge_twins(inputs, expected)
     if found is None and engine is not None:
@@ -133,62 +133,69 @@ def _is_bug(error: IrrunError) -> bool:
     return any(problem.code == "IR603" for problem in error.diagnostics)
 
 
-class _Inputs:
-    """The inputs of the calls of a graph. Calls with equal shapes have equal inputs, which are drawn once."""
+class _Reference:
+    """The defining kernels of a graph, which say what is expected. ``narrow`` counts f64 as f32, in which engines
+    compute it."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.first = [graph.calls.index(shapes) for shapes in graph.calls]
-        """The first call with the shapes of each call."""
-        self._drawn = {call: graph.feeds(call) for call in {*self.first}}
+    def __init__(self, inputs: Inputs, model: Model, jitters: int, *, narrow: bool) -> None:
+        self.inputs, self.jitters, self.narrow = inputs, jitters, narrow
+        self.exact = compile(model, exact=True, max_memory=_MAX_TENSOR_BYTES)
+        self.loose, self.moved = _loose(inputs.graph), set[int]() if narrow else _moved(inputs.graph)
 
-    def __getitem__(self, call: int) -> list[np.ndarray]:
-        """Return the inputs of a call: copies, because a faulty kernel may change them."""
-        return [array.copy() for array in self._drawn[self.first[call]]]
+    def calls(self) -> list[Expected]:
+        """Return what each call gives. Raises Invalid if the kernels refuse one.
 
-    def moved(self, call: int, attempt: int, *, narrow: bool) -> list[np.ndarray]:
-        """Return the inputs of a call, changed by rounding. Numbers that must be whole stay."""
-        numbers = np.random.default_rng(attempt)
-        moved = []
-        for number, feed in zip(self.graph.parameters, self[call], strict=True):
-            jitter = _JITTER.get(_rounded(feed, narrow=narrow))
-            if jitter is None or self.graph.nodes[number].domain == "whole":
-                moved.append(feed)
-            else:
-                by = 1 + numbers.uniform(-jitter, jitter, feed.shape)
-                with np.errstate(all="ignore"):
-                    moved.append((feed.astype(np.float64) * by).astype(feed.dtype))
-        return moved
+        The kernels run once for calls with equal inputs, unless the graph has state.
+        """
+        first, inputs = self.inputs.first, self.inputs
+        computed = range(len(first)) if inputs.graph.is_stateful() else sorted({*first})
+        try:
+            plain = {call: _arrays(self.exact, inputs[call]) for call in computed}
+            jittered = [self._jittered(computed, attempt) for attempt in range(self.jitters)]
+        except IrrunError as error:
+            if _is_bug(error):
+                raise
+            raise Invalid(str(error)) from error
+        settled = {call: self._settled(plain[call], [run[call] for run in jittered]) for call in computed}
+        return [settled[call if call in settled else first[call]] for call in range(len(first))]
 
+    def _jittered(self, calls: Sequence[int], attempt: int) -> dict[int, list[np.ndarray]]:
+        """Return the outputs of calls whose inputs are changed by rounding."""
+        self.exact.reset_state()
+        feeds = {call: self.inputs.moved(call, attempt, narrow=self.narrow) for call in calls}
+        return {call: _arrays(self.exact, moved) for call, moved in feeds.items()}
 
-def _expected(inputs: _Inputs, model: Model, jitters: int, *, narrow: bool) -> list[Expected]:
-    """Return the outputs of the defining kernels in each call, whose inputs are changed ``jitters`` times. ``narrow``
-    counts f64 as f32, in which engines compute it."""
-    exact = compile(model, exact=True, max_memory=_MAX_TENSOR_BYTES)
-    loose, moved = _loose(inputs.graph), set() if narrow else _moved(inputs.graph)
-    expected = []
-    try:
-        for call in range(len(inputs.first)):
-            outputs = _arrays(exact, inputs[call])
-            expected.append(
-                Expected(outputs, [None if n in loose else np.zeros(o.shape) for n, o in enumerate(outputs)])
-            )
-        jittered = [_jittered(inputs, exact, attempt, narrow=narrow) for attempt in range(jitters)]
-    except IrrunError as error:
-        if _is_bug(error):
-            raise
-        raise Invalid(str(error)) from error
-    settled = []
-    for call, outputs in enumerate(item.outputs for item in expected):
-        others = [[run[call][n] for run in jittered] for n in range(len(outputs))]
+    def of(self, feeds: Sequence[np.ndarray]) -> Expected | None:
+        """Return what a call with other inputs gives, or None if the kernels refuse them."""
+        try:
+            plain = _arrays(self.exact, [array.copy() for array in feeds])
+            moved = (self.inputs.rounded(feeds, attempt, narrow=self.narrow) for attempt in range(self.jitters))
+            return self._settled(plain, [_arrays(self.exact, arrays) for arrays in moved])
+        except IrrunError as error:
+            if _is_bug(error):
+                raise
+            return None
+
+    def _settled(self, outputs: Sequence[np.ndarray], jittered: Sequence[Sequence[np.ndarray]]) -> Expected:
+        """Return outputs with the distances that runs with changed inputs allow."""
         allowed: list[np.ndarray | None] = []
         for n, output in enumerate(outputs):
-            if n in loose:
+            if n in self.loose:
                 allowed.append(None)
+            elif n in self.moved:
+                allowed.append(np.zeros(output.shape))
             else:
-                allowed.append(np.zeros(output.shape) if n in moved else _allowed(output, others[n], narrow=narrow))
-        settled.append(Expected(outputs, allowed))
-    return settled
+                allowed.append(_allowed(output, [run[n] for run in jittered], narrow=self.narrow))
+        return Expected(outputs, allowed)
+
+    def judge_layouts(self, expected: Expected) -> Disagreement | None:
+        """The defining kernels give the same for inputs in other memory, and do not change them."""
+        graph = self.inputs.graph
+        if not graph.odd or graph.is_stateful():
+            return None
+        feeds = self.inputs.placed(0)
+        wrong = differs(_arrays(self.exact, feeds), expected) or changed(self.inputs[0], feeds)
+        return Disagreement("exact", "values", f"of the defining kernels: {wrong}") if wrong else None
 
 
 def _loose(graph: Graph) -> set[int]:
@@ -215,29 +222,6 @@ def _arrays(executable: Executable, feeds: list[np.ndarray]) -> list[np.ndarray]
     return [np.array(array) for array in executable(feeds).arrays]
 
 
-def _jittered(inputs: _Inputs, exact: Executable, attempt: int, *, narrow: bool) -> list[list[np.ndarray]]:
-    """Return the outputs of each call with inputs that are changed by rounding.
-
-    The defining kernels run once for calls with equal inputs, unless the graph has state.
-    """
-    if inputs.graph.is_stateful():
-        exact.reset_state()
-        return [_arrays(exact, inputs.moved(call, attempt, narrow=narrow)) for call in range(len(inputs.first))]
-    moved = {call: _arrays(exact, inputs.moved(call, attempt, narrow=narrow)) for call in {*inputs.first}}
-    return [moved[first] for first in inputs.first]
-
-
-def _type(array: np.ndarray) -> str:
-    element_type = ElementType.of(array.dtype)
-    return "" if element_type is None else element_type.name
-
-
-def _rounded(array: np.ndarray, *, narrow: bool) -> str:
-    """Return the element type in which engines compute an array."""
-    type = _type(array)
-    return "f32" if narrow and type == "f64" else type
-
-
 def _allowed(output: np.ndarray, others: Sequence[np.ndarray], *, narrow: bool) -> np.ndarray | None:
     """Return the distance that each element may have; None if even the shape depends on rounding."""
     if any(other.shape != output.shape for other in others):
@@ -246,14 +230,14 @@ def _allowed(output: np.ndarray, others: Sequence[np.ndarray], *, narrow: bool) 
         return np.where([other != output for other in others], np.inf, 0.0).max(axis=0, initial=0.0)
     wide = output.astype(np.float64)
     largest = np.abs(wide[np.isfinite(wide)]).max(initial=0.0)
-    base = _BASE.get(_rounded(output, narrow=narrow), 0.0) * largest
-    allowed = np.full(wide.shape, max(base, _FLOOR) if _type(output) in _BASE else 0.0)
+    base = _BASE.get(rounded(output, narrow=narrow), 0.0) * largest
+    allowed = np.full(wide.shape, max(base, _FLOOR) if type_of(output) in _BASE else 0.0)
     for other in others:
         with np.errstate(all="ignore"):
             distance = np.abs(other.astype(np.float64) - wide)
             same = (other == output) | (np.isnan(wide) & np.isnan(other.astype(np.float64)))
         # an integer, or a special value, that moves at all is a matter of rounding
-        loose = ~np.isfinite(distance) if _type(output) in _BASE else distance > 0
+        loose = ~np.isfinite(distance) if type_of(output) in _BASE else distance > 0
         allowed += np.where(same, 0.0, np.where(loose, np.inf, _FACTOR * distance))
     return allowed
 
@@ -263,8 +247,8 @@ def differs(outputs: Sequence[np.ndarray], expected: Expected) -> str:
     if len(outputs) != len(expected.outputs):
         return f"{len(outputs)} outputs instead of {len(expected.outputs)}"
     for position, (got, want, allowed) in enumerate(zip(outputs, expected.outputs, expected.allowed)):
-        if _type(got) != _type(want):
-            return f"output {position} is {_type(got)}, not {_type(want)}"
+        if type_of(got) != type_of(want):
+            return f"output {position} is {type_of(got)}, not {type_of(want)}"
         if allowed is None:
             continue
         if got.shape != want.shape:
@@ -294,27 +278,60 @@ def _judge_check(model: Model, expected: Sequence[Expected]) -> Disagreement | N
     return None
 
 
-def _judge_plan(inputs: _Inputs, model: Model, expected: Sequence[Expected], reached: set[str]) -> Disagreement | None:
+def _judge_plan(
+    inputs: Inputs, model: Model, reference: _Reference, expected: Sequence[Expected], reached: set[str]
+) -> Disagreement | None:
     """The default plan gives what the defining kernels give, also when two threads use it at once."""
     try:
         executable = compile(model, exact=False, max_memory=_MAX_TENSOR_BYTES)
-        for call, wanted in enumerate(expected):
-            if wrong := differs(_arrays(executable, inputs[call]), wanted):
-                return Disagreement("exact", "values", f"call {call + 1}: {wrong}")
+        found = _judge_calls(inputs, executable, expected)
+        if found is None and inputs.graph.odd and not inputs.graph.is_stateful():
+            found = _judge_chained(inputs, executable, reference)
     except IrrunError as error:
         return Disagreement("exact", "refusal", str(error))
     reached |= algorithms(executable)
-    return None if inputs.graph.is_stateful() else _judge_threads(inputs, executable, expected)
+    if found is not None or inputs.graph.is_stateful():
+        return found
+    return _judge_threads(inputs, executable, expected)
 
 
-def _judge_threads(inputs: _Inputs, executable: Executable, expected: Sequence[Expected]) -> Disagreement | None:
+def _judge_calls(inputs: Inputs, executable: Executable, expected: Sequence[Expected]) -> Disagreement | None:
+    """Each call gives what is expected, and changes neither its inputs nor what the call before has returned."""
+    returned: Sequence[np.ndarray] = ()
+    for call, wanted in enumerate(expected):
+        feeds, copies = inputs.placed(call), [array.copy() for array in returned]
+        outputs = executable(feeds).arrays
+        wrong = differs(outputs, wanted) or changed(inputs[call], feeds)
+        if not wrong and (late := changed(copies, returned)):
+            wrong = late.replace("input", "before, output")
+        if wrong:
+            return Disagreement("exact", "values", f"call {call + 1}: {wrong}")
+        returned = outputs
+    return None
+
+
+def _judge_chained(inputs: Inputs, executable: Executable, reference: _Reference) -> Disagreement | None:
+    """Outputs of a call may be the inputs of the next one."""
+    outputs = executable(inputs.placed(0)).arrays
+    feeds = inputs.chained(0, outputs)
+    if feeds is None:
+        return None
+    copies = [array.copy() for array in feeds]
+    wanted = reference.of(copies)
+    if wanted is None:
+        return None
+    wrong = differs(executable(feeds).arrays, wanted) or changed(copies, feeds)
+    return Disagreement("exact", "values", f"an output as an input: {wrong}") if wrong else None
+
+
+def _judge_threads(inputs: Inputs, executable: Executable, expected: Sequence[Expected]) -> Disagreement | None:
     """Two threads give the same at once: one goes from the first call on, one from the last call back."""
     found: list[Disagreement] = []
 
-    def work(calls: Sequence[int]) -> None:
-        for call in calls:
+    def work(calls: Sequence[int], feeds: Sequence[list[np.ndarray]]) -> None:
+        for call, arrays in zip(calls, feeds):
             try:
-                wrong = differs(_arrays(executable, inputs[call]), expected[call])
+                wrong = differs(_arrays(executable, arrays), expected[call])
             except Exception as error:
                 found.append(Disagreement("threads", "crash", f"call {call + 1}: {type(error).__name__}: {error}"))
                 return
@@ -323,7 +340,8 @@ def _judge_threads(inputs: _Inputs, executable: Executable, expected: Sequence[E
                 return
 
     last = len(expected) - 1
-    workers = [threading.Thread(target=work, args=(calls,)) for calls in (range(0, last + 1, 2), range(last, -1, -2))]
+    calls = (range(0, last + 1, 2), range(last, -1, -2))
+    workers = [threading.Thread(target=work, args=(some, [inputs.placed(call) for call in some])) for some in calls]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -339,19 +357,19 @@ def _short(text: str) -> str:
     return f"{text[:start]} … {text[start - _MAX_MESSAGE_CHARS :]}"
 
 
-def _judge_twins(inputs: _Inputs, expected: Sequence[Expected]) -> Disagreement | None:
+def _judge_twins(inputs: Inputs, expected: Sequence[Expected]) -> Disagreement | None:
     """The model with the static shapes of each call gives the same."""
     for call in sorted({*inputs.first}):
         try:
             twin = compile(inputs.graph.model(inputs.graph.calls[call]), exact=False, max_memory=_MAX_TENSOR_BYTES)
-            if wrong := differs(_arrays(twin, inputs[call]), expected[call]):
+            if wrong := differs(_arrays(twin, inputs.placed(call)), expected[call]):
                 return Disagreement("twin", "values", f"with the shapes of call {call + 1}: {wrong}")
         except IrrunError as error:
             return Disagreement("twin", "refusal", f"with the shapes of call {call + 1}: {error}")
     return None
 
 
-def _judge_engine(inputs: _Inputs, model: Model, expected: Sequence[Expected], engine: Engine) -> Disagreement | None:
+def _judge_engine(inputs: Inputs, model: Model, expected: Sequence[Expected], engine: Engine) -> Disagreement | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.xml")
         save_model(model, path)

@@ -95,6 +95,8 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
         yield replace(graph, calls=graph.calls[:1])
     if graph.special:
         yield replace(graph, special=False)
+    if graph.odd:
+        yield replace(graph, odd=False)
     for number in reversed(range(len(graph.nodes))):
         node = graph.nodes[number]
         if node.is_input:

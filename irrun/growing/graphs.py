@@ -11,6 +11,7 @@ import numpy as np
 import irrun.build as b
 from irrun.diagnostics import IrrunError
 from irrun.growing.drafts import Port, name_of, random_contents
+from irrun.growing.layouts import repeated
 from irrun.model import Model
 from irrun.opdef import Op
 from irrun.types import ELEMENT_TYPES
@@ -99,7 +100,9 @@ class Graph:
     open: dict[int, frozenset[int]] = field(default_factory=dict)
     unranked: frozenset[int] = frozenset()
     special: bool = False
-    """Whether inputs hold a few NaN and infinities."""
+    """Whether inputs hold a few special numbers: not finite, tiny or huge ones."""
+    odd: bool = False
+    """Whether equal Parameters may get the same array, some with stride 0. The fuzzer also changes the layouts."""
     valid: bool = False
     """Whether every layer is valid by construction, so that a refusal is a fault."""
 
@@ -218,7 +221,8 @@ class Graph:
     def feeds(self, call: int = 0, *, shift: int = 0) -> list[np.ndarray]:
         """Return the inputs of a call, in the order of the parameters. ``shift`` chooses other numbers."""
         shapes = self.calls[call] if self.calls else {}
-        arrays = []
+        arrays: list[np.ndarray] = []
+        drawn: dict[Any, np.ndarray] = {}
         for number in self.parameters:
             node = self.nodes[number]
             numbers = np.random.default_rng((self.seed, number, shift, *shapes.get(number, ())))
@@ -227,9 +231,20 @@ class Graph:
             )
             if self.special and not node.domain and ELEMENT_TYPES[node.type].kind == "float" and array.size:
                 array = array.copy()
-                array.flat[int(numbers.integers(array.size))] = numbers.choice([np.nan, np.inf, -np.inf])
-            arrays.append(np.sort(array) if node.ascending and array.ndim else array)
+                array.flat[int(numbers.integers(array.size))] = numbers.choice(self._special_numbers(node.type))
+            array = np.sort(array) if node.ascending and array.ndim else array
+            if self.odd and node.data is None:
+                chance = numbers.random()
+                array = repeated(array) if chance < _REPEATED_SHARE else array
+                known = drawn.setdefault((node.type, array.shape, node.domain, node.ascending), array)
+                array = known if chance > 1 - _SAME_SHARE else array
+            arrays.append(array)
         return arrays
+
+    def _special_numbers(self, type: str) -> Sequence[float]:
+        """Return the numbers that inputs of a type hold: those of one kind, because huge ones hide errors of others."""
+        kinds = (_NOT_FINITE, _NOT_FINITE, _HUGE.get(type, _NOT_FINITE), _TINY.get(type, _NOT_FINITE))
+        return kinds[(self.seed >> 1) % len(kinds)]
 
     def accepts(self, shapes: Shapes, max_elements: int = 1 << 13) -> bool:
         """Return whether all layers accept parameters of these shapes, as far as shape inference says, and no tensor
@@ -239,6 +254,17 @@ class Graph:
         except (IrrunError, ValueError):
             return False
         return all(tensor.value.shape.count().lo <= max_elements for tensor in tensors.values())
+
+
+_REPEATED_SHARE: Final = 0.1
+_SAME_SHARE: Final = 0.5
+_NOT_FINITE: Final = (np.nan, np.inf, -np.inf)
+_HUGE: Final = {"f64": (1e30, -1e30), "f32": (1e30, -1e30), "bf16": (1e30, -1e30), "f16": (6e4, -6e4)}
+_TINY: Final = {
+    type: (0.0, -0.0, least, -9 * least)
+    for type, least in (("f64", 5e-324), ("f32", 1e-45), ("f16", 6e-8), ("bf16", 1e-40))
+}
+"""Zeros and subnormal numbers."""
 
 
 def _constant(node: Node) -> Any:

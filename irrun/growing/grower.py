@@ -44,6 +44,8 @@ _FREQUENT: Final = 0.7
 """The share of solved layers that are drawn by how often networks use them. The others are those drawn least often."""
 _SHOWN: Final = 0.1
 """The share of tensors that are outputs although a layer reads them."""
+_SPECIAL_SHARE: Final = 0.15
+"""The share of graphs whose inputs hold special numbers."""
 _MAX_TRIALS: Final = 6
 """The most sets of shapes that are tried for the calls of a chain."""
 _ASCENDING: Final = {"Bucketize": 1, "SearchSorted": 0}
@@ -101,7 +103,8 @@ class Grower:
     def _begin(self, number: int) -> tuple[random.Random, Chain]:
         """Return the random generator of a number, and an empty chain."""
         rng = random.Random(f"{self.seed}/{number}")
-        graph = Graph(rng.getrandbits(32), special=rng.random() < 0.05)
+        seed = rng.getrandbits(32)
+        graph = Graph(seed, special=rng.random() < _SPECIAL_SHARE, odd=bool(seed & 1))
         return rng, Chain(graph, Dice(rng), np.random.default_rng(rng.getrandbits(64)))
 
     def _finish(self, chain: Chain, rng: random.Random, shows: Callable[[Ref], bool] = lambda _: False) -> Graph:

@@ -9,10 +9,10 @@ import pytest
 
 from irrun import fast
 from irrun.base.deadline import OutOfTime, ends_at
+from irrun.growing.layouts import LAYOUTS
 from irrun.kernels import recurrence as by_numpy
 from irrun.opdef import Request, Value
 from kit import operation
-from odd_memory import LAYOUTS
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
@@ -57,7 +57,8 @@ KINDS = [("lstm", 4, 4, 2), ("gru", 3, 3, 1), ("gru_linear", 3, 4, 1)]
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("halves", [False, True])
 @pytest.mark.parametrize(
-    ("batch", "steps", "size", "hidden"), [(1, 9, 5, 16), (3, 4, 33, 70), (2, 1, 1, 1), (7, 2, 8, 3)]
+    ("batch", "steps", "size", "hidden"),
+    [(1, 9, 5, 16), (3, 4, 33, 70), (2, 1, 1, 1), (7, 2, 8, 3), (0, 3, 5, 4), (2, 0, 5, 4)],
 )
 @pytest.mark.parametrize(("kind", "gates", "biases", "count"), KINDS)
 def test_layers(

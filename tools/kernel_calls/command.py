@@ -25,8 +25,8 @@ class _Figures:
     compiled: Counter[str] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
     kernels: Counter[str] = field(default_factory=Counter)
-    by_type: dict[str, set[str]] = field(default_factory=dict)
-    """The kernels that the models of a type have reached."""
+    by_type: dict[str, Counter[str]] = field(default_factory=dict)
+    """The calls of each kernel, by the type of their models."""
 
     def make(self, seed: int, numbers: Mapping[str, int]) -> None:
         """Make the calls of the model of a number of some types, and count them."""
@@ -39,15 +39,18 @@ class _Figures:
                 self.calls[type] += 1
                 self.compiled[type] += bool(inside)
                 self.kernels.update(inside)
-                self.by_type.setdefault(type, set()).update(inside)
+                self.by_type.setdefault(type, Counter()).update(inside)
                 if one.wrong:
                     self.wrong[type] += 1
                     layouts, ran = ", ".join(one.layouts), ", ".join(sorted(one.kernels))
                     print(f"{type} {number} ({layouts}; {one.special or 'normal'}; {ran}): {one.wrong}", flush=True)
 
     def wanting(self, least: int) -> list[str]:
-        """Return the types whose models reach a kernel that ran in fewer than ``least`` calls."""
-        return [type for type in self.types if any(self.kernels[name] < least for name in self.by_type.get(type, ()))]
+        """Return for each kernel that ran in fewer than ``least`` calls the type whose models reach it most often."""
+        behind = [name for name, count in self.kernels.items() if count < least]
+        return sorted(
+            {max((self.by_type[type][name] / self.calls[type], type) for type in self.types)[1] for name in behind}
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,7 +99,7 @@ def _numbers(options: argparse.Namespace, figures: _Figures) -> Iterator[Mapping
         yield dict.fromkeys(types, number)
         number += 1
         if number % _PROGRESS == 0:
-            behind = min((figures.kernels[name], name) for names in figures.by_type.values() for name in names)
+            behind = min((count, name) for name, count in figures.kernels.items())
             print(f"{figures.calls.total()} calls, {figures.wrong.total()} wrong, least {behind}", flush=True)
 
 

@@ -84,7 +84,7 @@ def _after(d: Draw, node: Node, *shape: int) -> Node:
 
 def _matrix(d: Draw, depth: int, columns: int) -> tuple[Node, bool]:
     """Return a constant matrix of any type, and whether it is transposed. Integers have scales and zeros by groups."""
-    kind = d.one("f32", "f32", "f16", "bf16", "u8", "i8", "u4", "i4")
+    kind = d.one("f32", "f16", "bf16", "u8", "i8", "u4", "i4")
     ranges = {"u8": (0, 256), "i8": (-128, 128), "u4": (0, 16), "i4": (-8, 8)}
     if kind == "f32":
         flip = bool(d.rng.integers(2))
@@ -107,7 +107,11 @@ def _product(d: Draw) -> Node:
     if d.rng.random() < 0.5:  # small integers are folded
         depth = max(depth, -(-(1 << 12) // columns) + 7 & -8)
     matrix, flip = _matrix(d, depth, columns)
-    batch, rows, other = [d.size(3) for _ in range(d.rng.integers(3))], d.size(40), bool(d.rng.integers(2))
+    batch, rows, other = (
+        [d.size(3) for _ in range(d.rng.integers(3))],
+        d.one(d.size(5), d.size(40)),
+        bool(d.rng.integers(2)),
+    )
     a = d.input(*batch, *((depth, rows) if other else (rows, depth)))
     product = b.MatMul(a, matrix, transpose_a=other, transpose_b=flip)
     if d.rng.random() < 0.5:
@@ -190,6 +194,13 @@ def _sequence(type: str) -> Callable[[Draw], Node]:
     return draw
 
 
+def _filters(d: Draw, *shape: int) -> Node:
+    """Return constant filters, which the model may hold in 16 bits."""
+    kind = d.one("f32", "f16", "bf16")
+    filters = d.weights(*shape)
+    return filters if kind == "f32" else b.Convert(b.constant(filters, kind), destination_type="f32")
+
+
 def _inside(node: Node) -> Node:
     """Add so many layers that the planner lays the channels last."""
     for _ in range(10):
@@ -216,7 +227,7 @@ def _convolution(type: str) -> Callable[[Draw], Node]:
         least = max((k - 1) * s + 1 for k, s in zip(kernel, dilation))
         data, _ = _spatial(d, groups * ins, least)
         pair = (ins, outs) if type.endswith("BackpropData") else (outs, ins)
-        filters = d.weights(*([groups] if type.startswith("Group") else []), *pair, *kernel)
+        filters = _filters(d, *([groups] if type.startswith("Group") else []), *pair, *kernel)
         zero = (0, 0)
         pads = [[int(d.rng.integers(0, k)) for k in kernel] for _ in "be"] if d.rng.random() < 0.7 else [zero, zero]
         if type.endswith("BackpropData"):
@@ -235,21 +246,21 @@ def _convolution(type: str) -> Callable[[Draw], Node]:
 
 def _convolutions(d: Draw) -> Node:
     """Convolutions one after the other, with sums of their results: computed in bands, or in one call."""
-    channels = d.size(24)
+    channels = d.size(40)
     x, shape = _spatial(d, channels, 1)
     before: list[tuple[Node, int]] = []
     for _ in range(d.rng.integers(2, 7)):
         size, ins = d.one(1, 1, 3, 3, 5), channels
         alone = d.rng.random() < 0.3
-        channels = channels if alone or d.rng.random() < 0.5 else d.size(24)
-        filters = d.weights(*((ins, 1, 1) if alone else (channels, ins)), size, size)
+        channels = channels if alone or d.rng.random() < 0.5 else d.size(40)
+        filters = _filters(d, *((ins, 1, 1) if alone else (channels, ins)), size, size)
         pads = [size // 2] * 2
         x = (b.GroupConvolution if alone else b.Convolution)(
             x, filters, strides=[1, 1], pads_begin=pads, pads_end=pads, dilations=[1, 1]
         )
         x = d.one(x, b.Add(x, d.normal(1, channels, 1, 1)))
         alike = [node for node, count in before if count == channels]
-        x = b.Add(x, d.one(*alike)) if alike and d.rng.random() < 0.4 else x
+        x = b.Add(x, d.one(*alike)) if alike and d.rng.random() < 0.7 else x
         x = d.one(x, b.Relu(x), b.Clamp(x, min=-1.0, max=6.0))
         before.append((x, channels))
     return _inside(b.Add(x, d.input(shape[0], channels, *shape[2:], dynamic=0)) if d.rng.random() < 0.2 else x)
