@@ -78,9 +78,11 @@ class Value:
         return Value(element_type, self.shape)
 
     def ints(self) -> tuple[int, ...] | None:
-        """Return the contents as a flat tuple of ints, or None if an element is not known."""
+        """Return the contents as a flat tuple of ints, or None if an element is not known, or is no number."""
         data = self.exact
-        return None if data is None else tuple(int(n) for n in data.ravel())
+        if data is None or (self.type.kind == "float" and not np.isfinite(data.astype(np.float64)).all()):
+            return None
+        return tuple(int(n) for n in data.ravel())
 
     def scalar(self) -> int | None:
         """Return the only element as an int, or None if it is not known or the tensor has not exactly one element."""

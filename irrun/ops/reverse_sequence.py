@@ -33,7 +33,7 @@ class ReverseSequence(Op):
             f"seq_lengths {seq_lengths.shape} has no entry for each slice of data {data.shape} along {batch}",
         )
         assert count is not None
-        for n in seq_lengths.ints() or ():
+        for n in () if seq_lengths.exact is None else seq_lengths.exact.tolist():
             _check_length(n, data.shape[along].hi)
         return data.reshaped(data.shape.replace(batch, count))
 
@@ -48,6 +48,7 @@ class ReverseSequence(Op):
 
 
 def _check_length(length: float, steps: int) -> None:
+    length = int(length) if math.isfinite(length) else length
     # OpenVINO treats a length of 0 as 1; in the specification, lengths begin at 1
     if not 0 <= length <= steps or length != int(length):
         raise Refused(f"seq_lengths has the entry {length}, but the sequences have {steps} elements", "C4")

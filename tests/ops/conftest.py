@@ -1,6 +1,7 @@
 """Collect the tables of the operations: ``VALUES``, ``SHAPES``, ``REFUSALS`` and ``CASES`` are tests.
 
-A table is one test, which runs all rows; with ``--each-row``, each row is a test, such as ``VALUES[spec-1]``.
+A table is one test, which runs all rows; with ``--each-row``, each row is a test, such as ``VALUES[spec-1]``. The test
+``VALUES-odd`` calls the kernels of ``VALUES`` with inputs in odd memory, and with special numbers.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import pytest
 
 import grouped
 import kit
+from odd_calls import check_odd_calls
 from oracle import Oracle
 
 _CHECKS: Final[dict[str, Callable[[Any], None]]] = {
-    "VALUES": kit.check_values,
     "SHAPES": kit.check_shapes,
     "REFUSALS": kit.check_refusal,
 }
@@ -24,6 +25,11 @@ _CHECKS: Final[dict[str, Callable[[Any], None]]] = {
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[pytest.Item] | None:
     if not isinstance(obj, Sequence):
         return None
+    if name == "VALUES":
+        return [
+            *_tests(collector, name, obj, kit.check_values),
+            *_tests(collector, f"{name}-odd", obj, check_odd_calls),
+        ]
     if name in _CHECKS:
         return list(_tests(collector, name, obj, _CHECKS[name]))
     return list(_tests_of_cases(collector, obj)) if name == "CASES" else None

@@ -14,6 +14,7 @@ from grouped import each
 from irrun.opdef import Index, Kernel, Value
 from irrun.types import PartialShape
 from kit import kernel_of, operation
+from odd_calls import in_layouts
 
 RANDOM = np.random.default_rng(5)
 
@@ -273,6 +274,18 @@ def test_plainly(row: Row, dynamic: bool) -> None:
         same(one, wanted, row.rtol)
     for a, copy in zip(row.inputs, before):
         np.testing.assert_array_equal(a, copy)  # type: ignore[arg-type]
+
+
+@each("row", ALL, ids=str)
+def test_in_any_memory(row: Row) -> None:
+    """What is no constant may lie in any memory; ``out`` is an array of its own."""
+    kernel, (wanted, *_) = prepared(row), expected(row)
+    for _, placed in in_layouts(str(row), row.inputs):
+        inputs = [given if n in row.constant else array for n, (given, array) in enumerate(zip(row.inputs, placed))]
+        found = call(kernel, inputs)
+        same(found[0] if isinstance(found, tuple) else found, wanted, max(row.rtol, 1e-6))
+        if kernel.out != "new":
+            same(call(kernel, inputs, out=np.full(wanted.shape, 3, wanted.dtype)), wanted, max(row.rtol, 1e-6))
 
 
 OUT = [row for row in ALL if prepared(row).out != "new"]

@@ -49,6 +49,8 @@ REFUSALS = [
     Refusal("c3-scalar", "ReverseSequence-1", ["f32[3,4]", "i64[]"]),
     Refusal("c3-count", "ReverseSequence-1", ["f32[3,4]", "i64[4]"]),
     Refusal("c4-too-long", "ReverseSequence-1", ["f32[3,4]", "i64{1,5,1}"]),
+    Refusal("c4-no-number", "ReverseSequence-1", ["f32[3,4]", "f32{1.0,nan,2.0}"]),
+    Refusal("c4-infinite", "ReverseSequence-1", ["f32[3,4]", "f32{1.0,inf,2.0}"]),
     Refusal("c4-negative", "ReverseSequence-1", ["f32[1,4]", "i64{-1}"]),
 ]
 
