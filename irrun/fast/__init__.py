@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -53,10 +54,17 @@ OFFERS: Final[Mapping[str, str]] = {
 
 @cache
 def available() -> bool:
-    """Return whether numba is installed, and knows how this Python and numpy hold arrays. IRRUN_FAST=0 declines it."""
+    """Return whether numba is installed, and irrun knows how this Python and numpy hold arrays. Warn if it does not.
+
+    IRRUN_FAST=0 declines compiled kernels.
+    """
     if os.environ.get("IRRUN_FAST", "") == "0" or importlib.util.find_spec("numba") is None:
         return False
-    return _module("machine.structures").are_known()
+    structures = _module("machine.structures")
+    if not structures.are_known():
+        warnings.warn(structures.UNKNOWN, RuntimeWarning, stacklevel=2)
+        return False
+    return True
 
 
 def kernel(op: Op, request: Request) -> Kernel | None:

@@ -243,7 +243,9 @@ class Graph:
 
     def _special_numbers(self, type: str) -> Sequence[float]:
         """Return the numbers that inputs of a type hold: those of one kind, because huge ones hide errors of others."""
-        kinds = (_NOT_FINITE, _NOT_FINITE, _HUGE.get(type, _NOT_FINITE), _TINY.get(type, _NOT_FINITE))
+        spreads = any(node.cls is not None and "Convolution" in node.cls.type for node in self.nodes)
+        huge = _NOT_FINITE if spreads else _HUGE.get(type, _NOT_FINITE)  # Winograd's method spreads errors over a tile
+        kinds = (_NOT_FINITE, _NOT_FINITE, huge, _TINY.get(type, _NOT_FINITE))
         return kinds[(self.seed >> 1) % len(kinds)]
 
     def accepts(self, shapes: Shapes, max_elements: int = 1 << 13) -> bool:

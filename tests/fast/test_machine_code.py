@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import stat
@@ -18,6 +19,8 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
+import irrun
+from irrun import build as b
 from irrun import fast
 from irrun.fast.machine import compiling, machine_code, processor, structures
 from irrun.files import cache_folder
@@ -297,14 +300,35 @@ def test_the_user_of_a_terminal_is_told_once_what_takes_long(
         assert capsys.readouterr().err == (told if is_terminal else "")
 
 
-@pytest.mark.parametrize("name", sorted(set(structures.__all__) - {"are_known"}))
-def test_other_structures_of_arrays_are_left_to_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A version of Python or numpy that holds arrays in another way has no compiled kernels."""
-    monkeypatch.setenv("IRRUN_FAST", "1")
+OFFSETS = sorted(set(structures.__all__) - {"UNKNOWN", "are_known"})
+
+
+@pytest.mark.parametrize("by", [-8, -4, 4, 8])
+@pytest.mark.parametrize("name", OFFSETS)
+def test_other_structures_of_arrays_are_left_to_numpy(name: str, by: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version of Python or numpy that holds arrays in another way has no compiled kernels, and warns once."""
+    monkeypatch.setenv("IRRUN_FAST", "always")
     fast.available.cache_clear()
     assert fast.available()
-    monkeypatch.setattr(structures, name, getattr(structures, name) - 8)
+    monkeypatch.setattr(structures, name, getattr(structures, name) + by)
     fast.available.cache_clear()
-    assert not fast.available()
+    model, x = b.model(b.Tanh(b.parameter([3], "f32", name="x"))), np.ones(3, np.float32)
+    with pytest.warns(RuntimeWarning, match="numpy computes in place of compiled kernels: Python 3"):
+        executable = irrun.compile(model, exact=False)
+    assert not any("compiled" in step.kernel.algorithm for step in executable.plan.steps)
+    np.testing.assert_allclose(executable([x])[0], np.tanh(x), rtol=1e-6)
+    irrun.compile(model, exact=False)  # warns no more
     monkeypatch.undo()
     fast.available.cache_clear()
+
+
+def test_machine_code_reads_no_other_offset() -> None:
+    """Each place that is read of an argument is one of the offsets that are checked, or lies in an array of numpy's."""
+    tree = ast.parse(Path(compiling.__file__).read_text("utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "self.load"]
+    read = {(ast.unparse(call.args[0]), ast.unparse(call.args[1])) for call in calls}
+    of_objects = {place for source, place in read if source in ("item", "descr")}
+    assert of_objects - {"place"} == {*OFFSETS} - {"SHAPE", "STRIDES"}  # ``place`` is one of these two
+    assert read - {(source, place) for source, place in read if source in ("item", "descr")} == {
+        ("self.table", "8 * place"), ("shape", "8 * n"), ("strides", "8 * n"),
+    }  # fmt: skip

@@ -7,11 +7,14 @@ version with other structures is served by numpy's kernels: see docs/compiled-ke
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Final
 
 import numpy as np
 
-__all__ = ["BYTE_ORDER", "DATA", "DTYPE", "FLAGS", "NDIM", "SHAPE", "STRIDES", "TYPE", "TYPE_NUMBER", "are_known"]
+__all__ = [
+    "BYTE_ORDER", "DATA", "DTYPE", "FLAGS", "NDIM", "SHAPE", "STRIDES", "TYPE", "TYPE_NUMBER", "UNKNOWN", "are_known",
+]  # fmt: skip
 
 _HEADER: Final = object.__basicsize__
 """Bytes of the structure with which each object begins."""
@@ -23,14 +26,25 @@ BYTE_ORDER, TYPE_NUMBER = _HEADER + 10, _HEADER + 12
 """Of a dtype: the character of its byte order, and its number."""
 
 
+UNKNOWN: Final = (
+    f"numpy computes in place of compiled kernels: Python {sys.version.split()[0]} or numpy {np.__version__} holds "
+    "arrays in another way than irrun knows; install another version, or set IRRUN_FAST=0"
+)
+"""The warning where the structures are others."""
+
+
 def are_known() -> bool:
-    """Return whether a few arrays of this process have the structures that machine code expects."""
+    """Return whether a few arrays and numbers of this process have the structures that machine code expects."""
     if ctypes.sizeof(ctypes.c_void_p) != 8 or np.ndarray.__basicsize__ < FLAGS + 4:
         return False
     if np.dtype.__basicsize__ < TYPE_NUMBER + 4:
         return False
     whole = np.zeros((3, 5), np.float32)
-    return all(_is_known(array) for array in (whole, whole[:, 1:4], np.zeros(2, np.uint8), np.zeros((1, 2, 1), ">i8")))
+    views = whole[:, 1:4], whole[::-1], whole.T, whole[1, 2, ...]
+    others = np.zeros(2, np.uint8), np.zeros((1, 2, 1), ">i8"), np.zeros((2, 1), np.uint16), np.zeros(3, np.int64)
+    numbers = True, 1 << 20, 0.5, np.float32(0.5)
+    typed = all(_i64(id(number) + TYPE) == id(type(number)) for number in numbers)
+    return typed and all(_is_known(array) for array in (whole, *views, *others))
 
 
 def _is_known(array: np.ndarray) -> bool:
