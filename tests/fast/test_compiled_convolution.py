@@ -169,6 +169,17 @@ def test_epilogue(bias: bool, residual: bool, limits: Any, method: str, monkeypa
     np.testing.assert_allclose(np.moveaxis(found, -1, 1), wanted, rtol=1e-5, atol=2e-4)
 
 
+@pytest.mark.parametrize("tile", [2, 4])
+def test_signs_of_filters_decide_about_infinities(tile: int) -> None:
+    """A weight of 0 makes NaN of an infinity, and a tiny one an infinity with its sign, beside much larger ones."""
+    filters = normal(1, 7, 5, 3, 3)
+    filters[RANDOM.random(filters.shape) < 0.3] = 0
+    filters[RANDOM.random(filters.shape) < 0.3] *= 1e-20
+    found = TransformedFilters(filters, tile).filters()
+    np.testing.assert_array_equal(np.sign(found), np.sign(filters))
+    np.testing.assert_allclose(found, filters, atol=1e-6)
+
+
 def test_filters_that_are_not_finite() -> None:
     """They meet no pads, or numpy computes them: 0 times infinity would be NaN."""
     data, filters = np.abs(normal(1, 3, 5, 5)) + 1, normal(1, 4, 3, 3, 3)

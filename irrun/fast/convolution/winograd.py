@@ -37,15 +37,22 @@ class TransformedFilters(ConstantForm):
             lines = (points @ part).reshape(tile + 2, 3, -1)
             values = np.matmul(points, lines).reshape(len(self.panels), ins, -1)
             self.panels[:, n, :, : values.shape[2]] = values
+        self.shape = source.shape
+        self.signs = np.packbits(source > 0), np.packbits(source < 0)
 
     def filters(self) -> np.ndarray:
-        """Return the filters (1, out, in, 3, 3), within rounding."""
+        """Return the filters (1, out, in, 3, 3), within rounding.
+
+        Their signs and zeros are exact, because these decide what becomes of an infinity.
+        """
         back = np.linalg.pinv(np.array(FILTERS[self.tile]))
         panels, ins, width = self.panels.shape[1:]
         lines = back @ self.panels.reshape(self.tile + 2, -1)
         taps = np.matmul(back, lines.reshape(3, self.tile + 2, -1)).reshape(3, 3, panels, ins, width)
         filters = taps.transpose(2, 4, 3, 0, 1).reshape(1, -1, ins, 3, 3)
-        return filters[:, : self.outs].astype(np.float32)
+        sizes = np.abs(filters[:, : self.outs]).astype(np.float32)
+        above, below = (np.unpackbits(bits, count=sizes.size).reshape(self.shape) for bits in self.signs)
+        return np.maximum(sizes, np.finfo(np.float32).tiny) * (above.astype(np.float32) - below)
 
 
 @compiled
