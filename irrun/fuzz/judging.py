@@ -150,7 +150,7 @@ class _Reference:
         first, inputs = self.inputs.first, self.inputs
         computed = range(len(first)) if inputs.graph.is_stateful() else sorted({*first})
         try:
-            plain = {call: _arrays(self.exact, inputs[call]) for call in computed}
+            plain = {call: self._arrays(inputs[call]) for call in computed}
             jittered = [self._jittered(computed, attempt) for attempt in range(self.jitters)]
         except IrrunError as error:
             if _is_bug(error):
@@ -163,14 +163,18 @@ class _Reference:
         """Return the outputs of calls whose inputs are changed by rounding."""
         self.exact.reset_state()
         feeds = {call: self.inputs.moved(call, attempt, narrow=self.narrow) for call in calls}
-        return {call: _arrays(self.exact, moved) for call, moved in feeds.items()}
+        return {call: self._arrays(moved) for call, moved in feeds.items()}
+
+    def _arrays(self, feeds: list[np.ndarray]) -> list[np.ndarray]:
+        """Return copies of what the kernels return, which may be views of their inputs."""
+        return [np.array(array) for array in _arrays(self.exact, feeds)]
 
     def of(self, feeds: Sequence[np.ndarray]) -> Expected | None:
         """Return what a call with other inputs gives, or None if the kernels refuse them."""
         try:
-            plain = _arrays(self.exact, [array.copy() for array in feeds])
+            plain = self._arrays([array.copy() for array in feeds])
             moved = (self.inputs.rounded(feeds, attempt, narrow=self.narrow) for attempt in range(self.jitters))
-            return self._settled(plain, [_arrays(self.exact, arrays) for arrays in moved])
+            return self._settled(plain, [self._arrays(arrays) for arrays in moved])
         except IrrunError as error:
             if _is_bug(error):
                 raise
@@ -219,7 +223,8 @@ def _moved(graph: Graph) -> set[int]:
 
 
 def _arrays(executable: Executable, feeds: list[np.ndarray]) -> list[np.ndarray]:
-    return [np.array(array) for array in executable(feeds).arrays]
+    """Return the arrays that a run returns."""
+    return list(executable(feeds).arrays)
 
 
 def _allowed(output: np.ndarray, others: Sequence[np.ndarray], *, narrow: bool) -> np.ndarray | None:
@@ -300,7 +305,7 @@ def _judge_calls(inputs: Inputs, executable: Executable, expected: Sequence[Expe
     returned: Sequence[np.ndarray] = ()
     for call, wanted in enumerate(expected):
         feeds, copies = inputs.placed(call), [array.copy() for array in returned]
-        outputs = executable(feeds).arrays
+        outputs = _arrays(executable, feeds)
         wrong = differs(outputs, wanted) or changed(inputs[call], feeds)
         if not wrong and (late := changed(copies, returned)):
             wrong = late.replace("input", "before, output")
@@ -312,7 +317,7 @@ def _judge_calls(inputs: Inputs, executable: Executable, expected: Sequence[Expe
 
 def _judge_chained(inputs: Inputs, executable: Executable, reference: _Reference) -> Disagreement | None:
     """Outputs of a call may be the inputs of the next one."""
-    outputs = executable(inputs.placed(0)).arrays
+    outputs = _arrays(executable, inputs.placed(0))
     feeds = inputs.chained(0, outputs)
     if feeds is None:
         return None
@@ -320,7 +325,7 @@ def _judge_chained(inputs: Inputs, executable: Executable, reference: _Reference
     wanted = reference.of(copies)
     if wanted is None:
         return None
-    wrong = differs(executable(feeds).arrays, wanted) or changed(copies, feeds)
+    wrong = differs(_arrays(executable, feeds), wanted) or changed(copies, feeds)
     return Disagreement("exact", "values", f"an output as an input: {wrong}") if wrong else None
 
 

@@ -38,6 +38,18 @@ def _with_nan(executable: Executable, feeds: list[np.ndarray]) -> bool:
     return any(feed.dtype.kind == "f" and np.isnan(feed).any() for feed in feeds)
 
 
+def _with_a_layout_of_fortran(executable: Executable, feeds: list[np.ndarray]) -> bool:
+    return any(feed.flags.f_contiguous and not feed.flags.c_contiguous for feed in feeds)
+
+
+def _with_stride_0(executable: Executable, feeds: list[np.ndarray]) -> bool:
+    return any(0 in feed.strides for feed in feeds)
+
+
+def _with_the_same_array_twice(executable: Executable, feeds: list[np.ndarray]) -> bool:
+    return len({id(feed) for feed in feeds}) < len(feeds)
+
+
 def _with_a_plan_for_recurring_dims(executable: Executable, feeds: list[np.ndarray]) -> bool:
     return len(executable.plans) > 1
 
@@ -56,6 +68,9 @@ PLACES: dict[str, Where] = {
     "another thread": _in_another_thread,
     "an empty input": _with_an_empty_input,
     "NaN": _with_nan,
+    "the order of Fortran": _with_a_layout_of_fortran,
+    "stride 0": _with_stride_0,
+    "the same array twice": _with_the_same_array_twice,
     "recurring dims": _with_a_plan_for_recurring_dims,
     "state in the second call": _with_state_in_the_second_call,
     "a fused attention": _with("ScaledDotProductAttention"),
@@ -93,6 +108,30 @@ def test_wrong_values_are_found(place: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert found is not None
     assert found.kind == "values"
     assert found.judge == ("threads" if place == "another thread" else "exact")
+
+
+@pytest.mark.parametrize("what", ["an input", "an output", "an output as an input"])
+def test_what_a_run_must_not_change(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its inputs, and the outputs of the run before, which may be its inputs as well."""
+    arrays = judging._arrays
+    before: list[np.ndarray] = []
+
+    def wrong(executable: Executable, feeds: list[np.ndarray]) -> list[np.ndarray]:
+        outputs = arrays(executable, feeds)
+        if not executable.exact:
+            chained = any(feed is output for feed in feeds for output in before)
+            changed = {"an input": feeds, "an output": before, "an output as an input": feeds if chained else []}[what]
+            for array in changed:
+                if array.dtype.kind == "f" and array.size and array.flags.writeable and np.isfinite(array).all():
+                    array += 1
+            before[:] = outputs
+        return outputs
+
+    monkeypatch.setattr(judging, "_arrays", wrong)
+    found = _first(_graphs(False))
+    assert found is not None
+    assert "was changed" in found.detail or "not" in found.detail
+    assert (found.judge, found.kind) == ("exact", "values")
 
 
 def test_a_moved_element_is_equal_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
