@@ -182,7 +182,7 @@ def _drop_unless_built(graph: Graph, built: dict[Ref, Any], before: int) -> None
 
 def add_inputs(chain: Chain, count: int, *, dynamic: bool, bounded: bool = False) -> None:
     """Put Parameters into a chain. If ``dynamic``, some dims are open, with bounds if ``bounded``."""
-    choices, first, type = chain.choices, (), ""
+    choices, first = chain.choices, ()
     for position in range(count):
         if position and choices.chance():
             axes = first  # so that they meet
@@ -190,10 +190,9 @@ def add_inputs(chain: Chain, count: int, *, dynamic: bool, bounded: bool = False
             sizes = [choices.pick((1, 2, 3, 4, 5, 8)) for _ in range(choices.pick((1, 2, 3, 3, 4, 4, 4, 0)))]
             axes = tuple(Axis(size, dynamic and choices.chance()) for size in sizes)
         first = first or axes
-        type = type if type and axes == first and choices.chance() else choices.pick(chain.types)
         open = [n for n, axis in enumerate(axes) if axis.open]
         bounds = {n: choices.pick(_bounds(axes[n].size)) for n in open} if bounded else {}
-        chain.parameter(axes, type, bounds=bounds)
+        chain.parameter(axes, choices.pick(chain.types), bounds=bounds)
 
 
 def _bounds(size: int) -> tuple[str, ...]:
