@@ -89,7 +89,7 @@ class Proposal4(Op):
         image, scales = self._image(image_shape.astype(work)), image_shape[2:].astype(work)
         boxes = self._boxes(deltas, image)
         least = self.min_size * np.array([scales[-1], scales[0]], work)
-        large = (boxes[..., 2:] - boxes[..., :2] + self._offset >= least).all(axis=-1)
+        large = np.all(boxes[..., 2:] - boxes[..., :2] + self._offset >= least, axis=-1)
         rows = np.zeros((batches, self.post_nms_topn, 5), work)
         probabilities = np.zeros((batches, self.post_nms_topn), work)
         for batch in range(batches):

@@ -1,5 +1,7 @@
 """ReverseSequence: the beginning of each sequence of a batch in reverse order.  Spec: movement/reverse-sequence-1."""
 
+import math
+
 import numpy as np
 
 from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
