@@ -10,9 +10,7 @@ fuzzer are made from these files. An example:
     openvino = "computed as f32 and rounded: 3"
     irrun = "2"
     no_issue = "2026-11-24: not reported yet"
-    recognised = [
-      { pattern = '^values Divide-1 .*output 0 has (-?\\d+) at .*, not (-?\\d+) ', where = "next_quotient" },
-    ]
+    recognised = ['^refusal Divide-1 .*inputs of different types']
 
     [[call]]
     feeds = [[8], 3]
@@ -129,6 +127,8 @@ class Departure:
     """The address of the issue upstream."""
     no_issue: str = ""
     """Why there is no issue, after the date of this answer."""
+    report: str = ""
+    """The text of an issue that nobody has sent yet: its title, then the case, in Markdown."""
     status: str = ""
     """``open`` if the page gives no answer."""
     kernels: str = "cpu"

@@ -53,21 +53,6 @@ def _blank_label(match: re.Match[str]) -> bool:
     return match["labels"] is None or blank in _numbers(match["labels"])
 
 
-def _floor_below(match: re.Match[str]) -> bool:
-    """Return whether a quotient that is not positive was truncated: it is the one of irrun, and 1."""
-    return int(match[1]) == int(match[2]) + 1 <= 0
-
-
-def _next_quotient(match: re.Match[str]) -> bool:
-    """Return whether two quotients differ by 1."""
-    return abs(int(match[1]) - int(match[2])) == 1
-
-
-def _partial_byte(match: re.Match[str]) -> bool:
-    """Return whether the bits of as many channels do not fill their last byte."""
-    return int(match["channels"]) % 8 > 0
-
-
 def _numbers(text: str) -> list[float]:
     return [float(number) for number in text.split(", ") if number]
 
@@ -76,9 +61,6 @@ CONDITIONS: Final[Mapping[str, Callable[[re.Match[str]], bool]]] = {
     "unsorted": _unsorted,
     "below_one_pixel": _below_one_pixel,
     "blank_label": _blank_label,
-    "floor_below": _floor_below,
-    "next_quotient": _next_quotient,
-    "partial_byte": _partial_byte,
 }
 """The conditions on what the groups of a pattern hold, by the names under which patterns ask for them."""
 

@@ -18,7 +18,7 @@ from irrun.departures import departures
 from irrun.fuzz.judging import Disagreement, Expected, differs
 from irrun.growing.graphs import Graph
 from irrun.model import Model, is_constant
-from irrun.opdef import Op
+from irrun.opdef import Op, Refused
 from irrun.planning.steps import Step
 from irrun.specification import wording
 from irrun.specification.undefined import shown
@@ -47,6 +47,21 @@ class Layer:
     def name(self) -> str:
         """The version of the operation: ``Divide-1``."""
         return f"{self.op.type}-{self.op.since}"
+
+    def run(self, inputs: Sequence[np.ndarray | None]) -> Sequence[np.ndarray] | None:
+        """Return the outputs for other inputs, or None if the operation refuses them or needs more than inputs."""
+        if self.op.needs:
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                computed = self.op.run(*inputs)
+        except Refused:
+            return None
+        return [np.asarray(array) for array in (computed if isinstance(computed, tuple | list) else [computed])]
+
+    def changed(self, **attributes: Any) -> Op:
+        """Return the operation with other ``attributes``."""
+        return type(self.op)(**{name: getattr(self.op, name) for name in self.op.attributes} | attributes)
 
 
 class _Steps:

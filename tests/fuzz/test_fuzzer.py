@@ -215,15 +215,26 @@ def test_an_explained_refusal_is_no_finding() -> None:
 
 
 def test_a_layer_is_explained_by_itself() -> None:
-    """ErfInv of OpenVINO has a departure; a fault of Tanh has none."""
-    graph = _chain("Tanh", "ErfInv")
-    engine = Faulty("ErfInv", _doubled)
+    """Exp of OpenVINO has a departure for NaN; a fault of Tanh has none."""
+    chain = _chain("Tanh", "Exp")
+    graph = Graph(1, chain.nodes, chain.results, [{}])
+    graph.nodes[0].data = np.array([[np.nan, 0.5, 1], [2, 3, 4]], np.float32)
+    engine = Faulty("Exp", _infinite)
     found = judge(graph, engine)
     assert found is not None
-    assert explain(graph, found, engine).names == {"erf_inv"}
+    assert explain(graph, found, engine).names == {"exp_nan"}
     verdict = explain(graph, found, Faulty("Tanh", _doubled))
     assert not verdict.names
     assert described(verdict.graph, verdict.disagreement).startswith("values Tanh-1 (")
+
+
+def _infinite(outputs: Outputs) -> Outputs:
+    """Exponentials of NaN as OpenVINO gives them. Hyperbolic tangents stay."""
+    arrays = [np.where(np.isnan(o.array), np.inf, o.array).astype(o.array.dtype) for o in outputs.outputs]
+    last = len(arrays) - 1
+    return Outputs(
+        tuple(Output(o.names, o.type, arrays[n] if n == last else o.array) for n, o in enumerate(outputs.outputs)), 0
+    )
 
 
 def test_a_crash_that_does_not_come_again_is_explained() -> None:
@@ -302,7 +313,6 @@ def test_a_description_shows_the_floats_that_explanations_look_at() -> None:
         ("values CTCLoss-4 (p:f32[1,2,3], c:i64[1]=[2], c:i64[1,2]=[{}], c:i64[1]=[1]) {{ctc_merge_repeated=true}} -> 1", "a label that is the blank", "2, 0", "1, 0"),
         ("values CTCLoss-4 (p:f32[1,2,3], c:i64[1]=[2], c:i64[1,2]=[{}], c:i64[1]=[1], c:i64[]=[0]) {{ctc_merge_repeated=true}} -> 1", "a label that is the blank", "1, 0", "2, 1"),
         ("crash ExperimentalDetectronGenerateProposalsSingleImage-6 (p:f32[3]=[{}], p:f32[1,4]) {{}} -> 2", "an image without a whole pixel", "9.0, 0.5, 1.0", "9.0, 9.0, 0.5"),
-        ("values BinaryConvolution-1 (p:f32[1,2,1,1], c:u1[1,{},1,1]) {{pad_value=1.0}} -> 1", "binary_convolution_channels", "3", "16"),
     ],
 )  # fmt: skip
 def test_explanations_look_at_numbers(line: str, name: str, explaining: str, other: str) -> None:
@@ -310,22 +320,6 @@ def test_explanations_look_at_numbers(line: str, name: str, explaining: str, oth
         assert (
             explained(line.format(numbers) + " static | call 1: output 0 has 1.0 at [0], not 2.0 (1 of 2)") == expected
         )
-
-
-@pytest.mark.parametrize(
-    ("type", "dims", "got", "wanted", "name"),
-    [
-        ("i32", "static", -3, -4, "divide_floors"),
-        ("i32", "static", -3, -5, ""),
-        ("i32", "static", 3, 2, ""),
-        ("u8", "dynamic", 3, 2, "divide_u8"),
-        ("u8", "dynamic", 4, 2, ""),
-        ("u8", "static", 3, 2, ""),
-    ],
-)
-def test_explanations_compare_quotients(type: str, dims: str, got: int, wanted: int, name: str) -> None:
-    detail = f"call 1: output 0 has {got} at [0], not {wanted} (1 of 2)"
-    assert explained(f"values Divide-1 (p:{type}[2], p:{type}[]) {{}} -> 1 {dims} | {detail}") == name
 
 
 def test_explanations_name_what_there_is() -> None:
@@ -351,7 +345,6 @@ def test_explanations_name_what_there_is() -> None:
         ("values Interpolate-4 (p:i32[2,2], c:i64[1]) {pads_begin=1, antialias=true} -> 1 static", "interpolate_u8"),
         ("values Interpolate-4 (p:f32[2,2], c:i64[1]) {antialias=true} -> 1 static", "interpolate_antialias"),
         ("refusal LRN-1 (p:f32[1]) {} -> 1 static | LRN node x doesn't support 'data' input with rank: 1, unsupported type", "lrn_1d"),
-        ("values FloorMod-1 (p:i64[0,2], p:i64[0,2]) {} -> 1 static empty", "add_i64"),
         ("values Tile-1 (p:i64[0,2], p:i64[0,2]) {} -> 1 static empty", "a dim of 0"),
     ],
 )  # fmt: skip

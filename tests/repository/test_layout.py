@@ -295,9 +295,9 @@ def drawing() -> str:
 
 
 def test_folders_are_small() -> None:
-    """A folder has at most about a dozen modules, unless each is one of a kind: an operation, a command."""
+    """A folder has at most about a dozen modules, unless each is one of a kind: an operation, a command, a departure."""
     for path in (ROOT, *(p for p in ROOT.rglob("*") if p.is_dir() and any(p.glob("*.py")))):
-        if path.name not in ("ops", "tokenizers", "cli"):
+        if path.name not in ("ops", "tokenizers", "cli", "departures"):
             assert len(list(path.glob("*.py"))) <= 16, path
 
 
