@@ -215,14 +215,14 @@ def test_an_explained_refusal_is_no_finding() -> None:
 
 
 def test_a_layer_is_explained_by_itself() -> None:
-    """Exp of OpenVINO has a departure for NaN; a fault of Tanh has none."""
+    """The page leaves Exp of NaN open; a fault of Tanh has no explanation."""
     chain = _chain("Tanh", "Exp")
     graph = Graph(1, chain.nodes, chain.results, [{}])
     graph.nodes[0].data = np.array([[np.nan, 0.5, 1], [2, 3, 4]], np.float32)
     engine = Faulty("Exp", _infinite)
     found = judge(graph, engine)
     assert found is not None
-    assert explain(graph, found, engine).names == {"exp_nan"}
+    assert explain(graph, found, engine).names == {"what the page leaves open: nan-of-element"}
     verdict = explain(graph, found, Faulty("Tanh", _doubled))
     assert not verdict.names
     assert described(verdict.graph, verdict.disagreement).startswith("values Tanh-1 (")
