@@ -19,7 +19,8 @@ fuzzer are made from these files. An example:
 
 Where OpenVINO gives other values, ``NAME.py`` has a function ``openvino(layer)``. It returns the outputs that OpenVINO
 gives for a layer (``irrun.fuzz.predicting.Layer``), masked where they are unrelated memory, or None if the departure
-does not concern the layer. The fuzzer explains a disagreement only if every element is as predicted.
+does not concern the layer. An output is None if its shape, too, depends on unrelated memory. The fuzzer explains a
+disagreement only if every element is as predicted.
 
 A tensor is a number, a text or an array of TOML. A table gives what an array cannot say: ``{ shape = [0, 4] }`` has no
 elements, ``{ shape = [2, 3], fill = nan }`` repeats one, and ``{ type = "f32", values = [2] }`` names the element type.
@@ -128,7 +129,7 @@ class Departure:
     no_issue: str = ""
     """Why there is no issue, after the date of this answer."""
     report: str = ""
-    """The text of an issue that nobody has sent yet: its title, then the case, in Markdown."""
+    """The text of an issue that is ready to send: its title, then what happens, a program and what the page says."""
     status: str = ""
     """``open`` if the page gives no answer."""
     kernels: str = "cpu"

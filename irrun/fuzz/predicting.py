@@ -33,7 +33,8 @@ class Layer:
     """A layer in one call, as the defining kernels compute it.
 
     ``constant`` says of each input whether it is a constant of the model, and ``dynamic`` whether the model declares
-    open dims. ``before`` are the layers that compute its inputs in the graph.
+    open dims. ``before`` are the layers that compute its inputs in the graph, and ``given`` the attributes that the
+    model writes.
     """
 
     op: Op
@@ -42,6 +43,7 @@ class Layer:
     constant: Sequence[bool]
     dynamic: bool
     before: tuple[Layer, ...] = ()
+    given: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -62,6 +64,11 @@ class Layer:
     def changed(self, **attributes: Any) -> Op:
         """Return the operation with other ``attributes``."""
         return type(self.op)(**{name: getattr(self.op, name) for name in self.op.attributes} | attributes)
+
+    def computed(self, *inputs: np.ndarray | None, **attributes: Any) -> list[np.ndarray]:
+        """Return what the defining kernel computes from other inputs, with some attributes changed."""
+        outputs = self.changed(**attributes).run(*inputs)
+        return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
 class _Steps:
@@ -96,7 +103,8 @@ def last_layer(model: Model, calls: Sequence[Sequence[np.ndarray]]) -> Layer | N
         fed = [model.fed_by(layer, position) for position in range(len(layer.inputs))]
         sources = [source[0] for source in fed if source is not None]
         before = tuple(made[source.id] for source in sources if source.id in made)
-        made[id] = Layer(op, inputs, outputs, [is_constant(source) for source in sources], dynamic, before)
+        constant = [is_constant(source) for source in sources]
+        made[id] = Layer(op, inputs, outputs, constant, dynamic, before, frozenset(layer.attributes))
     source = model.fed_by(model.results[0], 0)
     return None if source is None else made.get(source[0].id)
 
@@ -149,18 +157,22 @@ def _fits(mask: np.ndarray, shape: tuple[int, ...]) -> bool:
     return True
 
 
-def instead(expected: Expected, outputs: Sequence[np.ndarray]) -> Expected:
-    """Return what is expected if an engine gives ``outputs``. Masked elements may have any value.
+def instead(expected: Expected, outputs: Sequence[np.ndarray | None]) -> Expected:
+    """Return what is expected if an engine gives ``outputs``. Masked elements, and outputs of None, may be anything.
 
     Where the shape of an output stays, its elements may be as far away as before.
     """
     allowed: list[np.ndarray | None] = []
     for output, distance in zip(outputs, expected.allowed):
+        if output is None:
+            allowed.append(None)
+            continue
         near = np.zeros(output.shape) if distance is None or distance.shape != output.shape else distance
         if output.dtype.kind == "f" or output.dtype.kind == "V":
             near = np.maximum(near, _RELATIVE * np.abs(np.ma.getdata(output).astype(np.float64)))
         allowed.append(np.where(np.ma.getmaskarray(output), np.inf, near))
-    return Expected([np.ma.getdata(output) for output in outputs], allowed)
+    filled = (own if output is None else np.ma.getdata(output) for output, own in zip(outputs, expected.outputs))
+    return Expected(list(filled), allowed)
 
 
 _RELATIVE: Final = 1e-4

@@ -338,8 +338,6 @@ def test_explanations_name_what_there_is() -> None:
     [
         ("values Gather-7 (p:f16[0,2], p:i32[2]=[0, -1], p:i64[1]=[0]) {} -> 1 dynamic", "gather_negative"),
         ("crash Gather-8 (p:boolean[6,2], p:u64[1]=[0], p:i64[1]=[0]) {} -> 1 static empty", "gather_empty"),
-        ("values RegionYolo-1 (p:f32[1]) {coords=0} -> 1 static", "region_yolo_do_softmax"),
-        ("values RegionYolo-1 (p:f32[1]) {coords=0, do_softmax=true} -> 1 static", "region_yolo_coords"),
         ("crash Proposal-4 (p:f32[0]) {post_nms_topn=2} -> 1 static empty", "proposal_rows"),
         ("values Interpolate-1 (p:i32[2,2], c:i64[1]) {pads_begin=1, antialias=true} -> 1 static", "interpolate_pads"),
         ("values Interpolate-4 (p:i32[2,2], c:i64[1]) {pads_begin=1, antialias=true} -> 1 static", "interpolate_u8"),
