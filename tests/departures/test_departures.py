@@ -80,8 +80,9 @@ def test_a_prediction_is_what_openvino_gives(departure: Departure) -> None:
     outputs = predicts(layer)
     assert outputs is not None
     assert len(outputs) == len(layer.outputs)
-    if isinstance(expected, Tensor):
-        output, wanted = outputs[source[1]], want(expected, departure)
+    output = outputs[source[1]]
+    if isinstance(expected, Tensor) and output is not None:
+        wanted = want(expected, departure)
         assert output.shape == wanted.shape
         known = ~np.ma.getmaskarray(output)
         got = np.ma.getdata(output)[known]
