@@ -13,4 +13,7 @@ def openvino(layer: Any) -> Sequence[np.ndarray] | None:
     is_pdpd = getattr(layer.op, "auto_broadcast", "") == "pdpd" and layer.op.axis == -1
     if not is_pdpd or len(layer.inputs) != 2 or layer.inputs[1].ndim > layer.inputs[0].ndim:
         return None
-    return layer.computed(*layer.inputs, axis=0)
+    try:
+        return layer.computed(*layer.inputs, axis=0)
+    except ValueError:
+        return None

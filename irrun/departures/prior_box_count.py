@@ -17,7 +17,7 @@ def openvino(layer: Any) -> Sequence[np.ndarray] | None:
     elements = max(height, 0) * max(width, 0) * _count(layer.op) * 4
     if elements == boxes.size and not layer.op.max_size:
         return None
-    output = np.ma.masked_all((2, elements), np.float32)
+    output = np.ma.masked_all((2, elements), boxes.dtype)
     output[0, : boxes.size] = boxes[:elements]
     output[1] = np.resize(variances[:4] if variances.size else layer.op.variance or (0.1,), elements)
     return [output]

@@ -12,6 +12,8 @@ def openvino(layer: Any) -> Sequence[np.ndarray] | None:
     """Return what OpenVINO gives for a layer."""
     if layer.op.type != "ReduceMean" or layer.outputs[0].dtype not in (np.uint8, np.int8) or not layer.inputs[0].size:
         return None
+    if not layer.inputs[0].ndim:
+        return None
     axes = tuple({axis % layer.inputs[0].ndim for axis in layer.inputs[1].ravel().tolist()})
     if not axes:
         return None

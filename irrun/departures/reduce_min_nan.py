@@ -10,7 +10,7 @@ import numpy as np
 
 def openvino(layer: Any) -> Sequence[np.ndarray] | None:
     """Return what OpenVINO gives for a layer."""
-    if layer.op.type not in ("ReduceMin", "ReduceMax") or layer.inputs[0].dtype.kind != "f":
+    if layer.op.type not in ("ReduceMin", "ReduceMax") or layer.inputs[0].dtype.kind != "f" or not layer.inputs[0].ndim:
         return None
     data = layer.inputs[0]
     axes = tuple(axis % data.ndim for axis in layer.inputs[1].ravel().tolist())

@@ -17,7 +17,7 @@ _COMPUTED = {
 def openvino(layer: Any) -> Sequence[np.ndarray] | None:
     """Return what OpenVINO gives for a layer."""
     compute, data = _COMPUTED.get(layer.op.type), layer.inputs[0] if layer.inputs else None
-    if compute is None or data is None or data.dtype not in (np.int32, np.int64):
+    if compute is None or data is None or data.dtype not in (np.int32, np.int64) or not data.ndim:
         return None
     axes = tuple({axis % data.ndim for axis in layer.inputs[1].ravel().tolist()})
     if not axes:

@@ -17,7 +17,7 @@ _COMPUTED = {
 def openvino(layer: Any) -> Sequence[np.ndarray] | None:
     """Return what OpenVINO gives for a layer."""
     compute = _COMPUTED.get(layer.op.type)
-    if compute is None or layer.outputs[0].dtype not in (np.uint8, np.int8):
+    if compute is None or layer.outputs[0].dtype not in (np.uint8, np.int8) or not layer.inputs[0].ndim:
         return None
     axes = tuple({axis % layer.inputs[0].ndim for axis in layer.inputs[1].ravel().tolist()})
     if not axes:

@@ -94,6 +94,33 @@ def test_a_prediction_is_what_openvino_gives(departure: Departure) -> None:
     assert predicts(Layer(find("Tanh")[1](), [x], [np.tanh(x)], [False], False)) is None
 
 
+_FEW = np.array([[[0.5, 0.25]]], np.float32)
+_UNUSUAL = [
+    ("ReduceSum", 1, {}, [np.array(2, np.uint8), np.array([], np.int64)]),
+    ("ReduceL2", 4, {}, [np.array(2, np.int8), np.array([], np.int64)]),
+    ("ReduceMean", 1, {}, [np.array(2, np.int32), np.array([0])]),
+    ("ReduceMin", 1, {}, [np.array(2, np.float32), np.array([0])]),
+    ("NonMaxSuppression", 9, {}, [np.zeros((1, 2, 4), np.float32), _FEW]),
+    ("Greater", 1, {"auto_broadcast": "pdpd"}, [np.ones((3, 2)), np.ones(2)]),
+    ("SquaredDifference", 1, {"auto_broadcast": "pdpd", "axis": 0}, [np.ones((2, 3), np.uint8), np.ones(2, np.uint8)]),
+    ("RegionYolo", 1, {"axis": 1, "end_axis": 3, "coords": 1, "classes": 1, "num": 1, "mask": (0, 1)}, [np.ones((1, 3, 1, 1), np.float32)]),
+]  # fmt: skip
+"""Layers of scalars, without optional inputs, and with shapes that only one axis fits."""
+
+
+@each("departure", PREDICTED, ids=lambda departure: departure.name)
+def test_a_prediction_takes_unusual_layers(departure: Departure) -> None:
+    """A campaign asks every departure about every layer that disagrees."""
+    assert departure.predicts is not None
+    for type, version, attributes, inputs in _UNUSUAL:
+        op = find(type)[version](**attributes)
+        outputs = op.run(*inputs)
+        outputs = list(outputs) if isinstance(outputs, tuple) else [outputs]
+        with np.errstate(all="ignore"):
+            predicted = departure.predicts(Layer(op, inputs, outputs, [False] * len(inputs), False))
+        assert predicted is None or len(predicted) == len(outputs)
+
+
 # ---------------------------------------------------------------------------------------------
 # the files
 
