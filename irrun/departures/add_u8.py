@@ -16,5 +16,5 @@ def openvino(layer: Any) -> Sequence[np.ndarray] | None:
     if compute is None or layer.outputs[0].dtype not in (np.uint8, np.int8, np.uint16, np.int16):
         return None
     limits = np.iinfo(layer.outputs[0].dtype)
-    wide = compute(*(array.astype(np.int64) for array in layer.inputs))
+    wide = compute(*(array.astype(np.int64) for array in layer.operands))
     return [np.clip(wide, limits.min, limits.max).astype(layer.outputs[0].dtype)]

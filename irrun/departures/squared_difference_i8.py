@@ -13,7 +13,7 @@ def openvino(layer: Any) -> Sequence[np.ndarray] | None:
     if layer.op.type != "SquaredDifference" or layer.outputs[0].dtype not in (np.int8, np.uint8):
         return None
     if not layer.dynamic:
-        return [np.minimum(np.minimum(*layer.inputs), 0).astype(layer.outputs[0].dtype)]
+        return [np.minimum(np.minimum(*layer.operands), 0).astype(layer.outputs[0].dtype)]
     limits = np.iinfo(layer.outputs[0].dtype)
     wide = np.subtract(*(array.astype(np.int64) for array in layer.inputs)) ** 2
     return [np.minimum(wide, limits.max).astype(layer.outputs[0].dtype)]

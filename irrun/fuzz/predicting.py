@@ -50,25 +50,29 @@ class Layer:
         """The version of the operation: ``Divide-1``."""
         return f"{self.op.type}-{self.op.since}"
 
-    def run(self, inputs: Sequence[np.ndarray | None]) -> Sequence[np.ndarray] | None:
-        """Return the outputs for other inputs, or None if the operation refuses them or needs more than inputs."""
-        if self.op.needs:
-            return None
-        try:
-            with np.errstate(all="ignore"):
-                computed = self.op.run(*inputs)
-        except Refused:
-            return None
-        return [np.asarray(array) for array in (computed if isinstance(computed, tuple | list) else [computed])]
+    @property
+    def operands(self) -> tuple[np.ndarray, np.ndarray]:
+        """The two inputs of an element-wise operation, in shapes that numpy broadcasts as the operation does."""
+        a, b = self.inputs
+        return a, self.op.aligned(a, b)  # type: ignore[union-attr, return-value]
 
     def changed(self, **attributes: Any) -> Op:
         """Return the operation with other ``attributes``."""
         return type(self.op)(**{name: getattr(self.op, name) for name in self.op.attributes} | attributes)
 
-    def computed(self, *inputs: np.ndarray | None, **attributes: Any) -> list[np.ndarray]:
-        """Return what the defining kernel computes from other inputs, with some attributes changed."""
-        outputs = self.changed(**attributes).run(*inputs)
-        return list(outputs) if isinstance(outputs, tuple) else [outputs]
+    def computed(self, *inputs: np.ndarray | None, **attributes: Any) -> list[np.ndarray] | None:
+        """Return what the defining kernel computes from other inputs, with some attributes changed.
+
+        Returns None if the operation refuses them, or needs more than inputs.
+        """
+        if self.op.needs:
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                found = self.changed(**attributes).run(*inputs)
+        except Refused:
+            return None
+        return [np.asarray(array) for array in (found if isinstance(found, tuple | list) else [found])]
 
 
 class _Steps:
